@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks as data: tensors, layers and the graph that holds them."""
+
+from ferrule.graph.datatype import DataType
+from ferrule.graph.graph import Graph
+from ferrule.graph.layer import Descriptor, Layer, LayerType
+from ferrule.graph.tensor import Array, Quantization, Shape, Tensor, TensorInfo
+
+__all__ = [
+    "Array",
+    "DataType",
+    "Descriptor",
+    "Graph",
+    "Layer",
+    "LayerType",
+    "Quantization",
+    "Shape",
+    "Tensor",
+    "TensorInfo",
+]

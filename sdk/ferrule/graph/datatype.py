@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The element types that a tensor can have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+
+class DataType(StrEnum):
+    """An element type; its value is numpy's name for it."""
+
+    FLOAT32 = "float32"
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    UINT8 = "uint8"
+    BOOL = "bool"
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The numpy dtype."""
+        return np.dtype(self.value)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of one element."""
+        return int(self.numpy.itemsize)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the values are floating point."""
+        return self is DataType.FLOAT32
+
+    @property
+    def is_quantizable(self) -> bool:
+        """Whether the values may stand for real numbers through a scale and a zero point."""
+        return self in {DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64, DataType.UINT8}

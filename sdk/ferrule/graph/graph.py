@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The graph of layers and tensors that everything else reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ferrule.errors import ModelError
+from ferrule.graph.layer import Layer
+from ferrule.graph.tensor import Array, Tensor, TensorInfo
+
+
+class Graph:
+    """Layers in an order that can be executed, and the tensors between them.
+
+    Tensor and layer names are unique. Every tensor has one source: it is an input of the graph, a constant, or
+    the output of one layer. A layer is added after the layers that produce its inputs, so the order of addition
+    is topological.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._tensors: dict[str, Tensor] = {}
+        self._layers: dict[str, Layer] = {}
+        self._inputs: list[str] = []
+        self._outputs: list[str] = []
+        self._producers: dict[str, str] = {}
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers, in an order that can be executed."""
+        return tuple(self._layers.values())
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """The inputs of the graph, in order."""
+        return tuple(self.info(name) for name in self._inputs)
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """The outputs of the graph, in order; one tensor may stand here twice."""
+        return tuple(self.info(name) for name in self._outputs)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All tensors, in the order of addition."""
+        return tuple(self._tensors.values())
+
+    def layer(self, name: str) -> Layer:
+        """Return the layer of that name; ModelError if there is none."""
+        try:
+            return self._layers[name]
+        except KeyError:
+            raise ModelError(f"graph '{self.name}' has no layer '{name}'") from None
+
+    def tensor(self, name: str) -> Tensor:
+        """Return the tensor of that name; ModelError if there is none."""
+        try:
+            return self._tensors[name]
+        except KeyError:
+            raise ModelError(f"graph '{self.name}' has no tensor '{name}'") from None
+
+    def info(self, name: str) -> TensorInfo:
+        """Return the description of a tensor; ModelError if there is none."""
+        return self.tensor(name).info
+
+    def producer(self, tensor: str) -> Layer | None:
+        """Return the layer that writes a tensor; None for inputs and constants."""
+        name = self._producers.get(tensor)
+        return None if name is None else self._layers[name]
+
+    def consumers(self, tensor: str) -> tuple[Layer, ...]:
+        """Return the layers that read a tensor, in order."""
+        return tuple(layer for layer in self._layers.values() if tensor in layer.inputs)
+
+    def input_infos(self, layer: Layer) -> tuple[TensorInfo | None, ...]:
+        """Return what is known of a layer's inputs; None where an optional one is absent."""
+        return tuple(None if name is None else self.info(name) for name in layer.inputs)
+
+    def output_infos(self, layer: Layer) -> tuple[TensorInfo, ...]:
+        """Return what is known of a layer's outputs."""
+        return tuple(self.info(name) for name in layer.outputs)
+
+    def add_input(self, info: TensorInfo) -> str:
+        """Add an input of the graph and return its name; ModelError if the name is taken."""
+        self._add_tensor(Tensor(info=info))
+        self._inputs.append(info.name)
+        return info.name
+
+    def add_constant(self, info: TensorInfo, data: Array) -> str:
+        """Add a constant and return its name.
+
+        The data is copied unless it is read-only and contiguous already.
+
+        Raises:
+            ModelError: the name is taken, or shape or dtype of the data differ from `info`.
+        """
+        if data.shape != info.shape or data.dtype != info.dtype.numpy:
+            raise ModelError(
+                f"constant '{info.name}' has data {data.dtype}{list(data.shape)}, "
+                f"expected {info.dtype}{list(info.shape)}"
+            )
+        if data.flags.writeable or not data.flags.c_contiguous:
+            data = np.array(data, order="C")
+            data.setflags(write=False)
+        self._add_tensor(Tensor(info=info, data=data))
+        return info.name
+
+    def add_layer(self, layer: Layer, outputs: Sequence[TensorInfo]) -> tuple[str, ...]:
+        """Add a layer with the tensors that it produces and return their names.
+
+        Raises:
+            ModelError: a name is taken, an input is unknown, or `outputs` are not the layer's.
+        """
+        if not layer.name or layer.name in self._layers:
+            raise ModelError(f"graph '{self.name}' has a layer '{layer.name}' already, expected a new name")
+        for name in layer.present_inputs:
+            if name not in self._tensors:
+                raise ModelError(f"layer '{layer.name}' reads tensor '{name}', which nothing before it writes")
+        if tuple(info.name for info in outputs) != layer.outputs:
+            raise ModelError(f"layer '{layer.name}' lists outputs {list(layer.outputs)}, got others")
+        if len(set(layer.outputs)) != len(layer.outputs):
+            raise ModelError(f"layer '{layer.name}' writes a tensor twice: {list(layer.outputs)}")
+        for info in outputs:
+            self._check_new(info.name)
+        for info in outputs:
+            self._add_tensor(Tensor(info=info))
+            self._producers[info.name] = layer.name
+        self._layers[layer.name] = layer
+        return layer.outputs
+
+    def set_outputs(self, names: Iterable[str]) -> None:
+        """Declare which tensors the graph hands out, in order; ModelError if one does not exist."""
+        wanted = list(names)
+        for name in wanted:
+            self.tensor(name)
+        self._outputs = wanted
+
+    def unique_name(self, wanted: str) -> str:
+        """Return `wanted`, or `wanted_2`, `wanted_3`... if a tensor or layer has that name."""
+        candidate, number = wanted, 1
+        while candidate in self._tensors or candidate in self._layers:
+            number += 1
+            candidate = f"{wanted}_{number}"
+        return candidate
+
+    def _add_tensor(self, tensor: Tensor) -> None:
+        self._check_new(tensor.info.name)
+        self._tensors[tensor.info.name] = tensor
+
+    def _check_new(self, name: str) -> None:
+        if not name:
+            raise ModelError(f"graph '{self.name}' got a tensor without a name")
+        if name in self._tensors:
+            raise ModelError(f"graph '{self.name}' has a tensor '{name}' already, expected a new name")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of a tensor: name, shape, element type, quantisation, and its data if it is a constant."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ferrule.errors import ModelError
+from ferrule.graph.datatype import DataType
+
+Shape = tuple[int, ...]
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantization:
+    """Affine quantisation, real = scale * (stored - zero_point), per tensor or per channel.
+
+    Scales are positive and finite and are exactly representable in float32.
+    """
+
+    scales: tuple[float, ...]
+    """One scale, or one per index of `axis`."""
+    zero_points: tuple[int, ...] = (0,)
+    """As many as scales."""
+    axis: int = 0
+    """The channel axis; without meaning when there is one scale."""
+
+    def __post_init__(self) -> None:
+        if not self.scales or len(self.scales) != len(self.zero_points):
+            raise ModelError(
+                f"quantisation has {len(self.scales)} scales and {len(self.zero_points)} zero points, "
+                "expected as many of each and at least one"
+            )
+        for scale in self.scales:
+            if not (math.isfinite(scale) and scale > 0):
+                raise ModelError(f"quantisation scale is {scale}, expected a positive finite number")
+
+    @classmethod
+    def of(cls, scale: float, zero_point: int = 0) -> Quantization:
+        """Return a per-tensor quantisation; the scale is rounded to float32."""
+        return cls(scales=(float(np.float32(scale)),), zero_points=(zero_point,))
+
+    @property
+    def per_channel(self) -> bool:
+        """Whether there is more than one scale."""
+        return len(self.scales) > 1
+
+    @property
+    def scale(self) -> float:
+        """The only scale; use it where the operator's check has refused per-channel tensors."""
+        return self.scales[0]
+
+    @property
+    def zero_point(self) -> int:
+        """The only zero point; see `scale`."""
+        return self.zero_points[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorInfo:
+    """A tensor without its data."""
+
+    name: str
+    shape: Shape
+    """Outermost dimension first; images are NHWC. () is a scalar."""
+    dtype: DataType
+    quantization: Quantization | None = None
+
+    def __post_init__(self) -> None:
+        if any(extent <= 0 for extent in self.shape):
+            raise ModelError(f"tensor '{self.name}' has shape {list(self.shape)}, expected positive extents")
+        quantization = self.quantization
+        if quantization is None:
+            return
+        if not self.dtype.is_quantizable:
+            raise ModelError(f"tensor '{self.name}' is {self.dtype} and has a quantisation, expected none")
+        limits = np.iinfo(self.dtype.numpy)
+        for zero_point in quantization.zero_points:
+            if not limits.min <= zero_point <= limits.max:
+                raise ModelError(
+                    f"tensor '{self.name}' has zero point {zero_point}, "
+                    f"expected {limits.min} to {limits.max} for {self.dtype}"
+                )
+        if quantization.per_channel:
+            axis = quantization.axis
+            if not 0 <= axis < len(self.shape) or len(quantization.scales) != self.shape[axis]:
+                raise ModelError(
+                    f"tensor '{self.name}' of shape {list(self.shape)} has {len(quantization.scales)} "
+                    f"scales on axis {axis}, expected one per index of an existing axis"
+                )
+
+    @property
+    def elements(self) -> int:
+        """Number of elements; 1 for a scalar."""
+        return math.prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the dense tensor."""
+        return self.elements * self.dtype.size_bytes
+
+    @property
+    def scale(self) -> float:
+        """The per-tensor scale.
+
+        Raises:
+            ModelError: the tensor is not quantised.
+        """
+        return self._quantization().scale
+
+    @property
+    def zero_point(self) -> int:
+        """The per-tensor zero point; raises as `scale` does."""
+        return self._quantization().zero_point
+
+    def _quantization(self) -> Quantization:
+        if self.quantization is None:
+            raise ModelError(f"tensor '{self.name}' is {self.dtype} without quantisation, expected one")
+        return self.quantization
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """A tensor of a graph: `data` is set for constants, and is then read-only, C-contiguous and of `info`."""
+
+    info: TensorInfo
+    data: Array | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the values are known before the run."""
+        return self.data is not None

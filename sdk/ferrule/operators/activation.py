@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Activations that are fused into other operators."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Activation(StrEnum):
+    """A clamp that follows an operator, by its TensorFlow Lite name."""
+
+    NONE = "NONE"
+    RELU = "RELU"
+    RELU6 = "RELU6"
+    RELU_N1_TO_1 = "RELU_N1_TO_1"
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """Lower and upper limit as real numbers; None where there is no limit."""
+        return _LIMITS[self]
+
+
+_LIMITS: dict[Activation, tuple[float | None, float | None]] = {
+    Activation.NONE: (None, None),
+    Activation.RELU: (0.0, None),
+    Activation.RELU6: (0.0, 6.0),
+    Activation.RELU_N1_TO_1: (-1.0, 1.0),
+}
