@@ -48,5 +48,3 @@ class Operator:
     """(descriptor, operands, input arrays) -> output arrays; the reference that every backend equals."""
     macs: Callable[[Any, Operands], int] | None = None
     """Multiply-accumulates of one run; None for operators that are counted as having none."""
-
-
