@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -36,6 +35,6 @@ def require_program(program: str, remedy: str) -> str:
 
 def require_module(module: str, remedy: str) -> None:
     """Skip unless the Python module can be imported."""
-    top = module.split(".")[0]
+    top = module.split(".", maxsplit=1)[0]
     if importlib.util.find_spec(top) is None:
         lacking(f"the Python module {module}", remedy)

@@ -118,9 +118,7 @@ class Graph:
             raise ModelError(f"graph '{self.name}' has a layer '{layer.name}' already, expected a new name")
         for name in layer.present_inputs:
             if name not in self._tensors:
-                raise ModelError(
-                    f"layer '{layer.name}' reads tensor '{name}', which nothing before it writes"
-                )
+                raise ModelError(f"layer '{layer.name}' reads tensor '{name}', which nothing before it writes")
         if tuple(info.name for info in outputs) != layer.outputs:
             raise ModelError(f"layer '{layer.name}' lists outputs {list(layer.outputs)}, got others")
         if len(set(layer.outputs)) != len(layer.outputs):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ferrule.graph import Descriptor
 from ferrule.operators.activation import Activation
-from ferrule.operators.window import Padding
+from ferrule.operators.window import NO_PADDING, Padding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,5 +19,5 @@ class DepthwiseConv2dDescriptor(Descriptor):
     stride_w: int = 1
     dilation_h: int = 1
     dilation_w: int = 1
-    padding: Padding = Padding()
+    padding: Padding = NO_PADDING
     activation: Activation = Activation.NONE

@@ -38,8 +38,8 @@ class Operator:
     The callables take the operator's own descriptor; they are pure and never change their arguments.
     """
 
-    type: LayerType
     descriptor: type[Descriptor]
+    type: LayerType
     infer: Callable[[Any, Sequence[TensorInfo | None]], tuple[Shape, ...]]
     """(descriptor, inputs) -> output shapes; UnsupportedError or ModelError says what does not fit."""
     check: Callable[[Any, Operands], None]

@@ -18,6 +18,9 @@ class Padding:
     right: int = 0
 
 
+NO_PADDING = Padding()
+
+
 def same_padding(extent: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:
     """Return the padding before and after one axis for TensorFlow's SAME: the odd pixel goes after."""
     effective = (kernel - 1) * dilation + 1
@@ -35,7 +38,5 @@ def output_extent(extent: int, kernel: int, stride: int, dilation: int, before: 
     effective = (kernel - 1) * dilation + 1
     count = (extent + before + after - effective) // stride + 1
     if count < 1:
-        raise UnsupportedError(
-            f"a window of {effective} does not fit into {extent} + {before} + {after} padded pixels"
-        )
+        raise UnsupportedError(f"a window of {effective} does not fit into {extent} + {before} + {after} padded pixels")
     return count
