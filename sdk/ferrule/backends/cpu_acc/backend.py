@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CpuAcc backend: which layers it takes and how they become calls of the kernels in `src_c/kernels`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ferrule._typing import override
+from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
+from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.errors import FerruleError, UnsupportedError
+from ferrule.graph import Graph, Layer
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
+
+
+class CpuAccSupport:
+    """Takes each layer that the operator itself accepts and that has a kernel in C."""
+
+    def supports(self, graph: Graph, layer: Layer) -> Support:
+        """Return whether there is a kernel for the layer."""
+        if layer.type not in LOWERINGS or layer.type not in OPERATORS:
+            return Support(reason=f"there is no C kernel for {layer.type}")
+        operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+        try:
+            OPERATORS[layer.type].check(layer.descriptor, operands)
+        except FerruleError as error:
+            return Support(reason=str(error))
+        return Support()
+
+
+class CpuAccTarget:
+    """Lowers layers to calls of the C kernels, with weights packed and constants folded beforehand."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        """Return the layer as C; UnsupportedError if there is no kernel for it."""
+        lowering = LOWERINGS.get(context.layer.type)
+        if lowering is None:
+            raise UnsupportedError(f"layer '{context.layer.name}': there is no C kernel for {context.layer.type}")
+        return lowering(context)
+
+
+class CpuAcc(Backend):
+    """Portable C on the processor core."""
+
+    id: ClassVar[BackendId] = BackendId("CpuAcc")
+
+    @override
+    def layer_support(self) -> LayerSupport:
+        return CpuAccSupport()
+
+    @override
+    def firmware_target(self) -> FirmwareTarget:
+        return CpuAccTarget()

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The firmware face of a backend: how its layers become C.
+
+The code generator knows backends through this module alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from ferrule.dom import (
+    AddressOf,
+    Aggregate,
+    ArrayData,
+    ArrayType,
+    Boolean,
+    Const,
+    Declaration,
+    Expression,
+    Field,
+    Float,
+    Identifier,
+    Integer,
+    Null,
+    Scalar,
+    Statement,
+    StructType,
+    Variable,
+)
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Graph, Layer, TensorInfo
+from ferrule.operators.operator import Operands
+
+SCALARS: Mapping[DataType, Scalar] = {
+    DataType.FLOAT32: Scalar.FLOAT32,
+    DataType.INT8: Scalar.INT8,
+    DataType.INT16: Scalar.INT16,
+    DataType.INT32: Scalar.INT32,
+    DataType.INT64: Scalar.INT64,
+    DataType.UINT8: Scalar.UINT8,
+    DataType.BOOL: Scalar.BOOL,
+}
+"""The scalar type of a tensor's elements in generated code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreFeatures:
+    """What the processor core that runs the generated C can do."""
+
+    name: str
+    """As GCC's -mcpu names it, e.g. "cortex-m4"."""
+    fpu: bool = False
+    """Single precision in hardware."""
+    dsp: bool = False
+    mve: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Blob:
+    """A constant array that a lowered operator needs, such as packed weights."""
+
+    name: str
+    """The C symbol; unique in the model, so it starts with `LoweringContext.prefix`."""
+    data: Array
+    """int8, uint8, int16, int32, int64 or float32."""
+    alignment: int = 4
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """How far the output may run over an input that dies with the operator.
+
+    It is safe where offset(output) <= offset(input) - distance, both in bytes. Without an Overlap the two never
+    share a byte.
+    """
+
+    input: str
+    output: str
+    distance: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweredOp:
+    """A layer as C: the statements that run it, and everything that they need."""
+
+    kernel: str
+    """A short name for reports, such as conv2d_s8."""
+    statements: tuple[Statement, ...] = ()
+    """In the executor's scope; they use the expressions that the context gave."""
+    declarations: tuple[Declaration, ...] = ()
+    """Parameter tables and generated functions, internal to the executor's source."""
+    blobs: tuple[Blob, ...] = ()
+    scratch_bytes: int = 0
+    """Workspace during this operator alone; `LoweringContext.scratch` points to it."""
+    scratch_alignment: int = 8
+    overlaps: tuple[Overlap, ...] = ()
+    view_of: str | None = None
+    """The input whose storage the only output shares, unchanged; then there are no statements."""
+    headers: tuple[str, ...] = ()
+    """As they are included, such as ferrule/kernels/conv2d.h."""
+    sources: tuple[str, ...] = ()
+    """Files below the resources' root, such as src_c/kernels/conv2d_s8.c."""
+    include_dirs: tuple[str, ...] = ()
+    """Folders below the resources' root."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweringContext:
+    """What a firmware target may ask while it lowers one layer."""
+
+    graph: Graph
+    layer: Layer
+    core: CoreFeatures
+    prefix: str
+    """For C symbols of this layer, such as kws_conv_2d_0."""
+    pointers: Mapping[str, Expression] = field(repr=False)
+    """A pointer to each non-constant tensor's elements, typed; read-only for the layer's inputs."""
+    scratch: Expression = field(default=Identifier("scratch"))
+    """A void pointer to the operator's scratch; valid where LoweredOp.scratch_bytes > 0."""
+    resource_handle: Expression = field(default=Null())
+    """The device that runs the layer; null on the core."""
+
+    @property
+    def operands(self) -> Operands:
+        """What is known of the layer's inputs and outputs."""
+        return Operands(inputs=self.graph.input_infos(self.layer), outputs=self.graph.output_infos(self.layer))
+
+    def input(self, index: int) -> TensorInfo:
+        """Return what is known of an input that must be there."""
+        return self.operands.input(index)
+
+    def constant(self, index: int) -> Array | None:
+        """Return the data of an input that must be a constant, None if it is absent.
+
+        Raises:
+            UnsupportedError: the tensor is computed at run time.
+        """
+        name = self.layer.inputs[index] if index < len(self.layer.inputs) else None
+        if name is None:
+            return None
+        data = self.graph.tensor(name).data
+        if data is None:
+            raise UnsupportedError(
+                f"layer '{self.layer.name}' ({self.layer.type}): tensor '{name}' is computed at run time, "
+                "expected a constant"
+            )
+        return data
+
+    def is_constant(self, index: int) -> bool:
+        """Whether an input is a constant."""
+        name = self.layer.inputs[index]
+        return name is not None and self.graph.tensor(name).is_constant
+
+    def pointer(self, tensor: str) -> Expression:
+        """Return a typed pointer to a tensor's elements; constants need a `Blob` of the lowering's own."""
+        return self.pointers[tensor]
+
+    def input_pointer(self, index: int) -> Expression:
+        """Return the pointer to an input that is not a constant."""
+        name = self.layer.inputs[index]
+        if name is None:
+            raise UnsupportedError(f"layer '{self.layer.name}': input {index} is absent, expected a tensor")
+        return self.pointer(name)
+
+    def output_pointer(self, index: int = 0) -> Expression:
+        """Return the pointer to an output."""
+        return self.pointer(self.layer.outputs[index])
+
+    def symbol(self, suffix: str) -> str:
+        """Return a C symbol of this layer, unique in the model when `suffix` is unique in the layer."""
+        return f"{self.prefix}_{suffix}"
+
+    def blob(self, suffix: str, data: Array, alignment: int = 4) -> Blob:
+        """Return a constant array of this layer; refer to it by `Identifier(blob.name)`."""
+        return Blob(name=self.symbol(suffix), data=data, alignment=alignment)
+
+
+FieldValue = Expression | Blob | int | float | bool | None
+
+
+def parameter_table(context: LoweringContext, struct: str, **fields: FieldValue) -> tuple[Variable, Expression]:
+    """Return a constant `struct <struct>` of the layer and a pointer to it.
+
+    Python numbers become literals (float: float32), None the null pointer, a Blob its array.
+    """
+    values = tuple(Field(_expression(value), name) for name, value in fields.items())
+    variable = Variable(name=context.symbol("params"), type=Const(StructType(struct)), value=Aggregate(values))
+    return variable, AddressOf(Identifier(variable.name))
+
+
+def numbers(values: Array) -> ArrayData:
+    """Return a small array member's initial value, such as strides in a parameter table."""
+    return ArrayData(np.ascontiguousarray(values))
+
+
+def blob_variable(blob: Blob) -> Variable:
+    """Return the constant array that holds a blob."""
+    scalar = SCALARS[DataType(blob.data.dtype.name)]
+    return Variable(
+        name=blob.name,
+        type=ArrayType(Const(scalar), int(blob.data.size)),
+        value=ArrayData(blob.data),
+        alignment=blob.alignment,
+    )
+
+
+def _expression(value: FieldValue) -> Expression:
+    match value:
+        case None:
+            return Null()
+        case Blob():
+            return Identifier(value.name)
+        case bool():
+            return Boolean(value)
+        case int():
+            return Integer(value)
+        case float():
+            return Float(value)
+        case _:
+            return value
+
+
+class FirmwareTarget(Protocol):
+    """How a backend's layers become C."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        """Return the layer of the context as C; UnsupportedError says what it refuses and why."""
+        ...

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions of the document model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ferrule.dom.types import Type
+
+
+class UnaryOperator(Enum):
+    """What a `Unary` does."""
+
+    NEGATE = auto()
+    NOT = auto()
+
+
+class BinaryOperator(Enum):
+    """What a `Binary` does."""
+
+    ADD = auto()
+    SUBTRACT = auto()
+    MULTIPLY = auto()
+    EQUAL = auto()
+    NOT_EQUAL = auto()
+    LESS = auto()
+    AND = auto()
+    OR = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A variable, function or enumerator by name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """An integer literal of 64 bits at most."""
+
+    value: int
+    unsigned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    """A float32 literal, printed so that it reads back to the same bits; infinities and NaN have no literal."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """True or false."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class String:
+    """A string literal; writers escape it."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """The null pointer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function call."""
+
+    function: Expression
+    arguments: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a structure; of a pointed-to one when `object` is a `Dereference`."""
+
+    object: Expression
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An element of an array."""
+
+    array: Expression
+    index: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class AddressOf:
+    """A pointer to its operand."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Dereference:
+    """What a pointer points to."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """An operation with one operand."""
+
+    operator: UnaryOperator
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An operation with two operands."""
+
+    operator: BinaryOperator
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A value converted to another type."""
+
+    type: Type
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOf:
+    """The bytes that a type takes."""
+
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One value of an aggregate; without a name it stands at its position."""
+
+    value: Expression
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """The initial value of a structure or an array of structures."""
+
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayData:
+    """The initial value of an array of numbers: int8 to int64, or float32; any shape, printed flat."""
+
+    values: NDArray[np.generic]
+
+
+Expression = (
+    Identifier
+    | Integer
+    | Float
+    | Boolean
+    | String
+    | Null
+    | Call
+    | Member
+    | Index
+    | AddressOf
+    | Dereference
+    | Unary
+    | Binary
+    | Cast
+    | SizeOf
+    | Aggregate
+    | ArrayData
+)

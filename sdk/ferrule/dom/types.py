@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of the document model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class Scalar(Enum):
+    """A built-in type; writers know its spelling."""
+
+    VOID = auto()
+    BOOL = auto()
+    CHAR = auto()
+    INT8 = auto()
+    UINT8 = auto()
+    INT16 = auto()
+    UINT16 = auto()
+    INT32 = auto()
+    UINT32 = auto()
+    INT64 = auto()
+    UINT64 = auto()
+    SIZE = auto()
+    FLOAT32 = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """A structure by its tag."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassType:
+    """A class by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A type whose values do not change."""
+
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A pointer; `Pointer(Const(x))` points to constant data."""
+
+    target: Type
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """An array; without a length the initialiser gives it."""
+
+    element: Type
+    length: int | None = None
+
+
+Type = Scalar | StructType | ClassType | Const | Pointer | ArrayType
