@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a graph to the bytes of a .tflite file."""
+
+from __future__ import annotations
+
+from ferrule.errors import UnsupportedError
+from ferrule.exporters.tflite.record import ModelRecord
+from ferrule.exporters.tflite.translator import Translator
+from ferrule.exporters.tflite.writer import write_model
+from ferrule.graph import Graph
+
+_MAX_BYTES = 2**31 - 1
+"""Flatbuffers count in 31 bits."""
+
+
+def to_tflite(network: Graph) -> bytes:
+    """Return the network as a TensorFlow Lite model; the same network gives the same bytes.
+
+    Padding that is neither SAME nor VALID becomes a PAD before the layer. Names of tensors are kept, those of
+    layers have no place in the format.
+
+    Raises:
+        UnsupportedError: the network does something that TensorFlow Lite cannot say, or is larger than 2 GiB.
+    """
+    size_bytes = sum(tensor.data.nbytes for tensor in network.tensors if tensor.data is not None)
+    if size_bytes > _MAX_BYTES:
+        raise UnsupportedError(
+            f"the constants of '{network.name}' take {size_bytes} bytes, expected at most {_MAX_BYTES}"
+        )
+    translator = Translator(network)
+    for layer in network.layers:
+        translator.translate(layer)
+    record = ModelRecord(
+        name=network.name,
+        description="Written by Ferrule.",
+        tensors=(*network.tensors, *translator.tensors),
+        operators=tuple(translator.operators),
+        inputs=tuple(info.name for info in network.inputs),
+        outputs=tuple(info.name for info in network.outputs),
+    )
+    return write_model(record)

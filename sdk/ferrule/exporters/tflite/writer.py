@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turning a model record into the bytes of a .tflite file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrule.exporters.tflite.record import ModelRecord, OperatorRecord, Options
+from ferrule.graph import Array, DataType, Quantization, Tensor
+
+SCHEMA_VERSION = 3
+FILE_IDENTIFIER = b"TFL3"
+BUFFER_ALIGNMENT_BYTES = 16
+"""The schema's force_align of Buffer.data."""
+_DEPRECATED_CODE_LIMIT = 127
+"""Operator codes from here on stand in `builtin_code` alone (schema, version 3a)."""
+
+
+def write_model(record: ModelRecord) -> bytes:
+    """Return the file; the same record gives the same bytes."""
+    return _Writer().write(record)
+
+
+class _Writer:
+    """The state of one file under construction; flatbuffers grow from leaf to root."""
+
+    def __init__(self) -> None:
+        import flatbuffers  # noqa: PLC0415
+        import tflite  # noqa: PLC0415
+
+        self._schema: Any = tflite
+        self._builder: Any = flatbuffers.Builder(1024)
+        self._strings: dict[str, int] = {}
+
+    def write(self, record: ModelRecord) -> bytes:
+        buffers, buffer_indices = self._buffers(record.tensors)
+        codes, code_indices = self._operator_codes(record.operators)
+        tensor_indices = {tensor.info.name: index for index, tensor in enumerate(record.tensors)}
+        tensors = [self._tensor(t, b) for t, b in zip(record.tensors, buffer_indices, strict=True)]
+        operators = [self._operator(o, c, tensor_indices) for o, c in zip(record.operators, code_indices, strict=True)]
+        subgraph = self._table(
+            "SubGraph",
+            Tensors=self._offsets(tensors),
+            Inputs=self._integers([tensor_indices[name] for name in record.inputs]),
+            Outputs=self._integers([tensor_indices[name] for name in record.outputs]),
+            Operators=self._offsets(operators),
+            Name=self._string(record.name),
+        )
+        model = self._table(
+            "Model",
+            Version=SCHEMA_VERSION,
+            OperatorCodes=self._offsets(codes),
+            Subgraphs=self._offsets([subgraph]),
+            Description=self._string(record.description),
+            Buffers=self._offsets(buffers),
+        )
+        self._builder.Finish(model, FILE_IDENTIFIER)
+        return bytes(self._builder.Output())
+
+    def _buffers(self, tensors: Sequence[Tensor]) -> tuple[list[int], list[int]]:
+        """Return the buffers' offsets and each tensor's index among them; buffer 0 is empty, equal data is shared."""
+        offsets = [self._table("Buffer")]
+        known: dict[bytes, int] = {}
+        indices = []
+        for tensor in tensors:
+            if tensor.data is None:
+                indices.append(0)
+                continue
+            data = _little_endian(tensor.data).tobytes()
+            if data not in known:
+                known[data] = len(offsets)
+                offsets.append(self._table("Buffer", Data=self._data(data)))
+            indices.append(known[data])
+        return offsets, indices
+
+    def _data(self, data: bytes) -> int:
+        self._builder.Prep(BUFFER_ALIGNMENT_BYTES, len(data))
+        return int(self._builder.CreateByteVector(data))
+
+    def _operator_codes(self, operators: Sequence[OperatorRecord]) -> tuple[list[int], list[int]]:
+        """Return the codes' offsets and each operator's index among them."""
+        known: dict[tuple[str, int], int] = {}
+        offsets: list[int] = []
+        indices = []
+        for operator in operators:
+            key = (operator.type.value, operator.version)
+            if key not in known:
+                known[key] = len(offsets)
+                code = int(getattr(self._schema.BuiltinOperator, operator.type.value))
+                offsets.append(
+                    self._table(
+                        "OperatorCode",
+                        DeprecatedBuiltinCode=min(code, _DEPRECATED_CODE_LIMIT),
+                        Version=operator.version,
+                        BuiltinCode=code,
+                    )
+                )
+            indices.append(known[key])
+        return offsets, indices
+
+    def _tensor(self, tensor: Tensor, buffer: int) -> int:
+        info = tensor.info
+        quantization = None if info.quantization is None else self._quantization(info.quantization)
+        return self._table(
+            "Tensor",
+            Shape=self._integers(info.shape),
+            Type=_tensor_type(self._schema, info.dtype),
+            Buffer=buffer,
+            Name=self._string(info.name),
+            Quantization=quantization,
+            HasRank=True,
+        )
+
+    def _quantization(self, quantization: Quantization) -> int:
+        return self._table(
+            "QuantizationParameters",
+            Scale=self._builder.CreateNumpyVector(np.array(quantization.scales, np.float32)),
+            ZeroPoint=self._builder.CreateNumpyVector(np.array(quantization.zero_points, np.int64)),
+            QuantizedDimension=quantization.axis if quantization.per_channel else 0,
+        )
+
+    def _operator(self, operator: OperatorRecord, code: int, tensors: dict[str, int]) -> int:
+        inputs = [-1 if name is None else tensors[name] for name in operator.inputs]
+        outputs = [tensors[name] for name in operator.outputs]
+        options = self._options(operator.options)
+        return self._table(
+            "Operator",
+            OpcodeIndex=code,
+            Inputs=self._integers(inputs),
+            Outputs=self._integers(outputs),
+            BuiltinOptionsType=0 if options is None else getattr(self._schema.BuiltinOptions, operator.options.table),
+            BuiltinOptions=options,
+        )
+
+    def _options(self, options: Options) -> int | None:
+        if not options.table:
+            return None
+        fields = {
+            name: self._integers(value) if isinstance(value, tuple) else value for name, value in options.fields.items()
+        }
+        return self._table(options.table, **fields)
+
+    def _table(self, name: str, **fields: object) -> int:
+        """Write a table whose children are written already; None stands for an absent field."""
+        start: Callable[[Any], None] = getattr(self._schema, f"{name}Start")
+        end: Callable[[Any], int] = getattr(self._schema, f"{name}End")
+        start(self._builder)
+        for field, value in fields.items():
+            if value is not None:
+                getattr(self._schema, f"{name}Add{field}")(self._builder, value)
+        return int(end(self._builder))
+
+    def _string(self, text: str) -> int:
+        if text not in self._strings:
+            self._strings[text] = int(self._builder.CreateString(text))
+        return self._strings[text]
+
+    def _integers(self, values: Sequence[int]) -> int:
+        return int(self._builder.CreateNumpyVector(np.array(values, np.int32)))
+
+    def _offsets(self, offsets: Sequence[int]) -> int:
+        self._builder.StartVector(4, len(offsets), 4)
+        for offset in reversed(offsets):
+            self._builder.PrependUOffsetTRelative(offset)
+        return int(self._builder.EndVector())
+
+
+def _tensor_type(schema: Any, dtype: DataType) -> int:  # noqa: ANN401
+    return int(getattr(schema.TensorType, dtype.value.upper()))
+
+
+def _little_endian(data: Array) -> Array:
+    return np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))

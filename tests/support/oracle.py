@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other people's kernels on our networks: what tests compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from needs import require_module
+
+from ferrule.exporters import to_tflite
+from ferrule.graph import Array, Graph, TensorInfo
+
+_ARENA_FLOOR_BYTES = 1 << 20
+
+
+def tflm(network: Graph | bytes, inputs: Sequence[Array]) -> list[Array]:
+    """Return what TensorFlow Lite Micro's reference kernels compute; RuntimeError if they refuse."""
+    require_module("tflite_micro", "pip install --pre tflite-micro")
+    from tflite_micro.python.tflite_micro import runtime
+
+    model = network if isinstance(network, bytes) else to_tflite(network)
+    interpreter = runtime.Interpreter.from_bytes(model, arena_size=_arena_bytes(network, model))
+    for index, array in enumerate(inputs):
+        interpreter.set_input(np.ascontiguousarray(array), index)
+    interpreter.invoke()
+    count = _output_count(model)
+    return [np.array(interpreter.get_output(index)) for index in range(count)]
+
+
+def litert_reference(network: Graph | bytes, inputs: Sequence[Array]) -> list[Array]:
+    """Return what LiteRT's reference kernels compute; its FULLY_CONNECTED rounds once and so may differ from TFLM's."""
+    require_module("ai_edge_litert", "pip install ai-edge-litert")
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    model = network if isinstance(network, bytes) else to_tflite(network)
+    interpreter = Interpreter(
+        model_content=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF, num_threads=1
+    )
+    interpreter.allocate_tensors()
+    for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    return [np.array(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+
+
+def random_inputs(network: Graph, seed: int = 0) -> list[Array]:
+    """Return one array per input: integers over the whole range of their type, floats normal around zero."""
+    generator = np.random.default_rng(seed)
+    return [_random(generator, info) for info in network.inputs]
+
+
+def edge_inputs(network: Graph) -> dict[str, list[Array]]:
+    """Return inputs that are all the lowest value, all the highest, and all the zero point, by those names."""
+    return {
+        "lowest": [_full(info, "min") for info in network.inputs],
+        "highest": [_full(info, "max") for info in network.inputs],
+        "zero point": [_full(info, "zero") for info in network.inputs],
+    }
+
+
+def _random(generator: np.random.Generator, info: TensorInfo) -> Array:
+    if info.dtype.is_float:
+        return generator.normal(0, 2, info.shape).astype(np.float32)
+    if info.dtype.value == "bool":
+        return generator.integers(0, 2, info.shape).astype(np.bool_)
+    limits = np.iinfo(info.dtype.numpy)
+    return generator.integers(limits.min, limits.max, info.shape, dtype=info.dtype.numpy, endpoint=True)
+
+
+def _full(info: TensorInfo, which: str) -> Array:
+    if info.dtype.is_float:
+        value: float = {"min": -8.0, "max": 8.0, "zero": 0.0}[which]
+        return np.full(info.shape, value, np.float32)
+    zero_point = 0 if info.quantization is None else info.quantization.zero_point
+    if info.dtype.value == "bool":
+        return np.full(info.shape, which == "max", np.bool_)
+    limits = np.iinfo(info.dtype.numpy)
+    return np.full(info.shape, {"min": limits.min, "max": limits.max, "zero": zero_point}[which], info.dtype.numpy)
+
+
+def _arena_bytes(network: Graph | bytes, model: bytes) -> int:
+    """Room for every tensor at once, and as much again for what the interpreter keeps beside them."""
+    tensors = 0
+    if not isinstance(network, bytes):
+        tensors = sum(info.elements * info.dtype.size_bytes for info in (t.info for t in network.tensors))
+    return _ARENA_FLOOR_BYTES + 2 * max(tensors, len(model))
+
+
+def _output_count(model: bytes) -> int:
+    import tflite
+
+    return int(tflite.Model.GetRootAs(model, 0).Subgraphs(0).OutputsLength())
