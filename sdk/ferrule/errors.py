@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -37,3 +38,13 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> FerruleError:
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
     return FerruleError(f"there is no {kind} '{name}'", hint=hint)
+
+
+@contextmanager
+def place(where: str) -> Iterator[None]:
+    """Put `where` before the message of every FerruleError that leaves the block."""
+    try:
+        yield
+    except FerruleError as error:
+        error.args = (f"{where}: {error}",)
+        raise

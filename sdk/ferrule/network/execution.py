@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a graph with the numpy kernels, the reference that every backend equals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ferrule.errors import InputError, UnsupportedError
+from ferrule.graph import Array, Graph, Layer, LayerType, TensorInfo
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.table import OPERATORS
+
+Observer = Callable[[Layer, Sequence[Array]], None]
+"""Called after each layer with its output arrays, which it must not change."""
+
+
+def operator_of(type_: LayerType) -> Operator:
+    """Return the row of the operator table; UnsupportedError if there is none."""
+    operator = OPERATORS.get(type_)
+    if operator is None:
+        raise UnsupportedError(f"the operator {type_} is not supported")
+    return operator
+
+
+def operands_of(graph: Graph, layer: Layer) -> Operands:
+    """Return what is known of a layer's inputs and outputs."""
+    return Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+
+
+def check_inputs(graph: Graph, inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:
+    """Return the arrays by tensor name.
+
+    Raises:
+        InputError: an array is missing, unknown, or of another shape or dtype than the graph's input.
+    """
+    infos = graph.inputs
+    if not isinstance(inputs, Mapping):
+        if len(inputs) != len(infos):
+            raise InputError(
+                f"network '{graph.name}' got {len(inputs)} inputs, expected {len(infos)}",
+                hint=f"give one array for each of: {_names(infos)}",
+            )
+        inputs = {info.name: array for info, array in zip(infos, inputs, strict=True)}
+    known = {info.name for info in infos}
+    for name in inputs:
+        if name not in known:
+            raise InputError(f"network '{graph.name}' has no input '{name}'", hint=f"its inputs: {_names(infos)}")
+    for info in infos:
+        if info.name not in inputs:
+            raise InputError(f"input '{info.name}' is missing", hint=f"expected {info.dtype}{list(info.shape)}")
+        _check_array(info, inputs[info.name])
+    return dict(inputs)
+
+
+def execute(graph: Graph, arrays: Mapping[str, Array], observe: Observer | None = None) -> list[Array]:
+    """Run all layers on checked inputs and return the outputs; tensors are freed after their last reader."""
+    outputs = [info.name for info in graph.outputs]
+    last_reader: dict[str, int] = {}
+    for index, layer in enumerate(graph.layers):
+        last_reader |= dict.fromkeys((*layer.present_inputs, *layer.outputs), index)
+    last_reader |= dict.fromkeys(outputs, len(graph.layers))
+    live = {tensor.info.name: tensor.data for tensor in graph.tensors if tensor.data is not None} | dict(arrays)
+    for index, layer in enumerate(graph.layers):
+        results = _run_layer(graph, layer, [None if name is None else live[name] for name in layer.inputs])
+        if observe is not None:
+            observe(layer, results)
+        live |= zip(layer.outputs, results, strict=True)
+        for name in {*layer.present_inputs, *layer.outputs}:
+            if last_reader[name] == index:
+                del live[name]
+    return [live[name] for name in outputs]
+
+
+def _run_layer(graph: Graph, layer: Layer, arrays: Sequence[Array | None]) -> list[Array]:
+    operands = operands_of(graph, layer)
+    results = operator_of(layer.type).kernel(layer.descriptor, operands, arrays)
+    for info, result in zip(operands.outputs, results, strict=True):
+        if result.shape != info.shape or result.dtype != info.dtype.numpy:
+            raise RuntimeError(
+                f"the kernel of layer '{layer.name}' gave {result.dtype}{list(result.shape)}, "
+                f"expected {info.dtype}{list(info.shape)}"
+            )
+    return results
+
+
+def _check_array(info: TensorInfo, array: Array) -> None:
+    wanted = f"expected {info.dtype}{list(info.shape)}"
+    if array.dtype != info.dtype.numpy:
+        raise InputError(
+            f"input '{info.name}' has dtype {array.dtype}, {wanted}",
+            hint=f"convert it with .astype('{info.dtype}'), after quantising it if it holds real numbers",
+        )
+    if array.shape != info.shape:
+        raise InputError(f"input '{info.name}' has shape {list(array.shape)}, {wanted}")
+
+
+def _names(infos: Sequence[TensorInfo]) -> str:
+    return ", ".join(f"'{info.name}' {info.dtype}{list(info.shape)}" for info in infos) or "none"

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The network: a graph that can be built by hand, checked and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ferrule.graph import Array, Graph
+from ferrule.network.execution import Observer, check_inputs, execute, operands_of, operator_of
+from ferrule.network.validation import check_layer
+
+
+class Network(Graph):
+    """A graph of layers with the numpy kernels behind it; importers return one, `add_*` methods build one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._checked_layers = 0
+
+    def validate(self) -> None:
+        """Check every layer; UnsupportedError or ModelError names the first that does not fit, and why."""
+        for layer in self.layers:
+            check_layer(self, layer)
+        self._checked_layers = len(self.layers)
+
+    def run(self, inputs: Sequence[Array] | Mapping[str, Array], *, observe: Observer | None = None) -> list[Array]:
+        """Return the outputs for one array per input, in order or by name, computed by the numpy kernels.
+
+        `observe` is called after each layer with its outputs, in the order of execution.
+
+        Raises:
+            InputError: an array is missing, or has another shape or dtype than the input.
+            UnsupportedError, ModelError: see `validate`.
+        """
+        for layer in self.layers[self._checked_layers :]:
+            check_layer(self, layer)
+            self._checked_layers += 1
+        return execute(self, check_inputs(self, inputs), observe)
+
+    def macs(self) -> int:
+        """Return the multiply-accumulates of one run; operators without products count none."""
+        total = 0
+        for layer in self.layers:
+            count = operator_of(layer.type).macs
+            if count is not None:
+                total += count(layer.descriptor, operands_of(self, layer))
+        return total
