@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rest of Ferrule knows of a board."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from ferrule.boards.repl import Interrupt, Value
+from ferrule.errors import FerruleError, unknown_name
+
+NANOSECONDS_PER_SECOND = 1_000_000_000
+
+
+class MemoryKind(StrEnum):
+    """Whether a memory keeps its contents without power; code and weights are linked into the first kind only."""
+
+    FLASH = "flash"
+    RAM = "ram"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """The core that runs the firmware."""
+
+    type: str
+    """Arm's name in lower case without the FPU suffix: `cortex-m4`."""
+    fpu: str
+    """GCC's name of the floating-point unit (`fpv4-sp-d16`, `fpv5-sp-d16`, `fpv5-d16`), or `none`."""
+    dsp: bool
+    """Whether the DSP extension (SMLAD and friends) is there."""
+
+    @property
+    def hard_float(self) -> bool:
+        """Whether floats travel in floating-point registers."""
+        return self.fpu != "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One memory on the core's bus."""
+
+    name: str
+    address: int
+    size_bytes: int
+    kind: MemoryKind
+    cacheable: bool
+    """Whether the core's data cache may hold its lines."""
+    line_bytes: int
+    """Bytes per line of that cache; 0 where nothing is cached."""
+    masters: tuple[str, ...]
+    """Bus masters that reach it: `cpu`, and the names of devices."""
+    aliases: tuple[int, ...] = ()
+    """Further addresses at which the same bytes appear."""
+
+    @property
+    def end(self) -> int:
+        """First address behind it."""
+        return self.address + self.size_bytes
+
+    def __contains__(self, address: int) -> bool:
+        return self.address <= address < self.end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peripheral:
+    """One register window on the core's bus."""
+
+    name: str
+    type: str
+    """Renode's class, as in the platform description: `UART.CMSDK_APB_UART`."""
+    address: int
+    size_bytes: int
+    properties: Mapping[str, Value]
+    interrupts: tuple[Interrupt, ...]
+    aliases: tuple[int, ...] = ()
+
+    @property
+    def end(self) -> int:
+        """First address behind it."""
+        return self.address + self.size_bytes
+
+    def __contains__(self, address: int) -> bool:
+        return self.address <= address < self.end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Names of the memories that the parts of a firmware go to."""
+
+    code: str
+    weights: str
+    data: str
+    workspace: str
+    stack: str
+    stack_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QemuMachine:
+    """How QEMU runs the board."""
+
+    name: str
+    """Argument of `-machine`."""
+    instructions_per_tick: float
+    """Instructions per SysTick tick under `-icount shift=0`, where one instruction takes 1 ns of virtual time."""
+    serial: Mapping[str, int]
+    """Index of the `-serial` option that each UART is wired to, by peripheral name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """A board: its platform description (.repl) and its board.toml together."""
+
+    name: str
+    title: str
+    cpu: Cpu
+    clock_hz: int
+    memories: tuple[Memory, ...]
+    peripherals: tuple[Peripheral, ...]
+    link_uart: Peripheral
+    console_uart: Peripheral
+    placement: Placement
+    qemu: QemuMachine | None
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Compiler flags beyond those that follow from the core, by toolchain name."""
+    folder: Path
+    platform: Path
+    """The .repl file."""
+
+    def memory(self, name: str) -> Memory:
+        """Return a memory by name."""
+        for memory in self.memories:
+            if memory.name == name:
+                return memory
+        raise unknown_name(f"memory of board {self.name}", name, (memory.name for memory in self.memories))
+
+    def peripheral(self, name: str) -> Peripheral:
+        """Return a peripheral by name."""
+        for peripheral in self.peripherals:
+            if peripheral.name == name:
+                return peripheral
+        raise unknown_name(f"peripheral of board {self.name}", name, (each.name for each in self.peripherals))
+
+    def peripherals_of(self, type_name: str) -> tuple[Peripheral, ...]:
+        """Return the peripherals of one Renode class, in the order of the platform description."""
+        return tuple(peripheral for peripheral in self.peripherals if peripheral.type == type_name)
+
+
+def check_name(name: str, what: str) -> None:
+    """Refuse a name that can't stand in a linker script."""
+    if not name.isidentifier() or not name.isascii():
+        raise FerruleError(f"{what} '{name}' is not a plain identifier", hint="use letters, digits and underscores")

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds boards by name and puts the two files of each together."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+from ferrule.boards.board import (
+    NANOSECONDS_PER_SECOND,
+    Board,
+    Cpu,
+    Memory,
+    MemoryKind,
+    Peripheral,
+    Placement,
+    QemuMachine,
+    check_name,
+)
+from ferrule.boards.description import BoardDescription, read_description
+from ferrule.boards.parser import read_platform
+from ferrule.boards.repl import Entry, Platform, Range
+from ferrule.errors import FerruleError, unknown_name
+from ferrule.resources import root
+
+DESCRIPTION_NAME = "board.toml"
+SEARCH_VARIABLE = "FERRULE_BOARDS"
+
+FPUS = ("none", "fpv4-sp-d16", "fpv5-sp-d16", "fpv5-d16")
+CORES = ("cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33")
+_MEMORIES = ("Memory.MappedMemory", "Memory.ArrayMemory")
+_CORE = "CPU.CortexM"
+_ADDRESS_END = 1 << 32
+_KNOWN_SIZES = {
+    "IRQControllers.NVIC": 0x1000,
+    "Miscellaneous.DWT": 0x1000,
+    "UART.CMSDK_APB_UART": 0x1000,
+    "UART.PL011": 0x1000,
+}
+"""Bytes that Renode's own classes claim, where a registration needs no size."""
+
+
+def search_folders() -> tuple[Path, ...]:
+    """Return the folders that hold boards: those of the variable FERRULE_BOARDS first, then Ferrule's own."""
+    extra = (Path(folder) for folder in os.environ.get(SEARCH_VARIABLE, "").split(os.pathsep) if folder)
+    return (*extra, root() / "boards")
+
+
+def board_names() -> list[str]:
+    """Return the names of all boards that can be found, sorted."""
+    names: set[str] = set()
+    for folder in search_folders():
+        if not folder.is_dir():
+            raise FerruleError(f"{SEARCH_VARIABLE} names {folder}, which is no folder")
+        names.update(file.parent.name for file in folder.glob(f"*/{DESCRIPTION_NAME}"))
+    return sorted(names)
+
+
+def load_board(name: str | Path) -> Board:
+    """Load a board by its name, or by the path of its folder.
+
+    Raises:
+        FerruleError: there is none (the near names are listed), or one of its files is wrong.
+    """
+    path = Path(name)
+    if (path / DESCRIPTION_NAME).is_file() and (isinstance(name, Path) or os.sep in str(name)):
+        return _load(path.resolve())
+    if isinstance(name, Path) or os.sep in name:
+        raise FerruleError(f"there is no board in {path}", hint=f"a board is a folder with a {DESCRIPTION_NAME}")
+    names = board_names()
+    for folder in search_folders():
+        if name in names and (folder / name / DESCRIPTION_NAME).is_file():
+            return _load((folder / name).resolve())
+    raise unknown_name("board", name, names)
+
+
+def _load(folder: Path) -> Board:
+    file = folder / DESCRIPTION_NAME
+    description = read_description(file)
+    platform = read_platform(folder / description.platform)
+    memories = _memories(platform, description, file)
+    peripherals = tuple(
+        _peripheral(entry) for entry in platform.entries.values() if entry.type not in _MEMORIES and _on_bus(entry)
+    )
+    _check_overlaps((*memories, *peripherals), platform)
+    by_name = {peripheral.name: peripheral for peripheral in peripherals}
+    return Board(
+        name=folder.name,
+        title=description.title,
+        cpu=_cpu(platform, description, file),
+        clock_hz=description.clock_hz,
+        memories=memories,
+        peripherals=peripherals,
+        link_uart=_uart(by_name, description.uarts.link, "uarts.link", file),
+        console_uart=_uart(by_name, description.uarts.console, "uarts.console", file),
+        placement=_placement(memories, description, file),
+        qemu=_qemu(by_name, description, file),
+        flags=description.flags,
+        folder=folder,
+        platform=platform.file,
+    )
+
+
+def _cpu(platform: Platform, description: BoardDescription, file: Path) -> Cpu:
+    cores = platform.of_type(_CORE)
+    if len(cores) != 1:
+        raise FerruleError(f"{platform.file}: {len(cores)} entries of type {_CORE}, exactly one is supported")
+    kind = cores[0].text("cpuType")
+    if kind is None:
+        raise FerruleError(f"{cores[0].place}: '{cores[0].name}' has no cpuType")
+    plain = kind.removesuffix("f")
+    if plain not in CORES:
+        raise FerruleError(f"{cores[0].place}: core '{kind}' is not supported", hint=f"supported: {', '.join(CORES)}")
+    fpu = description.cpu.fpu
+    if fpu not in FPUS:
+        raise FerruleError(f"{file}: cpu.fpu is '{fpu}'", hint=f"known: {', '.join(FPUS)}")
+    allowed = {
+        "cortex-m3": ("none",),
+        "cortex-m4": ("none", "fpv4-sp-d16"),
+        "cortex-m7": ("none", "fpv5-sp-d16", "fpv5-d16"),
+        "cortex-m33": ("none", "fpv5-sp-d16"),
+    }[plain]
+    if fpu not in allowed:
+        raise FerruleError(f"{file}: a {plain} has no {fpu}", hint=f"cpu.fpu can be {', '.join(allowed)}")
+    dsp = description.cpu.dsp
+    if dsp is not (plain != "cortex-m3") and plain != "cortex-m33":
+        raise FerruleError(f"{file}: cpu.dsp is {str(dsp).lower()}, which a {plain} cannot be")
+    return Cpu(type=plain, fpu=fpu, dsp=dsp)
+
+
+def _on_bus(entry: Entry) -> bool:
+    return any(place.bus == "sysbus" and place.address is not None for place in entry.registrations)
+
+
+def _window(entry: Entry) -> tuple[list[int], int]:
+    """Return the addresses and the size of an entry."""
+    addresses: list[int] = []
+    sizes: set[int] = set()
+    stated = entry.integer("size") if entry.type in _MEMORIES else None
+    for place in entry.registrations:
+        if place.bus != "sysbus" or place.address is None:
+            continue
+        addresses.append(place.address)
+        span = place.point.size if isinstance(place.point, Range) else place.size_bytes
+        size = span or stated or _KNOWN_SIZES.get(entry.type)
+        if size is None:
+            raise FerruleError(
+                f"{entry.place}: the size of '{entry.name}' is not known",
+                hint=f"write its registration as <{place.address:#x}, +size>",
+            )
+        sizes.add(size)
+        if size <= 0 or place.address + size > _ADDRESS_END:
+            raise FerruleError(f"{entry.place}: '{entry.name}' does not fit into 32 bits of address")
+    if len(sizes) != 1 or (stated is not None and sizes != {stated}):
+        raise FerruleError(f"{entry.place}: the sizes given for '{entry.name}' differ")
+    return addresses, sizes.pop()
+
+
+def _memories(platform: Platform, description: BoardDescription, file: Path) -> tuple[Memory, ...]:
+    entries = {entry.name: entry for entry in platform.of_type(*_MEMORIES)}
+    for name in description.memories:
+        if name not in entries:
+            raise FerruleError(f"{file}: {unknown_name('memory', name, entries)}", hint=f"see {platform.file}")
+    found = []
+    for name, entry in entries.items():
+        check_name(name, f"{entry.place}: the name")
+        if name not in description.memories:
+            raise FerruleError(f"{file}: memories.{name} is missing", hint=f"{entry.place} has a memory of that name")
+        if not _on_bus(entry):
+            raise FerruleError(f"{entry.place}: memory '{name}' is not registered at an address of sysbus")
+        (address, *aliases), size = _window(entry)
+        more = description.memories[name]
+        if more.cacheable != (more.line_bytes > 0):
+            raise FerruleError(f"{file}: memories.{name}: a cacheable memory needs line_bytes, and only such a one")
+        found.append(
+            Memory(
+                name=name,
+                address=address,
+                size_bytes=size,
+                kind=more.kind,
+                cacheable=more.cacheable,
+                line_bytes=more.line_bytes,
+                masters=more.masters,
+                aliases=tuple(aliases),
+            )
+        )
+    return tuple(found)
+
+
+def _peripheral(entry: Entry) -> Peripheral:
+    (address, *aliases), size = _window(entry)
+    return Peripheral(
+        name=entry.name,
+        type=entry.type,
+        address=address,
+        size_bytes=size,
+        properties=entry.properties,
+        interrupts=entry.interrupts,
+        aliases=tuple(aliases),
+    )
+
+
+def _check_overlaps(places: tuple[Memory | Peripheral, ...], platform: Platform) -> None:
+    spans = sorted(
+        (address, address + place.size_bytes, place.name)
+        for place in places
+        for address in (place.address, *place.aliases)
+    )
+    for (_, end, name), (begin, _, other) in itertools.pairwise(spans):
+        if begin < end:
+            raise FerruleError(f"{platform.file}: '{name}' and '{other}' overlap at {begin:#010x}")
+
+
+def _uart(peripherals: dict[str, Peripheral], name: str, key: str, file: Path) -> Peripheral:
+    uarts = {each: peripheral for each, peripheral in peripherals.items() if peripheral.type.startswith("UART.")}
+    if name not in uarts:
+        error = unknown_name("UART", name, uarts)
+        raise FerruleError(f"{file}: {key}: {error}", hint=error.hint)
+    return uarts[name]
+
+
+def _placement(memories: tuple[Memory, ...], description: BoardDescription, file: Path) -> Placement:
+    wanted = description.placement
+    kinds = {memory.name: memory.kind for memory in memories}
+    for part, kind in (
+        ("code", MemoryKind.FLASH),
+        ("weights", MemoryKind.FLASH),
+        ("data", MemoryKind.RAM),
+        ("workspace", MemoryKind.RAM),
+        ("stack", MemoryKind.RAM),
+    ):
+        name = str(getattr(wanted, part))
+        if name not in kinds:
+            error = unknown_name("memory", name, kinds)
+            raise FerruleError(f"{file}: placement.{part}: {error}", hint=error.hint)
+        if kinds[name] is not kind:
+            raise FerruleError(f"{file}: placement.{part}: '{name}' is {kinds[name]}, but {kind} is needed")
+    if wanted.stack_bytes % 8:
+        raise FerruleError(f"{file}: placement.stack_bytes is {wanted.stack_bytes}, which is no multiple of 8")
+    return Placement(
+        code=wanted.code,
+        weights=wanted.weights,
+        data=wanted.data,
+        workspace=wanted.workspace,
+        stack=wanted.stack,
+        stack_bytes=wanted.stack_bytes,
+    )
+
+
+def _qemu(peripherals: dict[str, Peripheral], description: BoardDescription, file: Path) -> QemuMachine | None:
+    if description.qemu is None:
+        return None
+    for name in description.qemu.serial:
+        _uart(peripherals, name, "qemu.serial", file)
+    return QemuMachine(
+        name=description.qemu.machine,
+        instructions_per_tick=NANOSECONDS_PER_SECOND / description.clock_hz,
+        serial=description.qemu.serial,
+    )

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema of board.toml: what a platform description cannot say."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ferrule.boards.board import MemoryKind
+from ferrule.errors import FerruleError
+
+_Positive = Annotated[int, msgspec.Meta(gt=0)]
+_NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class CpuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Table `[cpu]`."""
+
+    fpu: str
+    dsp: bool
+
+
+class MemoryDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Table `[memories.<name>]`."""
+
+    kind: MemoryKind
+    masters: tuple[str, ...] = ("cpu",)
+    cacheable: bool = False
+    line_bytes: _NotNegative = 0
+
+
+class PlacementDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Table `[placement]`."""
+
+    code: str
+    weights: str
+    data: str
+    workspace: str
+    stack: str
+    stack_bytes: _Positive
+
+
+class UartDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Table `[uarts]`: names of peripherals."""
+
+    link: str
+    console: str
+
+
+class QemuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Table `[qemu]`."""
+
+    machine: str
+    serial: dict[str, _NotNegative]
+
+
+class BoardDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The whole of board.toml."""
+
+    title: str
+    platform: str
+    clock_hz: _Positive
+    cpu: CpuDescription
+    memories: dict[str, MemoryDescription]
+    placement: PlacementDescription
+    uarts: UartDescription
+    qemu: QemuDescription | None = None
+    flags: dict[str, tuple[str, ...]] = {}
+
+
+def read_description(file: Path) -> BoardDescription:
+    """Read a board.toml.
+
+    Raises:
+        FerruleError: it can't be read or breaks the schema; the message has the path of the key.
+    """
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        return msgspec.convert(document, BoardDescription)
+    except FileNotFoundError:
+        raise FerruleError(f"there is no {file}", hint="a board is a folder with a board.toml") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FerruleError(f"cannot read {file}: {error}") from None
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise FerruleError(f"{file}: {error}", hint="docs/boards.md describes every key") from None

@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads Renode platform descriptions (.repl).
+
+The grammar is that of Renode 1.16; what is left out (`@ none`, `as "alias"`, `local`, `using ... prefixed`) is refused
+by name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ferrule.boards.lexer import Token, TokenKind, place_error, tokenize
+from ferrule.boards.repl import (
+    Entry,
+    Interrupt,
+    NewObject,
+    Platform,
+    Range,
+    Reference,
+    Registration,
+    Script,
+    Value,
+)
+from ferrule.errors import FerruleError
+
+_PREFIX = "Antmicro.Renode.Peripherals."
+_MAX_DEPTH = 32
+_MAX_DIGITS = 40
+_MAX_LINES = 1024
+_ADDRESS_END = 1 << 64
+
+
+def read_platform(file: Path) -> Platform:
+    """Read a description with everything it includes by `using`.
+
+    Raises:
+        FerruleError: it can't be read, is malformed or uses what is not supported; the message begins with file:line.
+    """
+    entries: dict[str, _Draft] = {}
+    _read_into(entries, file, parents=())
+    for draft in entries.values():
+        for interrupt in draft.interrupts:
+            if interrupt.target not in entries:
+                raise place_error(
+                    draft.file, draft.line, f"'{draft.name}' interrupts '{interrupt.target}', not an entry"
+                )
+    return Platform(file=file, entries={name: draft.entry() for name, draft in entries.items()})
+
+
+def _read_into(entries: dict[str, _Draft], file: Path, *, parents: tuple[Path, ...]) -> None:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise FerruleError(f"there is no platform description {file}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FerruleError(f"cannot read {file}: {error}") from None
+    _Parser(text, file, entries, parents).parse()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Draft:
+    """An entry while further ones of its name may still change it."""
+
+    name: str
+    type: str
+    file: Path
+    line: int
+    registrations: tuple[Registration, ...] = ()
+    properties: dict[str, Value] = field(default_factory=dict)
+    interrupts: list[Interrupt] = field(default_factory=list)
+    scripts: list[Script] = field(default_factory=list)
+
+    def entry(self) -> Entry:
+        return Entry(
+            name=self.name,
+            type=self.type,
+            registrations=self.registrations,
+            properties=self.properties,
+            interrupts=tuple(self.interrupts),
+            scripts=tuple(self.scripts),
+            file=self.file,
+            line=self.line,
+        )
+
+
+class _Parser:
+    def __init__(self, text: str, file: Path, entries: dict[str, _Draft], parents: tuple[Path, ...]) -> None:
+        self._file = file
+        self._tokens = tokenize(text, file)
+        self._at = 0
+        self._entries = entries
+        self._parents = (*parents, file.resolve())
+
+    def parse(self) -> None:
+        started = False
+        while self._peek().kind is not TokenKind.END:
+            token = self._peek()
+            if not token.first or token.column:
+                raise self._error(
+                    token, f"{token} stands where an entry has to begin", "an entry begins a line, unindented"
+                )
+            if token.text == "using" and self._peek(1).kind is TokenKind.TEXT:
+                if started:
+                    raise self._error(token, "'using' has to stand before the entries")
+                self._using()
+            else:
+                started = True
+                self._entry()
+
+    # Tokens ----------------------------------------------------------------------------------------------------------
+
+    def _peek(self, ahead: int = 0) -> Token:
+        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
+
+    def _next(self) -> Token:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _take(self, mark: str) -> bool:
+        found = self._is(mark)
+        self._at += found
+        return found
+
+    def _is(self, mark: str, ahead: int = 0) -> bool:
+        token = self._peek(ahead)
+        return token.kind is TokenKind.MARK and token.text == mark
+
+    def _expect(self, mark: str, where: str) -> None:
+        token = self._next()
+        if token.kind is not TokenKind.MARK or token.text != mark:
+            raise self._error(token, f"'{mark}' is wanted {where}, {token} found")
+
+    def _name(self, what: str) -> str:
+        token = self._next()
+        if token.kind is not TokenKind.NAME:
+            raise self._error(token, f"{what} is wanted, {token} found")
+        return token.text
+
+    def _integer(self, what: str) -> int:
+        token = self._next()
+        if token.kind is not TokenKind.NUMBER or "." in token.text:
+            raise self._error(token, f"{what} is wanted, {token} found")
+        if len(token.text) > _MAX_DIGITS:
+            raise self._error(token, f"the number has more than {_MAX_DIGITS} characters")
+        return int(token.text, 0) if "x" in token.text.lower() else int(token.text)
+
+    def _error(self, token: Token, message: str, hint: str | None = None) -> FerruleError:
+        return place_error(self._file, token.line, message, hint=hint)
+
+    # Entries ---------------------------------------------------------------------------------------------------------
+
+    def _using(self) -> None:
+        self._next()
+        token = self._next()
+        if not self._peek().first:
+            raise self._error(self._peek(), f"{self._peek()} is not supported behind 'using'")
+        path = (self._file.parent / _text(token)).resolve()
+        if path in self._parents:
+            raise self._error(token, f"'{_text(token)}' includes itself")
+        if not path.is_file():
+            raise self._error(
+                token, f"there is no file '{_text(token)}'", f"paths in 'using' start from {self._file.parent}"
+            )
+        _read_into(self._entries, path, parents=self._parents)
+
+    def _entry(self) -> None:
+        token = self._peek()
+        name = self._name("the name of an entry")
+        if self._peek().kind is TokenKind.NAME:
+            raise self._error(token, f"'{token.text}' is not understood before an entry")
+        self._expect(":", f"behind the name '{name}'")
+        type_name = None
+        if self._peek().kind is TokenKind.NAME and not self._peek().first:
+            type_name = self._next().text.removeprefix(_PREFIX)
+        draft = self._draft(token, name, type_name)
+        if self._take("@"):
+            draft.registrations = self._registrations()
+        if self._peek().kind is TokenKind.NAME and not self._peek().first:
+            raise self._error(self._peek(), f"{self._peek()} is not understood behind the registration of '{name}'")
+        if self._take("{"):
+            self._braced_attributes(draft)
+        while self._peek().first and self._peek().column and self._peek().kind is not TokenKind.END:
+            self._attribute(draft, ends_at_line=True)
+
+    def _draft(self, token: Token, name: str, type_name: str | None) -> _Draft:
+        known = self._entries.get(name)
+        if type_name is None:
+            if known is None and name == "sysbus":
+                known = self._entries.setdefault(
+                    name, _Draft(name=name, type="Bus.SystemBus", file=self._file, line=token.line)
+                )
+            if known is None:
+                raise self._error(token, f"'{name}' has no type, and no entry of that name stands above")
+            return known
+        if known is not None:
+            raise self._error(token, f"'{name}' is declared a second time; first in {known.file}:{known.line}")
+        draft = _Draft(name=name, type=type_name, file=self._file, line=token.line)
+        self._entries[name] = draft
+        return draft
+
+    def _braced_attributes(self, draft: _Draft) -> None:
+        opening = self._tokens[self._at - 1]
+        while not self._take("}"):
+            if self._peek().kind is TokenKind.END:
+                raise self._error(opening, f"the '{{' of '{draft.name}' is not closed")
+            self._attribute(draft, ends_at_line=False)
+            if not self._is("}"):
+                self._expect(";", "between two attributes in braces")
+
+    def _attribute(self, draft: _Draft, *, ends_at_line: bool) -> None:
+        token = self._peek()
+        if token.kind is TokenKind.SCRIPT:
+            self._next()
+            draft.scripts.append(Script(kind=token.text, lines=token.lines))
+            return
+        if token.kind is TokenKind.NAME and self._is(":", 1):
+            self._next()
+            self._next()
+            draft.properties[token.text] = self._value()
+        else:
+            self._interrupts(draft)
+        after = self._peek()
+        if ends_at_line and not after.first:
+            raise self._error(after, f"{after} is not understood at the end of the line")
+
+    # Registrations ---------------------------------------------------------------------------------------------------
+
+    def _registrations(self) -> tuple[Registration, ...]:
+        if not self._take("{"):
+            return (self._registration(),)
+        found = [self._registration()]
+        while not self._take("}"):
+            self._expect(";", "between two registrations")
+            if not self._is("}"):
+                found.append(self._registration())
+        return tuple(found)
+
+    def _registration(self) -> Registration:
+        token = self._peek()
+        bus = self._name("the name of a bus")
+        if bus == "none":
+            raise self._error(token, "'@ none' is not supported")
+        following = self._peek()
+        if following.first or not (following.kind is TokenKind.NUMBER or self._is("<") or following.text == "new"):
+            return Registration(bus=bus)
+        point = self._value()
+        if not isinstance(point, NewObject):
+            return self._checked(Registration(bus=bus, point=point), following)
+        rest = dict(point.properties)
+        if "address" not in rest:
+            return Registration(bus=bus, point=point)
+        address, size = rest.pop("address"), rest.pop("size", None)
+        if isinstance(address, bool) or not isinstance(address, int | Range):
+            raise self._error(following, "the address of a registration has to be a number or a range")
+        if isinstance(size, bool) or not isinstance(size, int | None):
+            raise self._error(following, "the size of a registration has to be a number")
+        return self._checked(Registration(bus=bus, point=address, size_bytes=size, properties=rest), following)
+
+    def _checked(self, registration: Registration, token: Token) -> Registration:
+        if isinstance(registration.point, float):
+            raise self._error(token, "an address has to be an integer")
+        if registration.address is not None and not 0 <= registration.address < _ADDRESS_END:
+            raise self._error(token, f"the address {registration.address} is out of range")
+        if registration.size_bytes is not None and not 0 < registration.size_bytes <= _ADDRESS_END:
+            raise self._error(token, f"the size {registration.size_bytes} is out of range")
+        return registration
+
+    # Values ----------------------------------------------------------------------------------------------------------
+
+    def _value(self, depth: int = 0) -> Value:
+        token = self._next()
+        if depth > _MAX_DEPTH:
+            raise self._error(token, f"values are nested deeper than {_MAX_DEPTH}")
+        match token.kind, token.text:
+            case TokenKind.TEXT, _:
+                return _text(token)
+            case TokenKind.NUMBER, text:
+                self._at -= 1
+                return float(self._next().text) if "." in text else self._integer("a number")
+            case TokenKind.NAME, "true" | "false":
+                return token.text == "true"
+            case TokenKind.NAME, "none" | "empty":
+                return None
+            case TokenKind.NAME, "new":
+                return self._new_object(depth)
+            case TokenKind.NAME, name:
+                return Reference(name=name)
+            case TokenKind.MARK, "<":
+                return self._range(token)
+            case TokenKind.MARK, "[":
+                return self._list(token, depth)
+        raise self._error(token, f"a value is wanted, {token} found")
+
+    def _range(self, opening: Token) -> Range:
+        begin = self._integer("the first address of a range")
+        self._expect(",", "in a range")
+        token = self._peek()
+        last = self._integer("the size (+n) or the end of a range")
+        self._expect(">", "at the end of a range")
+        size = last if token.text.startswith("+") else last - begin
+        if not 0 <= begin < _ADDRESS_END or not 0 < size <= _ADDRESS_END:
+            raise self._error(opening, f"the range <{begin:#x}, {token.text}> is empty or out of bounds")
+        return Range(begin=begin, size=size)
+
+    def _list(self, opening: Token, depth: int) -> tuple[Value, ...]:
+        values: list[Value] = []
+        while not self._take("]"):
+            if self._peek().kind is TokenKind.END:
+                raise self._error(opening, "this '[' is not closed")
+            values.append(self._value(depth + 1))
+            if not self._is("]"):
+                self._expect(",", "between two values of a list")
+        return tuple(values)
+
+    def _new_object(self, depth: int) -> NewObject:
+        token = self._peek()
+        type_name = self._name("the name of a class").removeprefix(_PREFIX)
+        properties: dict[str, Value] = {}
+        if self._take("{"):
+            while not self._take("}"):
+                if self._peek().kind is TokenKind.END:
+                    raise self._error(token, f"the '{{' of 'new {type_name}' is not closed")
+                name = self._name("the name of a property")
+                self._expect(":", f"behind '{name}'")
+                properties[name] = self._value(depth + 1)
+                if not self._is("}"):
+                    self._expect(";", "between two properties in braces")
+        return NewObject(type=type_name, properties=properties)
+
+    # Interrupts ------------------------------------------------------------------------------------------------------
+
+    def _interrupts(self, draft: _Draft) -> None:
+        token = self._peek()
+        sources: list[str | int] | list[None] = [None]
+        if not self._is("->"):
+            sources = self._outputs()
+        self._expect("->", "between the output and the input of an interrupt")
+        if self._peek().text == "none":
+            self._next()
+            draft.interrupts = [line for line in draft.interrupts if line.source not in sources]
+            return
+        while True:
+            target_name = self._name("the entry that an interrupt goes to")
+            local = self._integer("the number of a core") if self._take("#") else None
+            self._expect("@", f"behind '{target_name}'")
+            inputs = self._inputs()
+            if len(inputs) != len(sources):
+                raise self._error(token, f"{len(sources)} outputs are joined to {len(inputs)} inputs")
+            draft.interrupts.extend(
+                Interrupt(source=source, target=target_name, index=index, local=local)
+                for source, index in zip(sources, inputs, strict=True)
+            )
+            if not self._take("|"):
+                return
+
+    def _outputs(self) -> list[str | int]:
+        if not self._take("["):
+            token = self._peek()
+            if token.kind is TokenKind.NAME:
+                return [self._next().text]
+            if token.kind is TokenKind.NUMBER:
+                return [self._integer("an output")]
+            raise self._error(token, f"a property or an interrupt is wanted, {token} found")
+        found: list[str | int] = []
+        while True:
+            if self._peek().kind is TokenKind.NAME:
+                found.append(self._next().text)
+            else:
+                found.extend(self._span("an output"))
+            if self._take("]"):
+                return found
+            self._expect(",", "between two outputs")
+
+    def _inputs(self) -> list[int]:
+        if not self._take("["):
+            return [self._integer("the number of an input")]
+        found = self._span("the number of an input")
+        while not self._take("]"):
+            self._expect(",", "between two inputs")
+            found.extend(self._span("the number of an input"))
+        return found
+
+    def _span(self, what: str) -> list[int]:
+        """Read `n` or `n-m`; the lexer takes the second half of `0-1` for a negative number."""
+        token = self._peek()
+        first = self._integer(what)
+        last = first
+        if self._take("-"):
+            last = self._integer(what)
+        elif self._peek().kind is TokenKind.NUMBER and self._peek().text.startswith("-"):
+            last = -self._integer(what)
+        step = 1 if last >= first else -1
+        if first < 0 or last < 0 or abs(last - first) >= _MAX_LINES:
+            raise self._error(token, f"the span {first}-{last} is out of range")
+        return list(range(first, last + step, step))
+
+
+def _text(token: Token) -> str:
+    if token.text.startswith("'''"):
+        return token.text[3:-3]
+    return re.sub(r"\\(.)", r"\1", token.text[1:-1])
