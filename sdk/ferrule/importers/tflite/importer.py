@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a .tflite file to a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.graph import Layer, LayerType
+from ferrule.importers.tflite.node import Node
+from ferrule.importers.tflite.reader import read_model
+from ferrule.importers.tflite.record import ModelRecord, OperatorRecord
+from ferrule.importers.tflite.rules import RULES
+from ferrule.importers.tflite.tensors import Tensors, check_signature
+from ferrule.network import Network
+
+MAX_FILE_BYTES = 1 << 28
+"""256 MiB, far above what fits on a board."""
+
+_CONTROL_FLOW = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE", "WHILE"})
+
+
+def load_tflite(source: str | Path | bytes, name: str | None = None) -> Network:
+    """Return the network of a TensorFlow Lite model, from a path or from the file's bytes.
+
+    Tensor names are kept (empty and repeated ones numbered), layers are called `<type>_<position>`. The network's
+    name is `name`, else the file's stem, else "model". An unknown batch size counts as 1.
+
+    Raises:
+        ModelError: the file cannot be read or is malformed; the message names the place.
+        UnsupportedError: the model has something that networks do not know; the message names it and its place.
+    """
+    if isinstance(source, bytes):
+        label, data = name or "model", source
+    else:
+        path = Path(source)
+        label, data = path.name, _file_bytes(path)
+        name = name or path.stem
+    with place(label):
+        return _Importer(read_model(data), name or "model").network()
+
+
+class _Importer:
+    """The state of one import."""
+
+    def __init__(self, model: ModelRecord, name: str) -> None:
+        self._model = model
+        self._tensors = Tensors(model)
+        self._network = Network(name)
+        self._available: set[int] = set()
+
+    def network(self) -> Network:
+        for index in self._model.inputs:
+            self._add_input(index)
+        for record in self._model.operators:
+            with place(self._where(record)):
+                self._add_layer(record)
+        with place("graph outputs"):
+            if not self._model.outputs:
+                raise ModelError("there is none, expected at least one")
+            names = [self._source(index) for index in self._model.outputs]
+        self._network.set_outputs(names)
+        return self._network
+
+    def _add_input(self, index: int) -> None:
+        with place("graph inputs"):
+            info = self._tensors.info(index)
+            check_signature(self._tensors.record(index))
+            if self._tensors.is_constant(index):
+                raise ModelError(f"tensor '{info.name}' has data, expected an input to have none")
+            self._network.add_input(info)
+            self._available.add(index)
+
+    def _add_layer(self, record: OperatorRecord) -> None:
+        rule = None if record.type not in LayerType.__members__ else RULES.get(LayerType(record.type))
+        if rule is None:
+            raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted(RULES))}")
+        node = Node(record, self._tensors)
+        node.check_arity(rule.inputs, rule.outputs)
+        positions = [position for position in rule.data_inputs if position < len(record.inputs)]
+        layer = Layer(
+            name=f"{record.type.lower()}_{record.index}",
+            type=LayerType(record.type),
+            descriptor=rule.descriptor(node),
+            inputs=tuple(self._source(record.inputs[p]) if node.has_input(p) else None for p in positions),
+            outputs=tuple(self._tensors.info(index).name for index in record.outputs),
+        )
+        for index in record.outputs:
+            if self._tensors.is_constant(index):
+                raise ModelError(f"output '{self._tensors.info(index).name}' has data, expected a computed tensor")
+        self._network.add_layer(layer, [self._tensors.info(index) for index in record.outputs])
+        self._available.update(record.outputs)
+
+    def _source(self, index: int) -> str:
+        """Return the name of a tensor that is read; constants join the network when they are first read."""
+        info = self._tensors.info(index)
+        if index not in self._available:
+            if not self._tensors.is_constant(index):
+                raise ModelError(f"tensor '{info.name}' is read before anything writes it")
+            self._network.add_constant(info, self._tensors.data(index))
+            self._available.add(index)
+        return info.name
+
+    def _where(self, record: OperatorRecord) -> str:
+        custom = f" '{record.custom_code}'" if record.custom_code else ""
+        outputs = [index for index in record.outputs if 0 <= index < len(self._model.tensors)]
+        result = f" -> tensor '{self._model.tensors[outputs[0]].name}'" if outputs else ""
+        return f"operator {record.index} {record.type}{custom}{result}"
+
+
+def _refusal(record: OperatorRecord) -> str:
+    if record.type == "CUSTOM":
+        return "custom operators are not supported"
+    if record.type in _CONTROL_FLOW:
+        return "control flow is not supported"
+    return "this operator is not supported"
+
+
+def _file_bytes(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            raise ModelError(f"there is no file '{path}'")
+        size_bytes = path.stat().st_size
+        if size_bytes > MAX_FILE_BYTES:
+            raise ModelError(f"the file '{path}' has {size_bytes} bytes, expected at most {MAX_FILE_BYTES}")
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read '{path}': {error.strerror}") from error
+    except ValueError as error:
+        raise ModelError(f"cannot read '{str(path)!r}': {error}") from error

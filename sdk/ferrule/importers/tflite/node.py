@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operator of the file as the rules see it: its tensors by position, its options by kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.graph import Array, TensorInfo
+from ferrule.importers.tflite.record import OperatorRecord
+from ferrule.importers.tflite.schema import OPTION_KINDS
+from ferrule.importers.tflite.tensors import Tensors
+from ferrule.operators.activation import Activation
+
+_ACTIVATIONS: Mapping[int, Activation] = {
+    0: Activation.NONE,
+    1: Activation.RELU,
+    2: Activation.RELU_N1_TO_1,
+    3: Activation.RELU6,
+}
+_REFUSED_ACTIVATIONS: Mapping[int, str] = {4: "TANH", 5: "SIGN_BIT"}
+
+
+class Node:
+    """One operator and the tensors of its file."""
+
+    def __init__(self, record: OperatorRecord, tensors: Tensors) -> None:
+        self.record = record
+        self._tensors = tensors
+
+    def check_arity(self, inputs: range, outputs: range) -> None:
+        """Refuse a number of inputs or outputs that is not in its range."""
+        for kind, count, allowed in (
+            ("inputs", len(self.record.inputs), inputs),
+            ("outputs", len(self.record.outputs), outputs),
+        ):
+            if count not in allowed:
+                last = allowed.stop - 1
+                wanted = str(last) if len(allowed) == 1 else f"{allowed.start} to {last}"
+                raise ModelError(f"it has {count} {kind}, expected {wanted}")
+
+    def has_input(self, position: int) -> bool:
+        """Whether an optional input is there."""
+        return position < len(self.record.inputs) and self.record.inputs[position] != -1
+
+    def input(self, position: int) -> TensorInfo:
+        """Return what is known of an input; ModelError if it is absent."""
+        return self._tensors.info(self._index(position))
+
+    def output(self, position: int = 0) -> TensorInfo:
+        """Return what is known of an output."""
+        return self._tensors.info(self.record.outputs[position])
+
+    def integers(self, position: int, role: str) -> tuple[int, ...]:
+        """Return the elements of a parameter tensor, in memory order; it must be a constant."""
+        return tuple(int(value) for value in self.integer_array(position, role).ravel())
+
+    def integer(self, position: int, role: str) -> int:
+        """Return the only element of a parameter tensor; it must be a constant."""
+        values = self.integers(position, role)
+        if len(values) != 1:
+            raise ModelError(f"its {role} has {len(values)} elements, expected 1")
+        return values[0]
+
+    def integer_array(self, position: int, role: str) -> Array:
+        """Return a parameter tensor of int32 or int64; it must be a constant."""
+        with place(f"its {role}"):
+            return self._tensors.integers(self._index(position))
+
+    def scalar(self, position: int, role: str) -> tuple[TensorInfo, Array]:
+        """Return a parameter tensor of one element of any type; it must be a constant."""
+        index = self._index(position)
+        with place(f"its {role}"):
+            info = self._tensors.info(index)
+            if not self._tensors.is_constant(index):
+                raise UnsupportedError(f"tensor '{info.name}' is computed at run time, expected a constant")
+            data = self._tensors.data(index)
+            if data.size != 1:
+                raise ModelError(f"tensor '{info.name}' has {data.size} elements, expected 1")
+        return info, data
+
+    def optional_options(self, table: str) -> Any:  # noqa: ANN401
+        """Return the accessor of the options, None where the file has none; ModelError if they are of another kind."""
+        kind = self.record.options_kind
+        if kind == 0:
+            return None
+        if kind != OPTION_KINDS[table]:
+            raise ModelError(
+                f"its options are number {kind} of the schema's union, expected {OPTION_KINDS[table]} ({table})"
+            )
+        if self.record.options is None:
+            raise ModelError(f"its options name {table} but are not there")
+        return self.record.options
+
+    def options(self, table: str) -> Any:  # noqa: ANN401
+        """Return the accessor of the options; ModelError if they are absent or of another kind."""
+        options = self.optional_options(table)
+        if options is None:
+            raise ModelError(f"it has no options, expected {table}")
+        return options
+
+    def _index(self, position: int) -> int:
+        if not self.has_input(position):
+            raise ModelError(f"input {position} is absent, expected a tensor")
+        return self.record.inputs[position]
+
+
+def activation(number: int) -> Activation:
+    """Return a fused activation by its number in the schema."""
+    if number in _ACTIVATIONS:
+        return _ACTIVATIONS[number]
+    name = _REFUSED_ACTIVATIONS.get(number)
+    if name is None:
+        raise ModelError(f"its fused activation is number {number}, which the schema does not have")
+    raise UnsupportedError(
+        f"its fused activation is {name}, expected {', '.join(_ACTIVATIONS.values())}",
+        hint="make the activation an operator of its own",
+    )
+
+
+def finite(value: float, role: str) -> float:
+    """Return a number of the options; ModelError unless it is finite."""
+    if not math.isfinite(value):
+        raise ModelError(f"its {role} is {value}, expected a finite number")
+    return float(value)
+
+
+def axis(value: int, rank: int, role: str = "axis") -> int:
+    """Return an axis counted from the front; ModelError unless it is one of `rank` axes."""
+    if not -rank <= value < rank:
+        raise ModelError(f"its {role} is {value}, expected {-rank} to {rank - 1}")
+    return value % rank

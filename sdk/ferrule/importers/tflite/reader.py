@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the bytes of a .tflite file to plain values, behind the verifier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.graph import Array
+from ferrule.importers.tflite.record import ModelRecord, OperatorRecord, QuantizationRecord, TensorRecord
+from ferrule.importers.tflite.schema import FILE_IDENTIFIER, MODEL, OPTION_KINDS, SCHEMA_VERSION
+from ferrule.importers.tflite.verifier import verify
+
+_NAME_LIMIT = 1024
+"""Characters of a name that are kept."""
+
+
+def read_model(data: bytes) -> ModelRecord:
+    """Return what stands in a file.
+
+    Raises:
+        ModelError: an offset or index leads nowhere; the message names it.
+        UnsupportedError: the file has several subgraphs, or keeps data outside its flatbuffer.
+    """
+    verify(data, MODEL, FILE_IDENTIFIER)
+    import tflite
+
+    model = tflite.Model.GetRootAs(data, 0)
+    if model.Version() != SCHEMA_VERSION:
+        raise ModelError(f"the schema version is {model.Version()}, expected {SCHEMA_VERSION}")
+    count = model.SubgraphsLength()
+    if count > 1:
+        listed = ", ".join(f"'{_text(model.Subgraphs(index).Name())}'" for index in range(min(count, 8)))
+        raise UnsupportedError(
+            f"the model has {count} subgraphs ({listed}{', ...' if count > 8 else ''}), expected one",
+            hint="control flow and several signatures become subgraphs; convert one signature without control flow",
+        )
+    if count == 0:
+        raise ModelError("the model has no subgraph, expected one")
+    graph = model.Subgraphs(0)
+    codes = [_code(model.OperatorCodes(index)) for index in range(model.OperatorCodesLength())]
+    names = _unique(_text(graph.Tensors(index).Name()) for index in range(graph.TensorsLength()))
+    return ModelRecord(
+        buffers=tuple(_buffer(model.Buffers(index), index) for index in range(model.BuffersLength())),
+        tensors=tuple(_tensor(graph.Tensors(index), index, name) for index, name in enumerate(names)),
+        operators=tuple(_operator(graph.Operators(index), index, codes) for index in range(graph.OperatorsLength())),
+        inputs=_integers(graph.InputsAsNumpy()),
+        outputs=_integers(graph.OutputsAsNumpy()),
+    )
+
+
+def _code(code: Any) -> tuple[str, str]:  # noqa: ANN401
+    """Return an operator's name and, for custom ones, their own name."""
+    import tflite
+
+    # The schema's rule since version 3a: the larger of the two fields counts.
+    number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+    names = {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
+    return names.get(number, f"number {number}"), _text(code.CustomCode())
+
+
+def _buffer(buffer: Any, index: int) -> Array | None:  # noqa: ANN401
+    if buffer.Offset() > 1 or buffer.Size() > 1:
+        raise UnsupportedError(f"buffer {index} keeps its data behind the flatbuffer, expected it inside")
+    if buffer.DataLength() == 0:
+        return None
+    data: Array = buffer.DataAsNumpy()
+    return data
+
+
+def _tensor(tensor: Any, index: int, name: str) -> TensorRecord:  # noqa: ANN401
+    return TensorRecord(
+        index=index,
+        name=name,
+        type=tensor.Type(),
+        shape=_integers(tensor.ShapeAsNumpy()),
+        shape_signature=_integers(tensor.ShapeSignatureAsNumpy()),
+        buffer=tensor.Buffer(),
+        quantization=_quantization(tensor.Quantization()),
+        is_variable=bool(tensor.IsVariable()),
+        is_sparse=tensor.Sparsity() is not None,
+    )
+
+
+def _quantization(parameters: Any) -> QuantizationRecord:  # noqa: ANN401
+    if parameters is None:
+        return QuantizationRecord(scales=(), zero_points=(), axis=0, custom=False)
+    scales = parameters.ScaleAsNumpy()
+    return QuantizationRecord(
+        scales=() if isinstance(scales, int) else tuple(scales.tolist()),
+        zero_points=_integers(parameters.ZeroPointAsNumpy()),
+        axis=parameters.QuantizedDimension(),
+        custom=parameters.DetailsType() != 0,
+    )
+
+
+def _operator(operator: Any, index: int, codes: list[tuple[str, str]]) -> OperatorRecord:  # noqa: ANN401
+    with place(f"operator {index}"):
+        code = operator.OpcodeIndex()
+        if code >= len(codes):
+            raise ModelError(f"its operator code is number {code}, but the model has {len(codes)}")
+    type_, custom_code = codes[code]
+    return OperatorRecord(
+        index=index,
+        type=type_,
+        custom_code=custom_code,
+        inputs=_integers(operator.InputsAsNumpy()),
+        outputs=_integers(operator.OutputsAsNumpy()),
+        options_kind=operator.BuiltinOptionsType(),
+        options=_options(operator),
+    )
+
+
+def _options(operator: Any) -> Any:  # noqa: ANN401
+    """Return the accessor of an operator's options; the kinds that the verifier has not walked stay unread."""
+    import tflite
+
+    kind = operator.BuiltinOptionsType()
+    names = {number: name for name, number in OPTION_KINDS.items()}
+    table = operator.BuiltinOptions() if kind in names else None
+    if table is None:
+        return None
+    options = getattr(tflite, names[kind])()
+    options.Init(table.Bytes, table.Pos)
+    return options
+
+
+def _integers(vector: Any) -> tuple[int, ...]:  # noqa: ANN401
+    """Return a vector's elements; the accessors return 0 for an absent one."""
+    return () if isinstance(vector, int) else tuple(vector.tolist())
+
+
+def _text(raw: bytes | None) -> str:
+    """Return a name; what cannot be printed becomes '_'."""
+    text = (raw or b"")[:_NAME_LIMIT].decode("utf-8", errors="replace")
+    return "".join(character if character.isprintable() else "_" for character in text)
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    """Number the empty and repeated names; the first of each keeps it."""
+    wanted = [name or f"tensor_{index}" for index, name in enumerate(names)]
+    taken = set(wanted)
+    seen: set[str] = set()
+    numbers: dict[str, int] = {}
+    result = []
+    for name in wanted:
+        candidate = name
+        while candidate in seen or (candidate != name and candidate in taken):
+            numbers[name] = numbers.get(name, 1) + 1
+            candidate = f"{name}_{numbers[name]}"
+        seen.add(candidate)
+        result.append(candidate)
+    return result

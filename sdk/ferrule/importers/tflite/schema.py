@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of TensorFlow Lite's schema (version 3c) that the importer reads, for the verifier.
+
+Slots and sizes follow `tensorflow/compiler/mlir/lite/schema/schema.fbs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ferrule.importers.tflite.verifier import (
+    ScalarField,
+    TableField,
+    TableSpec,
+    TableVectorField,
+    UnionField,
+    VectorField,
+)
+
+FILE_IDENTIFIER = b"TFL3"
+SCHEMA_VERSION = 3
+MAX_TENSORS = 1 << 16
+"""Far above what fits on a board; it bounds the memory that a hostile file can claim."""
+
+_BYTE = ScalarField(size_bytes=1)
+_WORD = ScalarField(size_bytes=4)
+_LONG = ScalarField(size_bytes=8)
+_BYTES = VectorField(size_bytes=1)
+_WORDS = VectorField(size_bytes=4)
+_LONGS = VectorField(size_bytes=8)
+
+OPTION_KINDS: Mapping[str, int] = {
+    "Conv2DOptions": 1,
+    "DepthwiseConv2DOptions": 2,
+    "Pool2DOptions": 5,
+    "FullyConnectedOptions": 8,
+    "SoftmaxOptions": 9,
+    "ConcatenationOptions": 10,
+    "AddOptions": 11,
+    "ReshapeOptions": 17,
+    "MulOptions": 21,
+    "ReducerOptions": 27,
+    "SubOptions": 28,
+    "SqueezeOptions": 30,
+    "StridedSliceOptions": 32,
+    "SplitOptions": 35,
+    "LeakyReluOptions": 75,
+}
+"""The members of the union BuiltinOptions whose fields are read."""
+
+
+def _numbers(name: str, **fields: ScalarField | VectorField) -> TableSpec:
+    """Return a table whose fields fill the slots in order."""
+    return TableSpec(name=name, fields=dict(enumerate(fields.items())))
+
+
+_OPTIONS = (
+    _numbers(
+        "Conv2DOptions",
+        padding=_BYTE,
+        stride_w=_WORD,
+        stride_h=_WORD,
+        fused_activation_function=_BYTE,
+        dilation_w_factor=_WORD,
+        dilation_h_factor=_WORD,
+        quantized_bias_type=_BYTE,
+    ),
+    _numbers(
+        "DepthwiseConv2DOptions",
+        padding=_BYTE,
+        stride_w=_WORD,
+        stride_h=_WORD,
+        depth_multiplier=_WORD,
+        fused_activation_function=_BYTE,
+        dilation_w_factor=_WORD,
+        dilation_h_factor=_WORD,
+    ),
+    _numbers(
+        "Pool2DOptions",
+        padding=_BYTE,
+        stride_w=_WORD,
+        stride_h=_WORD,
+        filter_width=_WORD,
+        filter_height=_WORD,
+        fused_activation_function=_BYTE,
+    ),
+    _numbers(
+        "FullyConnectedOptions",
+        fused_activation_function=_BYTE,
+        weights_format=_BYTE,
+        keep_num_dims=_BYTE,
+        asymmetric_quantize_inputs=_BYTE,
+        quantized_bias_type=_BYTE,
+    ),
+    _numbers("SoftmaxOptions", beta=_WORD),
+    _numbers("ConcatenationOptions", axis=_WORD, fused_activation_function=_BYTE),
+    _numbers("AddOptions", fused_activation_function=_BYTE, pot_scale_int16=_BYTE),
+    _numbers("ReshapeOptions", new_shape=_WORDS),
+    _numbers("MulOptions", fused_activation_function=_BYTE),
+    _numbers("ReducerOptions", keep_dims=_BYTE),
+    _numbers("SubOptions", fused_activation_function=_BYTE, pot_scale_int16=_BYTE),
+    _numbers("SqueezeOptions", squeeze_dims=_WORDS),
+    _numbers(
+        "StridedSliceOptions",
+        begin_mask=_WORD,
+        end_mask=_WORD,
+        ellipsis_mask=_WORD,
+        new_axis_mask=_WORD,
+        shrink_axis_mask=_WORD,
+        offset=_BYTE,
+    ),
+    _numbers("SplitOptions", num_splits=_WORD),
+    _numbers("LeakyReluOptions", alpha=_WORD),
+)
+
+_QUANTIZATION = TableSpec(
+    name="QuantizationParameters",
+    fields={
+        2: ("scale", _WORDS),
+        3: ("zero_point", _LONGS),
+        4: ("details_type", _BYTE),
+        6: ("quantized_dimension", _WORD),
+    },
+)
+_TENSOR = TableSpec(
+    name="Tensor",
+    fields={
+        0: ("shape", _WORDS),
+        1: ("type", _BYTE),
+        2: ("buffer", _WORD),
+        3: ("name", _BYTES),
+        4: ("quantization", TableField(table=_QUANTIZATION)),
+        5: ("is_variable", _BYTE),
+        6: ("sparsity", TableField(table=TableSpec(name="SparsityParameters", fields={}))),
+        7: ("shape_signature", _WORDS),
+    },
+)
+_OPERATOR = TableSpec(
+    name="Operator",
+    fields={
+        0: ("opcode_index", _WORD),
+        1: ("inputs", _WORDS),
+        2: ("outputs", _WORDS),
+        3: ("builtin_options_type", _BYTE),
+        4: (
+            "builtin_options",
+            UnionField(kind_slot=3, tables={OPTION_KINDS[spec.name]: spec for spec in _OPTIONS}),
+        ),
+    },
+)
+_SUBGRAPH = TableSpec(
+    name="SubGraph",
+    fields={
+        0: ("tensors", TableVectorField(table=_TENSOR, max_count=MAX_TENSORS)),
+        1: ("inputs", _WORDS),
+        2: ("outputs", _WORDS),
+        3: ("operators", TableVectorField(table=_OPERATOR, max_count=MAX_TENSORS)),
+        4: ("name", _BYTES),
+    },
+)
+_OPERATOR_CODE = TableSpec(
+    name="OperatorCode",
+    fields={
+        0: ("deprecated_builtin_code", _BYTE),
+        1: ("custom_code", _BYTES),
+        2: ("version", _WORD),
+        3: ("builtin_code", _WORD),
+    },
+)
+_BUFFER = TableSpec(name="Buffer", fields={0: ("data", _BYTES), 1: ("offset", _LONG), 2: ("size", _LONG)})
+MODEL = TableSpec(
+    name="Model",
+    fields={
+        0: ("version", _WORD),
+        1: ("operator_codes", TableVectorField(table=_OPERATOR_CODE, max_count=1 << 12)),
+        2: ("subgraphs", TableVectorField(table=_SUBGRAPH, max_count=1 << 8)),
+        4: ("buffers", TableVectorField(table=_BUFFER, max_count=4 * MAX_TENSORS)),
+    },
+)
+"""The root."""

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tensors of a file, checked, and the data of the constant ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
+from ferrule.importers.tflite.record import ModelRecord, TensorRecord
+
+MAX_RANK = 8
+MAX_TENSOR_BYTES = 2**31 - 1
+"""Offsets on the boards are 32 bits wide."""
+
+_TYPES: Mapping[int, DataType] = {
+    0: DataType.FLOAT32,
+    2: DataType.INT32,
+    4: DataType.INT64,
+    6: DataType.BOOL,
+    7: DataType.INT16,
+    9: DataType.INT8,
+}
+_REFUSED_TYPES: Mapping[int, str] = {
+    1: "float16",
+    3: "uint8",
+    5: "string",
+    8: "complex64",
+    10: "float64",
+    11: "complex128",
+    12: "uint64",
+    13: "resource",
+    14: "variant",
+    15: "uint32",
+    16: "uint16",
+    17: "int4",
+    18: "bfloat16",
+}
+_HINTS: Mapping[int, str] = {
+    1: "convert the model without float16 weights",
+    3: "convert the model with int8 inputs and outputs (inference_input_type=tf.int8); "
+    "a uint8 value u is the int8 value u - 128",
+    17: "convert the model with int8 weights",
+}
+
+
+class Tensors:
+    """Gives out the tensors of one file, checking each when it is first asked for."""
+
+    def __init__(self, model: ModelRecord) -> None:
+        self._model = model
+        self._infos: dict[int, TensorInfo] = {}
+        self._arrays: dict[tuple[int, DataType], Array] = {}
+
+    def record(self, index: int) -> TensorRecord:
+        """Return a tensor as the file has it; ModelError if there is none."""
+        if not 0 <= index < len(self._model.tensors):
+            raise ModelError(f"tensor {index} does not exist, the model has {len(self._model.tensors)}")
+        return self._model.tensors[index]
+
+    def info(self, index: int) -> TensorInfo:
+        """Return a checked description.
+
+        Raises:
+            ModelError: shape, buffer or quantisation are malformed.
+            UnsupportedError: it has a type, a quantisation or a storage that networks do not know.
+        """
+        if index not in self._infos:
+            record = self.record(index)
+            with place(f"tensor '{record.name}'"):
+                self._infos[index] = self._checked(record)
+        return self._infos[index]
+
+    def is_constant(self, index: int) -> bool:
+        """Whether the file has the tensor's data."""
+        return self._buffer(self.record(index)) is not None
+
+    def data(self, index: int) -> Array:
+        """Return a constant's data, read-only; raises as `info` does, and ModelError if it is not a constant."""
+        record = self.record(index)
+        with place(f"tensor '{record.name}'"):
+            return self._data(record, _data_type(record), _static_shape(record))
+
+    def integers(self, index: int) -> Array:
+        """Return a parameter's int32 or int64 elements; a vector without elements has no buffer and is a constant too.
+
+        Raises:
+            UnsupportedError: they are computed at run time.
+            ModelError: they are not integers.
+        """
+        record = self.record(index)
+        with place(f"tensor '{record.name}'"):
+            dtype = _data_type(record)
+            if dtype not in {DataType.INT32, DataType.INT64}:
+                raise ModelError(f"it is {dtype}, expected int32 or int64")
+            if self._buffer(record) is None:
+                if 0 in record.shape:
+                    return np.zeros(record.shape if len(record.shape) <= MAX_RANK else (0,), np.int64)
+                raise UnsupportedError("it is computed at run time, expected a constant")
+            return self._data(record, dtype, _static_shape(record))
+
+    def _checked(self, record: TensorRecord) -> TensorInfo:
+        dtype = _data_type(record)
+        if record.is_variable:
+            raise UnsupportedError("it is a variable, which keeps state from run to run; networks have none")
+        if record.is_sparse:
+            raise UnsupportedError("it is sparse, expected a dense tensor")
+        shape = _static_shape(record)
+        if math.prod(shape) * dtype.size_bytes > MAX_TENSOR_BYTES:
+            raise ModelError(f"shape {list(shape)} of {dtype} takes more than {MAX_TENSOR_BYTES} bytes")
+        return TensorInfo(name=record.name, shape=shape, dtype=dtype, quantization=_quantization(record, dtype))
+
+    def _buffer(self, record: TensorRecord) -> Array | None:
+        if record.buffer >= len(self._model.buffers):
+            raise ModelError(
+                f"tensor '{record.name}': its buffer is number {record.buffer}, "
+                f"but the model has {len(self._model.buffers)}"
+            )
+        return self._model.buffers[record.buffer]
+
+    def _data(self, record: TensorRecord, dtype: DataType, shape: Shape) -> Array:
+        buffer = self._buffer(record)
+        if buffer is None:
+            raise ModelError("it has no data, expected a constant")
+        expected = math.prod(shape) * dtype.size_bytes
+        if buffer.nbytes != expected:
+            raise ModelError(f"its buffer has {buffer.nbytes} bytes, expected {expected} for {dtype}{list(shape)}")
+        key = (record.buffer, dtype)
+        if key not in self._arrays:
+            self._arrays[key] = _typed(buffer, dtype)
+        return self._arrays[key].reshape(shape)
+
+
+def _typed(buffer: Array, dtype: DataType) -> Array:
+    """Return the buffer's bytes as elements; a view where alignment and byte order allow it."""
+    stored = buffer.view(dtype.numpy.newbyteorder("<"))
+    if dtype is DataType.BOOL and buffer.max() > 1:
+        raise ModelError(f"its buffer has the byte {buffer.max()}, expected 0 or 1 for bool")
+    if not stored.flags.aligned or not stored.dtype.isnative:
+        stored = stored.astype(dtype.numpy)
+        stored.setflags(write=False)
+    return stored
+
+
+def _data_type(record: TensorRecord) -> DataType:
+    dtype = _TYPES.get(record.type)
+    if dtype is None:
+        name = _REFUSED_TYPES.get(record.type)
+        if name is None:
+            raise ModelError(f"its type is number {record.type}, which the schema does not have")
+        raise UnsupportedError(
+            f"it is {name}, which is not supported; expected {', '.join(_TYPES.values())}",
+            hint=_HINTS.get(record.type),
+        )
+    return dtype
+
+
+def _static_shape(record: TensorRecord) -> Shape:
+    """Return the shape; an unknown batch counts as 1."""
+    shape = record.shape
+    if len(shape) > MAX_RANK:
+        raise UnsupportedError(f"it has {len(shape)} dimensions, expected at most {MAX_RANK}")
+    if shape and shape[0] == -1:
+        shape = (1, *shape[1:])
+    if -1 in shape:
+        raise UnsupportedError(f"its shape {list(shape)} is dynamic, expected a fixed one")
+    if any(extent <= 0 for extent in shape):
+        raise ModelError(f"its shape is {list(shape)}, expected positive extents")
+    return shape
+
+
+def check_signature(record: TensorRecord) -> None:
+    """Refuse an input whose shape is open in more than the batch."""
+    if -1 in record.shape_signature[1:]:
+        raise UnsupportedError(
+            f"tensor '{record.name}': its shape {list(record.shape_signature)} is dynamic, "
+            "expected a fixed one but for the batch"
+        )
+
+
+def _quantization(record: TensorRecord, dtype: DataType) -> Quantization | None:
+    quantization = record.quantization
+    if quantization.custom:
+        raise UnsupportedError("it has a custom quantisation, expected scales and zero points")
+    if not quantization.scales or not dtype.is_quantizable:
+        return None
+    count = len(quantization.scales)
+    zero_points = quantization.zero_points
+    if len(zero_points) == 1:
+        zero_points *= count
+    return Quantization(scales=quantization.scales, zero_points=zero_points, axis=quantization.axis if count > 1 else 0)
