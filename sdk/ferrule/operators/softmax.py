@@ -1,11 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SOFTMAX."""
+"""SOFTMAX.
+
+int8: exponentials of differences from the row's maximum in Q0.31, their sum in Q12.19. int16: two tables of 513
+values with linear interpolation, one for exp over [-10, 0] and one for 1 / (1 + x) over [0, 1].
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from ferrule.graph import Descriptor
+import numpy as np
+from numpy.typing import NDArray
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, Shape, TensorInfo
+from ferrule.operators import fixed_point_functions as functions
+from ferrule.operators.fixed_point import (
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rounding_divide_by_pot,
+    saturating_rounding_doubling_high_mul,
+)
+from ferrule.operators.operator import Operands
+from ferrule.operators.rounding import round_half_away
+
+_DIFFERENCE_BITS = 5
+_SUM_BITS = 12
+_SUM_LIMIT = (1 << (_SUM_BITS + 1)) - 1
+"""Elements of a row of which the sum of exponentials fits into 32 bits."""
+_INT16_SUM_LIMIT = (1 << 31) // 32767
+
+_Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,3 +42,167 @@ class SoftmaxDescriptor(Descriptor):
 
     beta: float = 1.0
     """Factor of the input, exactly representable in float32."""
+
+
+def infer(descriptor: SoftmaxDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the input's shape."""
+    del descriptor
+    return (Operands(inputs=tuple(inputs), outputs=()).input(0).shape,)
+
+
+def check(descriptor: SoftmaxDescriptor, operands: Operands) -> None:
+    """Refuse types and quantisations other than TensorFlow Lite Micro's."""
+    source, output = operands.input(0), operands.output
+    if not source.shape:
+        raise UnsupportedError(f"tensor '{source.name}' is a scalar, SOFTMAX needs an axis")
+    match source.dtype, output.dtype:
+        case (DataType.FLOAT32, DataType.FLOAT32):
+            return
+        case (DataType.INT8, DataType.INT8):
+            _check_output(output, scale=1 / 256, zero_point=-128, tolerance=0.0)
+        case (DataType.INT8, DataType.INT16):
+            _check_output(output, scale=1 / 65536, zero_point=-32768, tolerance=0.001)
+        case (DataType.INT16, DataType.INT16):
+            _check_output(output, scale=1 / 32768, zero_point=0, tolerance=0.001)
+        case _:
+            raise UnsupportedError(
+                f"SOFTMAX of {source.dtype} to {output.dtype} is not supported, "
+                "expected float32, int8 to int8 or int16, or int16 to int16"
+            )
+    _check_input(descriptor, source)
+
+
+def _check_output(info: TensorInfo, *, scale: float, zero_point: int, tolerance: float) -> None:
+    if abs(info.scale - scale) > tolerance * scale or info.zero_point != zero_point:
+        raise UnsupportedError(
+            f"tensor '{info.name}' has scale {info.scale:g} and zero point {info.zero_point}, "
+            f"SOFTMAX to {info.dtype} needs {scale:g} and {zero_point}"
+        )
+
+
+def _check_input(descriptor: SoftmaxDescriptor, info: TensorInfo) -> None:
+    factor = info.scale * descriptor.beta
+    limit = _SUM_LIMIT if info.dtype is DataType.INT8 else _INT16_SUM_LIMIT
+    if info.shape[-1] > limit:
+        raise UnsupportedError(
+            f"tensor '{info.name}' has rows of {info.shape[-1]}, SOFTMAX of {info.dtype} takes at most {limit}"
+        )
+    if info.dtype is DataType.INT8:
+        if factor * (1 << (31 - _DIFFERENCE_BITS)) <= 1:
+            raise UnsupportedError(
+                f"tensor '{info.name}' has a scale of {info.scale:g}; times beta it must exceed 2^-26 for SOFTMAX"
+            )
+        return
+    if info.zero_point != 0:
+        raise UnsupportedError(f"tensor '{info.name}' has zero point {info.zero_point}, SOFTMAX of int16 needs 0")
+    _, shift = int16_multiplier(descriptor.beta, info.scale)
+    if factor <= 0 or shift > 15:
+        raise UnsupportedError(
+            f"tensor '{info.name}' has a scale of {info.scale:g}; times beta it must be positive and below 5 for "
+            "SOFTMAX of int16"
+        )
+
+
+def kernel(descriptor: SoftmaxDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the softmax over the last axis."""
+    data = np.asarray(arrays[0])
+    source, output = operands.input(0), operands.output
+    if source.dtype is DataType.FLOAT32:
+        return [_softmax_float(data, descriptor.beta)]
+    if source.dtype is DataType.INT8:
+        return [_softmax_int8(data, exponentials(descriptor.beta, source.scale), output.dtype)]
+    return [_softmax_int16(data, descriptor.beta, source.scale)]
+
+
+def exponentials(beta: float, scale: float) -> Array:
+    """Return exp(-i * scale * beta) in Q0.31 as int32 for i = 0, 1...; what lies beyond the end counts as zero."""
+    real = min(beta * scale * (1 << (31 - _DIFFERENCE_BITS)), (1 << 31) - 1.0)
+    multiplier, shift = quantize_multiplier(real)
+    radius = math.floor(((1 << _DIFFERENCE_BITS) - 1) * (1 << (31 - _DIFFERENCE_BITS)) / (1 << shift))
+    differences = -np.arange(min(radius, 255) + 1, dtype=np.int64)
+    rescaled = saturating_rounding_doubling_high_mul(differences << shift, multiplier)
+    return functions.exp_of_negative(rescaled, _DIFFERENCE_BITS).astype(np.int32)
+
+
+def int16_multiplier(beta: float, scale: float) -> tuple[int, int]:
+    """Return the multiplier and shift that bring [-10, 0] to [-65535, 0]."""
+    return quantize_multiplier(scale * beta / (10.0 / 65535.0))
+
+
+@cache
+def int16_tables() -> tuple[Array, Array]:
+    """Return 513 values each of exp over [-10, 0] and of 1 / (1 + x) over [0, 1], as int16 in Q0.15."""
+    steps = np.float32(65535)
+    exp = _interpolation_table(np.float32(10) / steps * -steps, np.float32(0), _exp)
+    inverse = _interpolation_table(np.float32(0), np.float32(1) / steps * steps, _one_over_one_plus)
+    return exp, inverse
+
+
+def interpolate(table: Array, x: functions.Raw) -> functions.Raw:
+    """Return the function of a table of 513 int16 values at int16 positions."""
+    values: functions.Raw = table.astype(np.int64)
+    index, fraction = (x >> 7) + 256, x & 0x7F
+    low: functions.Raw = values[index]
+    return np.asarray(low + (((values[index + 1] - low) * fraction + 64) >> 7), np.int64)
+
+
+def _exp(x: _Floats) -> _Floats:
+    return np.exp(x.astype(np.float64)).astype(np.float32)
+
+
+def _one_over_one_plus(x: _Floats) -> _Floats:
+    return np.asarray(1 / (1 + x), np.float32)
+
+
+def _interpolation_table(lowest: np.float32, highest: np.float32, function: Callable[[_Floats], _Floats]) -> Array:
+    """Return the table as TensorFlow Lite fills it, step by step in float32.
+
+    Each value is moved by half of the error that interpolation has in the middle of its interval.
+    """
+    unit = np.float32(2) / np.float32(65535)
+    gain = np.float32(65536) / (unit * np.float32(32767) - unit * np.float32(-32768))
+    step = (highest - lowest) / np.float32(512)
+    positions = lowest + np.arange(513, dtype=np.float32) * step
+    values = function(positions) * gain
+    ends, middles = values[1:], round_half_away(function(positions[:-1] + step / np.float32(2)) * gain)
+    starts = round_half_away(values[:-1])
+    error = round_half_away((ends + starts) / np.float32(2)) - middles
+    last = round_half_away(function(np.array([highest])) * gain)
+    filled = np.concatenate([starts - round_half_away(error / np.float32(2)), last])
+    table = np.clip(filled, -32768, 32767).astype(np.int16)
+    table.setflags(write=False)
+    return table
+
+
+def _softmax_int8(data: Array, table: Array, dtype: DataType) -> Array:
+    limits = np.iinfo(dtype.numpy)
+    difference = data.max(axis=-1, keepdims=True).astype(np.int64) - data
+    padded = np.zeros(256, np.int64)
+    padded[: table.size] = table
+    exponential: functions.Raw = padded[difference]
+    total = rounding_divide_by_pot(exponential, _SUM_BITS).sum(axis=-1, keepdims=True)
+    scale, over_unit = functions.reciprocal(total, _SUM_BITS)
+    shift = over_unit + 31 - 8 * dtype.size_bytes
+    scaled = rounding_divide_by_pot(saturating_rounding_doubling_high_mul(scale, exponential), shift)
+    return np.asarray(np.clip(scaled + limits.min, limits.min, limits.max), dtype.numpy)
+
+
+def _softmax_int16(data: Array, beta: float, scale: float) -> Array:
+    exp_table, inverse_table = int16_tables()
+    multiplier, shift = int16_multiplier(beta, scale)
+    difference = data.astype(np.int64) - data.max(axis=-1, keepdims=True)
+    scaled = multiply_by_quantized_multiplier(difference, multiplier, shift)
+    exponential = interpolate(exp_table, np.clip(scaled + 32767, -32768, 32767))
+    total = exponential.sum(axis=-1, keepdims=True)
+    headroom = functions.leading_zeros(total)
+    shifted = ((total << (headroom - 1)) + (1 << 13)) >> 14
+    inverse = interpolate(inverse_table, np.clip(shifted - (1 << 15) - (1 << 16), -32768, 32767))
+    right = 31 - headroom
+    result = (exponential * inverse + (np.int64(1) << (right - 1))) >> right
+    return np.asarray(np.clip(result, 0, 32767), np.int16)
+
+
+def _softmax_float(data: Array, beta: float) -> Array:
+    wide = data.astype(np.float64)
+    exponential = np.exp((wide - wide.max(axis=-1, keepdims=True)) * beta)
+    return np.asarray(exponential / exponential.sum(axis=-1, keepdims=True), np.float32)

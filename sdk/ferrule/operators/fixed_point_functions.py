@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""exp, 1/(1+x), logistic and tanh in 32 bit fixed point, as gemmlowp defines them and TensorFlow Lite uses them.
+
+A number in Qm has m integer bits and 31 - m fractional ones. Arrays are int64 and hold int32 values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ferrule.operators.fixed_point import rounding_divide_by_pot, saturating_rounding_doubling_high_mul
+
+Raw = NDArray[np.int64]
+
+INT32_MAX = (1 << 31) - 1
+INT32_MIN = -(1 << 31)
+
+# round(2^31 * exp(-2^k)) for k = -2...4
+_EXP_OF_POWERS = (
+    (-2, 1672461947),
+    (-1, 1302514674),
+    (0, 790015084),
+    (1, 290630308),
+    (2, 39332535),
+    (3, 720401),
+    (4, 242),
+)
+_EXP_OF_MINUS_EIGHTH = 1895147668
+_ONE_THIRD = 715827883
+_48_OVER_17_IN_Q2 = 1515870810
+_MINUS_32_OVER_17_IN_Q2 = -1010580540
+_ONE_IN_Q2 = 1 << 29
+
+
+def exp_of_negative(x: Raw, integer_bits: int) -> Raw:
+    """Return exp(x) in Q0 for x <= 0 in Q`integer_bits`, 1 to 5 integer bits."""
+    fractional_bits = 31 - integer_bits
+    quarter = 1 << (fractional_bits - 2)
+    reduced = (x & (quarter - 1)) - quarter  # in [-1/4, 0)
+    result = _exp_near_zero(saturating_left_shift(reduced, integer_bits))
+    remainder = reduced - x
+    for exponent, factor in _EXP_OF_POWERS:
+        if integer_bits > exponent:
+            bit = 1 << (fractional_bits + exponent)
+            result = np.where(remainder & bit, saturating_rounding_doubling_high_mul(result, factor), result)
+    return np.where(x == 0, INT32_MAX, result)
+
+
+def one_over_one_plus(x: Raw) -> Raw:
+    """Return 1 / (1 + x) in Q0 for x in Q0, 0 <= x < 1."""
+    return saturating_left_shift(_reciprocal_of_half_sum(x), 1)
+
+
+def logistic(x: Raw) -> Raw:
+    """Return 1 / (1 + exp(-x)) in Q0 for x in Q4."""
+    positive = one_over_one_plus(exp_of_negative(-np.abs(x), 4))
+    return np.where(x == 0, 1 << 30, np.where(x > 0, positive, INT32_MAX - positive))
+
+
+def tanh(x: Raw) -> Raw:
+    """Return the hyperbolic tangent in Q0 of x in Q4."""
+    # doubling is free: the same bits with one more integer bit
+    exponential = exp_of_negative(-np.abs(x), 5)
+    positive = saturating_left_shift(_reciprocal_of_half_sum(exponential) - _ONE_IN_Q2, 2)
+    return np.where(x == 0, 0, np.where(x > 0, positive, -positive))
+
+
+def reciprocal(x: Raw, integer_bits: int) -> tuple[Raw, Raw]:
+    """Return (r, n) with 1 / x = r in Q0 / 2^n, for x > 0 in Q`integer_bits`, of 32 bits without a sign."""
+    headroom = leading_zeros(x)
+    fraction = (x << headroom) - (1 << 31)
+    return one_over_one_plus(fraction), integer_bits - headroom
+
+
+def leading_zeros(x: Raw) -> Raw:
+    """Return how many of 32 bits above the highest set one are zero, for 0 < x < 2^32."""
+    _, exponent = np.frexp(x.astype(np.float64))
+    return 32 - exponent.astype(np.int64)
+
+
+def saturating_left_shift(x: Raw, bits: int) -> Raw:
+    """Return x * 2^bits within int32."""
+    return np.asarray(np.clip(x << bits, INT32_MIN, INT32_MAX), np.int64)
+
+
+def _exp_near_zero(x: Raw) -> Raw:
+    """Return exp(x) in Q0 for -1/4 <= x < 0 in Q0: the Taylor series round -1/8."""
+    y = x + (1 << 28)
+    y2 = saturating_rounding_doubling_high_mul(y, y)
+    y3 = saturating_rounding_doubling_high_mul(y2, y)
+    y4 = saturating_rounding_doubling_high_mul(y2, y2)
+    cubic = saturating_rounding_doubling_high_mul(rounding_divide_by_pot(y4, 2) + y3, _ONE_THIRD) + y2
+    return _EXP_OF_MINUS_EIGHTH + saturating_rounding_doubling_high_mul(
+        y + rounding_divide_by_pot(cubic, 1), _EXP_OF_MINUS_EIGHTH
+    )
+
+
+def _reciprocal_of_half_sum(x: Raw) -> Raw:
+    """Return 2 / (1 + x) in Q2 for x in Q0: three steps of Newton and Raphson."""
+    half = (x + INT32_MAX + 1) >> 1
+    estimate = _48_OVER_17_IN_Q2 + saturating_rounding_doubling_high_mul(half, _MINUS_32_OVER_17_IN_Q2)
+    for _ in range(3):
+        error = _ONE_IN_Q2 - saturating_rounding_doubling_high_mul(half, estimate)
+        estimate = estimate + saturating_left_shift(saturating_rounding_doubling_high_mul(estimate, error), 2)
+    return estimate
