@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Firmware: toolchains, builds, linker scripts and the images that come out."""
+
+from ferrule.firmware.build import BuildError, TooLargeError, execute
+from ferrule.firmware.image import Group, Image, Section, Symbol, read_image
+from ferrule.firmware.linker import linker_script
+from ferrule.firmware.plan import (
+    BuildPlan,
+    CompileStep,
+    LinkStep,
+    plan_build,
+    startup_include_dirs,
+    startup_sources,
+)
+from ferrule.firmware.probe import ToolStatus, probe_tools
+from ferrule.firmware.toolchain import (
+    DEFAULT_TOOLCHAIN,
+    TOOLCHAINS,
+    WARNINGS,
+    GccToolchain,
+    Optimization,
+    Toolchain,
+    ZigToolchain,
+    toolchain,
+    ziglang_program,
+)
+
+__all__ = [
+    "DEFAULT_TOOLCHAIN",
+    "TOOLCHAINS",
+    "WARNINGS",
+    "BuildError",
+    "BuildPlan",
+    "CompileStep",
+    "GccToolchain",
+    "Group",
+    "Image",
+    "LinkStep",
+    "Optimization",
+    "Section",
+    "Symbol",
+    "TooLargeError",
+    "ToolStatus",
+    "Toolchain",
+    "ZigToolchain",
+    "execute",
+    "linker_script",
+    "plan_build",
+    "probe_tools",
+    "read_image",
+    "startup_include_dirs",
+    "startup_sources",
+    "toolchain",
+    "ziglang_program",
+]

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a firmware's ELF file: sections, groups, symbols."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ferrule.errors import FerruleError, unknown_name
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+
+
+class Group(StrEnum):
+    """What a section is for; the first four occupy flash (data twice: its first values there, itself in RAM)."""
+
+    CODE = "code"
+    CONSTANTS = "constants"
+    WEIGHTS = "weights"
+    DATA = "data"
+    BSS = "bss"
+    WORKSPACE = "workspace"
+    STACK = "stack"
+
+
+FLASH_GROUPS = (Group.CODE, Group.CONSTANTS, Group.WEIGHTS, Group.DATA)
+RAM_GROUPS = (Group.DATA, Group.BSS, Group.WORKSPACE, Group.STACK)
+
+_GROUPS: Mapping[str, Group] = {
+    ".text": Group.CODE,
+    ".rodata": Group.CONSTANTS,
+    ".ferrule_weights": Group.WEIGHTS,
+    ".data": Group.DATA,
+    ".bss": Group.BSS,
+    ".ferrule_workspace": Group.WORKSPACE,
+    ".ferrule_stack": Group.STACK,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A section that occupies memory on the board."""
+
+    name: str
+    address: int
+    load_address: int
+    """Where its first contents are stored; the same as `address` but for initialised data."""
+    size_bytes: int
+    group: Group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symbol:
+    """A function or object; `size_bytes` is 0 for a symbol of the linker script."""
+
+    name: str
+    address: int
+    size_bytes: int
+    is_function: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """A linked firmware. Function addresses have the Thumb bit cleared."""
+
+    path: Path
+    entry: int
+    sections: tuple[Section, ...]
+    symbols: tuple[Symbol, ...]
+    """Sorted by address."""
+
+    @cached_property
+    def groups(self) -> Mapping[Group, int]:
+        """Bytes per group, all groups listed."""
+        sizes = dict.fromkeys(Group, 0)
+        for section in self.sections:
+            sizes[section.group] += section.size_bytes
+        return sizes
+
+    @property
+    def flash_bytes(self) -> int:
+        """Bytes that are programmed."""
+        return sum(self.groups[group] for group in FLASH_GROUPS)
+
+    @property
+    def ram_bytes(self) -> int:
+        """Bytes of RAM, the stack's whole room included."""
+        return sum(self.groups[group] for group in RAM_GROUPS)
+
+    def section(self, name: str) -> Section | None:
+        """Return a section by name, None where the linker left it out as empty."""
+        return next((section for section in self.sections if section.name == name), None)
+
+    def address_of(self, name: str) -> int:
+        """Return the address of a symbol, or raise FerruleError."""
+        symbol = self._by_name.get(name)
+        if symbol is None:
+            raise unknown_name(f"symbol in {self.path.name}", name, self._by_name)
+        return symbol.address
+
+    def has(self, name: str) -> bool:
+        """Whether there is a symbol of that name."""
+        return name in self._by_name
+
+    def symbol_at(self, address: int) -> Symbol | None:
+        """Return the function or object that an address lies in, None outside of all."""
+        address_even = address & ~1
+        index = bisect.bisect_right(self._addresses, address_even)
+        while index > 0:
+            index -= 1
+            symbol = self._sized[index]
+            if symbol.address <= address_even < symbol.address + symbol.size_bytes:
+                return symbol
+            if address_even - symbol.address > self._longest:
+                return None
+        return None
+
+    def describe(self, address: int) -> str:
+        """Return `name+0x12`, or the bare address outside of all symbols."""
+        symbol = self.symbol_at(address)
+        if symbol is None:
+            return f"0x{address >> 16:04x}_{address & 0xFFFF:04x}"
+        offset = (address & ~1) - symbol.address
+        return f"{symbol.name}+{offset:#x}" if offset else symbol.name
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Symbol]:
+        return {symbol.name: symbol for symbol in self.symbols}
+
+    @cached_property
+    def _sized(self) -> tuple[Symbol, ...]:
+        return tuple(symbol for symbol in self.symbols if symbol.size_bytes)
+
+    @cached_property
+    def _addresses(self) -> list[int]:
+        return [symbol.address for symbol in self._sized]
+
+    @cached_property
+    def _longest(self) -> int:
+        return max((symbol.size_bytes for symbol in self._sized), default=0)
+
+
+def read_image(path: Path) -> Image:
+    """Read an ELF file of a 32-bit Arm firmware.
+
+    Raises:
+        FerruleError: it can't be read, or is something else.
+    """
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with path.open("rb") as stream:
+            elf = ELFFile(stream)
+            if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32:
+                raise FerruleError(f"{path} is not a firmware for a 32-bit Arm core")
+            return Image(
+                path=path,
+                entry=elf["e_entry"] & ~1,
+                sections=tuple(_sections(elf)),
+                symbols=tuple(sorted(_symbols(elf), key=lambda symbol: (symbol.address, symbol.name))),
+            )
+    except OSError as error:
+        raise FerruleError(f"cannot read {path}: {error}") from None
+    except (ELFError, UnicodeDecodeError) as error:
+        raise FerruleError(f"{path} is not a sound ELF file: {error}") from None
+
+
+def _sections(elf: ELFFile) -> Iterator[Section]:
+    from elftools.elf.constants import SH_FLAGS
+
+    segments = [segment.header for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"]
+    for section in elf.iter_sections():
+        if not section["sh_flags"] & SH_FLAGS.SHF_ALLOC or not section["sh_size"]:
+            continue
+        address = section["sh_addr"]
+        load_address = address
+        for segment in segments:
+            if segment["p_vaddr"] <= address < segment["p_vaddr"] + segment["p_memsz"]:
+                load_address = segment["p_paddr"] + address - segment["p_vaddr"]
+        yield Section(
+            name=section.name,
+            address=address,
+            load_address=load_address,
+            size_bytes=section["sh_size"],
+            group=_GROUPS.get(section.name, Group.CONSTANTS),
+        )
+
+
+def _symbols(elf: ELFFile) -> Iterator[Symbol]:
+    from elftools.elf.sections import SymbolTableSection
+
+    table = elf.get_section_by_name(".symtab")
+    if not isinstance(table, SymbolTableSection):
+        return
+    for symbol in table.iter_symbols():
+        kind = symbol["st_info"]["type"]
+        if not symbol.name or symbol.name.startswith("$") or symbol["st_shndx"] == "SHN_UNDEF":
+            continue
+        if kind in {"STT_FILE", "STT_SECTION"}:
+            continue
+        is_function = kind == "STT_FUNC"
+        yield Symbol(
+            name=symbol.name,
+            address=symbol["st_value"] & ~1 if is_function else symbol["st_value"],
+            size_bytes=symbol["st_size"],
+            is_function=is_function,
+        )

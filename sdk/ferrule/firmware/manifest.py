@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a generated project says of itself, in ferrule-project.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ferrule.errors import FerruleError
+
+MANIFEST_NAME = "ferrule-project.json"
+SCHEMA_VERSION = 1
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the project was generated, and every file that was written, with its SHA-256."""
+
+    schema_version: int = SCHEMA_VERSION
+    ferrule_version: str
+    model: str
+    digest: str
+    board: str
+    """A name, or the path of a board's folder."""
+    toolchain: str
+    optimization: str
+    sources: tuple[str, ...]
+    """C files, relative to the project."""
+    include_dirs: tuple[str, ...]
+    files: dict[str, str]
+    """SHA-256 in hexadecimal by path relative to the project, this file left out."""
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest of a project.
+
+    Raises:
+        FerruleError: the folder has none, or it is malformed; the message names the field.
+    """
+    path = folder / MANIFEST_NAME
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FerruleError(
+            f"{folder} is not a generated project: {MANIFEST_NAME} cannot be read ({error.strerror})",
+            hint="make one with: ferrule generate MODEL --out FOLDER",
+        ) from error
+    try:
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise FerruleError(f"{path}: {error}", hint="generate the project again") from error
+    if manifest.schema_version != SCHEMA_VERSION:
+        raise FerruleError(
+            f"{path} has schema version {manifest.schema_version}, expected {SCHEMA_VERSION}",
+            hint="generate the project again with this version of ferrule",
+        )
+    for name in (*manifest.sources, *manifest.include_dirs, *manifest.files):
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise FerruleError(f"{path}: '{name}' leads out of the project", hint="generate the project again")
+    return manifest

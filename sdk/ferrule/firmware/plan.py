@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The build as data: what is compiled and linked, with which commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ferrule.boards import Board
+from ferrule.errors import FerruleError
+from ferrule.firmware.linker import linker_script
+from ferrule.firmware.toolchain import WARNINGS, Optimization, Toolchain, check_optimization
+from ferrule.resources import root
+
+SCRIPT_NAME = "firmware.ld"
+ELF_NAME = "firmware.elf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileStep:
+    """One source to one object."""
+
+    source: Path
+    output: Path
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkStep:
+    """The objects to the firmware."""
+
+    inputs: tuple[Path, ...]
+    script: Path
+    output: Path
+    attempts: tuple[tuple[str, ...], ...]
+    """Commands to try in turn while symbols are missing: the last has the compiler's arithmetic routines."""
+    roomy_output: Path
+    roomy_attempts: tuple[tuple[str, ...], ...]
+    """The same for a firmware that is too big for the board, so that it can be measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildPlan:
+    """Everything that a build does; nothing has happened yet."""
+
+    board: Board
+    toolchain: Toolchain
+    folder: Path
+    files: Mapping[Path, str]
+    """Files to write first: the linker scripts."""
+    compile: tuple[CompileStep, ...]
+    link: LinkStep
+
+    @property
+    def elf(self) -> Path:
+        """The firmware."""
+        return self.link.output
+
+
+def startup_sources() -> tuple[Path, ...]:
+    """Return the sources of start-up: vector table, reset, fault handler, memcpy and its like."""
+    return tuple(sorted((root() / "src_c" / "startup").glob("*.c")))
+
+
+def startup_include_dirs() -> tuple[Path, ...]:
+    """Return the include folders that start-up and everything linked with it need."""
+    return (root() / "include", root() / "src_c" / "startup" / "include")
+
+
+def plan_build(
+    sources: Sequence[Path],
+    include_dirs: Sequence[Path],
+    board: Board,
+    toolchain: Toolchain,
+    build_dir: Path,
+    optimization: str = "O3",
+    *,
+    startup: bool = True,
+    defines: Mapping[str, str] | None = None,
+) -> BuildPlan:
+    """Plan the build of a firmware from its C sources.
+
+    `startup` adds the sources of start-up. Objects are named after their sources, numbered where two have one name.
+
+    Raises:
+        MissingToolError: the toolchain is not installed.
+        FerruleError: a source does not exist, or the optimization is unknown.
+    """
+    level = check_optimization(optimization)
+    command = toolchain.require()
+    folder = build_dir.resolve()
+    every = [*sources, *(startup_sources() if startup else ())]
+    flags = (
+        *toolchain.compile_flags(board, level),
+        *WARNINGS,
+        *(f"-D{name}={value}" if value else f"-D{name}" for name, value in (defines or {}).items()),
+        *(f"-I{path.resolve()}" for path in (*include_dirs, *startup_include_dirs())),
+    )
+    steps = tuple(
+        CompileStep(
+            source=source.resolve(),
+            output=output,
+            argv=(*command, *flags, "-c", str(source.resolve()), "-o", str(output)),
+        )
+        for source, output in zip(every, _outputs(every, folder), strict=True)
+    )
+    script, roomy = folder / SCRIPT_NAME, folder / f"roomy-{SCRIPT_NAME}"
+    return BuildPlan(
+        board=board,
+        toolchain=toolchain,
+        folder=folder,
+        files={script: linker_script(board), roomy: linker_script(board, roomy=True)},
+        compile=steps,
+        link=_link_step(tuple(step.output for step in steps), script, roomy, board, toolchain, level, folder),
+    )
+
+
+def _link_step(
+    objects: tuple[Path, ...],
+    script: Path,
+    roomy_script: Path,
+    board: Board,
+    toolchain: Toolchain,
+    level: Optimization,
+    folder: Path,
+) -> LinkStep:
+    command = toolchain.require()
+
+    def argv(script: Path, output: Path, *, runtime: bool, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+        return (
+            *command,
+            *toolchain.link_flags(board, level, runtime=runtime),
+            *extra,
+            f"-Wl,-T,{script}",
+            *(str(path) for path in objects),
+            *(toolchain.libraries if runtime else ()),
+            "-o",
+            str(output),
+        )
+
+    runtimes = (False, True) if toolchain.builds_runtime else (True,)
+    output, roomy_output = folder / ELF_NAME, folder / f"roomy-{ELF_NAME}"
+    unchecked = ("-Wl,--no-check-sections",)
+    return LinkStep(
+        inputs=objects,
+        script=script,
+        output=output,
+        attempts=tuple(argv(script, output, runtime=runtime) for runtime in runtimes),
+        roomy_output=roomy_output,
+        roomy_attempts=tuple(
+            argv(roomy_script, roomy_output, runtime=runtime, extra=unchecked) for runtime in runtimes
+        ),
+    )
+
+
+def _outputs(sources: Sequence[Path], folder: Path) -> list[Path]:
+    seen: dict[str, int] = {}
+    outputs = []
+    for source in sources:
+        if not source.is_file():
+            raise FerruleError(f"there is no source {source}")
+        count = seen.get(source.stem, 0)
+        seen[source.stem] = count + 1
+        outputs.append(folder / "objects" / (f"{source.stem}.o" if not count else f"{source.stem}~{count}.o"))
+    return outputs

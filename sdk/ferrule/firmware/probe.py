@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the tools that Ferrule can use, and says how to get those that are missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStatus:
+    """What is known of one tool on this machine."""
+
+    name: str
+    purpose: str
+    remedy: str
+    """The command that installs it."""
+    found: bool
+    version: str | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Program:
+    name: str
+    purpose: str
+    remedy: str
+    spellings: tuple[str, ...]
+    version_option: str = "--version"
+
+
+_RUN_EXTRA = "pip install 'ferrule[run]'"
+_PACKAGES = (
+    ("unicorn", "the default engine: runs firmware on the emulated core", _RUN_EXTRA),
+    ("ziglang", "the default toolchain: compiles firmware", _RUN_EXTRA),
+    ("cffi", "runs the C kernels on this machine", _RUN_EXTRA),
+)
+_PROGRAMS = (
+    _Program(
+        name="arm-none-eabi-gcc",
+        purpose="the other toolchain: compiles firmware",
+        remedy="apt-get install gcc-arm-none-eabi",
+        spellings=("arm-none-eabi-gcc",),
+    ),
+    _Program(
+        name="qemu-system-arm",
+        purpose="the engine qemu: runs firmware on emulated boards",
+        remedy="apt-get install qemu-system-arm",
+        spellings=("qemu-system-arm",),
+    ),
+    _Program(
+        name="make",
+        purpose="builds a generated project on its own",
+        remedy="apt-get install make",
+        spellings=("make", "gmake"),
+    ),
+    _Program(
+        name="cc",
+        purpose="compiles the C kernels for this machine",
+        remedy="apt-get install gcc libc6-dev",
+        spellings=("cc", "gcc", "clang"),
+    ),
+    _Program(
+        name="renode",
+        purpose="runs the boards' platform descriptions",
+        remedy="unpack a portable release from https://github.com/renode/renode/releases and put it on PATH",
+        spellings=("renode",),
+    ),
+)
+_TIMEOUT_S = 20
+
+
+def probe_tools() -> list[ToolStatus]:
+    """Return the status of every tool, Python packages first; starts each program once to ask for its version."""
+    return [
+        *(_probe_package(name, purpose, remedy) for name, purpose, remedy in _PACKAGES),
+        *(_probe_program(program) for program in _PROGRAMS),
+    ]
+
+
+def _probe_package(name: str, purpose: str, remedy: str) -> ToolStatus:
+    spec = importlib.util.find_spec(name)
+    if spec is None:
+        return ToolStatus(name=name, purpose=purpose, remedy=remedy, found=False)
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        version = None
+    return ToolStatus(name=name, purpose=purpose, remedy=remedy, found=True, version=version, path=spec.origin)
+
+
+def _probe_program(program: _Program) -> ToolStatus:
+    path = next((found for spelling in program.spellings if (found := shutil.which(spelling))), None)
+    if path is None:
+        return ToolStatus(name=program.name, purpose=program.purpose, remedy=program.remedy, found=False)
+    return ToolStatus(
+        name=program.name,
+        purpose=program.purpose,
+        remedy=program.remedy,
+        found=True,
+        version=_version(path, program.version_option),
+        path=path,
+    )
+
+
+def _version(path: str, option: str) -> str | None:
+    """Return the first line that a program prints for its version, None where it prints none."""
+    try:
+        done = subprocess.run(
+            (path, option), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    line = (done.stdout.strip() or done.stderr.strip()).partition("\n")[0]
+    return line or None

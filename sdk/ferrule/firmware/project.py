@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Firmware projects: a folder with everything that a model's firmware needs, that builds on its own with make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ferrule._version import VERSION
+from ferrule.boards import Board, load_board
+from ferrule.codegen import Artifact
+from ferrule.firmware.build import execute
+from ferrule.firmware.folder import sha256, write_folder
+from ferrule.firmware.image import Image, read_image
+from ferrule.firmware.linker import linker_script, render
+from ferrule.firmware.manifest import MANIFEST_NAME, Manifest, read_manifest
+from ferrule.firmware.plan import SCRIPT_NAME, plan_build
+from ferrule.firmware.toolchain import WARNINGS, check_optimization, toolchain
+from ferrule.firmware.uart import uart_driver
+from ferrule.resources import root
+
+MODEL_FOLDER = "model"
+LIBRARY_FOLDER = "lib"
+BUILD_FOLDER = "build"
+_LIBRARY_SOURCES = ("src_c/startup", "src_c/runtime", "src_c/link")
+_INCLUDE_DIRS = ("include", "src_c/startup/include")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A generated project on disk."""
+
+    folder: Path
+    manifest: Manifest
+
+
+def write_project(
+    artifact: Artifact, *, board: Board, board_reference: str, toolchain_name: str, optimization: str, folder: Path
+) -> Project:
+    """Write the project of a model for a board.
+
+    `board_reference` is how the user named the board. The toolchain need not be installed. Raises as
+    `ferrule.firmware.folder.write_folder` does, and FerruleError where the board's link UART has no driver.
+    """
+    library = _library(artifact, board)
+    sources = tuple(
+        sorted([*(name for name in library if name.endswith(".c")), f"{MODEL_FOLDER}/ferrule_{artifact.symbol}.c",
+                f"{MODEL_FOLDER}/ferrule_{artifact.symbol}_link.c", f"{MODEL_FOLDER}/ferrule_{artifact.symbol}_weights.c",
+                "main.c"])
+    )
+    include_dirs = (MODEL_FOLDER, *(f"{LIBRARY_FOLDER}/{name}" for name in (*_INCLUDE_DIRS, *artifact.include_dirs)))
+    files = {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in artifact.files.items()}
+    files |= library
+    files |= _rendered(artifact, board, toolchain_name, optimization, sources, include_dirs)
+    manifest = Manifest(
+        ferrule_version=VERSION,
+        model=artifact.graph.name,
+        digest=artifact.digest,
+        board=board_reference,
+        toolchain=toolchain_name,
+        optimization=optimization,
+        sources=sources,
+        include_dirs=include_dirs,
+        files={name: sha256(files[name]) for name in sorted(files)},
+    )
+    text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+    write_folder(folder, {**files, MANIFEST_NAME: text + b"\n"})
+    return Project(folder=folder, manifest=manifest)
+
+
+def load_project(folder: Path) -> Project:
+    """Return the project in a folder; FerruleError if there is none or its manifest is malformed."""
+    return Project(folder=folder, manifest=read_manifest(folder))
+
+
+def build_project(
+    project: Project,
+    *,
+    toolchain_name: str | None = None,
+    optimization: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Image:
+    """Build a project into its folder `build` and return the firmware's image.
+
+    Toolchain and optimization are by default those that the project was generated for.
+
+    Raises:
+        MissingToolError: the toolchain is not installed.
+        BuildError: a command failed.
+        TooLargeError: the firmware does not fit the board.
+    """
+    manifest, folder = project.manifest, project.folder
+    plan = plan_build(
+        [folder / name for name in manifest.sources],
+        [folder / name for name in manifest.include_dirs],
+        load_board(manifest.board),
+        toolchain(toolchain_name or manifest.toolchain),
+        folder / BUILD_FOLDER,
+        optimization or manifest.optimization,
+        startup=False,
+    )
+
+    def report(done: int, total: int, name: str) -> None:
+        if progress is not None:
+            progress(f"built {done} of {total}: {name}")
+
+    return read_image(execute(plan, progress=report))
+
+
+def _library(artifact: Artifact, board: Board) -> dict[str, bytes]:
+    """Return the C sources and headers that the firmware is linked from, by path in the project."""
+    names: set[str] = {*artifact.sources, uart_driver(board).source}
+    for folder in _LIBRARY_SOURCES:
+        names |= set(_below(folder, ".c")) | set(_below(folder, ".h"))
+    for folder in (*_INCLUDE_DIRS, *artifact.include_dirs):
+        names |= set(_below(folder, ".h"))
+    for source in artifact.sources:  # headers that are private to kernels stand beside them
+        names |= {str(Path(source).parent / path.name) for path in (root() / source).parent.glob("*.h")}
+    return {f"{LIBRARY_FOLDER}/{name}": (root() / name).read_bytes() for name in sorted(names)}
+
+
+def _below(folder: str, suffix: str) -> Iterator[str]:
+    for path in sorted((root() / folder).rglob(f"*{suffix}")):
+        yield path.relative_to(root()).as_posix()
+
+
+def _rendered(
+    artifact: Artifact,
+    board: Board,
+    toolchain_name: str,
+    optimization: str,
+    sources: tuple[str, ...],
+    include_dirs: tuple[str, ...],
+) -> Mapping[str, bytes]:
+    chosen = toolchain(toolchain_name)
+    level = check_optimization(optimization)
+    values = {
+        "version": VERSION,
+        "artifact": artifact,
+        "model": artifact.graph,
+        "board": board,
+        "driver": uart_driver(board),
+        "toolchain": chosen,
+        "sources": sources,
+        "include_dirs": include_dirs,
+        "script": SCRIPT_NAME,
+        "compile_flags": (*chosen.compile_flags(board, level), *WARNINGS),
+        "link_flags": chosen.link_flags(board, level),
+        "libraries": chosen.libraries,
+    }
+    texts = {
+        "main.c": render("main.c.j2", **values),
+        "Makefile": render("Makefile.j2", **values),
+        "README.md": render("README.md.j2", **values),
+        SCRIPT_NAME: linker_script(board),
+    }
+    return {name: text.encode() for name, text in texts.items()}

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Toolchains: how a compiler is called for a board."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, get_args
+
+from ferrule._typing import override
+from ferrule.boards import Board, Cpu
+from ferrule.errors import FerruleError, MissingToolError, unknown_name
+
+Optimization = Literal["O3", "O2", "Os"]
+OPTIMIZATIONS: tuple[Optimization, ...] = get_args(Optimization)
+
+ENTRY_SYMBOL = "ferrule_reset"
+
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+_LANGUAGE = (
+    "-std=c11",
+    "-ffreestanding",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-ffp-contract=off",
+    "-fno-common",
+    "-fomit-frame-pointer",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables",
+)
+"""One section per function and object, for the linker to drop what is unused; no fused multiply-add, so that floats
+come out the same with and without an FPU."""
+
+_PAGE_SIZE = "-Wl,-z,max-page-size=0x1000"
+"""Keeps the ELF file small: both linkers leave gaps of 64 KiB in it otherwise."""
+
+
+class Toolchain(Protocol):
+    """A C compiler and linker for Arm cores; all methods are pure but `require` and `version`."""
+
+    name: str
+    """Name on the command line and in board.toml."""
+    remedy: str
+    """The command that installs it."""
+
+    @property
+    def portable_command(self) -> tuple[str, ...]:
+        """The compiler as a Makefile calls it, without a path of this machine."""
+        ...
+
+    def find(self) -> tuple[str, ...] | None:
+        """Return the compiler's command with its full path, None where it is not installed."""
+        ...
+
+    def require(self) -> tuple[str, ...]:
+        """Return the same, or raise MissingToolError."""
+        ...
+
+    def version(self) -> str:
+        """Return its version, one line; raises MissingToolError."""
+        ...
+
+    def target_flags(self, board: Board) -> tuple[str, ...]:
+        """Return the flags that choose the core, for compiling and linking alike."""
+        ...
+
+    def compile_flags(self, board: Board, optimization: Optimization) -> tuple[str, ...]:
+        """Return all flags of a compile step but warnings, include folders and files."""
+        ...
+
+    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool = True) -> tuple[str, ...]:
+        """Return all flags of the link step but the linker script, for the compiler as the driver.
+
+        `runtime` asks for the compiler's arithmetic routines (64-bit division, floats without an FPU); without it a
+        firmware that needs one does not link.
+        """
+        ...
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What stands behind the objects in a link step with `runtime`."""
+        ...
+
+    @property
+    def builds_runtime(self) -> bool:
+        """Whether those routines are compiled at the first use, which takes seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZigToolchain(Toolchain):
+    """`zig cc` (clang and lld) from the ziglang wheel."""
+
+    name: str = "zig"
+    remedy: str = "pip install 'ferrule[run]'"
+
+    @property
+    @override
+    def portable_command(self) -> tuple[str, ...]:
+        return ("python3", "-m", "ziglang", "cc")
+
+    @override
+    def find(self) -> tuple[str, ...] | None:
+        program = ziglang_program()
+        return None if program is None else (str(program), "cc")
+
+    @override
+    def require(self) -> tuple[str, ...]:
+        return _required(self)
+
+    @override
+    def version(self) -> str:
+        return "zig " + _first_line((self.require()[0], "version"))
+
+    @override
+    def target_flags(self, board: Board) -> tuple[str, ...]:
+        abi = "eabihf" if board.cpu.hard_float else "eabi"
+        return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={_zig_cpu(board.cpu)}", *board.flags.get(self.name, ()))
+
+    @override
+    def compile_flags(self, board: Board, optimization: Optimization) -> tuple[str, ...]:
+        return (*self.target_flags(board), *_LANGUAGE, f"-{optimization}")
+
+    @override
+    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool = True) -> tuple[str, ...]:
+        return (
+            *self.target_flags(board),
+            f"-{optimization}",
+            "-nostartfiles" if runtime else "-nostdlib",
+            f"-Wl,--entry={ENTRY_SYMBOL}",  # zig asks for _start otherwise, whatever the script says
+            "-Wl,--gc-sections",
+            "-g",  # zig strips the symbols too otherwise, under -Os
+            _PAGE_SIZE,
+        )
+
+    @property
+    @override
+    def libraries(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    @override
+    def builds_runtime(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GccToolchain(Toolchain):
+    """Arm's GCC."""
+
+    name: str = "arm-none-eabi-gcc"
+    remedy: str = "apt-get install gcc-arm-none-eabi"
+
+    @property
+    @override
+    def portable_command(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @override
+    def find(self) -> tuple[str, ...] | None:
+        path = shutil.which(self.name)
+        return None if path is None else (path,)
+
+    @override
+    def require(self) -> tuple[str, ...]:
+        return _required(self)
+
+    @override
+    def version(self) -> str:
+        return _first_line((*self.require(), "--version"))
+
+    @override
+    def target_flags(self, board: Board) -> tuple[str, ...]:
+        cpu = board.cpu
+        core = f"-mcpu={cpu.type}" if cpu.dsp or cpu.type != "cortex-m33" else f"-mcpu={cpu.type}+nodsp"
+        fpu = ("-mfloat-abi=hard", f"-mfpu={cpu.fpu}") if cpu.hard_float else ("-mfloat-abi=soft",)
+        return ("-mthumb", core, *fpu, *board.flags.get(self.name, ()))
+
+    @override
+    def compile_flags(self, board: Board, optimization: Optimization) -> tuple[str, ...]:
+        return (*self.target_flags(board), *_LANGUAGE, f"-{optimization}")
+
+    @override
+    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool = True) -> tuple[str, ...]:
+        return (
+            *self.target_flags(board),
+            f"-{optimization}",
+            "-nostdlib",
+            f"-Wl,--entry={ENTRY_SYMBOL}",
+            "-Wl,--gc-sections",
+            _PAGE_SIZE,
+        )
+
+    @property
+    @override
+    def libraries(self) -> tuple[str, ...]:
+        return ("-lgcc",)
+
+    @property
+    @override
+    def builds_runtime(self) -> bool:
+        return False
+
+
+TOOLCHAINS: tuple[Toolchain, ...] = (ZigToolchain(), GccToolchain())
+DEFAULT_TOOLCHAIN = "zig"
+
+
+def toolchain(name: str) -> Toolchain:
+    """Return a toolchain by name."""
+    for each in TOOLCHAINS:
+        if each.name == name:
+            return each
+    raise unknown_name("toolchain", name, (each.name for each in TOOLCHAINS))
+
+
+def check_optimization(value: str) -> Optimization:
+    """Return the value, or raise FerruleError where it is not one of O3, O2, Os."""
+    for known in OPTIMIZATIONS:
+        if value == known:
+            return known
+    raise unknown_name("optimization", value, OPTIMIZATIONS)
+
+
+def ziglang_program() -> Path | None:
+    """Return the program of the ziglang wheel in this Python environment, None where it is not installed."""
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None:
+        return None
+    suffix = ".exe" if sys.platform == "win32" else ""
+    for folder in spec.submodule_search_locations or ():
+        program = Path(folder) / f"zig{suffix}"
+        if program.is_file():
+            return program
+    return None
+
+
+def _zig_cpu(cpu: Cpu) -> str:
+    """Return zig's name of a core: it stands for the fullest one, so what this one lacks is taken off."""
+    name = cpu.type.replace("-", "_")
+    lacks = {
+        ("cortex-m4", "none"): "-vfp4d16sp",
+        ("cortex-m7", "none"): "-fp_armv8d16sp-fp_armv8d16",
+        ("cortex-m7", "fpv5-sp-d16"): "-fp64",
+        ("cortex-m33", "none"): "-fp_armv8d16sp",
+    }.get((cpu.type, cpu.fpu), "")
+    return name + lacks + ("-dsp" if cpu.type == "cortex-m33" and not cpu.dsp else "")
+
+
+def _required(toolchain: Toolchain) -> tuple[str, ...]:
+    command = toolchain.find()
+    if command is None:
+        raise MissingToolError(f"the toolchain {toolchain.name} is not installed", hint=f"{toolchain.remedy}")
+    return command
+
+
+def _first_line(command: tuple[str, ...]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise FerruleError(f"cannot ask {command[0]} for its version: {error}") from None
+    return (done.stdout.strip() or done.stderr.strip()).partition("\n")[0]

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file What the start-up sources share: linker symbols and handlers. */
+#ifndef FERRULE_STARTUP_H
+#define FERRULE_STARTUP_H
+
+#include <stdint.h>
+
+/* Addresses that the linker script defines. */
+extern uint32_t ferrule_stack_limit[];
+extern uint32_t ferrule_stack_top[];
+extern uint32_t ferrule_data_start[];
+extern uint32_t ferrule_data_end[];
+extern const uint32_t ferrule_data_load[];
+extern uint32_t ferrule_bss_start[];
+extern uint32_t ferrule_bss_end[];
+
+/** @brief Where the core begins; calls main. */
+void ferrule_reset(void);
+
+/** @brief Where the core stays after main has returned. */
+void ferrule_exit_halt(void);
+
+/** @brief Records a fault, or an exception that nobody handles, and halts. */
+void ferrule_fault_entry(void);
+
+/* Weak: a firmware that wants one of these exceptions defines the function. */
+void ferrule_svcall_handler(void);
+void ferrule_pendsv_handler(void);
+void ferrule_systick_handler(void);
+
+int main(void);
+
+#endif /* FERRULE_STARTUP_H */
