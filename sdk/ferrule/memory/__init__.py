@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory planning: buffers with sizes and lifetimes become offsets in memory regions."""
+
+from ferrule.memory.aliases import views
+from ferrule.memory.draw import draw
+from ferrule.memory.graph_plan import DEFAULT_ALIGNMENT, GraphPlan, plan_graph, scratch_name
+from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers
+from ferrule.memory.ordering import Ordering, measure_order, order_layers
+from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan
+from ferrule.memory.planner import plan
+from ferrule.memory.region import Region, reachable
+from ferrule.memory.request import Alias, AliasKind, BufferKind, Overlap, Request
+from ferrule.memory.search import Effort
+from ferrule.memory.verify import PlanError, Schedule, Step, schedule_of_graph, schedule_of_lifetimes, verify
+
+__all__ = [
+    "DEFAULT_ALIGNMENT",
+    "Alias",
+    "AliasKind",
+    "ArenaOverflowError",
+    "BufferKind",
+    "Effort",
+    "GraphPlan",
+    "Lifetime",
+    "Ordering",
+    "Overlap",
+    "Placement",
+    "Plan",
+    "PlanError",
+    "Region",
+    "RegionPlan",
+    "Request",
+    "Schedule",
+    "Step",
+    "draw",
+    "lifetimes",
+    "measure_order",
+    "order_layers",
+    "plan",
+    "plan_graph",
+    "reachable",
+    "schedule_of_graph",
+    "schedule_of_lifetimes",
+    "scheduled_layers",
+    "scratch_name",
+    "verify",
+    "views",
+]

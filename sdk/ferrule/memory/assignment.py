@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which storage goes to which region."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from ferrule.memory.arena import Arena, Offsets
+from ferrule.memory.bound import fullest, lower_bound
+from ferrule.memory.placement import ArenaOverflowError
+from ferrule.memory.region import Region
+from ferrule.memory.storage import Storage
+
+_MOST_CHOICES = 5_000
+
+
+class LaidOut(Protocol):
+    """One region with its storages in place."""
+
+    arena: Arena
+    offsets: Offsets
+    peak: int
+
+
+Result = TypeVar("Result", bound=LaidOut)
+Choice = dict[str, int]
+"""By storage: the index of its region among those that it may live in."""
+Rule = Callable[[Sequence[Storage], int], Storage]
+"""(what may leave, bytes too many) -> what leaves."""
+
+
+class _StuckError(Exception):
+    """A rule came to a full region that nothing can leave."""
+
+    def __init__(self, overflow: ArenaOverflowError) -> None:
+        super().__init__()
+        self.overflow = overflow
+
+
+def assign(
+    storages: Sequence[Storage],
+    regions: Sequence[Region],
+    *,
+    arena: Callable[[Region, Sequence[Storage]], Arena],
+    lay_out: Callable[[Region, Arena], Result],
+) -> list[Result]:
+    """Return each region laid out, with every storage in the first of its regions that has room.
+
+    What leaves a full region is chosen by several rules, and the result that moves the fewest bytes wins; if none of
+    them ends well, choices are tried one by one, up to a bounded number.
+
+    Raises:
+        ArenaOverflowError: nothing that was tried fits.
+    """
+    assigner = _Assigner(storages, regions, arena, lay_out)
+    found: list[tuple[int, Choice]] = []
+    stuck: list[ArenaOverflowError] = []
+    for rule in (_smallest_that_helps, _largest, _longest_lived):
+        try:
+            choice = assigner.spill(rule)
+        except _StuckError as reason:
+            stuck.append(reason.overflow)
+            continue
+        cost = sum(storage.size_bytes * choice[storage.name] for storage in storages)
+        found.append((cost, choice))
+        if cost == 0:
+            break
+    if found:
+        return assigner.results(min(found, key=lambda pair: pair[0])[1])
+    enumerated = assigner.enumerate()
+    if enumerated is None:
+        raise min(stuck, key=lambda overflow: overflow.need - overflow.have)
+    return assigner.results(enumerated)
+
+
+def _smallest_that_helps(movable: Sequence[Storage], excess: int) -> Storage:
+    enough = [storage for storage in movable if storage.size_bytes >= excess]
+    return min(enough, key=lambda storage: storage.size_bytes) if enough else _largest(movable, excess)
+
+
+def _largest(movable: Sequence[Storage], _excess: int) -> Storage:
+    return max(movable, key=lambda storage: storage.size_bytes)
+
+
+def _longest_lived(movable: Sequence[Storage], _excess: int) -> Storage:
+    return max(movable, key=lambda storage: (storage.lifetime.last - storage.lifetime.first, storage.size_bytes))
+
+
+class _Assigner(Generic[Result]):
+    def __init__(
+        self,
+        storages: Sequence[Storage],
+        regions: Sequence[Region],
+        arena: Callable[[Region, Sequence[Storage]], Arena],
+        lay_out: Callable[[Region, Arena], Result],
+    ) -> None:
+        self.storages = storages
+        self.regions = regions
+        self._arena = arena
+        self._lay_out = lay_out
+        self._known: dict[tuple[str, tuple[str, ...]], Result] = {}
+
+    def results(self, choice: Mapping[str, int]) -> list[Result]:
+        """Every region laid out."""
+        return [self._result(region, self._arena_of(region, choice)) for region in self.regions]
+
+    def _arena_of(self, region: Region, choice: Mapping[str, int]) -> Arena:
+        chosen = [
+            storage
+            for storage in self.storages
+            if storage.name in choice and storage.regions[choice[storage.name]] == region.name
+        ]
+        return self._arena(region, chosen)
+
+    def _result(self, region: Region, arena: Arena) -> Result:
+        key = region.name, tuple(storage.name for storage in arena.storages)
+        if key not in self._known:
+            self._known[key] = self._lay_out(region, arena)
+        return self._known[key]
+
+    def spill(self, rule: Rule) -> Choice:
+        """Start with the preferred regions and move storages on until every region holds what it has."""
+        choice = {storage.name: 0 for storage in self.storages}
+        while full := next((found for region in self.regions if (found := self._overflow(region, choice))), None):
+            crowd, overflow = full
+            movable = [storage for storage in crowd if choice[storage.name] + 1 < len(storage.regions)]
+            if not movable:
+                raise _StuckError(overflow)
+            choice[rule(movable, overflow.need - overflow.have).name] += 1
+        return choice
+
+    def _overflow(self, region: Region, choice: Choice) -> tuple[list[Storage], ArenaOverflowError] | None:
+        """The storages of an overfull region that are in each other's way, and the error that this would be.
+
+        Those that live at the fullest step as long as these alone are too many; else all that live beside one that
+        ends outside.
+        """
+        arena = self._arena_of(region, choice)
+        need = lower_bound(arena)
+        if need > region.size_bytes:
+            crowd = fullest(arena)
+            return [arena.storages[number] for number in crowd], _error(region, arena, need, crowd)
+        result = self._result(region, arena)
+        if result.peak <= region.size_bytes:
+            return None
+        outside = [
+            number
+            for number, offset in enumerate(result.offsets)
+            if offset + result.arena.sizes[number] > region.size_bytes
+        ]
+        crowd = sorted({*outside, *(other for number in outside for other, _, _ in arena.neighbours[number])})
+        return [arena.storages[number] for number in crowd], _error(region, arena, result.peak, crowd)
+
+    def enumerate(self) -> Choice | None:
+        """Try choices in order of preference, the largest storages first; None if no choice tried fits."""
+        self._tries = _MOST_CHOICES
+        largest_first = sorted(self.storages, key=lambda storage: -storage.size_bytes)
+        return self._extend({}, largest_first)
+
+    def _extend(self, choice: Choice, left: Sequence[Storage]) -> Choice | None:
+        if not left:
+            fits = all(self._overflow(region, choice) is None for region in self.regions)
+            return dict(choice) if fits else None
+        storage = left[0]
+        for index, name in enumerate(storage.regions):
+            self._tries -= 1
+            if self._tries < 0:
+                return None
+            choice[storage.name] = index
+            region = next(region for region in self.regions if region.name == name)
+            if lower_bound(self._arena_of(region, choice)) <= region.size_bytes:
+                found = self._extend(choice, left[1:])
+                if found is not None:
+                    return found
+            del choice[storage.name]
+        return None
+
+
+def _error(region: Region, arena: Arena, need: int, crowd: Sequence[int]) -> ArenaOverflowError:
+    largest_first = sorted((arena.storages[number] for number in crowd), key=lambda storage: -storage.size_bytes)
+    return ArenaOverflowError(
+        need=need,
+        have=region.size_bytes,
+        region=region.name,
+        worst=[f"{storage.name} ({storage.size_bytes} B)" for storage in largest_first],
+    )

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan drawn as text: one row per buffer, its place, and a bar over the steps at which it lives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ferrule.memory.placement import Plan, RegionPlan
+from ferrule.memory.request import BufferKind, Request
+
+_FEWEST_COLUMNS = 8
+_WIDEST_NAME = 28
+_BARS = {BufferKind.ACTIVATION: "#", BufferKind.SCRATCH: "="}
+
+
+def draw(plan: Plan, requests: Sequence[Request], *, width: int = 100) -> str:
+    """Return the drawing, in lines of at most `width` characters (70 at least), regions without buffers left out.
+
+    Rows stand in the order of offsets; '#' is an activation, '=' is scratch. A region's last row has the height of
+    the arena that is in use at each step, in tenths of the peak (9 is 90 % and more).
+    """
+    parts = []
+    for region in plan.regions:
+        rows = [request for request in requests if plan.placements[request.name].region == region.region]
+        if rows:
+            parts.append(_draw_region(plan, region, rows, max(width, 70)))
+    return "\n\n".join(parts)
+
+
+def _draw_region(plan: Plan, region: RegionPlan, rows: Sequence[Request], width: int) -> str:
+    rows = sorted(rows, key=lambda row: (plan.placements[row.name].offset, row.lifetime.first, row.name))
+    steps = 1 + max(row.lifetime.last for row in rows)
+    names = {row.name: _shortened(row.name, _WIDEST_NAME) for row in rows}
+    name_width = max(len("buffer"), *(len(name) for name in names.values()))
+    prefix = f"{'offset':>10} {'size':>10} {'steps':>9}  {'buffer':<{name_width}}  "
+    columns = min(steps, max(width - len(prefix), _FEWEST_COLUMNS))
+    lines = [*_heading(region), prefix + _ruler(steps, columns)]
+    for row in rows:
+        offset, life = plan.placements[row.name].offset, row.lifetime
+        bar = _bar(life.first, life.last, steps, columns, _BARS[row.kind])
+        lines.append(
+            f"{offset:>10,} {row.size_bytes:>10,} {f'{life.first}-{life.last}':>9}  "
+            f"{names[row.name]:<{name_width}}  {bar}".rstrip()
+        )
+    label = "in use, tenths of the peak"
+    lines.append(f"{label:>{len(prefix) - 2}}  {_heights(plan, region, rows, steps, columns)}")
+    return "\n".join(lines)
+
+
+def _heading(region: RegionPlan) -> list[str]:
+    first = f"region {region.region}: {region.peak_bytes:,} of {region.size_bytes:,} B, {region.certificate}"
+    if region.scratch_bytes == 0:
+        return [first]
+    return [
+        first,
+        f"  activations {region.activation_peak_bytes:,} B, {region.activation_certificate}; "
+        f"scratch adds {region.scratch_bytes:,} B",
+    ]
+
+
+def _shortened(name: str, width: int) -> str:
+    return name if len(name) <= width else f"{name[: width // 2 - 1]}..{name[-(width - width // 2 - 1) :]}"
+
+
+def _column(step: int, steps: int, columns: int) -> int:
+    return step * columns // steps
+
+
+def _ruler(steps: int, columns: int) -> str:
+    """Every tenth column has the step that starts there."""
+    ruler = ""
+    for column in range(0, columns, 10):
+        step = -(-column * steps // columns)
+        ruler = f"{ruler:<{column}}{step}"
+    return ruler
+
+
+def _bar(first: int, last: int, steps: int, columns: int, mark: str) -> str:
+    start, end = _column(first, steps, columns), _column(last, steps, columns)
+    return " " * start + mark * (end - start + 1)
+
+
+def _heights(plan: Plan, region: RegionPlan, rows: Sequence[Request], steps: int, columns: int) -> str:
+    highest = [0] * columns
+    for row in rows:
+        end = plan.placements[row.name].offset + row.size_bytes
+        start, stop = _column(row.lifetime.first, steps, columns), _column(row.lifetime.last, steps, columns)
+        for column in range(start, stop + 1):
+            highest[column] = max(highest[column], end)
+    return "".join(str(min(9, 10 * end // region.peak_bytes)) for end in highest)

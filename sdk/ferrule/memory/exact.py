@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exact search over canonical layouts, with a bounded effort.
+
+A layout can be pushed down until each storage, taken in order of offset, rests on one below it; so it is enough to
+search the orders in which each storage lies as low as those before it allow and never below the one before it
+(canonical layouts: Moffitt, "MiniMalloc", ASPLOS 2023).
+"""
+
+from __future__ import annotations
+
+from ferrule.memory.arena import UNPLACED, Arena, Offsets, round_up
+
+_MOST_STORAGES = 200
+
+
+def prove(arena: Arena, offsets: Offsets, *, bound: int, nodes: int) -> tuple[Offsets, bool]:
+    """Return the best layout found, at least as good as `offsets`, and whether none is better.
+
+    `nodes` bounds the effort, in storages looked at. Where an overlap has a negative distance, a storage does not
+    have one lowest offset any more and nothing is tried.
+    """
+    if len(arena.storages) > _MOST_STORAGES or any(distance < 0 for distance in arena.overlaps.values()):
+        return offsets, False
+    search = _Search(arena, offsets, bound=bound, nodes=nodes)
+    complete = search.descend(0, UNPLACED)
+    return search.best, complete
+
+
+class _Search:
+    def __init__(self, arena: Arena, best: Offsets, *, bound: int, nodes: int) -> None:
+        self.arena = arena
+        self.best = best
+        self.peak = arena.peak(best)
+        self.bound = bound
+        self.nodes = nodes
+        self.offsets: Offsets = [UNPLACED] * len(arena.storages)
+        self.floors = [0] * len(arena.storages)
+        """The lowest offset of each storage above those that are placed."""
+        self.free = set(range(len(arena.storages)))
+        self.crowds = _crowds(arena)
+
+    def descend(self, low: int, last: int) -> bool:
+        """Place what is left at `low` bytes and above; False if the effort ran out before all was tried."""
+        if not self.free:
+            self.best = list(self.offsets)
+            self.peak = self.arena.peak(self.best)
+            return True
+        self.nodes -= len(self.free)
+        if self.nodes < 0:
+            return False
+        if self._hopeless(low):
+            return True
+        for number in self._candidates(low, last):
+            offset, saved = self.floors[number], self._push(number)
+            complete = self.descend(offset, number)
+            self._pop(number, saved)
+            if not complete:
+                return False
+            if self.peak <= self.bound:
+                return True
+        return True
+
+    def _hopeless(self, low: int) -> bool:
+        """Whether what is left cannot end below the best peak."""
+        sizes, floors, free = self.arena.sizes, self.floors, self.free
+        if any(max(floors[number], low) + sizes[number] >= self.peak for number in free):
+            return True
+        for crowd in self.crowds:
+            left = [number for number in crowd if number in free]
+            if (
+                left
+                and max(min(floors[number] for number in left), low) + sum(sizes[number] for number in left)
+                >= self.peak
+            ):
+                return True
+        return False
+
+    def _candidates(self, low: int, last: int) -> list[int]:
+        """What may come next: nothing that would leave room for another one below it."""
+        sizes, floors = self.arena.sizes, self.floors
+        roof = min(floors[number] + sizes[number] for number in self.free)
+        ties_matter = bool(self.arena.overlaps)
+        found = [
+            number
+            for number in self.free
+            if low <= floors[number] < roof and (ties_matter or floors[number] > low or number > last)
+        ]
+        return sorted(found, key=lambda number: (floors[number], -sizes[number], number))
+
+    def _push(self, number: int) -> list[tuple[int, int]]:
+        offset = self.floors[number]
+        self.offsets[number] = offset
+        self.free.remove(number)
+        saved = []
+        for other, distance, _ in self.arena.neighbours[number]:
+            if other in self.free:
+                floor = round_up(offset + distance, self.arena.alignments[other])
+                if floor > self.floors[other]:
+                    saved.append((other, self.floors[other]))
+                    self.floors[other] = floor
+        return saved
+
+    def _pop(self, number: int, saved: list[tuple[int, int]]) -> None:
+        for other, floor in saved:
+            self.floors[other] = floor
+        self.offsets[number] = UNPLACED
+        self.free.add(number)
+
+
+def _crowds(arena: Arena) -> list[frozenset[int]]:
+    """The sets of storages that live at one step and may not overlap, without those that another set contains."""
+    starts = sorted({storage.lifetime.first for storage in arena.storages})
+    lapping = {output for output, _ in arena.overlaps}
+    crowds = {
+        frozenset(
+            number
+            for number, storage in enumerate(arena.storages)
+            if storage.lifetime.first <= step <= storage.lifetime.last and number not in lapping
+        )
+        for step in starts
+    }
+    kept = [crowd for crowd in crowds if not any(crowd < other for other in crowds)]
+    return sorted(kept, key=sorted)

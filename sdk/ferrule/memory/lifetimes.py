@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the bytes of each tensor must survive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.errors import ModelError
+from ferrule.graph import Graph, Layer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetime:
+    """Steps of the schedule during which a buffer's bytes must survive, ends included; layer n runs at step n."""
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= self.last:
+            raise ValueError(f"lifetime {self.first} to {self.last}, expected 0 <= first <= last")
+
+    def meets(self, other: Lifetime) -> bool:
+        """Whether there is a step at which both live."""
+        return self.first <= other.last and other.first <= self.last
+
+    def hull(self, other: Lifetime) -> Lifetime:
+        """The shortest lifetime that holds both."""
+        return Lifetime(first=min(self.first, other.first), last=max(self.last, other.last))
+
+
+def scheduled_layers(graph: Graph, order: Sequence[str] | None = None) -> tuple[Layer, ...]:
+    """Return the layers in the order of their names in `order`, by default the graph's own.
+
+    Raises:
+        ModelError: `order` misses or repeats a layer, or runs one before the layers whose outputs it reads.
+    """
+    if order is None:
+        return graph.layers
+    layers = tuple(graph.layer(name) for name in order)
+    if len(set(order)) != len(layers) or len(layers) != len(graph.layers):
+        raise ModelError(f"an order of graph '{graph.name}' has {len(layers)} names, expected each layer's once")
+    done: set[str] = set()
+    for layer in layers:
+        for tensor in layer.present_inputs:
+            producer = graph.producer(tensor)
+            if producer is not None and producer.name not in done:
+                raise ModelError(f"layer '{layer.name}' is ordered before '{producer.name}', whose output it reads")
+        done.add(layer.name)
+    return layers
+
+
+def lifetimes(graph: Graph, order: Sequence[str] | None = None) -> dict[str, Lifetime]:
+    """Return the lifetime of every tensor that is not a constant, in the graph's order of tensors.
+
+    An input lives from step 0 to its last reader, an output of the graph from the layer that writes it to the last
+    step, a tensor that nothing reads at its own step only. A graph without layers has the one step 0.
+
+    Raises:
+        ModelError: see `scheduled_layers`.
+    """
+    layers = scheduled_layers(graph, order)
+    first = {info.name: 0 for info in graph.inputs}
+    last = dict(first)
+    for step, layer in enumerate(layers):
+        for name in layer.outputs:
+            first[name] = last[name] = step
+        for name in layer.present_inputs:
+            last[name] = step
+    for info in graph.outputs:
+        last[info.name] = max(len(layers) - 1, 0)
+    return {
+        tensor.info.name: Lifetime(first=first[tensor.info.name], last=last[tensor.info.name])
+        for tensor in graph.tensors
+        if not tensor.is_constant
+    }

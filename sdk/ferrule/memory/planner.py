@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The planner: requests and regions in, offsets out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ferrule.errors import unknown_name
+from ferrule.memory.arena import UNPLACED, Arena, Offsets
+from ferrule.memory.assignment import assign
+from ferrule.memory.bound import lower_bound
+from ferrule.memory.placement import Placement, Plan, RegionPlan
+from ferrule.memory.region import Region
+from ferrule.memory.request import Alias, Overlap, Request
+from ferrule.memory.search import Effort, Layout, fill, search
+from ferrule.memory.storage import Storage, group_names, merge
+
+
+def plan(
+    requests: Sequence[Request],
+    regions: Sequence[Region],
+    *,
+    aliases: Sequence[Alias] = (),
+    overlaps: Sequence[Overlap] = (),
+    effort: Effort | None = None,
+) -> Plan:
+    """Lay out all buffers; the same arguments give the same plan.
+
+    Each storage goes to the first region that it may live in, and to the next where that one overflows. In each
+    region the activations are laid out first, alone, and scratch is put around them; only where that takes more than
+    the proved bound are both laid out together, and the smaller total wins.
+
+    Raises:
+        ArenaOverflowError: no choice of regions was found in which everything fits.
+        FerruleError: a request names a region that is not given, or aliases have no region in common.
+        ValueError: the requests contradict each other; see `ferrule.memory.storage.merge`.
+    """
+    effort = effort or Effort()
+    _check_regions(requests, regions)
+    storages = merge(requests, aliases)
+    groups = group_names((request.name for request in requests), aliases)
+    distances = _distances(overlaps, groups)
+
+    def arena(region: Region, chosen: Sequence[Storage]) -> Arena:
+        return Arena(chosen, alignment=region.alignment, overlaps=distances)
+
+    def lay_out(region: Region, arena: Arena) -> RegionLayout:
+        return RegionLayout(region, arena, effort)
+
+    layouts = assign(storages, regions, arena=arena, lay_out=lay_out)
+    return Plan(
+        placements=_placements(requests, layouts),
+        regions=tuple(layout.summary() for layout in layouts),
+    )
+
+
+class RegionLayout:
+    """The storages of one region, laid out."""
+
+    def __init__(self, region: Region, arena: Arena, effort: Effort) -> None:
+        self.region = region
+        self.arena = arena
+        activations = arena.without_scratch()
+        alone = search(activations, effort)
+        self.activation_bound = alone.bound
+        layout = alone if len(activations.storages) == len(arena.storages) else self._with_scratch(alone, effort)
+        self.offsets, self.peak, self.bound = layout.offsets, layout.peak, layout.bound
+
+    def _with_scratch(self, alone: Layout, effort: Effort) -> Layout:
+        """Put scratch around the activations; lay out both together if that is smaller."""
+        bound = max(lower_bound(self.arena), alone.bound)
+        around = fill(self.arena, self._spread(alone.offsets), effort)
+        peak = self.arena.peak(around)
+        if peak > bound:
+            together = search(self.arena, effort)
+            bound = max(bound, together.bound)
+            if together.peak < peak:
+                return Layout(offsets=together.offsets, peak=together.peak, bound=bound)
+        return Layout(offsets=around, peak=peak, bound=bound)
+
+    def _spread(self, activations: Offsets) -> Offsets:
+        offsets = iter(activations)
+        return [UNPLACED if storage.is_scratch else next(offsets) for storage in self.arena.storages]
+
+    def summary(self) -> RegionPlan:
+        """The figures of the region."""
+        ends = [
+            offset + storage.size_bytes
+            for offset, storage in zip(self.offsets, self.arena.storages, strict=True)
+            if not storage.is_scratch
+        ]
+        return RegionPlan(
+            region=self.region.name,
+            size_bytes=self.region.size_bytes,
+            peak_bytes=self.peak,
+            bound_bytes=self.bound,
+            activation_peak_bytes=max(ends, default=0),
+            activation_bound_bytes=self.activation_bound,
+            alignment=math.lcm(self.region.alignment, *self.arena.alignments),
+        )
+
+
+def _check_regions(requests: Sequence[Request], regions: Sequence[Region]) -> None:
+    names = [region.name for region in regions]
+    if len(set(names)) != len(names):
+        raise ValueError("two regions of a plan have the same name")
+    for request in requests:
+        for name in request.regions:
+            if name not in names:
+                raise unknown_name("memory region", name, names)
+
+
+def _distances(overlaps: Sequence[Overlap], groups: Mapping[str, str]) -> dict[tuple[str, str], int]:
+    found: dict[tuple[str, str], int] = {}
+    for overlap in overlaps:
+        if overlap.output not in groups or overlap.input not in groups:
+            raise ValueError(
+                f"overlap of '{overlap.output}' and '{overlap.input}' names a buffer that is not requested"
+            )
+        pair = groups[overlap.output], groups[overlap.input]
+        found[pair] = max(overlap.distance_bytes, found.get(pair, overlap.distance_bytes))
+    return found
+
+
+def _placements(requests: Sequence[Request], layouts: Sequence[RegionLayout]) -> dict[str, Placement]:
+    found = {}
+    for layout in layouts:
+        for storage, offset in zip(layout.arena.storages, layout.offsets, strict=True):
+            for name in storage.members:
+                found[name] = Placement(region=layout.region.name, offset=offset)
+    return {request.name: found[request.name] for request in requests}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storages: buffers that alias each other, merged into one thing to be placed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ferrule.errors import FerruleError
+from ferrule.memory.lifetimes import Lifetime
+from ferrule.memory.request import Alias, AliasKind, BufferKind, Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """Bytes that one buffer, or several that alias each other, live in."""
+
+    members: tuple[str, ...]
+    """Names of the buffers, in the order of the requests."""
+    size_bytes: int
+    alignment: int
+    lifetime: Lifetime
+    """From the first member's first step to the last member's last."""
+    regions: tuple[str, ...]
+    is_scratch: bool
+
+    @property
+    def name(self) -> str:
+        """The first member's name."""
+        return self.members[0]
+
+
+def group_names(names: Iterable[str], aliases: Iterable[Alias]) -> dict[str, str]:
+    """Return for each name that of its group: the first, in the order of `names`, of those that alias each other.
+
+    Raises:
+        ValueError: an alias names a buffer that is not there.
+    """
+    rank = {name: index for index, name in enumerate(names)}
+    parent = {name: name for name in rank}
+
+    def root(name: str) -> str:
+        while parent[name] != name:
+            parent[name] = parent[parent[name]]
+            name = parent[name]
+        return name
+
+    for alias in aliases:
+        if alias.output not in parent or alias.input not in parent:
+            raise ValueError(f"alias of '{alias.output}' and '{alias.input}' names a buffer that is not requested")
+        low, high = sorted((root(alias.output), root(alias.input)), key=rank.__getitem__)
+        parent[high] = low
+    return {name: root(name) for name in rank}
+
+
+def merge(requests: Sequence[Request], aliases: Sequence[Alias]) -> list[Storage]:
+    """Return the storages, in the order of their first members.
+
+    Raises:
+        ValueError: two requests have one name, an alias names a buffer that is not there or that is still read after
+            it has been replaced in place.
+        FerruleError: no region is allowed for all members of a group.
+    """
+    by_name = {request.name: request for request in requests}
+    if len(by_name) != len(requests):
+        raise ValueError("two buffers of a plan have the same name")
+    for alias in aliases:
+        _check_in_place(alias, by_name)
+    groups: dict[str, list[Request]] = {}
+    for name, group in group_names(by_name, aliases).items():
+        groups.setdefault(group, []).append(by_name[name])
+    return [_merged(members) for members in groups.values()]
+
+
+def _check_in_place(alias: Alias, by_name: dict[str, Request]) -> None:
+    if alias.kind is not AliasKind.IN_PLACE or alias.output not in by_name or alias.input not in by_name:
+        return
+    replaced, by = by_name[alias.input].lifetime, by_name[alias.output].lifetime
+    if replaced.last > by.first:
+        raise ValueError(f"'{alias.output}' replaces '{alias.input}' in place, which is read afterwards")
+
+
+def _merged(members: Sequence[Request]) -> Storage:
+    lifetime = members[0].lifetime
+    regions = members[0].regions
+    for member in members[1:]:
+        lifetime = lifetime.hull(member.lifetime)
+        regions = tuple(name for name in regions if name in member.regions)
+    if not regions:
+        names = ", ".join(f"'{member.name}'" for member in members)
+        raise FerruleError(
+            f"buffers {names} share storage, but there is no region that all of them may live in",
+            hint="allow them a common region, or do not alias them",
+        )
+    return Storage(
+        members=tuple(member.name for member in members),
+        size_bytes=max(member.size_bytes for member in members),
+        alignment=math.lcm(*(member.alignment for member in members)),
+        lifetime=lifetime,
+        regions=regions,
+        is_scratch=all(member.kind is BufferKind.SCRATCH for member in members),
+    )

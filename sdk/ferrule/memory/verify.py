@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An independent check of plans: the run is replayed byte by byte, without lifetimes and without the planner's code.
+
+Each byte of each arena carries the tag of what was last written to it. Whoever reads a buffer must find its tag on
+every byte of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ferrule.graph import Graph
+from ferrule.memory.lifetimes import scheduled_layers
+from ferrule.memory.placement import Plan
+from ferrule.memory.region import Region
+from ferrule.memory.request import Alias, AliasKind, BufferKind, Overlap, Request
+
+Bytes = NDArray[np.int64]
+_NOTHING = -1
+
+
+class PlanError(Exception):
+    """A plan is wrong, which is a fault of the planner or of what was told about the kernels, not of the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one layer does to the buffers."""
+
+    name: str
+    reads: tuple[str, ...] = ()
+    """In full, while it writes."""
+    writes: tuple[str, ...] = ()
+    """Outputs and scratch, in full."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A run: who writes and reads which buffer when."""
+
+    steps: tuple[Step, ...]
+    inputs: tuple[str, ...] = ()
+    """Written before the first step."""
+    outputs: tuple[str, ...] = ()
+    """Read after the last step."""
+
+
+def schedule_of_graph(
+    graph: Graph, order: Sequence[str] | None = None, scratch: Mapping[str, str] | None = None
+) -> Schedule:
+    """Return the run of a graph; `scratch` has the name of a scratch buffer by that of its layer."""
+    steps = []
+    for layer in scheduled_layers(graph, order):
+        own = (scratch[layer.name],) if scratch is not None and layer.name in scratch else ()
+        reads = tuple(name for name in layer.present_inputs if not graph.tensor(name).is_constant)
+        steps.append(Step(name=layer.name, reads=tuple(dict.fromkeys(reads)), writes=(*layer.outputs, *own)))
+    return Schedule(
+        steps=tuple(steps),
+        inputs=tuple(info.name for info in graph.inputs),
+        outputs=tuple(info.name for info in graph.outputs if not graph.tensor(info.name).is_constant),
+    )
+
+
+def schedule_of_lifetimes(requests: Sequence[Request]) -> Schedule:
+    """Return a run that needs just the lifetimes asked for: written at the first step, read at each one after it."""
+    count = max((request.lifetime.last for request in requests), default=-1) + 1
+    return Schedule(
+        steps=tuple(
+            Step(
+                name=f"step {number}",
+                reads=tuple(r.name for r in requests if r.lifetime.first < number <= r.lifetime.last),
+                writes=tuple(r.name for r in requests if r.lifetime.first == number),
+            )
+            for number in range(count)
+        )
+    )
+
+
+def verify(
+    plan: Plan,
+    requests: Sequence[Request],
+    regions: Sequence[Region],
+    schedule: Schedule,
+    *,
+    aliases: Sequence[Alias] = (),
+    overlaps: Sequence[Overlap] = (),
+) -> None:
+    """Check that a plan is complete, in bounds and aligned, and that its replay loses no byte.
+
+    Raises:
+        PlanError: it is not; the message names the step, the buffer and the byte.
+    """
+    _check_placements(plan, requests, regions)
+    _check_figures(plan, requests)
+    replay = _Replay(plan=plan, requests={request.name: request for request in requests})
+    replay.run(
+        schedule,
+        aliases={alias.output: alias for alias in aliases},
+        overlaps={(overlap.output, overlap.input): overlap.distance_bytes for overlap in overlaps},
+    )
+
+
+def _check_placements(plan: Plan, requests: Sequence[Request], regions: Sequence[Region]) -> None:
+    by_name = {region.name: region for region in regions}
+    wanted = {request.name for request in requests}
+    for name in plan.placements:
+        if name not in wanted:
+            raise PlanError(f"buffer '{name}' is placed, but nobody asked for it")
+    for request in requests:
+        placement = plan.placements.get(request.name)
+        if placement is None:
+            raise PlanError(f"buffer '{request.name}' is not placed")
+        place = f"buffer '{request.name}' is at offset {placement.offset} of region '{placement.region}'"
+        region = by_name.get(placement.region)
+        if region is None or placement.region not in request.regions:
+            raise PlanError(f"{place}, expected one of {list(request.regions)}")
+        if placement.offset % request.alignment or placement.offset % region.alignment:
+            raise PlanError(f"{place}, expected multiples of {request.alignment} and {region.alignment}")
+        if placement.offset < 0 or placement.offset + request.size_bytes > region.size_bytes:
+            raise PlanError(f"{place} with {request.size_bytes} B, which is not inside its {region.size_bytes} B")
+
+
+def _check_figures(plan: Plan, requests: Sequence[Request]) -> None:
+    for region in plan.regions:
+        peak = activations = 0
+        for request in requests:
+            placement = plan.placements[request.name]
+            if placement.region != region.region:
+                continue
+            if region.alignment % request.alignment:
+                raise PlanError(
+                    f"region '{region.region}' promises alignment {region.alignment}, '{request.name}' more"
+                )
+            peak = max(peak, placement.offset + request.size_bytes)
+            if request.kind is BufferKind.ACTIVATION:
+                activations = max(activations, placement.offset + request.size_bytes)
+        if (peak, activations) != (region.peak_bytes, region.activation_peak_bytes):
+            raise PlanError(
+                f"region '{region.region}' has peaks {peak} and {activations} B, "
+                f"but states {region.peak_bytes} and {region.activation_peak_bytes} B"
+            )
+        if region.bound_bytes > peak or region.activation_bound_bytes > activations:
+            raise PlanError(f"region '{region.region}' is below its proved bound")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Replay:
+    plan: Plan
+    requests: Mapping[str, Request]
+    memories: dict[str, Bytes] = field(default_factory=dict)
+    tags: dict[str, int] = field(default_factory=dict)
+    """What a written buffer's bytes carry; views carry their source's."""
+    names: list[str] = field(default_factory=list)
+    """By tag: the buffer that wrote it."""
+
+    def run(self, schedule: Schedule, aliases: Mapping[str, Alias], overlaps: Mapping[tuple[str, str], int]) -> None:
+        for region in self.plan.regions:
+            self.memories[region.region] = np.full(region.peak_bytes, _NOTHING, np.int64)
+        for name in schedule.inputs:
+            self._write("before the first step", name)
+        for name in schedule.inputs:
+            self._read("before the first step", name)
+        for step in schedule.steps:
+            self._step(step, aliases, overlaps)
+        for name in schedule.outputs:
+            self._read("after the last step", name)
+
+    def _step(self, step: Step, aliases: Mapping[str, Alias], overlaps: Mapping[tuple[str, str], int]) -> None:
+        where = f"at '{step.name}'"
+        for name in step.reads:
+            self._read(where, name)
+        consumed: set[str] = set()
+        for name in step.writes:
+            alias = aliases.get(name)
+            if alias is not None and alias.kind is AliasKind.VIEW:
+                self._check_same_place(where, alias)
+                self._read(where, alias.input, size_bytes=self.requests[name].size_bytes)
+                self.tags[name] = self.tags[alias.input]
+                continue
+            if alias is not None:
+                self._check_same_place(where, alias)
+                consumed.add(alias.input)
+            for source in step.reads:
+                if (name, source) in overlaps:
+                    self._check_behind(where, name, source, overlaps[name, source])
+                    consumed.add(source)
+            self._write(where, name)
+        for name in (*(read for read in step.reads if read not in consumed), *step.writes):
+            self._read(where, name)
+
+    def _bytes(self, name: str) -> Bytes:
+        placement = self.plan.placements[name]
+        return self.memories[placement.region][placement.offset : placement.offset + self.requests[name].size_bytes]
+
+    def _write(self, where: str, name: str) -> None:
+        if name not in self.requests:
+            raise PlanError(f"{where}: '{name}' is written, but nobody asked for it")
+        self.tags[name] = len(self.names)
+        self.names.append(name)
+        self._bytes(name)[:] = self.tags[name]
+
+    def _read(self, where: str, name: str, size_bytes: int | None = None) -> None:
+        if name not in self.tags:
+            raise PlanError(f"{where}: '{name}' is read before it is written")
+        found = self._bytes(name)[:size_bytes]
+        wrong = np.flatnonzero(found != self.tags[name])
+        if wrong.size:
+            byte = int(wrong[0])
+            placement = self.plan.placements[name]
+            owner = self.names[int(found[byte])]
+            raise PlanError(
+                f"{where}: byte {byte} of '{name}' (offset {placement.offset + byte} of region '{placement.region}') "
+                f"has been overwritten by '{owner}'"
+            )
+
+    def _check_same_place(self, where: str, alias: Alias) -> None:
+        output, source = self.plan.placements[alias.output], self.plan.placements[alias.input]
+        if output != source:
+            raise PlanError(
+                f"{where}: '{alias.output}' at {output.offset} of '{output.region}' shares storage with "
+                f"'{alias.input}' at {source.offset} of '{source.region}', expected the same place"
+            )
+
+    def _check_behind(self, where: str, output: str, source: str, distance_bytes: int) -> None:
+        """Check that no byte of an input is overwritten before the kernel is through with it.
+
+        When byte k of the output is written, k + 1 bytes have been, and what is still to be read starts no earlier
+        than at byte k + 1 - distance of the input.
+        """
+        if self.plan.placements[output].region != self.plan.placements[source].region:
+            return
+        written = np.arange(self.requests[output].size_bytes)
+        overwritten = written + self.plan.placements[output].offset - self.plan.placements[source].offset
+        inside = (overwritten >= 0) & (overwritten < self.requests[source].size_bytes)
+        wrong = np.flatnonzero(inside & (overwritten >= written + 1 - distance_bytes))
+        if wrong.size:
+            byte = int(overwritten[wrong[0]])
+            raise PlanError(f"{where}: '{output}' overwrites byte {byte} of '{source}' before it has been read")
