@@ -70,14 +70,12 @@ class RegionLayout:
     def _with_scratch(self, alone: Layout, effort: Effort) -> Layout:
         """Put scratch around the activations; lay out both together if that is smaller."""
         bound = max(lower_bound(self.arena), alone.bound)
-        around = fill(self.arena, self._spread(alone.offsets), effort)
-        peak = self.arena.peak(around)
-        if peak > bound:
-            together = search(self.arena, effort)
+        offsets = fill(self.arena, self._spread(alone.offsets), effort)
+        if self.arena.peak(offsets) > bound:
+            together = search(self.arena, effort, activation_goal=alone.bound)
             bound = max(bound, together.bound)
-            if together.peak < peak:
-                return Layout(offsets=together.offsets, peak=together.peak, bound=bound)
-        return Layout(offsets=around, peak=peak, bound=bound)
+            offsets = min(offsets, together.offsets, key=self.arena.score)
+        return Layout(offsets=offsets, peak=self.arena.peak(offsets), bound=bound)
 
     def _spread(self, activations: Offsets) -> Offsets:
         offsets = iter(activations)
@@ -85,17 +83,12 @@ class RegionLayout:
 
     def summary(self) -> RegionPlan:
         """The figures of the region."""
-        ends = [
-            offset + storage.size_bytes
-            for offset, storage in zip(self.offsets, self.arena.storages, strict=True)
-            if not storage.is_scratch
-        ]
         return RegionPlan(
             region=self.region.name,
             size_bytes=self.region.size_bytes,
             peak_bytes=self.peak,
             bound_bytes=self.bound,
-            activation_peak_bytes=max(ends, default=0),
+            activation_peak_bytes=self.arena.score(self.offsets)[1],
             activation_bound_bytes=self.activation_bound,
             alignment=math.lcm(self.region.alignment, *self.arena.alignments),
         )

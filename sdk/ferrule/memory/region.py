@@ -15,7 +15,7 @@ class Region:
     size_bytes: int
     """What the plan may take of it."""
     alignment: int = 1
-    """Every offset in it is a multiple of this, in bytes: 1, a bus width, or a cache line that buffers may not share."""
+    """Every offset in it is a multiple of this, in bytes: 1, a bus width, or a cache line that none may share."""
     reachable_by: frozenset[str] = frozenset()
     """The bus masters (the core, DMA engines, accelerators) that can read and write it."""
 
