@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines that run a firmware on an emulated board."""
+
+from ferrule.emulation.crash import CrashReport, EngineError
+from ferrule.emulation.engine import Channel, Counters, Engine, Machine, Session
+from ferrule.emulation.table import engine, engine_names
+
+__all__ = [
+    "Channel",
+    "Counters",
+    "CrashReport",
+    "Engine",
+    "EngineError",
+    "Machine",
+    "Session",
+    "engine",
+    "engine_names",
+]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of a firmware that went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ferrule._typing import override
+from ferrule.errors import FerruleError
+
+FAULT_RECORD = "ferrule_fault_record"
+"""Symbol of the memory that the firmware's fault handler writes."""
+FAULT_HALT = "ferrule_fault_halt"
+"""Symbol of the loop that the fault handler ends in."""
+
+
+def address_text(address: int) -> str:
+    """Return an address as `0x2000_0000`."""
+    return f"0x{address >> 16:04x}_{address & 0xFFFF:04x}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrashReport:
+    """Where a firmware stood, and why somebody asked."""
+
+    reason: str
+    pc: int
+    symbol: str
+    """Nearest function and offset, `?` outside of every function."""
+    registers: Mapping[str, int]
+    instruction: str | None = None
+    """The instruction at pc, where a disassembler is installed (`pip install capstone`)."""
+    notes: tuple[str, ...] = field(default=())
+    """Further facts, one sentence each."""
+
+    @property
+    def summary(self) -> str:
+        """One line: the reason and the place."""
+        place = f"{self.reason} at pc {address_text(self.pc)} ({self.symbol})"
+        return f"{place}: {self.instruction}" if self.instruction else place
+
+    @override
+    def __str__(self) -> str:
+        names = list(self.registers)
+        rows = [
+            "  " + "  ".join(f"{name:>4} {self.registers[name]:08x}" for name in names[first : first + 6])
+            for first in range(0, len(names), 6)
+        ]
+        return "\n".join([self.summary, *(f"  {note}" for note in self.notes), *rows])
+
+
+class EngineError(FerruleError):
+    """The firmware faulted or hangs, or the engine broke; `report` says where, if it is known."""
+
+    def __init__(self, message: str, *, hint: str | None = None, report: CrashReport | None = None) -> None:
+        super().__init__(message if report is None else str(report), hint=hint)
+        self.report = report

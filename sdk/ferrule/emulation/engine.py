@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs a firmware, and what one sees of it meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from ferrule.boards import Board
+from ferrule.emulation.crash import CrashReport
+from ferrule.errors import MissingToolError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A board with a firmware on it."""
+
+    board: Board
+    elf: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """How far a firmware got."""
+
+    instructions: int | None
+    """Executed since reset, those that an IT block suppressed included; None where the engine can't be asked."""
+    resolution: float
+    """Instructions by which a count that the firmware takes itself may be off; 1 is exact."""
+
+
+class Channel(Protocol):
+    """Bytes to and from one UART of the board."""
+
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        """Return at least one byte, or none when the time is over or none can come any more."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; they wait until the firmware takes them."""
+
+    def close(self) -> None:
+        """Give the channel up; the firmware goes on."""
+
+
+class Session(Protocol):
+    """A running firmware. It ends with `stop`, or at the end of its `with` block. One thread may use it."""
+
+    def channel(self, name: str = "link") -> Channel:
+        """Return the bytes of a UART: `link`, `console`, or a name from the platform description."""
+
+    def counters(self) -> Counters:
+        """Return the counts so far."""
+
+    def crash_report(self, reason: str) -> CrashReport:
+        """Return where the firmware stands now; `reason` says why one asks, such as a time-out."""
+
+    def stop(self) -> None:
+        """End it; a second call does nothing."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Engine(Protocol):
+    """A kind of emulator."""
+
+    @property
+    def name(self) -> str:
+        """How the user names it."""
+
+    def missing(self) -> MissingToolError | None:
+        """Return what must be installed before it runs here; None if nothing."""
+
+    def start(self, machine: Machine) -> Session:
+        """Reset the machine and let it run.
+
+        Raises:
+            MissingToolError: a program or package is missing.
+            EngineError: the engine can't run this board or this firmware.
+        """

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QEMU's system emulator for Arm."""
+
+from __future__ import annotations
+
+import shutil
+
+from ferrule._typing import override
+from ferrule.emulation.crash import EngineError
+from ferrule.emulation.engine import Engine, Machine, Session
+from ferrule.emulation.qemu.session import QemuSession
+from ferrule.errors import MissingToolError
+
+PROGRAM = "qemu-system-arm"
+
+
+class QemuEngine(Engine):
+    """Runs the firmware in a process; one instruction takes 1 ns of virtual time."""
+
+    name = "qemu"
+
+    @override
+    def missing(self) -> MissingToolError | None:
+        if shutil.which(PROGRAM) is None:
+            return MissingToolError(f"{PROGRAM} is missing", hint="apt-get install qemu-system-arm")
+        return None
+
+    @override
+    def start(self, machine: Machine) -> Session:
+        program = shutil.which(PROGRAM)
+        if program is None:
+            raise self.missing() or EngineError(f"{PROGRAM} came and went")
+        return QemuSession(program, machine)

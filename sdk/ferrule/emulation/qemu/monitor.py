@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QEMU's machine protocol (QMP), as much as a crash report needs."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from typing import Any
+
+from ferrule.emulation.crash import EngineError
+
+TIMEOUT_S = 10.0
+_REGISTER = re.compile(r"\b(R\d\d|XPSR|PSR)=([0-9a-f]{8})", re.IGNORECASE)
+_NAMES = {**{f"R{number:02d}": f"r{number}" for number in range(13)}, "R13": "sp", "R14": "lr", "R15": "pc"}
+
+
+class Monitor:
+    """A conversation over a connected socket."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.settimeout(TIMEOUT_S)
+        self._connection = connection
+        self._received = b""
+        self._greeted = False
+
+    def command(self, name: str, **arguments: str) -> object:
+        """Execute a command and return its result.
+
+        Raises:
+            EngineError: it failed, or QEMU did not answer within 10 s.
+        """
+        if not self._greeted:
+            self._receive()
+            self._greeted = True
+            self.command("qmp_capabilities")
+        request = {"execute": name, "arguments": arguments}
+        try:
+            self._connection.sendall(json.dumps(request).encode() + b"\n")
+        except OSError as error:
+            raise EngineError(f"QEMU's monitor is gone: {error}") from error
+        while True:
+            answer = self._receive()
+            if "error" in answer:
+                raise EngineError(f"QEMU refuses {name}: {answer['error'].get('desc')}")
+            if "return" in answer:
+                return answer["return"]
+
+    def _receive(self) -> dict[str, Any]:
+        while b"\n" not in self._received:
+            try:
+                chunk = self._connection.recv(65536)
+            except OSError as error:
+                raise EngineError(f"QEMU's monitor does not answer: {error}") from error
+            if not chunk:
+                raise EngineError("QEMU's monitor is gone")
+            self._received += chunk
+        line, self._received = self._received.split(b"\n", 1)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _human(self, line: str) -> str:
+        return str(self.command("human-monitor-command", **{"command-line": line}))
+
+    def registers(self) -> dict[str, int]:
+        """Return the core registers by name."""
+        text = self._human("info registers")
+        return {_NAMES.get(name, "xpsr"): int(value, 16) for name, value in _REGISTER.findall(text.upper())}
+
+    def words(self, address: int, count: int) -> list[int]:
+        """Return 32-bit words of the guest's memory."""
+        text = self._human(f"xp /{count}xw {address:#x}")
+        return [int(word, 16) for line in text.splitlines() for word in line.partition(":")[2].split()]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A firmware in a QEMU process."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from types import TracebackType
+from typing import Self
+
+from ferrule._typing import override
+from ferrule.emulation.crash import FAULT_HALT, FAULT_RECORD, CrashReport, EngineError
+from ferrule.emulation.disassembly import disassemble
+from ferrule.emulation.engine import Counters, Machine, Session
+from ferrule.emulation.image import load_image
+from ferrule.emulation.qemu.monitor import Monitor
+from ferrule.emulation.qemu.process import QemuProcess
+from ferrule.errors import unknown_name
+
+SILENCE_S = 0.5
+"""After so long without a byte the core is asked whether it halted in its fault handler."""
+FAULT_RECORD_WORDS = 8
+CHUNK_BYTES = 65536
+
+
+class QemuChannel:
+    """The bytes of one UART over a socket."""
+
+    def __init__(self, session: QemuSession, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        self._session = session
+        self._connection = connection
+        self._unsent = b""
+        self._received = b""
+
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        """Return what the firmware has sent; empty on a time-out.
+
+        Raises:
+            EngineError: it faulted, or QEMU ended.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not self._received:
+            remaining = deadline - time.monotonic()
+            if not self._exchange(min(max(remaining, 0), SILENCE_S)) and not self._received:
+                self._session.check_health()
+            if remaining <= 0:
+                break
+        data, self._received = self._received[:max_bytes], self._received[max_bytes:]
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes; those that QEMU does not take at once follow during `read`."""
+        self._unsent += data
+        self._exchange(0)
+
+    def _exchange(self, timeout_s: float) -> bool:
+        """Move bytes both ways for a while; return whether any moved."""
+        self._session.require_running()
+        senders = [self._connection] if self._unsent else []
+        readable, writable, _ = select.select([self._connection], senders, [], timeout_s)
+        try:
+            if writable:
+                self._unsent = self._unsent[self._connection.send(self._unsent) :]
+            if readable:
+                chunk = self._connection.recv(CHUNK_BYTES)
+                if not chunk:
+                    raise self._session.died()
+                self._received += chunk
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise self._session.died() from error
+        return bool(readable or writable)
+
+    def close(self) -> None:
+        """Do nothing: the session owns the connection."""
+
+
+class QemuSession(Session):
+    """A firmware in QEMU; it runs by itself."""
+
+    def __init__(self, program: str, machine: Machine) -> None:
+        self._board = machine.board
+        self._image = load_image(machine.elf)
+        uarts = {machine.board.link_uart.name, machine.board.console_uart.name}
+        self._process = QemuProcess(program, machine.board, machine.elf, sorted(uarts))
+        self._monitor = Monitor(self._process.monitor)
+        self._channels = {name: QemuChannel(self, link) for name, link in self._process.uarts.items()}
+        self._failure: EngineError | None = None
+
+    @override
+    def channel(self, name: str = "link") -> QemuChannel:
+        roles = {"link": self._board.link_uart.name, "console": self._board.console_uart.name}
+        channel = self._channels.get(roles.get(name, name))
+        if channel is None:
+            raise unknown_name("UART that QEMU connects", name, [*roles, *self._channels])
+        return channel
+
+    @override
+    def counters(self) -> Counters:
+        qemu = self._board.qemu
+        return Counters(instructions=None, resolution=qemu.instructions_per_tick if qemu else 1)
+
+    def require_running(self) -> None:
+        """Raise what ended the session, if something did."""
+        if self._failure is not None:
+            raise self._failure
+
+    def died(self) -> EngineError:
+        """Return the error for a QEMU that ended on its own."""
+        self._failure = self._process.died()
+        self._process.stop()
+        return self._failure
+
+    def check_health(self) -> None:
+        """Raise EngineError if the core stands in its fault handler's last loop."""
+        halt = self._image.symbols.get(FAULT_HALT)
+        if halt is None:
+            return
+        try:
+            self._monitor.command("stop")
+            pc = self._monitor.registers().get("pc", 0)
+            if self._image.symbol_at(pc).partition("+")[0] == FAULT_HALT:
+                self._failure = EngineError("", report=self.crash_report("the firmware faulted and halted"))
+                raise self._failure
+            self._monitor.command("cont")
+        except EngineError as error:
+            raise self._failure or self.died() from error
+
+    @override
+    def crash_report(self, reason: str) -> CrashReport:
+        self._monitor.command("stop")
+        registers = self._monitor.registers()
+        pc = registers.get("pc", 0)
+        notes = []
+        record = self._image.symbols.get(FAULT_RECORD)
+        if record is not None:
+            words = self._monitor.words(record, FAULT_RECORD_WORDS)
+            notes.append(f"{FAULT_RECORD}: {' '.join(f'{word:08x}' for word in words)}")
+        if self._failure is None:
+            self._monitor.command("cont")
+        return CrashReport(
+            reason=reason,
+            pc=pc,
+            symbol=self._image.symbol_at(pc),
+            registers=registers,
+            instruction=disassemble(self._image.read(pc, 4), pc),
+            notes=tuple(notes),
+        )
+
+    @override
+    def stop(self) -> None:
+        if self._failure is None:
+            self._failure = EngineError("the session is over")
+        self._process.stop()
+
+    @override
+    def __enter__(self) -> Self:
+        return self
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The default engine: the unicorn wheel."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from ferrule._typing import override
+from ferrule.emulation.engine import Engine, Machine, Session
+from ferrule.emulation.unicorn.library import host_compiler
+from ferrule.emulation.unicorn.session import UnicornSession
+from ferrule.errors import MissingToolError
+
+
+class UnicornEngine(Engine):
+    """Runs the firmware in this process and counts its instructions exactly."""
+
+    name = "unicorn"
+
+    @override
+    def missing(self) -> MissingToolError | None:
+        if find_spec("unicorn") is None:
+            return MissingToolError("the Python package unicorn is missing", hint="pip install 'ferrule[run]'")
+        try:
+            host_compiler()
+        except MissingToolError as error:
+            return error
+        return None
+
+    @override
+    def start(self, machine: Machine) -> Session:
+        missing = self.missing()
+        if missing is not None:
+            raise missing
+        return UnicornSession(machine)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A core with its memories in unicorn, counted by the C hooks."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from ferrule.boards import Board, Memory, MemoryKind
+from ferrule.emulation.crash import EngineError
+from ferrule.emulation.image import Image
+from ferrule.emulation.unicorn import layout
+from ferrule.emulation.unicorn.library import load_hooks
+
+PAGE_BYTES = 1024
+"""Unicorn's smallest mapping for M-profile cores."""
+SYSTEM_ADDRESS = 0xE000_0000
+SYSTEM_BYTES = 0x10_0000
+"""The private peripheral bus (Armv7-M ARM, B3.1)."""
+
+MODELS: Mapping[str, str] = {
+    "cortex-m0": "UC_CPU_ARM_CORTEX_M0",
+    "cortex-m3": "UC_CPU_ARM_CORTEX_M3",
+    "cortex-m4": "UC_CPU_ARM_CORTEX_M4",
+    "cortex-m7": "UC_CPU_ARM_CORTEX_M7",
+    "cortex-m33": "UC_CPU_ARM_CORTEX_M33",
+}
+
+ReadRegister = Callable[[int, int], int]
+"""(offset, bytes) -> value"""
+WriteRegister = Callable[[int, int, int], None]
+"""(offset, bytes, value)"""
+
+
+class Guest:
+    """One emulated core. It stands still except within `run`."""
+
+    def __init__(self, board: Board) -> None:
+        unicorn, arm_const, unicorn_const = (
+            import_module(name) for name in ("unicorn", "unicorn.arm_const", "unicorn.unicorn_const")
+        )
+        uclib = import_module("unicorn.unicorn_py3.unicorn").uclib
+        model = MODELS.get(board.cpu.type)
+        if model is None:
+            raise EngineError(
+                f"the unicorn engine has no {board.cpu.type}, the core of board {board.name}",
+                hint=f"it has {', '.join(MODELS)}",
+            )
+        self._constants = unicorn_const
+        self._arm = arm_const
+        self._library = uclib
+        self.hooks = load_hooks()
+        self.error: type[Exception] = unicorn.UcError
+        self.engine: Any = unicorn.Uc(
+            unicorn_const.UC_ARCH_ARM, unicorn_const.UC_MODE_THUMB | unicorn_const.UC_MODE_MCLASS
+        )
+        self.engine.ctl_set_cpu_model(getattr(arm_const, model))
+        self.engine.ctl_exits_enabled(True)  # no address ends the emulation
+        self._handle = self.engine._uch  # noqa: SLF001 (the binding has no way to add a hook in C)
+        self.state = layout.GuestState()
+        self._kept: list[object] = []
+        self._memories: list[mmap.mmap] = []
+        self._prepare_state()
+        for memory in board.memories:
+            self._map_memory(memory)
+        self._add_hooks()
+
+    def _prepare_state(self) -> None:
+        state = self.state
+        for field, function in (
+            ("stop_emulation", "uc_emu_stop"),
+            ("read_register", "uc_reg_read"),
+            ("write_register", "uc_reg_write"),
+        ):
+            setattr(state, field, self._address_of(self._library, function))
+        state.system_address = SYSTEM_ADDRESS
+        state.system_bytes = SYSTEM_BYTES
+        state.program_counter = self._arm.UC_ARM_REG_PC
+        state.status_register = self._arm.UC_ARM_REG_CPSR
+
+    @staticmethod
+    def _address_of(library: ctypes.CDLL, function: str) -> int:
+        return ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0
+
+    def check(self, error: int, what: str) -> None:
+        """Turn an error number of unicorn into an exception."""
+        if error:
+            text = self._library.uc_strerror(error).decode()
+            raise EngineError(f"unicorn can't {what}: {text}")
+
+    def _map_memory(self, memory: Memory) -> None:
+        size = -(-memory.size_bytes // PAGE_BYTES) * PAGE_BYTES
+        storage = mmap.mmap(-1, size)
+        self._memories.append(storage)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(storage))
+        constant = memory.kind is MemoryKind.FLASH
+        permissions = self._constants.UC_PROT_READ | self._constants.UC_PROT_EXEC
+        if not constant:
+            permissions |= self._constants.UC_PROT_WRITE
+        for base in (memory.address, *memory.aliases):
+            if self.state.window_count == layout.WINDOWS:
+                raise EngineError(f"the unicorn engine holds {layout.WINDOWS} memories, aliases counted, and no more")
+            self.check(
+                self._library.uc_mem_map_ptr(self._handle, base, size, permissions, address),
+                f"map the memory {memory.name} at {base:#x}",
+            )
+            self.state.windows[self.state.window_count] = layout.Window(base, memory.size_bytes, address, constant)
+            self.state.window_count += 1
+
+    def _add_hook(self, kind: int, function: str) -> None:
+        hook = ctypes.c_size_t()
+        everywhere = (ctypes.c_uint64(1), ctypes.c_uint64(0))
+        callback = self._address_of(self.hooks, function)
+        error = self._library.uc_hook_add(
+            self._handle, ctypes.byref(hook), kind, callback, ctypes.addressof(self.state), *everywhere
+        )
+        self.check(error, f"add {function}")
+
+    def _add_hooks(self) -> None:
+        constants = self._constants
+        self._add_hook(constants.UC_HOOK_BLOCK, "ferrule_guest_on_block")
+        self._add_hook(constants.UC_HOOK_MEM_INVALID, "ferrule_guest_on_refused")
+        self._add_hook(constants.UC_HOOK_INTR, "ferrule_guest_on_exception")
+
+    def load(self, image: Image) -> None:
+        """Write a firmware's bytes to its memories."""
+        for segment in image.segments:
+            for window, storage in self._storages():
+                offset = segment.address - window.address
+                if offset >= 0 and offset + len(segment.data) <= window.bytes:
+                    storage[offset : offset + len(segment.data)] = segment.data
+                    break
+            else:
+                raise EngineError(
+                    f"the firmware has {len(segment.data)} B at {segment.address:#010x}, where the board has no memory",
+                    hint="build the firmware for this board",
+                )
+
+    def _storages(self) -> list[tuple[layout.Window, mmap.mmap]]:
+        by_address = {ctypes.addressof(ctypes.c_char.from_buffer(storage)): storage for storage in self._memories}
+        windows = self.state.windows[: self.state.window_count]
+        return [(window, by_address[window.data]) for window in windows]
+
+    def read_memory(self, address: int, size_bytes: int) -> bytes:
+        """Return bytes of a memory; fewer where it ends."""
+        for window, storage in self._storages():
+            offset = address - window.address
+            if 0 <= offset < window.bytes:
+                return storage[offset : offset + size_bytes]
+        return b""
+
+    def map_c(self, address: int, size_bytes: int, read: str, write: str, unit: ctypes.Structure) -> None:
+        """Attach a peripheral whose two functions are in the C hooks."""
+        self._kept.append(unit)
+        user = ctypes.addressof(unit)
+        error = self._library.uc_mmio_map(
+            self._handle,
+            address,
+            _pages(size_bytes),
+            self._address_of(self.hooks, read),
+            user,
+            self._address_of(self.hooks, write),
+            user,
+        )
+        self.check(error, f"map a peripheral at {address:#x}")
+
+    def map_python(self, address: int, size_bytes: int, read: ReadRegister, write: WriteRegister) -> None:
+        """Attach a peripheral in Python: for registers, not for data."""
+        self.engine.mmio_map(
+            address,
+            _pages(size_bytes),
+            lambda _engine, offset, size, _data: read(offset, size),
+            None,
+            lambda _engine, offset, size, value, _data: write(offset, size, value),
+            None,
+        )
+
+    def synchronise(self, address: int, size_bytes: int) -> None:
+        """Have `state.now` exact at every access to a peripheral of the private peripheral bus."""
+        self.engine.mem_protect(address, _pages(size_bytes), self._constants.UC_PROT_NONE)
+
+    def register(self, name: str) -> int:
+        """Return a core register: `r0` to `r12`, `sp`, `lr`, `pc`, `xpsr`."""
+        return int(self.engine.reg_read(getattr(self._arm, f"UC_ARM_REG_{name.upper()}"))) & 0xFFFF_FFFF
+
+    def set_register(self, name: str, value: int) -> None:
+        """Set a core register."""
+        self.engine.reg_write(getattr(self._arm, f"UC_ARM_REG_{name.upper()}"), value)
+
+    def run(self, instructions: int) -> layout.Stop:
+        """Run until about so many instructions are executed, or something stops it.
+
+        Returns RUNS where the core went to sleep.
+
+        Raises:
+            unicorn.UcError: the core faulted.
+        """
+        state = self.state
+        state.stop = layout.Stop.RUNS
+        state.budget = state.entered + instructions
+        self.engine.emu_start(self.register("pc") | 1, 0)
+        return layout.Stop(state.stop)
+
+    def executed(self) -> int:
+        """Return the instructions executed since reset."""
+        if self.state.fault.type:
+            return int(self.state.now)
+        count: int = self.hooks.ferrule_guest_executed(ctypes.byref(self.state), self.register("pc"))
+        return count
+
+
+def _pages(size_bytes: int) -> int:
+    return -(-size_bytes // PAGE_BYTES) * PAGE_BYTES

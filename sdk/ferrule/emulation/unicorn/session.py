@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A firmware that runs inside this process, and only while somebody reads from it."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from ferrule._typing import override
+from ferrule.emulation.crash import CrashReport, EngineError
+from ferrule.emulation.disassembly import disassemble
+from ferrule.emulation.engine import Counters, Machine, Session
+from ferrule.emulation.image import load_image
+from ferrule.emulation.unicorn.fault import exception_text, fault_text
+from ferrule.emulation.unicorn.guest import Guest
+from ferrule.emulation.unicorn.layout import Stop
+from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
+from ferrule.emulation.unicorn.uart import Uart
+from ferrule.errors import unknown_name
+
+SLICE_INSTRUCTIONS = 2_000_000
+"""Between two looks at the clock: some 10 ms."""
+IDLE_PATIENCE_INSTRUCTIONS = 100_000
+"""A firmware that polls an empty UART for so long sends nothing without further input."""
+REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr")
+
+
+class UnicornChannel:
+    """The bytes of one emulated UART."""
+
+    def __init__(self, session: UnicornSession, uart: Uart) -> None:
+        self._session = session
+        self._uart = uart
+
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        """Run the firmware until it has sent something; empty on a time-out, or when it waits for input.
+
+        Raises:
+            EngineError: the firmware faulted.
+        """
+        if not self._uart.ready_bytes:
+            self._session.run_until_output(self._uart, max_bytes, timeout_s)
+        return self._uart.take(max_bytes)
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes for the firmware."""
+        self._uart.give(data)
+
+    def close(self) -> None:
+        """Do nothing: the session owns the UART."""
+
+
+class UnicornSession(Session):
+    """A firmware in unicorn."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._board = machine.board
+        self._image = load_image(machine.elf)
+        vector_table = self._board.memory(self._board.placement.code).address
+        self._guest = Guest(self._board)
+        self._uarts = attach(self._guest, self._board, vector_table)
+        self._guest.load(self._image)
+        self._failure: EngineError | None = None
+        vectors = self._guest.read_memory(vector_table, 8)
+        self._guest.set_register("sp", int.from_bytes(vectors[:4], "little"))
+        self._guest.set_register("lr", 0xFFFF_FFFF)
+        self._guest.set_register("pc", int.from_bytes(vectors[4:], "little"))
+
+    @override
+    def channel(self, name: str = "link") -> UnicornChannel:
+        roles = {"link": self._board.link_uart.name, "console": self._board.console_uart.name}
+        uart = self._uarts.get(roles.get(name, name))
+        if uart is None:
+            kinds = ", ".join(UART_TYPES)
+            raise unknown_name(f"UART that the unicorn engine models ({kinds})", name, [*roles, *self._uarts])
+        return UnicornChannel(self, uart)
+
+    @override
+    def counters(self) -> Counters:
+        return Counters(instructions=self._guest.executed(), resolution=1)
+
+    def run_until_output(self, uart: Uart, wanted_bytes: int, timeout_s: float) -> None:
+        """Run until the UART has bytes, the firmware waits for input, or the wall-clock time is over."""
+        deadline = time.monotonic() + timeout_s
+        idle_from: int | None = None
+        uart.state.output_wanted = max(1, wanted_bytes)
+        while True:
+            stop = self._run_slice()
+            if uart.ready_bytes:
+                return
+            entered = self._guest.state.entered
+            if stop is Stop.IDLE:
+                idle_from = entered if idle_from is None else idle_from
+                if entered - idle_from >= IDLE_PATIENCE_INSTRUCTIONS:
+                    return
+            else:
+                idle_from = None
+            if time.monotonic() >= deadline:
+                return
+
+    def _run_slice(self) -> Stop:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            stop = self._guest.run(SLICE_INSTRUCTIONS)
+        except self._guest.error as error:
+            self._failure = self._fault(error)
+            raise self._failure from None
+        except EngineError as error:
+            self._failure = EngineError(str(error), hint=error.hint, report=self.crash_report(str(error)))
+            raise self._failure from None
+        if stop is Stop.EXCEPTION:
+            self._failure = self._error(exception_text(self._guest.state.exception))
+            raise self._failure
+        if stop is Stop.RUNS:
+            self._failure = self._error("the firmware sleeps (wfi) and no interrupt is modelled that would wake it")
+            raise self._failure
+        return stop
+
+    def _fault(self, error: Exception) -> EngineError:
+        return self._error(fault_text(error, self._guest.state.fault, self._board))
+
+    def _error(self, reason: str) -> EngineError:
+        return EngineError(reason, report=self.crash_report(reason))
+
+    @override
+    def crash_report(self, reason: str) -> CrashReport:
+        registers = {name: self._guest.register(name) for name in REGISTERS}
+        fault = self._guest.state.fault
+        pc = fault.program_counter if fault.type else registers["pc"]
+        return CrashReport(
+            reason=reason,
+            pc=pc,
+            symbol=self._image.symbol_at(pc),
+            registers={**registers, "pc": pc},
+            instruction=disassemble(self._guest.read_memory(pc, 4), pc),
+            notes=(
+                f"called from {self._image.symbol_at(registers['lr'] & ~1)} if lr still holds the return address",
+                f"{self._guest.executed()} instructions executed",
+                *(note for uart in self._uarts.values() for note in uart.notes()),
+            ),
+        )
+
+    @override
+    def stop(self) -> None:
+        if self._failure is None:
+            self._failure = EngineError("the session is over")
+
+    @override
+    def __enter__(self) -> Self:
+        return self
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
