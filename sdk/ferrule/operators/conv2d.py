@@ -3,11 +3,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ferrule.graph import Descriptor
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.window import NO_PADDING, Padding
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.packed import PackedConstants
+from ferrule.operators.weighted import (
+    Finish,
+    check_weighted,
+    exact_dtype,
+    factors,
+    float_finish,
+    integer_finish,
+    magnitude_sum,
+    optional_array,
+    products,
+    required_array,
+)
+from ferrule.operators.window import NO_PADDING, Padding, Window, padded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,3 +40,105 @@ class Conv2dDescriptor(Descriptor):
     dilation_w: int = 1
     padding: Padding = NO_PADDING
     activation: Activation = Activation.NONE
+
+    def window(self, weights: TensorInfo) -> Window:
+        """Return the window that these weights slide; UnsupportedError if they are not OHWI."""
+        if len(weights.shape) != 4:
+            raise UnsupportedError(f"weights '{weights.name}' have shape {list(weights.shape)}, expected OHWI")
+        return Window(
+            height=weights.shape[1],
+            width=weights.shape[2],
+            stride_h=self.stride_h,
+            stride_w=self.stride_w,
+            dilation_h=self.dilation_h,
+            dilation_w=self.dilation_w,
+            padding=self.padding,
+        )
+
+
+def _infer(descriptor: Conv2dDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    operands = Operands(inputs=tuple(inputs), outputs=())
+    image, weights = operands.input(0), operands.input(1)
+    height, width = descriptor.window(weights).output_size(image)
+    if image.shape[3] != weights.shape[3]:
+        raise UnsupportedError(
+            f"image '{image.name}' has {image.shape[3]} channels and weights '{weights.name}' take {weights.shape[3]}, "
+            "expected as many (no groups)"
+        )
+    return ((image.shape[0], height, width, weights.shape[0]),)
+
+
+def _check(descriptor: Conv2dDescriptor, operands: Operands) -> None:
+    check_weighted(operands, descriptor.activation, channel_axis=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Plan:
+    window: Window
+    fill: int
+    """The value of padded pixels."""
+    matrix: Array
+    """[products, channels]."""
+    finish: Finish
+
+
+_PLANS: PackedConstants[_Plan] = PackedConstants()
+
+
+def _kernel(descriptor: Conv2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    image, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
+    others = (bias, descriptor, *operands.inputs, operands.output)
+    plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
+    batch, height, width, channels = operands.output.shape
+    rows = _patches(image, plan, height, width) @ plan.matrix
+    return [plan.finish.apply(rows.reshape(batch * height, width * channels)).reshape(operands.output.shape)]
+
+
+def _make_plan(descriptor: Conv2dDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
+    data, width = operands.input(0), operands.output.shape[2]
+    matrix = weights.reshape(weights.shape[0], -1).T
+    if data.dtype.is_float:
+        finish = float_finish(descriptor.activation, bias, repeat=width)
+        dtype: np.dtype[Any] = np.dtype(np.float64)
+    else:
+        finish = integer_finish(operands, descriptor.activation, factors(operands, 0), matrix, bias, repeat=width)
+        dtype = exact_dtype(magnitude_sum(matrix), data.dtype)
+    return _Plan(
+        window=descriptor.window(operands.input(1)),
+        fill=0 if data.dtype.is_float else data.zero_point,
+        matrix=np.ascontiguousarray(matrix, dtype),
+        finish=finish,
+    )
+
+
+def _patches(image: Array, plan: _Plan, height: int, width: int) -> Array:
+    """Return the pixels under each window position as rows, in the dtype of the plan's matrix."""
+    window, dtype = plan.window, plan.matrix.dtype
+    if (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1):
+        return padded(image, window.padding, plan.fill, dtype).reshape(-1, image.shape[3])
+    source = padded(image, window.padding, plan.fill, dtype)
+    by_batch, by_row, by_column, by_channel = source.strides
+    windows = as_strided(
+        source,
+        (image.shape[0], height, width, window.height, window.width, image.shape[3]),
+        (
+            by_batch,
+            by_row * window.stride_h,
+            by_column * window.stride_w,
+            by_row * window.dilation_h,
+            by_column * window.dilation_w,
+            by_channel,
+        ),
+        writeable=False,
+    )
+    return windows.reshape(image.shape[0] * height * width, -1)
+
+
+def _macs(_: Conv2dDescriptor, operands: Operands) -> int:
+    weights = operands.input(1)
+    return products(weights.elements // weights.shape[0], operands.output)
+
+
+CONV_2D = Operator(
+    descriptor=Conv2dDescriptor, type=LayerType.CONV_2D, infer=_infer, check=_check, kernel=_kernel, macs=_macs
+)

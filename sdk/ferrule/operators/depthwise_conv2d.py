@@ -3,11 +3,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.window import NO_PADDING, Padding
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.packed import PackedConstants
+from ferrule.operators.weighted import (
+    Finish,
+    check_weighted,
+    exact_dtype,
+    factors,
+    float_finish,
+    integer_finish,
+    magnitude_sum,
+    optional_array,
+    products,
+    required_array,
+)
+from ferrule.operators.window import NO_PADDING, Padding, Window, padded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,3 +40,116 @@ class DepthwiseConv2dDescriptor(Descriptor):
     dilation_w: int = 1
     padding: Padding = NO_PADDING
     activation: Activation = Activation.NONE
+
+    def window(self, weights: TensorInfo) -> Window:
+        """Return the window that these weights slide; UnsupportedError if they are not [1, H, W, O]."""
+        if len(weights.shape) != 4 or weights.shape[0] != 1:
+            raise UnsupportedError(f"weights '{weights.name}' have shape {list(weights.shape)}, expected [1, H, W, O]")
+        return Window(
+            height=weights.shape[1],
+            width=weights.shape[2],
+            stride_h=self.stride_h,
+            stride_w=self.stride_w,
+            dilation_h=self.dilation_h,
+            dilation_w=self.dilation_w,
+            padding=self.padding,
+        )
+
+
+def _infer(descriptor: DepthwiseConv2dDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    operands = Operands(inputs=tuple(inputs), outputs=())
+    image, weights = operands.input(0), operands.input(1)
+    height, width = descriptor.window(weights).output_size(image)
+    if image.shape[3] * descriptor.depth_multiplier != weights.shape[3]:
+        raise UnsupportedError(
+            f"image '{image.name}' has {image.shape[3]} channels and weights '{weights.name}' give {weights.shape[3]}, "
+            f"expected {descriptor.depth_multiplier} times as many (depth_multiplier)"
+        )
+    return ((image.shape[0], height, width, weights.shape[3]),)
+
+
+def _check(descriptor: DepthwiseConv2dDescriptor, operands: Operands) -> None:
+    check_weighted(operands, descriptor.activation, channel_axis=3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Plan:
+    window: Window
+    fill: int
+    """The value of padded pixels."""
+    taps: Array
+    """[height, width, output width * channels]: the weights repeated over a row of the output."""
+    finish: Finish
+
+
+_PLANS: PackedConstants[_Plan] = PackedConstants()
+
+
+def _kernel(descriptor: DepthwiseConv2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    image, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
+    others = (bias, descriptor, *operands.inputs, operands.output)
+    plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
+    if descriptor.depth_multiplier > 1:
+        image = np.repeat(image, descriptor.depth_multiplier, axis=3)
+    sums = _sum_taps(padded(image, plan.window.padding, plan.fill, plan.taps.dtype), plan, operands.output.shape)
+    return [plan.finish.apply(sums).reshape(operands.output.shape)]
+
+
+def _make_plan(descriptor: DepthwiseConv2dDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
+    data, width = operands.input(0), operands.output.shape[2]
+    matrix = weights.reshape(-1, weights.shape[3])
+    if data.dtype.is_float:
+        finish = float_finish(descriptor.activation, bias, repeat=width)
+        dtype: np.dtype[Any] = np.dtype(np.float64)
+    else:
+        finish = integer_finish(operands, descriptor.activation, factors(operands, 3), matrix, bias, repeat=width)
+        dtype = exact_dtype(magnitude_sum(matrix), data.dtype)
+    return _Plan(
+        window=descriptor.window(operands.input(1)),
+        fill=0 if data.dtype.is_float else data.zero_point,
+        taps=np.tile(weights[0], (1, 1, width)).astype(dtype),
+        finish=finish,
+    )
+
+
+def _sum_taps(source: Array, plan: _Plan, shape: Shape) -> Array:
+    """Return the sums of products as [batch * height, width * channels]."""
+    batch, height, width, channels = shape
+    window = plan.window
+    length = width * channels
+    # Columns are split by their place modulo the stride: then what one tap meets in a row lies in one piece.
+    phases = [
+        np.ascontiguousarray(source[:, :, phase :: window.stride_w]).reshape(batch, source.shape[1], -1)
+        for phase in range(min(window.stride_w, source.shape[2]))
+    ]
+    sums = np.empty((batch, height, length), source.dtype)
+    product = np.empty_like(sums)
+    first = True
+    for y in range(window.height):
+        top = y * window.dilation_h
+        rows = slice(top, top + (height - 1) * window.stride_h + 1, window.stride_h)
+        for x in range(window.width):
+            step, phase = divmod(x * window.dilation_w, window.stride_w)
+            pixels = phases[phase][:, rows, step * channels : step * channels + length]
+            if first:
+                np.multiply(pixels, plan.taps[y, x], out=sums)
+                first = False
+            else:
+                np.multiply(pixels, plan.taps[y, x], out=product)
+                sums += product
+    return sums.reshape(batch * height, length)
+
+
+def _macs(_: DepthwiseConv2dDescriptor, operands: Operands) -> int:
+    weights = operands.input(1)
+    return products(weights.shape[1] * weights.shape[2], operands.output)
+
+
+DEPTHWISE_CONV_2D = Operator(
+    descriptor=DepthwiseConv2dDescriptor,
+    type=LayerType.DEPTHWISE_CONV_2D,
+    infer=_infer,
+    check=_check,
+    kernel=_kernel,
+    macs=_macs,
+)

@@ -3,10 +3,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.packed import PackedConstants
+from ferrule.operators.weighted import (
+    Factor,
+    Finish,
+    bias_info,
+    check_weighted,
+    exact_dtype,
+    factors,
+    float_finish,
+    integer_finish,
+    magnitude_sum,
+    optional_array,
+    products,
+    required_array,
+)
+
+_BIAS_TOLERANCE = 0.02
+"""How far the scales of bias and products may differ, in steps of the output (TensorFlow Lite's limit)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +40,90 @@ class FullyConnectedDescriptor(Descriptor):
     keep_num_dims: bool = False
     """The output keeps all dimensions of the input but the last; else it is [batch, O]."""
     activation: Activation = Activation.NONE
+
+
+def _infer(descriptor: FullyConnectedDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    operands = Operands(inputs=tuple(inputs), outputs=())
+    data, weights = operands.input(0), operands.input(1)
+    if len(weights.shape) != 2:
+        raise UnsupportedError(f"weights '{weights.name}' have shape {list(weights.shape)}, expected [outputs, inputs]")
+    channels, depth = weights.shape
+    if descriptor.keep_num_dims:
+        if not data.shape or data.shape[-1] != depth:
+            raise UnsupportedError(
+                f"tensor '{data.name}' has shape {list(data.shape)}, expected {depth} last (keep_num_dims)"
+            )
+        return ((*data.shape[:-1], channels),)
+    if data.elements % depth:
+        raise UnsupportedError(f"tensor '{data.name}' has {data.elements} elements, expected a multiple of {depth}")
+    return ((data.elements // depth, channels),)
+
+
+def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
+    check_weighted(operands, descriptor.activation, channel_axis=0)
+    data, weights, bias = operands.input(0), operands.input(1), bias_info(operands)
+    if data.dtype.is_float or weights.quantization is None:
+        return
+    if weights.quantization.per_channel:
+        raise UnsupportedError(
+            f"weights '{weights.name}' have a scale per channel, expected one: "
+            "TensorFlow Lite Micro's reference kernel takes one"
+        )
+    output_factors(operands)
+    if bias is None:
+        return
+    bias_scale = 0.0 if bias.quantization is None else bias.scale
+    difference = abs(data.scale * weights.scale - bias_scale)
+    if difference / operands.output.scale > _BIAS_TOLERANCE:
+        raise UnsupportedError(
+            f"bias '{bias.name}' has scale {bias_scale:g}, expected {data.scale * weights.scale:g}: "
+            "the input's scale times the weights'"
+        )
+
+
+def output_factors(operands: Operands) -> tuple[Factor, ...]:
+    """Return the output multiplier of each channel."""
+    return factors(operands, 0, single_product=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Plan:
+    matrix: Array
+    """[inputs, outputs]."""
+    finish: Finish
+
+
+_PLANS: PackedConstants[_Plan] = PackedConstants()
+
+
+def _kernel(descriptor: FullyConnectedDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    data, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
+    others = (bias, descriptor, *operands.inputs, operands.output)
+    plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
+    sums = data.reshape(-1, weights.shape[1]).astype(plan.matrix.dtype) @ plan.matrix
+    return [plan.finish.apply(sums).reshape(operands.output.shape)]
+
+
+def _make_plan(descriptor: FullyConnectedDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
+    data, matrix = operands.input(0), weights.T
+    if data.dtype.is_float:
+        finish = float_finish(descriptor.activation, bias, repeat=1)
+        dtype: np.dtype[Any] = np.dtype(np.float64)
+    else:
+        finish = integer_finish(operands, descriptor.activation, output_factors(operands), matrix, bias, repeat=1)
+        dtype = exact_dtype(magnitude_sum(matrix), data.dtype)
+    return _Plan(matrix=np.ascontiguousarray(matrix, dtype), finish=finish)
+
+
+def _macs(_: FullyConnectedDescriptor, operands: Operands) -> int:
+    return products(operands.input(1).shape[1], operands.output)
+
+
+FULLY_CONNECTED = Operator(
+    descriptor=FullyConnectedDescriptor,
+    type=LayerType.FULLY_CONNECTED,
+    infer=_infer,
+    check=_check,
+    kernel=_kernel,
+    macs=_macs,
+)

@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.window import NO_PADDING, Padding
+from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.weighted import check_activation_tensor, clamp_float, required_array
+from ferrule.operators.window import NO_PADDING, Padding, Window, padded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,3 +27,105 @@ class Pool2dDescriptor(Descriptor):
     stride_w: int = 1
     padding: Padding = NO_PADDING
     activation: Activation = Activation.NONE
+
+    @property
+    def window(self) -> Window:
+        """The window that slides."""
+        return Window(
+            height=self.pool_h,
+            width=self.pool_w,
+            stride_h=self.stride_h,
+            stride_w=self.stride_w,
+            padding=self.padding,
+        )
+
+
+def _infer(descriptor: Pool2dDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    image = Operands(inputs=tuple(inputs), outputs=()).input(0)
+    height, width = descriptor.window.output_size(image)
+    return ((image.shape[0], height, width, image.shape[3]),)
+
+
+def _check(descriptor: Pool2dDescriptor, operands: Operands) -> None:
+    image, output, padding = operands.input(0), operands.output, descriptor.padding
+    if image.dtype not in {DataType.FLOAT32, DataType.INT8, DataType.INT16}:
+        raise UnsupportedError(f"tensor '{image.name}' is {image.dtype}, expected float32, int8 or int16")
+    if output.dtype is not image.dtype:
+        raise UnsupportedError(f"tensor '{output.name}' is {output.dtype}, expected {image.dtype} like the input")
+    if max(padding.top, padding.bottom) >= descriptor.pool_h or max(padding.left, padding.right) >= descriptor.pool_w:
+        raise UnsupportedError(
+            f"a window of {descriptor.pool_h}x{descriptor.pool_w} with {padding} can lie outside the image, "
+            "expected less padding than window"
+        )
+    if image.dtype.is_float:
+        return
+    for info in (image, output):
+        check_activation_tensor(info)
+    if image.quantization != output.quantization:
+        raise UnsupportedError(f"'{image.name}' and '{output.name}' differ in quantisation, expected the same")
+    activation_range(descriptor.activation, output)
+
+
+def window_counts(extent: int, size: int, stride: int, before: int, outputs: int) -> Array:
+    """Return how many pixels of an axis each window covers, padding not counted."""
+    first = np.arange(outputs) * stride - before
+    return np.minimum(first + size, extent) - np.maximum(first, 0)
+
+
+def _average(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    image = required_array(arrays, 0)
+    _, out_h, out_w, _ = operands.output.shape
+    window, pad = descriptor.window, descriptor.padding
+    rows = window_counts(image.shape[1], window.height, window.stride_h, pad.top, out_h)
+    columns = window_counts(image.shape[2], window.width, window.stride_w, pad.left, out_w)
+    counts = (rows[:, None] * columns)[:, :, None]
+    if operands.output.dtype.is_float:
+        sums = _reduce_windows(np.add, padded(image, pad, 0, np.dtype(np.float64)), window, out_h, out_w)
+        return [clamp_float(sums / counts, descriptor.activation).astype(np.float32)]
+    sums = _reduce_windows(np.add, padded(image, pad, 0, np.dtype(np.int64)), window, out_h, out_w)
+    # Halves go away from zero: the quotient of the magnitudes, with the sign put back.
+    means = np.sign(sums) * ((np.abs(sums) + counts // 2) // counts)
+    low, high = activation_range(descriptor.activation, operands.output)
+    return [np.clip(means, low, high).astype(operands.output.dtype.numpy)]
+
+
+def _maximum(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    image = required_array(arrays, 0)
+    _, out_h, out_w, _ = operands.output.shape
+    dtype = operands.output.dtype.numpy
+    lowest = -np.inf if operands.output.dtype.is_float else int(np.iinfo(dtype).min)
+    source = padded(image, descriptor.padding, lowest, dtype)
+    maxima = _reduce_windows(np.maximum, source, descriptor.window, out_h, out_w)
+    if operands.output.dtype.is_float:
+        return [clamp_float(np.array(maxima), descriptor.activation)]
+    low, high = activation_range(descriptor.activation, operands.output)
+    return [np.clip(maxima, low, high)]
+
+
+def _reduce_windows(operation: np.ufunc, source: Array, window: Window, out_h: int, out_w: int) -> Array:
+    """Combine the pixels of each window, first along rows of pixels, then along columns."""
+    rows = _reduce_axis(operation, source, 1, window.height, window.stride_h, out_h)
+    return _reduce_axis(operation, rows, 2, window.width, window.stride_w, out_w)
+
+
+def _reduce_axis(operation: np.ufunc, source: Array, axis: int, size: int, stride: int, outputs: int) -> Array:
+    if outputs == 1:
+        result: Array = operation.reduce(_slice(source, axis, 0, size, 1), axis=axis, keepdims=True)
+        return result
+    last = (outputs - 1) * stride + 1
+    result = np.array(_slice(source, axis, 0, last, stride))
+    for tap in range(1, size):
+        operation(result, _slice(source, axis, tap, tap + last, stride), out=result)
+    return result
+
+
+def _slice(source: Array, axis: int, start: int, stop: int, step: int) -> Array:
+    return source[:, start:stop:step] if axis == 1 else source[:, :, start:stop:step]
+
+
+AVERAGE_POOL_2D = Operator(
+    descriptor=Pool2dDescriptor, type=LayerType.AVERAGE_POOL_2D, infer=_infer, check=_check, kernel=_average
+)
+MAX_POOL_2D = Operator(
+    descriptor=Pool2dDescriptor, type=LayerType.MAX_POOL_2D, infer=_infer, check=_check, kernel=_maximum
+)

@@ -7,9 +7,22 @@ from collections.abc import Mapping
 
 from ferrule.graph import LayerType
 from ferrule.operators import softmax
+from ferrule.operators.conv2d import CONV_2D
+from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
+from ferrule.operators.fully_connected import FULLY_CONNECTED
 from ferrule.operators.operator import Operator
+from ferrule.operators.pool2d import AVERAGE_POOL_2D, MAX_POOL_2D
+from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 
 _ROWS: tuple[Operator, ...] = (
+    CONV_2D,
+    DEPTHWISE_CONV_2D,
+    FULLY_CONNECTED,
+    AVERAGE_POOL_2D,
+    MAX_POOL_2D,
+    RESHAPE,
+    SQUEEZE,
+    EXPAND_DIMS,
     Operator(
         descriptor=softmax.SoftmaxDescriptor,
         type=LayerType.SOFTMAX,

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, Shape, TensorInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,3 +43,52 @@ def output_extent(extent: int, kernel: int, stride: int, dilation: int, before: 
     if count < 1:
         raise UnsupportedError(f"a window of {effective} does not fit into {extent} + {before} + {after} padded pixels")
     return count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A window that slides over an image."""
+
+    height: int
+    width: int
+    stride_h: int
+    stride_w: int
+    dilation_h: int = 1
+    dilation_w: int = 1
+    padding: Padding = NO_PADDING
+
+    def output_size(self, info: TensorInfo) -> tuple[int, int]:
+        """Return height and width of the output over an image.
+
+        Raises:
+            UnsupportedError: the image is not NHWC, a parameter is out of range, or no window fits.
+        """
+        if len(info.shape) != 4:
+            raise UnsupportedError(f"tensor '{info.name}' has shape {list(info.shape)}, expected NHWC")
+        for name in ("height", "width", "stride_h", "stride_w", "dilation_h", "dilation_w"):
+            if getattr(self, name) < 1:
+                raise UnsupportedError(f"{name} of the window is {getattr(self, name)}, expected 1 or more")
+        pad = self.padding
+        if min(pad.top, pad.bottom, pad.left, pad.right) < 0:
+            raise UnsupportedError(f"the padding is {pad}, expected no negative number")
+        _, height, width, _ = info.shape
+        return (
+            output_extent(height, self.height, self.stride_h, self.dilation_h, pad.top, pad.bottom),
+            output_extent(width, self.width, self.stride_w, self.dilation_w, pad.left, pad.right),
+        )
+
+
+def padded(image: Array, padding: Padding, value: float, dtype: np.dtype[np.generic]) -> Array:
+    """Return an NHWC image as C-contiguous `dtype` with a border of `value`."""
+    if padding == NO_PADDING:
+        return np.ascontiguousarray(image, dtype)
+    batch, height, width, channels = image.shape
+    shape: Shape = (
+        batch,
+        height + padding.top + padding.bottom,
+        width + padding.left + padding.right,
+        channels,
+    )
+    result = np.full(shape, value, dtype)
+    result[:, padding.top : padding.top + height, padding.left : padding.left + width] = image
+    return result

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixed-point rescaling, bit for bit as TensorFlow Lite Micro's reference kernels do it.
+
+A real factor is held as `multiplier * 2**(shift - 31)` with a multiplier of 31 bits. Accumulators of 32 bits are
+rounded twice (gemmlowp's doubling high product, then a rounding division by a power of two); accumulators of 64
+bits, which kernels with int16 data use, are rounded once with the multiplier cut to 16 bits.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import TensorInfo
+from ferrule.operators.activation import Activation
+
+MAX_SHIFT = 30
+"""The largest left shift of a 32-bit accumulator that C defines."""
+MAX_WIDE_SHIFT = 7
+"""The largest left shift that the rescaling of 64-bit accumulators takes."""
+
+_INT32 = np.iinfo(np.int32)
+
+Int64Array = NDArray[np.int64]
+
+
+def quantize_multiplier(real: float) -> tuple[int, int]:
+    """Return multiplier and shift of a factor >= 0; a factor below 2**-32 becomes (0, 0)."""
+    if not (math.isfinite(real) and real >= 0):
+        raise UnsupportedError(f"the scale factor is {real}, expected a finite number of 0 or more")
+    fraction, shift = math.frexp(real)
+    multiplier = math.floor(fraction * 2.0**31 + 0.5)
+    if multiplier == 1 << 31:
+        multiplier, shift = multiplier // 2, shift + 1
+    return (0, 0) if shift < -31 else (multiplier, shift)
+
+
+def saturating_rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> Int64Array:
+    """Return round(a * b / 2**31) of int32 values, halves up, saturated where both are -2**31."""
+    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    rounded: Int64Array = np.minimum((product + (1 << 30)) >> 31, _INT32.max)
+    return rounded
+
+
+def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> Int64Array:
+    """Return round(x / 2**exponent) of int32 values, halves away from zero; the exponent is 0 to 31."""
+    value, power = np.asarray(x, np.int64), np.asarray(exponent, np.int64)
+    mask = (np.int64(1) << power) - 1
+    threshold = (mask >> 1) + (value < 0)
+    return (value >> power) + ((value & mask) > threshold)
+
+
+def multiply_by_quantized_multiplier(x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Int64Array:
+    """Return int32 values times multiplier * 2**(shift - 31), rounded twice; a left shift wraps at 32 bits."""
+    left, right = np.maximum(shift, 0), np.maximum(np.negative(shift), 0)
+    shifted = wrap_int32(np.asarray(x, np.int64) << np.asarray(left, np.int64))
+    return rounding_divide_by_pot(saturating_rounding_doubling_high_mul(shifted, multiplier), right)
+
+
+def multiply_wide_by_quantized_multiplier(x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Int64Array:
+    """Return int64 values below 2**47 times multiplier * 2**(shift - 31), rounded once, as int32 values."""
+    total_shift = 15 - np.asarray(shift, np.int64)
+    rounding = np.int64(1) << (total_shift - 1)
+    product = np.asarray(x, np.int64) * reduced_multiplier(multiplier)
+    return wrap_int32((product + rounding) >> total_shift)
+
+
+def reduced_multiplier(multiplier: ArrayLike) -> Int64Array:
+    """Return a 31-bit multiplier cut to 15 bits, halves up, as the rescaling of 64-bit accumulators uses it."""
+    value = np.asarray(multiplier, np.int64)
+    return np.where(value < 0x7FFF0000, (value + (1 << 15)) >> 16, 0x7FFF)
+
+
+def wrap_int32(x: ArrayLike) -> Int64Array:
+    """Return int64 values modulo 2**32 in the range of int32."""
+    return np.asarray(x, np.int64).astype(np.int32).astype(np.int64)
+
+
+def activation_range(activation: Activation, info: TensorInfo) -> tuple[int, int]:
+    """Return the lowest and highest stored value of a quantised tensor that follows a fused activation.
+
+    Raises:
+        UnsupportedError: a limit does not fit 32 bits, or the range is empty.
+    """
+    limits = np.iinfo(info.dtype.numpy)
+    lower, upper = activation.limits
+    low = int(limits.min) if lower is None else max(int(limits.min), _quantize_limit(lower, info))
+    high = int(limits.max) if upper is None else min(int(limits.max), _quantize_limit(upper, info))
+    if low > high:
+        raise UnsupportedError(
+            f"activation {activation} leaves tensor '{info.name}' no value: {low} to {high} "
+            f"at scale {info.scale} and zero point {info.zero_point}"
+        )
+    return low, high
+
+
+def _quantize_limit(limit: float, info: TensorInfo) -> int:
+    with np.errstate(over="ignore"):
+        steps = float(np.float32(limit) / np.float32(info.scale))
+    if not abs(steps) < 2.0**31:
+        raise UnsupportedError(f"tensor '{info.name}' has scale {info.scale}, too small for the limit {limit}")
+    # Halves go away from zero; a float32 has fewer bits than a float64, so the sum is exact.
+    return info.zero_point + int(math.copysign(math.floor(abs(steps) + 0.5), steps))

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From accumulators to the stored values of an output: bias, scale, zero point and clamp, for whole arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ferrule.graph import Array
+from ferrule.operators.fixed_point import (
+    multiply_by_quantized_multiplier,
+    multiply_wide_by_quantized_multiplier,
+    reduced_multiplier,
+    wrap_int32,
+)
+
+_EXACT_FLOAT64 = 2.0**53
+_TIE_BREAKER = 1.0 + 2.0**-33
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scaling:
+    """How accumulators of each channel become stored values."""
+
+    multipliers: Array
+    """int64, one per channel."""
+    shifts: Array
+    """int64, one per channel; positive is to the left."""
+    bias: Array
+    """int64, one per channel; it is added before scaling."""
+    zero_point: int
+    low: int
+    high: int
+    dtype: np.dtype[Any]
+    wide: bool
+    """Whether the accumulators have 64 bits, which are rounded once."""
+
+
+class Rescaler:
+    """Scales rows of accumulators whose channels repeat `repeat` times within a row.
+
+    `bound` is the largest magnitude that an accumulator of each channel can have before the bias. Where it proves
+    that float64 holds every intermediate value exactly, float64 is used; int64 otherwise.
+    """
+
+    def __init__(self, scaling: Scaling, bound: Array, repeat: int) -> None:
+        self._scaling = scaling
+        self._repeat = repeat
+        reach = bound.astype(np.float64) + np.abs(scaling.bias.astype(np.float64))
+        self._exact = self._wide_constants(reach) if scaling.wide else self._narrow_constants(reach)
+
+    def apply(self, accumulators: Array) -> Array:
+        """Return the stored values; the accumulators are integers of any dtype that holds them exactly."""
+        scaling = self._scaling
+        if not self._exact:
+            return self._apply_int64(accumulators)
+        scaled = np.multiply(accumulators, self._factor, dtype=np.float64)
+        scaled += self._offset
+        np.floor(scaled, out=scaled)
+        if self._divisor is not None:
+            # Halves go away from zero. The divisor makes magnitudes larger by 2**-33 of themselves, which moves
+            # halves off the tie and, below 2**31, nothing else over one.
+            scaled *= self._divisor
+            np.rint(scaled, out=scaled)
+        if scaling.zero_point:
+            scaled += scaling.zero_point
+        np.maximum(scaled, scaling.low, out=scaled)
+        np.minimum(scaled, scaling.high, out=scaled)
+        return scaled.astype(scaling.dtype)
+
+    def _narrow_constants(self, reach: Array) -> bool:
+        scaling = self._scaling
+        left, right = np.maximum(scaling.shifts, 0), np.maximum(-scaling.shifts, 0)
+        exact = (reach + 1) * scaling.multipliers * np.exp2(left) + 2.0**30 < _EXACT_FLOAT64
+        fits = reach * np.exp2(left) < 2.0**31
+        factor = np.ldexp(scaling.multipliers.astype(np.float64), left - 31)
+        self._factor = self._row(factor)
+        self._offset = self._row(scaling.bias * factor + 0.5)
+        self._divisor = self._row(np.ldexp(_TIE_BREAKER, -right)) if right.any() else None
+        return bool(np.all(exact & fits))
+
+    def _wide_constants(self, reach: Array) -> bool:
+        scaling = self._scaling
+        multipliers = reduced_multiplier(scaling.multipliers)
+        factor = np.ldexp(multipliers.astype(np.float64), scaling.shifts - 15)
+        self._factor = self._row(factor)
+        self._offset = self._row(scaling.bias * factor + 0.5)
+        self._divisor = None
+        exact = (reach + 1) * multipliers + np.exp2(15 - scaling.shifts) < _EXACT_FLOAT64
+        return bool(np.all(exact & (reach * factor + 1 < 2.0**31)))
+
+    def _row(self, per_channel: Array) -> Array:
+        return np.tile(per_channel, self._repeat)
+
+    def _apply_int64(self, accumulators: Array) -> Array:
+        scaling = self._scaling
+        channels = accumulators.astype(np.int64).reshape(-1, scaling.bias.size) + scaling.bias
+        if scaling.wide:
+            scaled = multiply_wide_by_quantized_multiplier(channels, scaling.multipliers, scaling.shifts)
+        else:
+            scaled = multiply_by_quantized_multiplier(wrap_int32(channels), scaling.multipliers, scaling.shifts)
+        scaled = wrap_int32(scaled + scaling.zero_point)
+        return np.clip(scaled, scaling.low, scaling.high).astype(scaling.dtype).reshape(accumulators.shape)

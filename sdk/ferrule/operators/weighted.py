@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED share: data times constant-like weights, plus a bias."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.fixed_point import MAX_SHIFT, MAX_WIDE_SHIFT, activation_range, quantize_multiplier
+from ferrule.operators.operator import Operands
+from ferrule.operators.rescaler import Rescaler, Scaling
+
+_WEIGHTS: dict[DataType, DataType] = {
+    DataType.FLOAT32: DataType.FLOAT32,
+    DataType.INT8: DataType.INT8,
+    DataType.INT16: DataType.INT8,
+}
+_BIAS: dict[DataType, DataType] = {
+    DataType.FLOAT32: DataType.FLOAT32,
+    DataType.INT8: DataType.INT32,
+    DataType.INT16: DataType.INT64,
+}
+_EXACT_FLOAT32 = 2.0**24
+_EXACT_FLOAT64 = 2.0**53
+_LARGEST: dict[DataType, float] = {DataType.INT8: 2.0**7, DataType.INT16: 2.0**15}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """The output multiplier of one channel, see `fixed_point.quantize_multiplier`."""
+
+    multiplier: int
+    shift: int
+
+
+def bias_info(operands: Operands) -> TensorInfo | None:
+    """Return what is known of the bias, None if there is none."""
+    return operands.inputs[2] if len(operands.inputs) > 2 else None
+
+
+def optional_array(arrays: Sequence[Array | None], index: int) -> Array | None:
+    """Return an input array that may be absent."""
+    return arrays[index] if index < len(arrays) else None
+
+
+def required_array(arrays: Sequence[Array | None], index: int) -> Array:
+    """Return an input array that must be there; UnsupportedError if it is not."""
+    array = arrays[index]
+    if array is None:
+        raise UnsupportedError(f"input {index} is absent, expected a tensor")
+    return array
+
+
+def check_weighted(operands: Operands, activation: Activation, *, channel_axis: int) -> None:
+    """Check types and quantisation of data, weights [1], bias [2] and output.
+
+    Raises:
+        UnsupportedError: a tensor has a type, scale or zero point that the reference kernels do not take.
+    """
+    data, weights, bias, output = operands.input(0), operands.input(1), bias_info(operands), operands.output
+    if data.dtype not in _WEIGHTS:
+        raise UnsupportedError(f"tensor '{data.name}' is {data.dtype}, expected float32, int8 or int16")
+    _expect_dtype(weights, _WEIGHTS[data.dtype], data)
+    _expect_dtype(output, data.dtype, data)
+    if bias is not None:
+        _expect_dtype(bias, _BIAS[data.dtype], data)
+        channels = weights.shape[channel_axis]
+        if bias.elements != channels:
+            raise UnsupportedError(f"bias '{bias.name}' has {bias.elements} elements, expected {channels}")
+    if data.dtype.is_float:
+        return
+    for info in (data, output):
+        check_activation_tensor(info)
+    _check_weights_quantization(weights, channel_axis)
+    activation_range(activation, output)
+    factors(operands, channel_axis)
+
+
+def check_activation_tensor(info: TensorInfo) -> None:
+    """Refuse a quantised activation without scale, with a scale per channel, or an int16 zero point that is not 0."""
+    quantization = info.quantization
+    if quantization is None:
+        raise UnsupportedError(
+            f"tensor '{info.name}' is {info.dtype} without quantisation, expected scale and zero point"
+        )
+    if quantization.per_channel:
+        raise UnsupportedError(f"tensor '{info.name}' has {len(quantization.scales)} scales, expected one")
+    if info.dtype is DataType.INT16 and quantization.zero_point != 0:
+        raise UnsupportedError(f"tensor '{info.name}' is int16 with zero point {quantization.zero_point}, expected 0")
+
+
+def _expect_dtype(info: TensorInfo, wanted: DataType, data: TensorInfo) -> None:
+    if info.dtype is not wanted:
+        raise UnsupportedError(
+            f"tensor '{info.name}' is {info.dtype}, expected {wanted} because the data '{data.name}' is {data.dtype}"
+        )
+
+
+def _check_weights_quantization(weights: TensorInfo, channel_axis: int) -> None:
+    quantization = weights.quantization
+    if quantization is None:
+        raise UnsupportedError(f"weights '{weights.name}' are {weights.dtype} without quantisation, expected scales")
+    if any(quantization.zero_points):
+        raise UnsupportedError(f"weights '{weights.name}' have a zero point that is not 0, expected symmetric weights")
+    if quantization.per_channel and quantization.axis != channel_axis:
+        raise UnsupportedError(
+            f"weights '{weights.name}' have scales per index of axis {quantization.axis}, expected axis {channel_axis}"
+        )
+
+
+def factors(operands: Operands, channel_axis: int, *, single_product: bool = False) -> tuple[Factor, ...]:
+    """Return the output multiplier of each channel.
+
+    `single_product` rounds the product of the two scales to float32 first, as per-tensor FULLY_CONNECTED does.
+    """
+    data, weights, output = operands.input(0), operands.input(1), operands.output
+    channels = weights.shape[channel_axis]
+    quantization = weights.quantization
+    if quantization is None:
+        raise UnsupportedError(f"weights '{weights.name}' have no quantisation, expected scales")
+    largest = MAX_WIDE_SHIFT if data.dtype is DataType.INT16 else MAX_SHIFT
+    scales = quantization.scales if quantization.per_channel else quantization.scales[:1]
+    found = []
+    for scale in scales:
+        product = data.scale * scale
+        if single_product:
+            with np.errstate(over="ignore", under="ignore"):
+                product = float(np.float32(product))
+        real = product / output.scale
+        multiplier, shift = quantize_multiplier(real)
+        if shift > largest:
+            raise UnsupportedError(
+                f"input scale times weight scale over output scale is {real:g} in '{output.name}', "
+                f"expected less than 2**{largest}"
+            )
+        found.append(Factor(multiplier=multiplier, shift=shift))
+    return tuple(found) if quantization.per_channel else tuple(found) * channels
+
+
+def folded_bias(weight_sums: Array, bias: Array | None, zero_point: int) -> Array:
+    """Return the bias plus what subtracting the data's zero point contributes, as int64 per channel."""
+    offset = -zero_point * weight_sums.astype(np.int64)
+    return offset if bias is None else offset + bias.astype(np.int64).reshape(-1)
+
+
+def exact_dtype(magnitude_sum: float, dtype: DataType) -> np.dtype[np.float32] | np.dtype[np.float64]:
+    """Return the float type that holds sums of integer products exactly.
+
+    `magnitude_sum` is the largest sum of a channel's weights without their signs.
+    """
+    bound = magnitude_sum * _LARGEST[dtype]
+    if bound >= _EXACT_FLOAT64:
+        raise UnsupportedError(f"a sum of products may reach {bound:g}, expected less than 2**53")
+    return np.dtype(np.float32) if bound < _EXACT_FLOAT32 else np.dtype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Finish:
+    """What happens to the sums of products of an operator before they are stored."""
+
+    activation: Activation
+    rescaler: Rescaler | None
+    """For integers."""
+    bias: Array | None
+    """For float32, in float64 and repeated over a row; the integers' bias is the rescaler's."""
+
+    def apply(self, sums: Array) -> Array:
+        """Return the stored values of rows of sums."""
+        if self.rescaler is not None:
+            return self.rescaler.apply(sums)
+        if self.bias is not None:
+            sums += self.bias
+        return clamp_float(sums, self.activation).astype(np.float32)
+
+
+def clamp_float(values: Array, activation: Activation) -> Array:
+    """Clamp float values in place by a fused activation and return them."""
+    lower, upper = activation.limits
+    if lower is not None:
+        np.maximum(values, lower, out=values)
+    if upper is not None:
+        np.minimum(values, upper, out=values)
+    return values
+
+
+def integer_finish(
+    operands: Operands,
+    activation: Activation,
+    channel_factors: Sequence[Factor],
+    weights: Array,
+    bias: Array | None,
+    *,
+    repeat: int,
+) -> Finish:
+    """Return how integer sums over the stored (not offset) data are finished; `weights` is [products, channels]."""
+    data, output = operands.input(0), operands.output
+    low, high = activation_range(activation, output)
+    scaling = Scaling(
+        multipliers=np.array([factor.multiplier for factor in channel_factors], np.int64),
+        shifts=np.array([factor.shift for factor in channel_factors], np.int64),
+        bias=folded_bias(weights.sum(axis=0, dtype=np.int64), bias, data.zero_point),
+        zero_point=output.zero_point,
+        low=low,
+        high=high,
+        dtype=output.dtype.numpy,
+        wide=output.dtype is DataType.INT16,
+    )
+    bound = np.abs(weights.astype(np.int64)).sum(axis=0) * _LARGEST[data.dtype]
+    return Finish(activation=activation, rescaler=Rescaler(scaling, bound, repeat), bias=None)
+
+
+def float_finish(activation: Activation, bias: Array | None, *, repeat: int) -> Finish:
+    """Return how float32 sums are finished."""
+    row = None if bias is None else np.tile(bias.astype(np.float64).reshape(-1), repeat)
+    return Finish(activation=activation, rescaler=None, bias=row)
+
+
+def magnitude_sum(weights: Array) -> float:
+    """Return the largest sum of magnitudes of a channel, for weights [products, channels]."""
+    return float(np.abs(weights.astype(np.int64)).sum(axis=0).max())
+
+
+def products(weights_per_channel: int, output: TensorInfo) -> int:
+    """Return the multiply-accumulates of an output whose every element sums that many products."""
+    return weights_per_channel * math.prod(output.shape)
