@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ferrule.graph import Array, Graph
+from ferrule.graph import Array
+from ferrule.network.activation_layers import ActivationLayers
+from ferrule.network.arithmetic_layers import ArithmeticLayers
 from ferrule.network.execution import Observer, check_inputs, execute, operands_of, operator_of
+from ferrule.network.shape_layers import ShapeLayers
 from ferrule.network.validation import check_layer
+from ferrule.network.weighted_layers import WeightedLayers
 
 
-class Network(Graph):
+class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers):
     """A graph of layers with the numpy kernels behind it; importers return one, `add_*` methods build one."""
 
     def __init__(self, name: str) -> None:

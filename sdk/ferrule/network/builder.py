@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all methods that add a layer share: names, inferred shapes, checks before anything changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import ModelError, place
+from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Quantization, TensorInfo
+from ferrule.network.execution import operator_of
+from ferrule.operators.operator import Operands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A constant that joins the graph together with the layer that reads it; `role` becomes part of its name."""
+
+    role: str
+    data: Array
+    quantization: Quantization | None = None
+
+
+class LayerBuilder(Graph):
+    """A graph that appends layers whose outputs it infers."""
+
+    def add_constant_array(self, name: str, data: Array, quantization: Quantization | None = None) -> str:
+        """Add a constant described by its array, for layers that read constants by name, and return that name."""
+        info = TensorInfo(name=name, shape=data.shape, dtype=_data_type(name, data), quantization=quantization)
+        return self.add_constant(info, data)
+
+    def _append(
+        self,
+        type_: LayerType,
+        descriptor: Descriptor,
+        inputs: Sequence[str | Constant | None],
+        *,
+        name: str | None,
+        quantization: Quantization | None,
+        dtype: DataType | None = None,
+        outputs: int = 1,
+    ) -> tuple[str, ...]:
+        """Add a layer and return its outputs' names: the layer's name, numbered if there are several outputs.
+
+        `dtype` is the outputs', by default that of the first input. Nothing is added if a check fails.
+        """
+        layer_name = name or self.unique_name(f"{type_.lower()}_{len(self.layers)}")
+        with place(f"layer '{layer_name}' {type_}"):
+            infos = tuple(self._described(layer_name, source) for source in inputs)
+            first = infos[0]
+            if first is None:
+                raise ModelError("its first input is absent, expected a tensor")
+            operator = operator_of(type_)
+            shapes = operator.infer(descriptor, infos)
+            names = (layer_name,) if outputs == 1 else tuple(f"{layer_name}_{index}" for index in range(outputs))
+            results = [
+                TensorInfo(name=output, shape=shape, dtype=dtype or first.dtype, quantization=quantization)
+                for output, shape in zip(names, shapes, strict=True)
+            ]
+            operator.check(descriptor, Operands(inputs=infos, outputs=tuple(results)))
+            layer = Layer(
+                name=layer_name,
+                type=type_,
+                descriptor=descriptor,
+                inputs=tuple(None if info is None else info.name for info in infos),
+                outputs=names,
+            )
+            self._refuse_taken(layer)
+            for source, info in zip(inputs, infos, strict=True):
+                if isinstance(source, Constant) and info is not None:
+                    self.add_constant(info, source.data)
+            return self.add_layer(layer, results)
+
+    def _described(self, layer: str, source: str | Constant | None) -> TensorInfo | None:
+        if source is None:
+            return None
+        if isinstance(source, str):
+            return self.info(source)
+        name = self.unique_name(f"{layer}_{source.role}")
+        dtype = _data_type(name, source.data)
+        return TensorInfo(name=name, shape=source.data.shape, dtype=dtype, quantization=source.quantization)
+
+    def _refuse_taken(self, layer: Layer) -> None:
+        """Raise what `add_layer` would raise for names, before constants are added."""
+        tensors = {tensor.info.name for tensor in self.tensors}
+        if layer.name in {other.name for other in self.layers}:
+            raise ModelError("there is a layer of that name already, expected a new name")
+        for output in layer.outputs:
+            if output in tensors:
+                raise ModelError(f"there is a tensor '{output}' already, expected a new name")
+
+
+def bias_quantization(source: TensorInfo, weights: Quantization | None) -> Quantization | None:
+    """Return the quantisation that TensorFlow Lite prescribes for a bias: input scale times weight scales."""
+    if source.quantization is None or weights is None:
+        return None
+    products = np.float32(source.quantization.scale) * np.array(weights.scales, np.float32)
+    return Quantization(scales=tuple(products.tolist()), zero_points=(0,) * len(weights.scales), axis=0)
+
+
+def front_axis(value: int, rank: int) -> int:
+    """Return an axis counted from the front; ModelError unless it is one of `rank` axes."""
+    if not -rank <= value < rank:
+        raise ModelError(f"axis {value} does not exist, expected {-rank} to {rank - 1}")
+    return value % rank
+
+
+def _data_type(name: str, data: Array) -> DataType:
+    try:
+        return DataType(str(data.dtype))
+    except ValueError:
+        raise ModelError(f"constant '{name}' is {data.dtype}, expected one of {', '.join(DataType)}") from None

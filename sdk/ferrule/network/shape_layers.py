@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adding layers that move elements without computing: reshapes, pads, slices, joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ferrule.errors import ModelError
+from ferrule.graph import Descriptor, LayerType
+from ferrule.network.builder import LayerBuilder, front_axis
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
+from ferrule.operators.transpose import TransposeDescriptor
+
+
+class ShapeLayers(LayerBuilder):
+    """Methods that add layers that only move elements; their outputs keep the input's quantisation.
+
+    Each returns the name of the output tensor, which is the layer's: `name`, or one made from the operator's.
+    `source` names the input tensor; negative axes count from the end. ModelError or UnsupportedError says what does
+    not fit, and nothing is added then.
+    """
+
+    def add_reshape_layer(self, source: str, shape: Sequence[int], *, name: str | None = None) -> str:
+        """Add RESHAPE; at most one extent is -1 and is inferred."""
+        return self._add_mover(LayerType.RESHAPE, ReshapeDescriptor(shape=tuple(shape)), source, name)
+
+    def add_squeeze_layer(self, source: str, axes: Sequence[int] = (), *, name: str | None = None) -> str:
+        """Add SQUEEZE: remove axes of extent 1, all of them by default."""
+        rank = len(self.info(source).shape)
+        descriptor = SqueezeDescriptor(axes=tuple(sorted({front_axis(axis, rank) for axis in axes})))
+        return self._add_mover(LayerType.SQUEEZE, descriptor, source, name)
+
+    def add_expand_dims_layer(self, source: str, axis: int, *, name: str | None = None) -> str:
+        """Add EXPAND_DIMS: a new axis of extent 1, at that place of the output."""
+        descriptor = ExpandDimsDescriptor(axis=front_axis(axis, len(self.info(source).shape) + 1))
+        return self._add_mover(LayerType.EXPAND_DIMS, descriptor, source, name)
+
+    def add_transpose_layer(self, source: str, permutation: Sequence[int], *, name: str | None = None) -> str:
+        """Add TRANSPOSE: axis i of the output is axis permutation[i] of the input."""
+        descriptor = TransposeDescriptor(permutation=tuple(permutation))
+        return self._add_mover(LayerType.TRANSPOSE, descriptor, source, name)
+
+    def add_pad_layer(self, source: str, paddings: Sequence[tuple[int, int]], *, name: str | None = None) -> str:
+        """Add PAD: (before, after) per axis, filled with zero (for integers the zero point)."""
+        before, after = _pads(paddings)
+        return self._add_mover(LayerType.PAD, PadDescriptor(before=before, after=after), source, name)
+
+    def add_pad_v2_layer(
+        self, source: str, paddings: Sequence[tuple[int, int]], value: float, *, name: str | None = None
+    ) -> str:
+        """Add PADV2: (before, after) per axis, filled with `value` as stored."""
+        before, after = _pads(paddings)
+        descriptor = PadV2Descriptor(before=before, after=after, value=value)
+        return self._add_mover(LayerType.PADV2, descriptor, source, name)
+
+    def add_slice_layer(
+        self, source: str, begin: Sequence[int], size: Sequence[int], *, name: str | None = None
+    ) -> str:
+        """Add SLICE; a size of -1 means up to the end."""
+        return self._add_mover(LayerType.SLICE, SliceDescriptor(begin=tuple(begin), size=tuple(size)), source, name)
+
+    def add_strided_slice_layer(
+        self,
+        source: str,
+        begin: Sequence[int],
+        end: Sequence[int],
+        strides: Sequence[int],
+        *,
+        begin_mask: int = 0,
+        end_mask: int = 0,
+        shrink_axis_mask: int = 0,
+        name: str | None = None,
+    ) -> str:
+        """Add STRIDED_SLICE: begin:end:stride per axis; a set bit i of a mask opens that end of, or drops, axis i."""
+        descriptor = StridedSliceDescriptor(
+            begin=tuple(begin),
+            end=tuple(end),
+            strides=tuple(strides),
+            begin_mask=begin_mask,
+            end_mask=end_mask,
+            shrink_axis_mask=shrink_axis_mask,
+        )
+        return self._add_mover(LayerType.STRIDED_SLICE, descriptor, source, name)
+
+    def add_concatenation_layer(self, sources: Sequence[str], axis: int, *, name: str | None = None) -> str:
+        """Add CONCATENATION of one or more tensors; the quantisation stays that of the first."""
+        if not sources:
+            raise ModelError("a concatenation got no inputs, expected at least one")
+        first = self.info(sources[0])
+        descriptor = ConcatenationDescriptor(axis=front_axis(axis, len(first.shape)))
+        return self._append(
+            LayerType.CONCATENATION, descriptor, list(sources), name=name, quantization=first.quantization
+        )[0]
+
+    def add_split_layer(self, source: str, axis: int, splits: int, *, name: str | None = None) -> tuple[str, ...]:
+        """Add SPLIT into equal parts and return their names: `name` with _0, _1..."""
+        info = self.info(source)
+        descriptor = SplitDescriptor(axis=front_axis(axis, len(info.shape)), splits=splits)
+        return self._append(
+            LayerType.SPLIT, descriptor, [source], name=name, quantization=info.quantization, outputs=splits
+        )
+
+    def _add_mover(self, type_: LayerType, descriptor: Descriptor, source: str, name: str | None) -> str:
+        quantization = self.info(source).quantization
+        return self._append(type_, descriptor, [source], name=name, quantization=quantization)[0]
+
+
+def _pads(paddings: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(before for before, _ in paddings), tuple(after for _, after in paddings)

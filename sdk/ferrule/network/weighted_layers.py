@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adding layers with weights or windows: convolutions, FULLY_CONNECTED and pools."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ferrule.errors import ModelError, place
+from ferrule.graph import Array, LayerType, Quantization
+from ferrule.network.builder import Constant, LayerBuilder, bias_quantization
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.window import NO_PADDING, Padding, same_padding
+
+PaddingArgument = Padding | Literal["same", "valid"]
+"""Explicit padding, or one of TensorFlow's schemes."""
+
+
+class WeightedLayers(LayerBuilder):
+    """Methods that add layers with weights or windows.
+
+    Each returns the name of the output tensor, which is the layer's: `name`, or one made from the operator's.
+    `source` names the input tensor and `quantization` is the output's; a bias gets the product of the scales of
+    input and weights. Pairs are (height, width). ModelError or UnsupportedError says what does not fit, and nothing
+    is added then.
+    """
+
+    def add_conv2d_layer(
+        self,
+        source: str,
+        weights: Array,
+        bias: Array | None = None,
+        *,
+        strides: tuple[int, int] = (1, 1),
+        dilations: tuple[int, int] = (1, 1),
+        padding: PaddingArgument = "valid",
+        activation: Activation = Activation.NONE,
+        weights_quantization: Quantization | None = None,
+        quantization: Quantization | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Add CONV_2D: an NHWC image, weights [out, height, width, in], bias [out]."""
+        descriptor = Conv2dDescriptor(
+            stride_h=strides[0],
+            stride_w=strides[1],
+            dilation_h=dilations[0],
+            dilation_w=dilations[1],
+            padding=self._padding(source, padding, _window(weights), strides, dilations),
+            activation=activation,
+        )
+        inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
+        return self._append(LayerType.CONV_2D, descriptor, inputs, name=name, quantization=quantization)[0]
+
+    def add_depthwise_conv2d_layer(
+        self,
+        source: str,
+        weights: Array,
+        bias: Array | None = None,
+        *,
+        strides: tuple[int, int] = (1, 1),
+        dilations: tuple[int, int] = (1, 1),
+        padding: PaddingArgument = "valid",
+        activation: Activation = Activation.NONE,
+        weights_quantization: Quantization | None = None,
+        quantization: Quantization | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Add DEPTHWISE_CONV_2D: an NHWC image, weights [1, height, width, channels * multiplier], bias [that many]."""
+        padding = self._padding(source, padding, _window(weights), strides, dilations)
+        channels = self.info(source).shape[-1]
+        if weights.shape[3] % channels:
+            raise ModelError(
+                f"weights have {weights.shape[3]} channels, expected a multiple of the {channels} of '{source}'"
+            )
+        descriptor = DepthwiseConv2dDescriptor(
+            depth_multiplier=weights.shape[3] // channels,
+            stride_h=strides[0],
+            stride_w=strides[1],
+            dilation_h=dilations[0],
+            dilation_w=dilations[1],
+            padding=padding,
+            activation=activation,
+        )
+        inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
+        return self._append(LayerType.DEPTHWISE_CONV_2D, descriptor, inputs, name=name, quantization=quantization)[0]
+
+    def add_fully_connected_layer(
+        self,
+        source: str,
+        weights: Array,
+        bias: Array | None = None,
+        *,
+        keep_num_dims: bool = False,
+        activation: Activation = Activation.NONE,
+        weights_quantization: Quantization | None = None,
+        quantization: Quantization | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Add FULLY_CONNECTED: weights [out, in], bias [out]; the output is [batch, out] unless `keep_num_dims`."""
+        descriptor = FullyConnectedDescriptor(keep_num_dims=keep_num_dims, activation=activation)
+        inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
+        return self._append(LayerType.FULLY_CONNECTED, descriptor, inputs, name=name, quantization=quantization)[0]
+
+    def add_average_pool2d_layer(
+        self,
+        source: str,
+        window: tuple[int, int],
+        *,
+        strides: tuple[int, int] = (1, 1),
+        padding: PaddingArgument = "valid",
+        activation: Activation = Activation.NONE,
+        name: str | None = None,
+    ) -> str:
+        """Add AVERAGE_POOL_2D over an NHWC image; padded pixels do not count. The quantisation stays the input's."""
+        return self._add_pool(LayerType.AVERAGE_POOL_2D, source, window, strides, padding, activation, name)
+
+    def add_max_pool2d_layer(
+        self,
+        source: str,
+        window: tuple[int, int],
+        *,
+        strides: tuple[int, int] = (1, 1),
+        padding: PaddingArgument = "valid",
+        activation: Activation = Activation.NONE,
+        name: str | None = None,
+    ) -> str:
+        """Add MAX_POOL_2D over an NHWC image; padded pixels do not count. The quantisation stays the input's."""
+        return self._add_pool(LayerType.MAX_POOL_2D, source, window, strides, padding, activation, name)
+
+    def _add_pool(
+        self,
+        type_: LayerType,
+        source: str,
+        window: tuple[int, int],
+        strides: tuple[int, int],
+        padding: PaddingArgument,
+        activation: Activation,
+        name: str | None,
+    ) -> str:
+        descriptor = Pool2dDescriptor(
+            pool_h=window[0],
+            pool_w=window[1],
+            stride_h=strides[0],
+            stride_w=strides[1],
+            padding=self._padding(source, padding, window, strides, (1, 1)),
+            activation=activation,
+        )
+        quantization = self.info(source).quantization
+        return self._append(type_, descriptor, [source], name=name, quantization=quantization)[0]
+
+    def _weighted_inputs(
+        self, source: str, weights: Array, bias: Array | None, quantization: Quantization | None
+    ) -> list[str | Constant | None]:
+        inputs: list[str | Constant | None] = [
+            source,
+            Constant(role="weights", data=weights, quantization=quantization),
+        ]
+        if bias is not None:
+            scale = bias_quantization(self.info(source), quantization)
+            inputs.append(Constant(role="bias", data=bias, quantization=scale))
+        return inputs
+
+    def _padding(
+        self,
+        source: str,
+        padding: PaddingArgument,
+        window: tuple[int, int],
+        strides: tuple[int, int],
+        dilations: tuple[int, int],
+    ) -> Padding:
+        image = self.info(source)
+        with place(f"a window over tensor '{source}'"):
+            if len(image.shape) != 4:
+                raise ModelError(f"its shape is {list(image.shape)}, expected 4 dimensions")
+            if min(*window, *strides, *dilations) < 1:
+                raise ModelError(
+                    f"window {list(window)}, strides {list(strides)} and dilations {list(dilations)} must be positive"
+                )
+        if isinstance(padding, Padding):
+            return padding
+        if padding == "valid":
+            return NO_PADDING
+        top, bottom = same_padding(image.shape[1], window[0], strides[0], dilations[0])
+        left, right = same_padding(image.shape[2], window[1], strides[1], dilations[1])
+        return Padding(top=top, bottom=bottom, left=left, right=right)
+
+
+def _window(weights: Array) -> tuple[int, int]:
+    if weights.ndim != 4:
+        raise ModelError(f"weights have shape {list(weights.shape)}, expected 4 dimensions")
+    return weights.shape[1], weights.shape[2]
