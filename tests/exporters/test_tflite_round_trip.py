@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the exporter writes, the importer and other runtimes read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import oracle
+import pytest
+from compare import graph_differences
+from sample_networks import one_layer, samples, weights_and_bias
+
+from ferrule.errors import UnsupportedError
+from ferrule.exporters import to_tflite
+from ferrule.graph import DataType, Graph, LayerType
+from ferrule.importers import load_tflite
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.window import Padding
+
+SAMPLES = list(samples())
+MODELS = (
+    "ad01_fp32",
+    "ad01_int8",
+    "kws_ref_model",
+    "pretrainedResnet",
+    "pretrainedResnet_quant",
+    "vww_96_float",
+    "vww_96_int8",
+)
+
+
+def test_the_samples_have_every_operator() -> None:
+    assert {graph.layers[0].type for graph in SAMPLES} == set(LayerType)
+
+
+@pytest.mark.parametrize("graph", SAMPLES, ids=lambda graph: graph.name)
+def test_a_round_trip_keeps_the_graph(graph: Graph) -> None:
+    data = to_tflite(graph)
+    again = load_tflite(data, name=graph.name)
+    assert graph_differences(graph, again) == []
+    assert to_tflite(again) == data
+
+
+@pytest.mark.parametrize("graph", SAMPLES, ids=lambda graph: graph.name)
+def test_some_other_runtime_accepts_the_file(graph: Graph) -> None:
+    data, inputs = to_tflite(graph), oracle.random_inputs(graph)
+    refusals = []
+    for run in (oracle.tflm, oracle.litert_reference):
+        try:
+            outputs = run(data, inputs)
+        except (RuntimeError, ValueError) as error:
+            refusals.append(f"{run.__name__}: {error}")
+            continue
+        for info, output in zip(graph.outputs, outputs, strict=True):
+            assert output.size == info.elements
+            assert output.dtype == info.dtype.numpy
+    assert len(refusals) < 2 or _known_to_lack(graph), refusals
+
+
+def _known_to_lack(graph: Graph) -> bool:
+    """Neither runtime has int16 kernels for these."""
+    layer = graph.layers[0]
+    int16 = graph.inputs[0].dtype is DataType.INT16
+    return int16 and layer.type in {
+        LayerType.HARD_SWISH,
+        LayerType.PRELU,
+        LayerType.RELU6,
+        LayerType.RELU_N1_TO_1,
+        LayerType.SUM,
+    }
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_trained_models_survive_the_round_trip(models: Path, model: str) -> None:
+    path = models / f"{model}.tflite"
+    network = load_tflite(path)
+    data = to_tflite(network)
+    again = load_tflite(data, name=network.name)
+    assert network.name == model
+    assert graph_differences(network, again) == []
+    assert to_tflite(again) == data
+    inputs = oracle.random_inputs(network)
+    for run in (oracle.tflm, oracle.litert_reference):
+        for wanted, got in zip(run(path.read_bytes(), inputs), run(data, inputs), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+def test_the_hybrid_model_is_refused_by_that_word(models: Path) -> None:
+    with pytest.raises(UnsupportedError, match=r"kws_ref_model_float32.tflite: operator 0 CONV_2D -> .* hybrid"):
+        load_tflite(models / "kws_ref_model_float32.tflite")
+
+
+@pytest.mark.parametrize("dtype", [DataType.FLOAT32, DataType.INT8])
+def test_odd_padding_becomes_a_pad(dtype: DataType) -> None:
+    odd = one_layer(
+        LayerType.CONV_2D,
+        Conv2dDescriptor(padding=Padding(top=2, bottom=0, left=0, right=1)),
+        dtype=dtype,
+        inputs=[(1, 6, 5, 4)],
+        constants=weights_and_bias(dtype, (3, 3, 3, 4), 3, 0),
+        outputs=[(1, 6, 4, 3)],
+    )
+    again = load_tflite(to_tflite(odd))
+    assert [layer.type for layer in again.layers] == [LayerType.PAD, LayerType.CONV_2D]
+    assert again.outputs == odd.outputs
+    assert again.info(again.layers[0].outputs[0]).quantization == odd.inputs[0].quantization
+
+
+def test_odd_padding_of_a_max_pool_becomes_the_lowest_value() -> None:
+    odd = one_layer(
+        LayerType.MAX_POOL_2D,
+        Pool2dDescriptor(pool_h=2, pool_w=2, padding=Padding(left=1)),
+        dtype=DataType.INT8,
+        inputs=[(1, 3, 3, 1)],
+        outputs=[(1, 2, 3, 1)],
+    )
+    image = np.full((1, 3, 3, 1), -100, np.int8)
+    for run in (oracle.tflm, oracle.litert_reference):
+        assert (run(odd, [image])[0] == -100).all()
+
+
+def test_odd_padding_of_an_average_pool_is_refused() -> None:
+    odd = one_layer(
+        LayerType.AVERAGE_POOL_2D,
+        Pool2dDescriptor(pool_h=2, pool_w=2, padding=Padding(left=1)),
+        dtype=DataType.INT8,
+        inputs=[(1, 3, 3, 1)],
+        outputs=[(1, 2, 3, 1)],
+    )
+    with pytest.raises(UnsupportedError, match=r"average_pool_2d_0.*SAME and VALID"):
+        to_tflite(odd)
+
+
+def test_buffers_are_aligned_and_the_first_is_empty() -> None:
+    import tflite
+
+    graph = next(graph for graph in SAMPLES if graph.layers[0].type is LayerType.CONV_2D)
+    data = to_tflite(graph)
+    model = tflite.Model.GetRootAs(data, 0)
+    assert data[4:8] == b"TFL3"
+    assert model.Buffers(0).DataLength() == 0
+    for index in range(1, model.BuffersLength()):
+        table = model.Buffers(index)._tab
+        assert table.Vector(table.Offset(4)) % 16 == 0

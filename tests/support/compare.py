@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Structural comparison of graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule.graph import Graph, Tensor
+
+
+def graph_differences(left: Graph, right: Graph) -> list[str]:
+    """Return what differs, in words: inputs, outputs, layers in order, and tensors with their constant data.
+
+    Names of tensors count, names of layers and of the graphs do not.
+    """
+    differences = _field_differences("graph", left, right, "inputs", "outputs")
+    if len(left.layers) != len(right.layers):
+        differences.append(f"{len(left.layers)} and {len(right.layers)} layers")
+    for index, (a, b) in enumerate(zip(left.layers, right.layers, strict=False)):
+        differences += _field_differences(f"layer {index} {a.type}", a, b, "type", "descriptor", "inputs", "outputs")
+    used = [_used(graph) for graph in (left, right)]
+    if used[0].keys() != used[1].keys():
+        differences.append(f"tensors: {sorted(used[0].keys() ^ used[1].keys())} on one side only")
+    for name in used[0].keys() & used[1].keys():
+        differences += _tensor_differences(used[0][name], used[1][name])
+    return differences
+
+
+def _field_differences(where: str, left: object, right: object, *fields: str) -> list[str]:
+    pairs = [(field, getattr(left, field), getattr(right, field)) for field in fields]
+    return [f"{where} {field}: {a} and {b}" for field, a, b in pairs if a != b]
+
+
+def _used(graph: Graph) -> dict[str, Tensor]:
+    return {tensor.info.name: tensor for tensor in graph.tensors}
+
+
+def _tensor_differences(left: Tensor, right: Tensor) -> list[str]:
+    if left.info != right.info:
+        return [f"{left.info} and {right.info}"]
+    if (left.data is None) != (right.data is None):
+        return [f"'{left.info.name}' is a constant on one side only"]
+    if left.data is not None and right.data is not None and not _same_bits(left.data, right.data):
+        return [f"the data of '{left.info.name}' differ"]
+    return []
+
+
+def _same_bits(left: np.ndarray, right: np.ndarray) -> bool:
+    return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()

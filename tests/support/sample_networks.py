@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small graphs, one layer each: every operator in every type that files can have it in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Quantization, Shape, TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
+from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
+from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
+from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
+from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.window import Padding
+
+IMAGE: Shape = (1, 6, 5, 4)
+TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
+
+_SAME_3_3 = Padding(top=1, bottom=1, left=1, right=1)
+
+
+def quantization(dtype: DataType, scale: float = 0.05, zero_point: int = 3) -> Quantization | None:
+    """Return what a tensor of that type has: nothing for float32, no zero point for int16."""
+    if dtype.is_float:
+        return None
+    return Quantization.of(scale, zero_point if dtype is DataType.INT8 else 0)
+
+
+def one_layer(
+    type_: LayerType,
+    descriptor: Descriptor,
+    *,
+    dtype: DataType,
+    inputs: Sequence[Shape],
+    outputs: Sequence[Shape],
+    constants: Sequence[tuple[TensorInfo, Array] | None] = (),
+    output_dtype: DataType | None = None,
+    output_quantization: Quantization | None = None,
+) -> Graph:
+    """Return a graph of one layer: inputs, then constants, in the order of the layer's inputs."""
+    graph = Graph(f"{type_.lower()}_{dtype}")
+    result_type = output_dtype or dtype
+    names: list[str | None] = [
+        graph.add_input(TensorInfo(name=f"input_{i}", shape=shape, dtype=dtype, quantization=quantization(dtype)))
+        for i, shape in enumerate(inputs)
+    ]
+    names += [None if constant is None else graph.add_constant(*constant) for constant in constants]
+    infos = [
+        TensorInfo(
+            name=f"output_{i}",
+            shape=shape,
+            dtype=result_type,
+            quantization=output_quantization or quantization(result_type),
+        )
+        for i, shape in enumerate(outputs)
+    ]
+    layer = Layer(
+        name=f"{type_.lower()}_0",
+        type=type_,
+        descriptor=descriptor,
+        inputs=tuple(names),
+        outputs=tuple(info.name for info in infos),
+    )
+    graph.add_layer(layer, infos)
+    graph.set_outputs(info.name for info in infos)
+    return graph
+
+
+def weights_and_bias(
+    dtype: DataType, shape: Shape, channels: int, axis: int, *, bias: DataType | None = None
+) -> list[tuple[TensorInfo, Array]]:
+    """Return weights and bias for activations of `dtype`: floats, or int8 per channel with a bias of int32 or int64."""
+    generator = np.random.default_rng(7)
+    if dtype.is_float:
+        return [
+            (_info("weights", shape, dtype), generator.normal(0, 1, shape).astype(np.float32)),
+            (_info("bias", (channels,), dtype), generator.normal(0, 1, channels).astype(np.float32)),
+        ]
+    scales = tuple(float(np.float32(0.01 * (1 + i))) for i in range(channels))
+    per_channel = Quantization(scales=scales, zero_points=(0,) * channels, axis=axis)
+    bias_scales = tuple(float(np.float32(0.05) * np.float32(scale)) for scale in scales)
+    bias_type = bias or (DataType.INT64 if dtype is DataType.INT16 else DataType.INT32)
+    bias_quantization = Quantization(scales=bias_scales, zero_points=(0,) * channels)
+    return [
+        (
+            TensorInfo(name="weights", shape=shape, dtype=DataType.INT8, quantization=per_channel),
+            generator.integers(-127, 128, shape, dtype=np.int8),
+        ),
+        (
+            TensorInfo(name="bias", shape=(channels,), dtype=bias_type, quantization=bias_quantization),
+            generator.integers(-500, 500, channels).astype(bias_type.numpy),
+        ),
+    ]
+
+
+def samples() -> Iterator[Graph]:
+    """Yield one graph per operator and type, and some variants."""
+    for dtype in TYPES:
+        yield from _weighted(dtype)
+        yield from _pools(dtype)
+        yield from _arithmetic(dtype)
+        yield from _activations(dtype)
+        yield from _movers(dtype)
+    yield from _type_changes()
+
+
+def _info(name: str, shape: Shape, dtype: DataType) -> TensorInfo:
+    return TensorInfo(name=name, shape=shape, dtype=dtype, quantization=quantization(dtype))
+
+
+def _weighted(dtype: DataType) -> Iterator[Graph]:
+    conv = weights_and_bias(dtype, (3, 3, 3, 4), 3, 0)
+    yield one_layer(
+        LayerType.CONV_2D,
+        Conv2dDescriptor(padding=_SAME_3_3, activation=Activation.RELU6),
+        dtype=dtype,
+        inputs=[IMAGE],
+        constants=conv,
+        outputs=[(1, 6, 5, 3)],
+    )
+    yield one_layer(
+        LayerType.CONV_2D,
+        Conv2dDescriptor(stride_h=2, stride_w=1, dilation_h=1, dilation_w=2, activation=Activation.RELU),
+        dtype=dtype,
+        inputs=[IMAGE],
+        constants=[conv[0], None],
+        outputs=[(1, 2, 1, 3)],
+    )
+    if dtype is DataType.INT16:
+        yield one_layer(
+            LayerType.CONV_2D,
+            Conv2dDescriptor(),
+            dtype=dtype,
+            inputs=[IMAGE],
+            constants=weights_and_bias(dtype, (3, 3, 3, 4), 3, 0, bias=DataType.INT32),
+            outputs=[(1, 4, 3, 3)],
+        )
+    yield one_layer(
+        LayerType.DEPTHWISE_CONV_2D,
+        DepthwiseConv2dDescriptor(
+            depth_multiplier=2, stride_h=2, stride_w=2, padding=Padding(top=0, bottom=1, left=1, right=1)
+        ),
+        dtype=dtype,
+        inputs=[IMAGE],
+        constants=weights_and_bias(dtype, (1, 3, 3, 8), 8, 3),
+        outputs=[(1, 3, 3, 8)],
+    )
+    dense = weights_and_bias(dtype, (3, 4), 3, 0)
+    if not dtype.is_float:  # per tensor, as converters write it
+        info, data = dense[0]
+        dense[0] = (
+            TensorInfo(name=info.name, shape=info.shape, dtype=info.dtype, quantization=Quantization.of(0.02)),
+            data,
+        )
+        info, data = dense[1]
+        dense[1] = (
+            TensorInfo(name=info.name, shape=info.shape, dtype=info.dtype, quantization=Quantization.of(0.001)),
+            data,
+        )
+    yield one_layer(
+        LayerType.FULLY_CONNECTED,
+        FullyConnectedDescriptor(activation=Activation.RELU),
+        dtype=dtype,
+        inputs=[(2, 4)],
+        constants=dense,
+        outputs=[(2, 3)],
+    )
+    yield one_layer(
+        LayerType.FULLY_CONNECTED,
+        FullyConnectedDescriptor(keep_num_dims=True),
+        dtype=dtype,
+        inputs=[(2, 5, 4)],
+        constants=[dense[0], None],
+        outputs=[(2, 5, 3)],
+    )
+
+
+def _pools(dtype: DataType) -> Iterator[Graph]:
+    for type_ in (LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D):
+        yield one_layer(
+            type_,
+            Pool2dDescriptor(pool_h=2, pool_w=3, stride_h=2, stride_w=2, activation=Activation.RELU),
+            dtype=dtype,
+            inputs=[IMAGE],
+            outputs=[(1, 3, 2, 4)],
+        )
+        yield one_layer(
+            type_,
+            Pool2dDescriptor(pool_h=3, pool_w=3, padding=_SAME_3_3),
+            dtype=dtype,
+            inputs=[IMAGE],
+            outputs=[IMAGE],
+        )
+
+
+def _arithmetic(dtype: DataType) -> Iterator[Graph]:
+    for type_ in (LayerType.ADD, LayerType.SUB, LayerType.MUL):
+        descriptor = BinaryDescriptor(activation=Activation.RELU if type_ is LayerType.ADD else Activation.NONE)
+        yield one_layer(type_, descriptor, dtype=dtype, inputs=[IMAGE, IMAGE], outputs=[IMAGE])
+        yield one_layer(type_, BinaryDescriptor(), dtype=dtype, inputs=[IMAGE, (1, 1, 1, 4)], outputs=[IMAGE])
+    for type_ in (LayerType.MAXIMUM, LayerType.MINIMUM):
+        yield one_layer(type_, ExtremumDescriptor(), dtype=dtype, inputs=[IMAGE, IMAGE], outputs=[IMAGE])
+    for type_ in (LayerType.MEAN, LayerType.SUM):
+        keep = ReduceDescriptor(axes=(1, 2), keep_dims=True)
+        yield one_layer(type_, keep, dtype=dtype, inputs=[IMAGE], outputs=[(1, 1, 1, 4)])
+        yield one_layer(type_, ReduceDescriptor(axes=(3,)), dtype=dtype, inputs=[IMAGE], outputs=[(1, 6, 5)])
+
+
+def _activations(dtype: DataType) -> Iterator[Graph]:
+    for type_ in (LayerType.RELU, LayerType.RELU6, LayerType.RELU_N1_TO_1):
+        yield one_layer(type_, ReluDescriptor(), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE])
+    alpha = float(np.float32(0.2))
+    yield one_layer(
+        LayerType.LEAKY_RELU, LeakyReluDescriptor(alpha=alpha), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE]
+    )
+    shape = (1, 1, 4)
+    generator = np.random.default_rng(3)
+    values = generator.normal(0, 1, shape) if dtype.is_float else generator.integers(-100, 100, shape)
+    yield one_layer(
+        LayerType.PRELU,
+        PreluDescriptor(),
+        dtype=dtype,
+        inputs=[IMAGE],
+        constants=[(_info("alpha", shape, dtype), values.astype(dtype.numpy))],
+        outputs=[IMAGE],
+    )
+    yield one_layer(LayerType.HARD_SWISH, HardSwishDescriptor(), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE])
+    fixed = {DataType.INT8: (1 / 256, -128, 1 / 128), DataType.INT16: (1 / 32768, 0, 1 / 32768)}.get(dtype)
+    unit = None if fixed is None else Quantization.of(fixed[0], fixed[1])
+    signed = None if fixed is None else Quantization.of(fixed[2])
+    for type_, descriptor, quantized in (
+        (LayerType.LOGISTIC, LogisticDescriptor(), unit),
+        (LayerType.TANH, TanhDescriptor(), signed),
+        (LayerType.SOFTMAX, SoftmaxDescriptor(beta=0.5), unit),
+    ):
+        yield one_layer(
+            type_, descriptor, dtype=dtype, inputs=[(2, 7)], outputs=[(2, 7)], output_quantization=quantized
+        )
+
+
+def _movers(dtype: DataType) -> Iterator[Graph]:
+    single: list[tuple[LayerType, Descriptor, Shape, Shape]] = [
+        (LayerType.RESHAPE, ReshapeDescriptor(shape=(2, -1)), IMAGE, (2, 60)),
+        (LayerType.RESHAPE, ReshapeDescriptor(shape=()), (1, 1), ()),
+        (LayerType.SQUEEZE, SqueezeDescriptor(), (1, 3, 1, 2), (3, 2)),
+        (LayerType.SQUEEZE, SqueezeDescriptor(axes=(2,)), (1, 3, 1, 2), (1, 3, 2)),
+        (LayerType.EXPAND_DIMS, ExpandDimsDescriptor(axis=2), (3, 4), (3, 4, 1)),
+        (LayerType.TRANSPOSE, TransposeDescriptor(permutation=(0, 3, 1, 2)), IMAGE, (1, 4, 6, 5)),
+        (LayerType.PAD, PadDescriptor(before=(0, 1, 2, 0), after=(0, 0, 1, 3)), IMAGE, (1, 7, 8, 7)),
+        (
+            LayerType.PADV2,
+            PadV2Descriptor(before=(0, 1, 0, 0), after=(0, 1, 0, 0), value=1.5 if dtype.is_float else -7),
+            IMAGE,
+            (1, 8, 5, 4),
+        ),
+        (LayerType.SLICE, SliceDescriptor(begin=(0, 1, 0, 2), size=(1, 3, -1, 1)), IMAGE, (1, 3, 5, 1)),
+        (
+            LayerType.STRIDED_SLICE,
+            StridedSliceDescriptor(
+                begin=(0, 5, 0, 1), end=(1, 0, 4, 2), strides=(1, -2, 1, 1), begin_mask=4, shrink_axis_mask=8
+            ),
+            IMAGE,
+            (1, 3, 4),
+        ),
+    ]
+    for type_, descriptor, source, result in single:
+        yield one_layer(type_, descriptor, dtype=dtype, inputs=[source], outputs=[result])
+    yield one_layer(
+        LayerType.CONCATENATION,
+        ConcatenationDescriptor(axis=3),
+        dtype=dtype,
+        inputs=[IMAGE, (1, 6, 5, 2)],
+        outputs=[(1, 6, 5, 6)],
+    )
+    yield one_layer(
+        LayerType.SPLIT,
+        SplitDescriptor(axis=1, splits=3),
+        dtype=dtype,
+        inputs=[IMAGE],
+        outputs=[(1, 2, 5, 4)] * 3,
+    )
+
+
+def _type_changes() -> Iterator[Graph]:
+    for source, result in (
+        (DataType.FLOAT32, DataType.INT8),
+        (DataType.FLOAT32, DataType.INT16),
+        (DataType.INT8, DataType.INT16),
+        (DataType.INT16, DataType.INT8),
+    ):
+        yield one_layer(
+            LayerType.QUANTIZE,
+            QuantizeDescriptor(),
+            dtype=source,
+            inputs=[IMAGE],
+            outputs=[IMAGE],
+            output_dtype=result,
+            output_quantization=quantization(result, 0.07, -9),
+        )
+    for source in (DataType.INT8, DataType.INT16):
+        yield one_layer(
+            LayerType.DEQUANTIZE,
+            DequantizeDescriptor(),
+            dtype=source,
+            inputs=[IMAGE],
+            outputs=[IMAGE],
+            output_dtype=DataType.FLOAT32,
+        )
