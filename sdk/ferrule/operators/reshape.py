@@ -3,9 +3,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import ModelError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.movement import check_types, data_input
+from ferrule.operators.operator import Operands, Operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +37,67 @@ class ExpandDimsDescriptor(Descriptor):
 
     axis: int
     """Where the new axis stands in the output, non-negative."""
+
+
+def infer_reshape(descriptor: ReshapeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the new shape with its -1 resolved."""
+    source = data_input(inputs)
+    shape = descriptor.shape
+    known = math.prod(extent for extent in shape if extent != -1)
+    unknown = shape.count(-1)
+    if unknown > 1 or any(extent < 1 and extent != -1 for extent in shape):
+        raise ModelError(f"the new shape is {list(shape)}, expected positive extents and at most one -1")
+    if source.elements % known or (not unknown and source.elements != known):
+        raise ModelError(
+            f"tensor '{source.name}' of shape {list(source.shape)} has {source.elements} elements, "
+            f"which do not fit the new shape {list(shape)}"
+        )
+    return (tuple(source.elements // known if extent == -1 else extent for extent in shape),)
+
+
+def infer_squeeze(descriptor: SqueezeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the input's shape without the axes of extent 1 that are removed."""
+    source = data_input(inputs)
+    for axis in descriptor.axes:
+        if not 0 <= axis < len(source.shape) or source.shape[axis] != 1:
+            raise ModelError(
+                f"tensor '{source.name}' has shape {list(source.shape)}, axis {axis} can't be squeezed: "
+                "expected an axis of extent 1"
+            )
+    removed = descriptor.axes or tuple(axis for axis, extent in enumerate(source.shape) if extent == 1)
+    return (tuple(extent for axis, extent in enumerate(source.shape) if axis not in removed),)
+
+
+def infer_expand_dims(descriptor: ExpandDimsDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the input's shape with one more axis of extent 1."""
+    source = data_input(inputs)
+    axis = descriptor.axis
+    if not 0 <= axis <= len(source.shape):
+        raise ModelError(
+            f"tensor '{source.name}' has shape {list(source.shape)}, "
+            f"expected the new axis at 0 to {len(source.shape)}, not {axis}"
+        )
+    return ((*source.shape[:axis], 1, *source.shape[axis:]),)
+
+
+def check(descriptor: Descriptor, operands: Operands) -> None:
+    """Refuse inputs and outputs of different types; quantisations do not matter, as the bytes are copied."""
+    del descriptor
+    check_types(operands, frozenset(DataType))
+
+
+def kernel(descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the same elements in the output's shape."""
+    del descriptor
+    return [np.asarray(arrays[0]).reshape(operands.output.shape)]
+
+
+RESHAPE = Operator(
+    descriptor=ReshapeDescriptor, type=LayerType.RESHAPE, infer=infer_reshape, check=check, kernel=kernel
+)
+SQUEEZE = Operator(
+    descriptor=SqueezeDescriptor, type=LayerType.SQUEEZE, infer=infer_squeeze, check=check, kernel=kernel
+)
+EXPAND_DIMS = Operator(
+    descriptor=ExpandDimsDescriptor, type=LayerType.EXPAND_DIMS, infer=infer_expand_dims, check=check, kernel=kernel
+)

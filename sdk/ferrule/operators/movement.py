@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operators that only move elements have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import DataType, TensorInfo
+from ferrule.operators.operator import Operands
+
+
+def data_input(inputs: Sequence[TensorInfo | None]) -> TensorInfo:
+    """Return the first input; UnsupportedError if it is absent."""
+    return Operands(inputs=tuple(inputs), outputs=()).input(0)
+
+
+def check_types(operands: Operands, allowed: frozenset[DataType]) -> None:
+    """Raise UnsupportedError unless all tensors have one type, and an allowed one."""
+    source = operands.input(0)
+    if source.dtype not in allowed:
+        raise UnsupportedError(
+            f"tensor '{source.name}' is {source.dtype}, expected {', '.join(sorted(allowed))}",
+        )
+    for info in (*operands.inputs, *operands.outputs):
+        if info is not None and info.dtype is not source.dtype:
+            raise UnsupportedError(
+                f"tensor '{info.name}' is {info.dtype}, expected {source.dtype} as '{source.name}' is"
+            )
+
+
+def check_quantisations(operands: Operands) -> None:
+    """Raise UnsupportedError unless all tensors have the same quantisation."""
+    source = operands.input(0)
+    for info in (*operands.inputs, *operands.outputs):
+        if info is not None and info.quantization != source.quantization:
+            raise UnsupportedError(
+                f"tensor '{info.name}' has another quantisation than '{source.name}', expected the same"
+            )

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/copy.h"
+
+void ferrule_fill_32(const struct ferrule_fill_params *params, void *output)
+{
+    const uint32_t value = params->value;
+    uint32_t *elements = output;
+
+    for (int32_t i = 0; i < params->count; ++i) {
+        elements[i] = value;
+    }
+}

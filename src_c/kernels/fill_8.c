@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/copy.h"
+
+#include <string.h>
+
+void ferrule_fill_8(const struct ferrule_fill_params *params, void *output)
+{
+    memset(output, (int)(params->value & UINT8_MAX), (size_t)params->count);
+}
