@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ferrule.backends.cpu_acc.lowering.reshape import lower_view
 from ferrule.backends.cpu_acc.lowering.softmax import lower_softmax
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
@@ -13,5 +14,8 @@ Lowering = Callable[[LoweringContext], LoweredOp]
 
 LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SOFTMAX: lower_softmax,
+    LayerType.RESHAPE: lower_view,
+    LayerType.SQUEEZE: lower_view,
+    LayerType.EXPAND_DIMS: lower_view,
 }
 """One row per layer type with a kernel in C."""
