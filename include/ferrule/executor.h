@@ -22,6 +22,22 @@ struct ferrule_run_info {
     void *context; /* in: first argument of on_operator */
 };
 
+/** @brief Forget the failure of an earlier run. For generated executors; `info` may be NULL. */
+static inline void ferrule_run_begin(struct ferrule_run_info *info)
+{
+    if (info != NULL) {
+        info->failed_operator = FERRULE_NO_OPERATOR;
+    }
+}
+
+/** @brief Tell the caller that operator `index` comes next. For generated executors; `info` may be NULL. */
+static inline void ferrule_run_notify(const struct ferrule_run_info *info, uint32_t index)
+{
+    if (info != NULL && info->on_operator != NULL) {
+        info->on_operator(info->context, index);
+    }
+}
+
 #ifdef __cplusplus
 }
 #endif

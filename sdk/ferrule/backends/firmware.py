@@ -33,6 +33,7 @@ from ferrule.dom import (
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph, Layer, TensorInfo
+from ferrule.memory.request import Overlap
 from ferrule.operators.operator import Operands
 
 SCALARS: Mapping[DataType, Scalar] = {
@@ -72,19 +73,6 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overlap:
-    """How far the output may run over an input that dies with the operator.
-
-    It is safe where offset(output) <= offset(input) - distance, both in bytes. Without an Overlap the two never
-    share a byte.
-    """
-
-    input: str
-    output: str
-    distance: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredOp:
     """A layer as C: the statements that run it, and everything that they need."""
 
@@ -99,6 +87,7 @@ class LoweredOp:
     """Workspace during this operator alone; `LoweringContext.scratch` points to it."""
     scratch_alignment: int = 8
     overlaps: tuple[Overlap, ...] = ()
+    """How far an output may run over an input that dies with the operator."""
     view_of: str | None = None
     """The input whose storage the only output shares, unchanged; then there are no statements."""
     headers: tuple[str, ...] = ()

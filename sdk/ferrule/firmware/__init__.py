@@ -4,6 +4,7 @@
 from ferrule.firmware.build import BuildError, TooLargeError, execute
 from ferrule.firmware.image import Group, Image, Section, Symbol, read_image
 from ferrule.firmware.linker import linker_script
+from ferrule.firmware.manifest import Manifest
 from ferrule.firmware.plan import (
     BuildPlan,
     CompileStep,
@@ -13,6 +14,7 @@ from ferrule.firmware.plan import (
     startup_sources,
 )
 from ferrule.firmware.probe import ToolStatus, probe_tools
+from ferrule.firmware.project import Project, build_project, load_project, write_project
 from ferrule.firmware.toolchain import (
     DEFAULT_TOOLCHAIN,
     TOOLCHAINS,
@@ -36,20 +38,25 @@ __all__ = [
     "Group",
     "Image",
     "LinkStep",
+    "Manifest",
     "Optimization",
+    "Project",
     "Section",
     "Symbol",
     "TooLargeError",
     "ToolStatus",
     "Toolchain",
     "ZigToolchain",
+    "build_project",
     "execute",
     "linker_script",
+    "load_project",
     "plan_build",
     "probe_tools",
     "read_image",
     "startup_include_dirs",
     "startup_sources",
     "toolchain",
+    "write_project",
     "ziglang_program",
 ]

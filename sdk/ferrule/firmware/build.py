@@ -14,6 +14,7 @@ from pathlib import Path
 from ferrule.boards import Board
 from ferrule.errors import FerruleError
 from ferrule.firmware.image import Image, Section, read_image
+from ferrule.firmware.linker import roomy_memories
 from ferrule.firmware.plan import BuildPlan, LinkStep
 
 Progress = Callable[[int, int, str], None]
@@ -139,9 +140,9 @@ def _measure(link: LinkStep, board: Board, folder: Path) -> TooLargeError | None
 
 
 def _overflow(image: Image, board: Board) -> TooLargeError | None:
+    begins = {memory.name: memory.address for memory in roomy_memories(board)}
     for memory, sections in _by_memory(image, board).items():
-        base = board.memory(memory).address
-        need = max(end for _, end, _ in sections) - base
+        need = max(end for _, end, _ in sections) - begins[memory]
         if need > board.memory(memory).size_bytes:
             return TooLargeError(board, memory, need, [(section.group, size) for section, _, size in sections])
     return None

@@ -181,8 +181,8 @@ def _sections(elf: ELFFile) -> Iterator[Section]:
             continue
         address = section["sh_addr"]
         load_address = address
-        for segment in segments:
-            if segment["p_vaddr"] <= address < segment["p_vaddr"] + segment["p_memsz"]:
+        for segment in segments if section["sh_type"] != "SHT_NOBITS" else ():
+            if segment["p_vaddr"] <= address < segment["p_vaddr"] + segment["p_filesz"]:
                 load_address = segment["p_paddr"] + address - segment["p_vaddr"]
         yield Section(
             name=section.name,

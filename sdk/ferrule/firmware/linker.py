@@ -3,36 +3,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
-from ferrule.boards import Board
+from ferrule.boards import Board, Memory
+from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import ENTRY_SYMBOL
 
-ADDRESS_END = 1 << 32
-_TEMPLATES = Path(__file__).parent / "templates"
+_ADDRESS_END = 1 << 32
+_SLICE_ALIGNMENT = 1 << 20
 
 
-def linker_script(board: Board, *, roomy: bool = False) -> str:
-    """Return the script for GNU ld and lld alike.
-
-    `roomy` gives every memory all addresses above its first: a firmware that does not fit links with it (and
-    `--no-check-sections`), so that its sections can be measured.
-    """
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=False,  # noqa: S701 - the output is a linker script
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    lengths = {memory.name: ADDRESS_END - memory.address if roomy else memory.size_bytes for memory in board.memories}
-    return environment.get_template("linker.ld.j2").render(
+def linker_script(board: Board, *, memories: tuple[Memory, ...] | None = None) -> str:
+    """Return the script for GNU ld and lld alike; `memories` stand in for the board's own of the same names."""
+    return render(
+        "linker.ld.j2",
         header=f"Memory map of {board.name}, made by Ferrule from {board.platform.name} and board.toml.",
         entry=ENTRY_SYMBOL,
-        memories=board.memories,
-        lengths=lengths,
+        memories=board.memories if memories is None else memories,
         placement=board.placement,
+    )
+
+
+def roomy_memories(board: Board) -> tuple[Memory, ...]:
+    """Return the board's memories, moved apart and as large as 32 bits of address allow.
+
+    A firmware that does not fit the board links with these, so that its sections can be measured.
+    """
+    slice_bytes = _ADDRESS_END // len(board.memories) & -_SLICE_ALIGNMENT
+    return tuple(
+        replace(memory, address=index * slice_bytes, size_bytes=slice_bytes, aliases=())
+        for index, memory in enumerate(board.memories)
     )

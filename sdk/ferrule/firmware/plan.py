@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ferrule.boards import Board
 from ferrule.errors import FerruleError
-from ferrule.firmware.linker import linker_script
+from ferrule.firmware.linker import linker_script, roomy_memories
 from ferrule.firmware.toolchain import WARNINGS, Optimization, Toolchain, check_optimization
 from ferrule.resources import root
 
@@ -110,7 +110,7 @@ def plan_build(
         board=board,
         toolchain=toolchain,
         folder=folder,
-        files={script: linker_script(board), roomy: linker_script(board, roomy=True)},
+        files={script: linker_script(board), roomy: linker_script(board, memories=roomy_memories(board))},
         compile=steps,
         link=_link_step(tuple(step.output for step in steps), script, roomy, board, toolchain, level, folder),
     )
@@ -127,11 +127,10 @@ def _link_step(
 ) -> LinkStep:
     command = toolchain.require()
 
-    def argv(script: Path, output: Path, *, runtime: bool, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    def argv(script: Path, output: Path, *, runtime: bool) -> tuple[str, ...]:
         return (
             *command,
             *toolchain.link_flags(board, level, runtime=runtime),
-            *extra,
             f"-Wl,-T,{script}",
             *(str(path) for path in objects),
             *(toolchain.libraries if runtime else ()),
@@ -141,16 +140,13 @@ def _link_step(
 
     runtimes = (False, True) if toolchain.builds_runtime else (True,)
     output, roomy_output = folder / ELF_NAME, folder / f"roomy-{ELF_NAME}"
-    unchecked = ("-Wl,--no-check-sections",)
     return LinkStep(
         inputs=objects,
         script=script,
         output=output,
         attempts=tuple(argv(script, output, runtime=runtime) for runtime in runtimes),
         roomy_output=roomy_output,
-        roomy_attempts=tuple(
-            argv(roomy_script, roomy_output, runtime=runtime, extra=unchecked) for runtime in runtimes
-        ),
+        roomy_attempts=tuple(argv(roomy_script, roomy_output, runtime=runtime) for runtime in runtimes),
     )
 
 

@@ -15,9 +15,10 @@ from ferrule.codegen import Artifact
 from ferrule.firmware.build import execute
 from ferrule.firmware.folder import sha256, write_folder
 from ferrule.firmware.image import Image, read_image
-from ferrule.firmware.linker import linker_script, render
+from ferrule.firmware.linker import linker_script
 from ferrule.firmware.manifest import MANIFEST_NAME, Manifest, read_manifest
 from ferrule.firmware.plan import SCRIPT_NAME, plan_build
+from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import WARNINGS, check_optimization, toolchain
 from ferrule.firmware.uart import uart_driver
 from ferrule.resources import root
@@ -47,9 +48,15 @@ def write_project(
     """
     library = _library(artifact, board)
     sources = tuple(
-        sorted([*(name for name in library if name.endswith(".c")), f"{MODEL_FOLDER}/ferrule_{artifact.symbol}.c",
-                f"{MODEL_FOLDER}/ferrule_{artifact.symbol}_link.c", f"{MODEL_FOLDER}/ferrule_{artifact.symbol}_weights.c",
-                "main.c"])
+        sorted(
+            [
+                *(name for name in library if name.endswith(".c")),
+                f"{MODEL_FOLDER}/ferrule_{artifact.symbol}.c",
+                f"{MODEL_FOLDER}/ferrule_{artifact.symbol}_link.c",
+                f"{MODEL_FOLDER}/ferrule_{artifact.symbol}_weights.c",
+                "main.c",
+            ]
+        )
     )
     include_dirs = (MODEL_FOLDER, *(f"{LIBRARY_FOLDER}/{name}" for name in (*_INCLUDE_DIRS, *artifact.include_dirs)))
     files = {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in artifact.files.items()}

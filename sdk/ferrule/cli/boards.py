@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule boards`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("boards")
+def command() -> None:
+    """List the boards: core, memories, engines.
+
+    A board is a folder with a Renode platform description and a board.toml; FERRULE_BOARDS names further folders to
+    look in. docs/boards.md shows how to add one.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from ferrule.boards import board_names, load_board
+    from ferrule.emulation import engine, engine_names
+
+    table = Table()
+    for heading in ("board", "core", "clock", "memories", "engines", "title"):
+        table.add_column(heading, justify="right" if heading == "clock" else "left")
+    for name in board_names():
+        board = load_board(name)
+        fpu = f" + {board.cpu.fpu}" if board.cpu.hard_float else ""
+        memories = ", ".join(f"{m.name} {m.size_bytes // 1024:,} KiB" for m in board.memories)
+        engines = ", ".join(e for e in engine_names() if engine(e).supports(board))
+        table.add_row(name, board.cpu.type + fpu, f"{board.clock_hz / 1e6:g} MHz", memories, engines, board.title)
+    Console().print(table)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule build`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ferrule.cli.options import OPTIMIZATIONS
+from ferrule.cli.progress import progress
+
+
+@click.command("build")
+@click.argument("project", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--toolchain", help="The compiler; by default the one that the project was generated for.")
+@click.option("-O", "--optimization", type=click.Choice(OPTIMIZATIONS), help="By default that of the project.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+def command(project: Path, toolchain: str | None, optimization: str | None, quiet: bool) -> None:
+    """Build the generated project in the folder PROJECT; prints the firmware's path and its sizes."""
+    from ferrule.firmware import Group, build_project, load_project
+
+    with progress(quiet=quiet) as say:
+        image = build_project(load_project(project), toolchain_name=toolchain, optimization=optimization, progress=say)
+    if not quiet:
+        sizes = ", ".join(f"{group} {image.groups[group]:,}" for group in Group if image.groups[group])
+        click.echo(f"{image.path}: {sizes} B")

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule doctor`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(as_json: bool) -> None:
+    """Tell which tools are installed, which are missing, what each is for, and how to get it.
+
+    Nothing that is missing is an error: each command says what it needs when it needs it.
+    """
+    from ferrule.firmware import probe_tools
+
+    tools = probe_tools()
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(tools), indent=2).decode())
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table()
+    for heading in ("tool", "state", "version", "what for", "how to get it"):
+        table.add_column(heading)
+    for tool in tools:
+        state = "[green]found[/]" if tool.found else "[yellow]missing[/]"
+        remedy = "" if tool.found else escape(tool.remedy)
+        table.add_row(tool.name, state, escape(tool.version or ""), escape(tool.purpose), remedy)
+    Console().print(table)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `ferrule` command: its group, its exit codes and how errors are printed.
+
+Exit codes: 0 success, 1 the run's outputs differ from the reference, 2 a problem the user can fix,
+70 a bug of ours.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+
+import click
+
+from ferrule._typing import override
+from ferrule._version import VERSION
+from ferrule.errors import FerruleError
+
+EXIT_DIFFERENT = 1
+EXIT_USER = 2
+EXIT_BUG = 70
+
+_COMMANDS = {
+    "boards": ("ferrule.cli.boards", "List the boards."),
+    "build": ("ferrule.cli.build", "Build a generated project."),
+    "doctor": ("ferrule.cli.doctor", "Tell which tools are installed, which are missing, and how to get them."),
+    "generate": ("ferrule.cli.generate", "Write a firmware project that builds on its own with make."),
+    "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
+    "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
+}
+
+
+class _LazyGroup(click.Group):
+    """Imports a command's module when the command is called, so that `--help` stays quick."""
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in sorted(_COMMANDS.items())])
+
+    @override
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
+            from ferrule.errors import unknown_name
+
+            raise unknown_name("command", args[0], _COMMANDS)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(VERSION, prog_name="ferrule")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def cli(debug: bool) -> None:
+    """From a trained model to bit-exact firmware on emulated and real boards."""
+    del debug  # read in main(), which runs where the error ends up
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code."""
+    args = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in args
+    try:
+        code = cli.main(args, prog_name="ferrule", standalone_mode=False)
+    except FerruleError as error:
+        if debug:
+            traceback.print_exc()
+        _complain(str(error), error.hint)
+        code = EXIT_USER
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    except Exception:  # noqa: BLE001 the last place that can say something helpful
+        traceback.print_exc()
+        _complain("this is a bug in ferrule; please report it with the traceback above", None)
+        code = EXIT_BUG
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str, hint: str | None) -> None:
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
+    if hint:
+        click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ferrule.cli.options import model_argument, target_options
+from ferrule.cli.progress import progress
+from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.network import Network
+    from ferrule.report import RunReport
+
+
+@click.command("run", short_help="Run a model on a board and compare it with the numpy reference.")
+@model_argument
+@target_options
+@click.option("--engine", default="unicorn", show_default=True, help="What runs the firmware: unicorn or qemu.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="[NAME=]X.NPY",
+    help="An input; repeat it with names where the model has several. A longer first axis means several samples. "
+    "Default: a fixed pattern (docs/running.md).",
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="[NAME=]Y.NPY",
+    help="Where to write an output; repeat it with names where the model has several.",
+)
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the report as JSON; - for stdout.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep the generated project and its build there.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0.001),
+    default=60.0,
+    show_default=True,
+    help="Seconds that one inference may take.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+def command(
+    model: Path,
+    board: str,
+    toolchain: str,
+    backends: str,
+    optimization: str,
+    engine: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    json_path: Path | None,
+    keep: Path | None,
+    timeout_s: float,
+    quiet: bool,
+) -> int:
+    """Import MODEL (.tflite), generate its firmware, build it, run it on a board, and compare.
+
+    The table shows what each layer is and took; the verdict tells how the outputs compare with the numpy
+    reference. Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
+    """
+    from ferrule import facade
+    from ferrule.facade.samples import parse_input_options
+
+    with progress(quiet=quiet or str(json_path) == "-") as say:
+        say(f"importing {model}")
+        network = facade.load(model)
+        arrays = parse_input_options(inputs, network.inputs) if inputs else None
+        targets = _output_paths(outputs, network)
+        facade.check_engine(engine, board)
+        firmware = facade.compile(
+            network,
+            board=board,
+            toolchain=toolchain,
+            backends=backends.split(","),
+            optimization=optimization,
+            out=keep,
+            progress=say,
+        )
+        report = firmware.run(
+            arrays, engine=engine, timeout_s=timeout_s, progress=say, source=", ".join(inputs) or "pattern"
+        )
+    _write(report, targets, json_path)
+    if not quiet and str(json_path) != "-":
+        from rich.console import Console
+
+        from ferrule.report.console import print_report
+
+        print_report(report.document, Console())
+    return int(report.verdict == "different")
+
+
+def _output_paths(options: tuple[str, ...], network: Network) -> dict[int, Path]:
+    names = [info.name for info in network.outputs]
+    paths: dict[int, Path] = {}
+    for option in options:
+        name, separator, path = option.rpartition("=")
+        if separator and name in names:
+            index = names.index(name)
+        elif len(names) == 1:
+            index, path = 0, option
+        else:
+            raise FerruleError(
+                f"--output {option} does not name an output, expected name=file",
+                hint=f"the model's outputs: {', '.join(names)}",
+            )
+        if not Path(path).absolute().parent.is_dir():
+            raise FerruleError(f"--output {path}: there is no folder {Path(path).absolute().parent}")
+        paths[index] = Path(path)
+    return paths
+
+
+def _write(report: RunReport, targets: dict[int, Path], json_path: Path | None) -> None:
+    import numpy as np
+
+    for index, path in targets.items():
+        with path.open("wb") as file:
+            np.save(file, report.outputs[index], allow_pickle=False)
+    if json_path is not None:
+        text = report.to_json() + "\n"
+        if str(json_path) == "-":
+            click.echo(text, nl=False)
+        else:
+            try:
+                json_path.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise FerruleError(f"--json {json_path}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a graph to C: the executor, the weights and the link's table, as documents that writers print."""
+
+from ferrule.codegen.artifact import Artifact, OperatorRecord
+from ferrule.codegen.c_writer import write_header, write_source
+from ferrule.codegen.digest import digest
+from ferrule.codegen.generate import generate
+
+__all__ = ["Artifact", "OperatorRecord", "digest", "generate", "write_header", "write_source"]

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C spellings of types and declarators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ferrule.dom import ArrayType, ClassType, Const, Pointer, Scalar, StructType, Type
+
+SCALAR_NAMES: Mapping[Scalar, str] = {
+    Scalar.VOID: "void",
+    Scalar.BOOL: "bool",
+    Scalar.CHAR: "char",
+    Scalar.INT8: "int8_t",
+    Scalar.UINT8: "uint8_t",
+    Scalar.INT16: "int16_t",
+    Scalar.UINT16: "uint16_t",
+    Scalar.INT32: "int32_t",
+    Scalar.UINT32: "uint32_t",
+    Scalar.INT64: "int64_t",
+    Scalar.UINT64: "uint64_t",
+    Scalar.SIZE: "size_t",
+    Scalar.FLOAT32: "float",
+}
+
+
+def declarator(type_: Type, name: str = "") -> str:
+    """Return the C declaration of `name` with a type, or the type's own name when `name` is empty.
+
+    Raises:
+        TypeError: C has no such type (a class).
+    """
+    match type_:
+        case Scalar():
+            return _join(SCALAR_NAMES[type_], name)
+        case StructType(tag):
+            return _join(f"struct {tag}", name)
+        case Const(Pointer() as pointer):
+            return declarator(pointer.target, f"*const {name}".rstrip())
+        case Const(inner):
+            return f"const {declarator(inner, name)}"
+        case Pointer(target):
+            return declarator(target, f"*{name}")
+        case ArrayType(element, length):
+            return declarator(element, f"{name}[{'' if length is None else length}]")
+        case ClassType(class_name):
+            raise TypeError(f"C has no class '{class_name}'")
+
+
+def _join(type_name: str, name: str) -> str:
+    return f"{type_name} {name}" if name else type_name

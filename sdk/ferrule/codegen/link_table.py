@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table through which the link serves a model that works in its default workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ferrule._version import VERSION
+from ferrule.backends.firmware import numbers
+from ferrule.codegen.executor import REGION, ExecutorBuilder
+from ferrule.codegen.lowered import LoweredGraph
+from ferrule.dom import (
+    AddressOf,
+    Aggregate,
+    ArrayType,
+    Block,
+    Call,
+    Const,
+    Declaration,
+    Expression,
+    Field,
+    Function,
+    Identifier,
+    Include,
+    Integer,
+    Linkage,
+    Module,
+    Parameter,
+    Pointer,
+    Return,
+    Scalar,
+    String,
+    StructType,
+    Variable,
+)
+from ferrule.errors import UnsupportedError
+from ferrule.graph import TensorInfo
+
+MAX_RANK = 8
+"""FERRULE_LINK_MAX_RANK in ferrule/link.h."""
+_HASH_DIGITS = 32
+
+
+def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, digest: str) -> Module:
+    """Return the module that defines `ferrule_<model>_link_model`.
+
+    Raises:
+        UnsupportedError: an input or output has more than 8 dimensions.
+    """
+    model = Variable(
+        name=f"{builder.prefix}_link_model",
+        type=Const(StructType("ferrule_link_model")),
+        value=Aggregate(tuple(_model_fields(builder, lowered, digest))),
+        linkage=Linkage.EXTERNAL,
+        doc=f"The model '{lowered.graph.name}' in its default workspace, for ferrule_link_serve().",
+    )
+    return Module(
+        name=f"{builder.prefix}_link",
+        doc="What the link tells a host about the model.",
+        interface_includes=(Include(path="ferrule/link.h"),),
+        interface=(model,),
+        implementation_includes=(Include(path=f"{builder.prefix}.h"), Include(path="stddef.h", system=True)),
+        implementation=(*_internals(builder, lowered), model),
+    )
+
+
+def _internals(builder: ExecutorBuilder, lowered: LoweredGraph) -> Iterator[Declaration]:
+    for kind, members in (("input", builder.input_members), ("output", builder.output_members)):
+        yield Variable(
+            name=f"{kind}s",
+            type=ArrayType(Const(StructType("ferrule_link_tensor")), len(members)),
+            value=Aggregate(tuple(Field(_tensor(builder, kind, name, info)) for name, info in members)),
+        )
+    if lowered.layers:
+        yield Variable(name="counters", type=ArrayType(Scalar.UINT32, len(lowered.layers)))
+    arguments = [AddressOf(Identifier(f"{builder.prefix}_default_{part}")) for part in ("inputs", "outputs", "memory")]
+    call = Call(Identifier(f"{builder.prefix}_run"), (*arguments, Identifier("info")))
+    yield Function(
+        name="run",
+        returns=Scalar.INT32,
+        parameters=(Parameter(name="info", type=Pointer(StructType("ferrule_run_info"))),),
+        body=Block((Return(call),)),
+    )
+
+
+def _tensor(builder: ExecutorBuilder, kind: str, member: str, info: TensorInfo) -> Aggregate:
+    if len(info.shape) > MAX_RANK:
+        raise UnsupportedError(f"{kind} '{info.name}' has {len(info.shape)} dimensions, the link carries {MAX_RANK}")
+    fields: dict[str, Expression] = {
+        "name": String(info.name),
+        "data": builder.default_address(kind, member),
+        "bytes": Integer(info.size_bytes),
+    }
+    if info.shape:
+        fields["shape"] = numbers(np.array(info.shape, np.int32))
+    fields["rank"] = Integer(len(info.shape))
+    fields["type"] = Identifier(f"FERRULE_LINK_{info.dtype.name}")
+    return Aggregate(tuple(Field(value, name) for name, value in fields.items()))
+
+
+def _model_fields(builder: ExecutorBuilder, lowered: LoweredGraph, digest: str) -> Iterator[Field]:
+    graph = lowered.graph
+    fields: dict[str, Expression] = {
+        "firmware": String("ferrule"),
+        "firmware_version": String(VERSION),
+        "name": String(graph.name),
+        "input_hash": String(digest[:_HASH_DIGITS]),
+        "inputs": Identifier("inputs"),
+        "outputs": Identifier("outputs"),
+    }
+    if lowered.layers:
+        fields["counters"] = Identifier("counters")
+    fields |= {
+        "run": Identifier("run"),
+        "input_count": Integer(len(graph.inputs)),
+        "output_count": Integer(len(graph.outputs)),
+        "operator_count": Integer(len(lowered.layers)),
+        "workspace_bytes": Identifier(builder.constant(f"{REGION}_bytes")),
+    }
+    for name, value in fields.items():
+        yield Field(value, name)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints reports on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ferrule.report.document import CountPart, ReportDocument, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_STYLES = {Verdict.EXACT: "bold green", Verdict.WITHIN_TOLERANCE: "green", Verdict.DIFFERENT: "bold red"}
+_SAMPLES_LISTED = 10
+
+
+def print_report(document: ReportDocument, console: Console) -> None:
+    """Print the table of layers, the totals and the verdict."""
+    console.print(_layer_table(document))
+    console.print(_totals(document))
+    _print_samples(document, console)
+    text = str(document.verdict).replace("_", " ")
+    console.print(f"verdict: [{_STYLES[document.verdict]}]{text}[/]", highlight=False)
+
+
+def _layer_table(document: ReportDocument) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(f"{document.model.name} on {document.build.board} by {document.engine}"))
+    for heading in ("#", "layer", "type", "backend", "kernel"):
+        table.add_column(heading, justify="right" if heading == "#" else "left")
+    for heading in ("MACs", document.count.unit, "share"):
+        table.add_column(heading, justify="right")
+    for layer in document.layers:
+        table.add_row(
+            str(layer.index),
+            escape(layer.name),
+            layer.type,
+            layer.backend,
+            layer.kernel,
+            f"{layer.macs:,}",
+            f"{layer.count:,}",
+            f"{layer.share:.1%}",
+        )
+    return table
+
+
+def _totals(document: ReportDocument) -> Table:
+    from rich.table import Table
+
+    flash, ram, build = document.memory.flash, document.memory.ram, document.build
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column()
+    table.add_column()
+    table.add_row(f"{document.count.unit} per inference", _count(document.count, document.model.macs))
+    table.add_row(
+        "flash",
+        f"{flash.total:,} B = code {flash.code:,} + constants {flash.constants:,} + weights {flash.weights:,}",
+    )
+    table.add_row(
+        "RAM",
+        f"{ram.total:,} B = workspace {ram.workspace:,} + stack {ram.stack_used:,} used of "
+        f"{ram.stack_reserved:,} + other {ram.other:,}",
+    )
+    table.add_row("activations", f"{ram.activations:,} B, {ram.activations_certificate}")
+    table.add_row(
+        "built", f"in {build.build_s:.1f} s by {build.toolchain} {build.toolchain_version} -{build.optimization}"
+    )
+    table.add_row("ran", f"in {document.run_s:.1f} s, {len(document.samples)} sample(s), input: {document.input}")
+    return table
+
+
+def _count(count: CountPart, macs: int) -> str:
+    ratio = f", {count.per_inference / macs:.2f} per MAC" if macs else ""
+    exactness = "exact" if count.resolution <= 1 else f"± {count.resolution}"
+    return f"{count.per_inference:,} ({exactness}, by {count.source}{ratio})"
+
+
+def _print_samples(document: ReportDocument, console: Console) -> None:
+    if len(document.samples) == 1:
+        return
+    equal = sum(sample.verdict is not Verdict.DIFFERENT for sample in document.samples)
+    console.print(f"samples: {equal} of {len(document.samples)} agree with the reference", highlight=False)
+    different = [sample for sample in document.samples if sample.verdict is Verdict.DIFFERENT]
+    for sample in different[:_SAMPLES_LISTED]:
+        console.print(f"  sample {sample.index} differs by up to {sample.max_difference:g}", highlight=False)
+    if len(different) > _SAMPLES_LISTED:
+        console.print(f"  and {len(different) - _SAMPLES_LISTED} more", highlight=False)

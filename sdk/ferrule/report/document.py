@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a run as data: what `--json` writes. Its JSON Schema is generated from these types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+SCHEMA_VERSION = 1
+"""Raised when a field changes its meaning or goes away; new fields do not raise it."""
+
+
+class Verdict(StrEnum):
+    """How outputs compare with the numpy reference."""
+
+    EXACT = "exact"
+    """Bit for bit equal."""
+    WITHIN_TOLERANCE = "within_tolerance"
+    """float32 only: see `ferrule.report.compare`."""
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPart:
+    """The model that ran."""
+
+    name: str
+    digest: str
+    """SHA-256 of the network."""
+    macs: int
+    """Multiply-accumulates of one inference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildPart:
+    """How the firmware was built."""
+
+    board: str
+    cpu: str
+    toolchain: str
+    toolchain_version: str
+    optimization: str
+    build_s: float
+    """Wall-clock seconds of the compiler and linker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountPart:
+    """What was counted."""
+
+    unit: str
+    """"instructions" or "cycles"."""
+    resolution: int
+    """Every count is within this many units of the truth."""
+    source: str
+    """What counted: the emulator's cycle counter ("dwt"), a timer ("systick")."""
+    per_inference: int
+    """Of one whole inference, without the per-layer measurement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPart:
+    """One layer."""
+
+    index: int
+    name: str
+    type: str
+    backend: str
+    kernel: str
+    macs: int
+    count: int
+    """In the unit of `CountPart`."""
+    share: float
+    """Of all layers' counts, 0 to 1."""
+    constant_bytes: int
+    scratch_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlashPart:
+    """Read-only memory, in bytes."""
+
+    code: int
+    constants: int
+    """Tables of code and kernels, initial values of variables."""
+    weights: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RamPart:
+    """Memory that is written, in bytes."""
+
+    workspace: int
+    """Activations and kernel scratch."""
+    activations: int
+    activations_certificate: str
+    """"optimal", or how far above the proved lower bound."""
+    stack_used: int
+    """Painted before the inference and looked at afterwards: the deepest use during it."""
+    stack_reserved: int
+    other: int
+    """Variables of the link, the drivers and the start-up."""
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPart:
+    """What the firmware takes."""
+
+    flash: FlashPart
+    ram: RamPart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplePart:
+    """One inference."""
+
+    index: int
+    verdict: Verdict
+    max_difference: float
+    """The largest difference of an output element from the reference, in stored units for integers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportDocument:
+    """Everything that one `ferrule run` found out."""
+
+    schema_version: int = SCHEMA_VERSION
+    ferrule_version: str
+    verdict: Verdict
+    engine: str
+    input: str
+    """Where the inputs came from: "pattern" or the files."""
+    model: ModelPart
+    build: BuildPart
+    count: CountPart
+    layers: tuple[LayerPart, ...]
+    memory: MemoryPart
+    run_s: float
+    """Wall-clock seconds of the engine, transfers included."""
+    samples: tuple[SamplePart, ...]
+
+
+def json_schema() -> dict[str, object]:
+    """Return the JSON Schema of the report."""
+    import msgspec
+
+    return msgspec.json.schema(ReportDocument)

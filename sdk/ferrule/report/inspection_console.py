@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints what a network is on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ferrule.report.inspection import Inspection, LayerInspection, TensorPart
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+def print_inspection(inspection: Inspection, console: Console) -> None:
+    """Print inputs and outputs, the table of layers, and the totals."""
+    from rich.markup import escape
+
+    for kind, names in (("input", inspection.inputs), ("output", inspection.outputs)):
+        for name in names:
+            console.print(escape(f"{kind} {_describe(inspection.tensor(name))}"), highlight=False)
+    console.print(_layers(inspection))
+    arena = inspection.arena
+    console.print(
+        f"{len(inspection.layers)} layers, {inspection.macs:,} MACs, {inspection.constant_bytes:,} B of constants",
+        highlight=False,
+    )
+    console.print(
+        f"arena: {arena.activation_bytes:,} B of activations without kernel scratch, {arena.certificate} "
+        f"(lower bound {arena.bound_bytes:,} B)",
+        highlight=False,
+    )
+
+
+def _layers(inspection: Inspection) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(inspection.name))
+    for heading in ("#", "layer", "type", "inputs", "outputs", "parameters", "MACs", "constants"):
+        table.add_column(heading, justify="right" if heading in {"#", "MACs", "constants"} else "left")
+    for layer in inspection.layers:
+        table.add_row(
+            str(layer.index),
+            escape(layer.name),
+            layer.type,
+            escape("\n".join(_brief(inspection.tensor(name)) for name in layer.inputs)),
+            escape("\n".join(_brief(inspection.tensor(name)) for name in layer.outputs)),
+            escape(_parameters(layer)),
+            f"{layer.macs:,}",
+            f"{layer.constant_bytes:,}",
+        )
+    return table
+
+
+def _parameters(layer: LayerInspection) -> str:
+    return ", ".join(f"{name}={value}" for name, value in layer.parameters.items())
+
+
+def _brief(tensor: TensorPart) -> str:
+    shape = "x".join(map(str, tensor.shape)) or "scalar"
+    return f"{tensor.dtype} {shape}{_quantization(tensor)}"
+
+
+def _describe(tensor: TensorPart) -> str:
+    return f"'{tensor.name}': {_brief(tensor)}"
+
+
+def _quantization(tensor: TensorPart) -> str:
+    if not tensor.scales:
+        return ""
+    if len(tensor.scales) > 1:
+        return f", {len(tensor.scales)} scales on axis {tensor.axis}"
+    return f", scale {tensor.scales[0]:.6g}, zero point {tensor.zero_points[0]}"

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a run, with the outputs as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from ferrule.graph import Array
+from ferrule.report.document import LayerPart, MemoryPart, ReportDocument, SamplePart, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """What a run of a firmware gave."""
+
+    document: ReportDocument
+    outputs: list[Array]
+    """Each output of the model; with several samples they are stacked on the first axis."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """How the outputs compare with the numpy reference, over all samples."""
+        return self.document.verdict
+
+    @property
+    def layers(self) -> tuple[LayerPart, ...]:
+        """What each layer is and took."""
+        return self.document.layers
+
+    @property
+    def memory(self) -> MemoryPart:
+        """Flash and RAM."""
+        return self.document.memory
+
+    @property
+    def samples(self) -> tuple[SamplePart, ...]:
+        """The verdict of each sample."""
+        return self.document.samples
+
+    @property
+    def count_per_inference(self) -> int:
+        """Instructions (or cycles, see `document.count`) of one inference."""
+        return self.document.count.per_inference
+
+    def to_json(self) -> str:
+        """Return the document as JSON, indented."""
+        return msgspec.json.format(msgspec.json.encode(self.document), indent=2).decode()
