@@ -169,7 +169,7 @@ def _interpolation_table(lowest: np.float32, highest: np.float32, function: Call
     error = round_half_away((ends + starts) / np.float32(2)) - middles
     last = round_half_away(function(np.array([highest])) * gain)
     filled = np.concatenate([starts - round_half_away(error / np.float32(2)), last])
-    table = np.clip(filled, -32768, 32767).astype(np.int16)
+    table = np.asarray(np.clip(filled, -32768, 32767), np.int16)
     table.setflags(write=False)
     return table
 

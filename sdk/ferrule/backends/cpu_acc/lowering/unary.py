@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of layers with one input and one output: a parameter table and one call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
+from ferrule.dom import Call, Evaluate, Expression, Identifier
+from ferrule.memory.request import Overlap
+
+
+def unary_call(
+    context: LoweringContext,
+    kernel: str,
+    *,
+    header: str,
+    table: str,
+    sources: tuple[str, ...] = (),
+    **fields: FieldValue,
+) -> LoweredOp:
+    """Return the call ferrule_<kernel>(parameters, input, output).
+
+    The kernel must read each element before it writes the one at the same index, and none after that; so the output
+    may lie over the input.
+
+    `table` is the tag of the parameter struct without `ferrule_`, and `fields` are its members in order; `sources` are
+    the kernel's other source files, below src_c/kernels and without suffix.
+    """
+    source, output = context.input(0), context.operands.output
+    parameters, pointer = parameter_table(context, f"ferrule_{table}", **fields)
+    blobs = [value for value in fields.values() if isinstance(value, Blob)]
+    overlaps: tuple[Overlap, ...] = ()
+    if context.is_constant(0):
+        data = context.blob("input", np.asarray(context.constant(0)))
+        blobs.append(data)
+        origin: Expression = Identifier(data.name)
+    else:
+        origin = context.input_pointer(0)
+        distance = max(output.size_bytes - source.size_bytes, 0)
+        overlaps = (Overlap(input=source.name, output=output.name, distance_bytes=distance),)
+    call = Call(Identifier(f"ferrule_{kernel}"), (pointer, origin, context.output_pointer()))
+    return LoweredOp(
+        kernel=kernel,
+        statements=(Evaluate(call),),
+        declarations=(parameters,),
+        blobs=tuple(blobs),
+        overlaps=overlaps,
+        headers=(f"ferrule/kernels/{header}.h",),
+        sources=tuple(f"src_c/kernels/{name}.c" for name in (kernel, *sources)),
+        include_dirs=("src_c/kernels/include",),
+    )

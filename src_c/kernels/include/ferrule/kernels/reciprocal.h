@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 1 / x in fixed point, as gemmlowp defines it; internal to the kernels. Qm has m integer bits. */
+#ifndef FERRULE_KERNELS_RECIPROCAL_H
+#define FERRULE_KERNELS_RECIPROCAL_H
+
+#include <stdint.h>
+
+/* round(a * b / 2^31), halves up; a and b are not both -2^31. */
+static inline int32_t ferrule_multiply_high(int32_t a, int32_t b)
+{
+    return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
+}
+
+/* 1 / (1 + x) in Q0 for x in Q0, 0 <= x < 1. */
+static inline int32_t ferrule_one_over_one_plus(int32_t x)
+{
+    const int32_t one = (int32_t)1 << 29; /* Q2 from here on */
+    const int32_t half = (int32_t)(((int64_t)x + INT32_MAX + 1) >> 1);
+    int32_t estimate = 1515870810 + ferrule_multiply_high(half, -1010580540);
+
+    for (int step = 0; step < 3; ++step) { /* Newton and Raphson */
+        int32_t error = one - ferrule_multiply_high(half, estimate);
+        estimate += ferrule_multiply_high(estimate, error) * 4;
+    }
+    return estimate >= (int32_t)1 << 30 ? INT32_MAX : estimate * 2;
+}
+
+/* Returns r in Q0 with 1 / x = r / 2^*shift, for x > 0 in Q(integer_bits) of 32 bits without a
+ * sign. */
+static inline int32_t ferrule_reciprocal(uint32_t x, int32_t integer_bits, int32_t *shift)
+{
+    int32_t headroom = 0;
+
+    while ((x & UINT32_C(0x80000000)) == 0u) {
+        x <<= 1;
+        ++headroom;
+    }
+    *shift = integer_bits - headroom;
+    return ferrule_one_over_one_plus((int32_t)(x & UINT32_C(0x7fffffff)));
+}
+
+#endif
