@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file Polling driver of the UART in Arm's Cortex-M System Design Kit (DDI 0479, section 4.3). */
+#ifndef FERRULE_DRIVERS_UART_CMSDK_H
+#define FERRULE_DRIVERS_UART_CMSDK_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ferrule_uart_cmsdk_config {
+    uintptr_t base;    /* address of the DATA register */
+    uint32_t clock_hz; /* of the peripheral bus */
+    uint32_t baud;     /* bits per second, at most clock_hz / 16; 0 is that most */
+};
+
+/**
+ * @brief Set the speed and switch both directions on. Before any other call, any thread.
+ * @retval FERRULE_OK            ready
+ * @retval FERRULE_ERR_ARGUMENT  `config` is null, or this clock cannot make this speed
+ */
+int32_t ferrule_uart_cmsdk_init(const struct ferrule_uart_cmsdk_config *config);
+
+/**
+ * @brief Take a received byte; never waits. One reader at a time.
+ *
+ * `config` is a const struct ferrule_uart_cmsdk_config, so that this can be the `read_byte` of a
+ * struct ferrule_link_port.
+ * @retval 0..255  the byte
+ * @retval -1      there is none
+ */
+int32_t ferrule_uart_cmsdk_read(void *config);
+
+/** @brief Send a byte; waits while the transmitter is full. One writer at a time. `config` as in
+ * the reader. */
+void ferrule_uart_cmsdk_write(void *config, uint8_t byte);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRULE_DRIVERS_UART_CMSDK_H */

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file The serial link through which a host drives a model in firmware; docs/link.md has the
+ * protocol. */
+#ifndef FERRULE_LINK_H
+#define FERRULE_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ferrule/counter.h"
+#include "ferrule/executor.h"
+#include "ferrule/stack.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FERRULE_LINK_VERSION     1u    /* of the protocol */
+#define FERRULE_LINK_MAX_PAYLOAD 1024u /* bytes of a frame's payload */
+#define FERRULE_LINK_MAX_RANK    8u
+#define FERRULE_LINK_MAX_NAME    255u /* bytes of a name on the wire; longer ones are cut */
+
+/** Element types; the numbers are part of the protocol. */
+enum ferrule_link_type {
+    FERRULE_LINK_INT8 = 1,
+    FERRULE_LINK_INT16 = 2,
+    FERRULE_LINK_INT32 = 3,
+    FERRULE_LINK_INT64 = 4,
+    FERRULE_LINK_UINT8 = 5,
+    FERRULE_LINK_BOOL = 6,
+    FERRULE_LINK_FLOAT32 = 7,
+};
+
+/** An input or output of the model. */
+struct ferrule_link_tensor {
+    const char *name;                      /* UTF-8 */
+    void *data;                            /* inputs are written here, outputs read from here */
+    uint32_t bytes;                        /* of `data` */
+    uint32_t shape[FERRULE_LINK_MAX_RANK]; /* the first `rank` count */
+    uint8_t rank;                          /* 0 to FERRULE_LINK_MAX_RANK */
+    uint8_t type;                          /* enum ferrule_link_type */
+};
+
+/** What the link knows of the model; generated, const. The host writes all inputs before each run.
+ */
+struct ferrule_link_model {
+    const char *firmware;         /* name of the firmware */
+    const char *firmware_version; /* of the generator, for example "0.1.0" */
+    const char *name;             /* of the model */
+    const char *input_hash;       /* of what the firmware was generated from; any text */
+    const struct ferrule_link_tensor *inputs;
+    const struct ferrule_link_tensor *outputs;
+    uint32_t *counters; /* operator_count entries that a profiled run fills */
+    int32_t (*run)(struct ferrule_run_info *info); /* runs on the data of `inputs` and `outputs` */
+    uint32_t input_count;
+    uint32_t output_count;
+    uint32_t operator_count;
+    uint32_t workspace_bytes;
+};
+
+/** How the link reaches the wire. */
+struct ferrule_link_port {
+    int32_t (*read_byte)(void *context); /* a byte, or -1 when there is none; must not wait */
+    void (*write_byte)(void *context, uint8_t byte); /* may wait until the byte fits */
+    void *context;                                   /* first argument of both */
+};
+
+/** What a run gave; kept so that a repeated request is answered without a second run. */
+struct ferrule_link_result {
+    uint64_t total; /* counted from call to return */
+    struct ferrule_stack_use stack;
+    int32_t status;
+    uint32_t failed_operator;
+    uint16_t sequence; /* of the request */
+    bool valid;        /* there was a run since the last hello */
+};
+
+/** One end of a link; the caller owns it, link.c its fields. */
+struct ferrule_link {
+    const struct ferrule_link_model *model;
+    const struct ferrule_link_port *port;
+    struct ferrule_counter counter;
+    struct ferrule_link_result result;
+    uint32_t
+        received; /* bytes of the frame so far; more than the buffer holds: too long, dropped */
+    uint8_t block_left;      /* COBS: bytes until the next code */
+    bool block_ends_in_zero; /* COBS: the block stands for a zero after its bytes */
+    uint32_t frame[(FERRULE_LINK_MAX_PAYLOAD + 8u) / 4u]; /* header, payload, CRC */
+};
+
+/** @brief Prepare `link` and start the counter. Before any other call, any thread. */
+void ferrule_link_init(struct ferrule_link *link, const struct ferrule_link_model *model,
+                       const struct ferrule_link_port *port);
+
+/**
+ * @brief Read what has arrived and answer at most one request, runs included. The thread of the
+ * link.
+ * @retval true   a request was answered: there may be more to read
+ * @retval false  there is nothing left to read
+ */
+bool ferrule_link_poll(struct ferrule_link *link);
+
+/** @brief Serve one model forever from static storage. The thread of the link; call it once. */
+void ferrule_link_serve(const struct ferrule_link_model *model,
+                        const struct ferrule_link_port *port);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRULE_LINK_H */

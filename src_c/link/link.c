@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/link.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "ferrule/port.h"
+#include "frame.h"
+#include "message.h"
+#include "run.h"
+
+#define WRITE_HEADER 8u /* bytes before the data in WRITE_INPUT */
+
+/* A request while it is answered. The response overwrites the payload, so a handler takes its
+ * arguments first. */
+struct exchange {
+    struct ferrule_link *link;
+    uint8_t *payload;
+    uint32_t bytes; /* of the request's payload, then of the response's */
+    uint16_t sequence;
+    uint8_t type; /* of the response */
+};
+
+static void send(struct exchange *exchange)
+{
+    uint8_t *header = (uint8_t *)exchange->link->frame;
+    header[0] = (uint8_t)FERRULE_LINK_VERSION;
+    header[1] = exchange->type;
+    (void)ferrule_put16(header + 2, exchange->sequence);
+    ferrule_frame_send(exchange->link, FERRULE_FRAME_HEADER + exchange->bytes);
+}
+
+static uint8_t *put_text(uint8_t *at, const char *text)
+{
+    uint8_t length = 0;
+    while (length < FERRULE_LINK_MAX_NAME && text[length] != '\0') {
+        at[1u + length] = (uint8_t)text[length];
+        length++;
+    }
+    at[0] = length;
+    return at + 1 + length;
+}
+
+static void finish(struct exchange *exchange, const uint8_t *end)
+{
+    exchange->bytes = (uint32_t)(end - exchange->payload);
+}
+
+static void refuse(struct exchange *exchange, enum ferrule_link_error code, const char *text)
+{
+    exchange->type = (uint8_t)FERRULE_ERROR;
+    exchange->payload[0] = (uint8_t)code;
+    finish(exchange, put_text(exchange->payload + 1, text));
+}
+
+static void hello(struct exchange *exchange)
+{
+    const struct ferrule_link_model *model = exchange->link->model;
+    exchange->link->result.valid = false; /* a new host counts its sequence numbers anew */
+    uint8_t *at = ferrule_put16(exchange->payload, FERRULE_LINK_MAX_PAYLOAD);
+    at = put_text(at, model->firmware);
+    finish(exchange, put_text(at, model->firmware_version));
+}
+
+static void model_info(struct exchange *exchange)
+{
+    const struct ferrule_link_model *model = exchange->link->model;
+    uint8_t *at = ferrule_put32(exchange->payload, model->input_count);
+    at = ferrule_put32(at, model->output_count);
+    at = ferrule_put32(at, model->operator_count);
+    at = ferrule_put32(at, model->workspace_bytes);
+    at = ferrule_put32(at, (uint32_t)(ferrule_port_stack_top() - ferrule_port_stack_limit()));
+    *at++ = (uint8_t)exchange->link->counter.source;
+    at = put_text(at, model->name);
+    finish(exchange, put_text(at, model->input_hash));
+}
+
+static const struct ferrule_link_tensor *find(struct exchange *exchange, bool output,
+                                              uint32_t index)
+{
+    const struct ferrule_link_model *model = exchange->link->model;
+    if (index >= (output ? model->output_count : model->input_count)) {
+        refuse(exchange, FERRULE_LINK_ERROR_INDEX, "no such tensor");
+        return NULL;
+    }
+    return output ? &model->outputs[index] : &model->inputs[index];
+}
+
+static void tensor_info(struct exchange *exchange)
+{
+    const bool output = exchange->payload[0] != 0u;
+    const struct ferrule_link_tensor *tensor =
+        find(exchange, output, ferrule_get16(exchange->payload + 2));
+    if (tensor == NULL) {
+        return;
+    }
+    uint8_t *at = exchange->payload;
+    *at++ = tensor->type;
+    *at++ = tensor->rank;
+    at = ferrule_put32(at, tensor->bytes);
+    for (uint32_t axis = 0; axis < tensor->rank && axis < FERRULE_LINK_MAX_RANK; axis++) {
+        at = ferrule_put32(at, tensor->shape[axis]);
+    }
+    finish(exchange, put_text(at, tensor->name));
+}
+
+static bool is_inside(const struct ferrule_link_tensor *tensor, uint32_t offset, uint32_t bytes)
+{
+    return offset <= tensor->bytes && bytes <= tensor->bytes - offset;
+}
+
+static void write_input(struct exchange *exchange)
+{
+    const uint32_t offset = ferrule_get32(exchange->payload + 4);
+    const uint32_t bytes = exchange->bytes - WRITE_HEADER;
+    const struct ferrule_link_tensor *tensor =
+        find(exchange, false, ferrule_get16(exchange->payload));
+    if (tensor == NULL) {
+        return;
+    }
+    if (!is_inside(tensor, offset, bytes)) {
+        refuse(exchange, FERRULE_LINK_ERROR_RANGE, "past the end of the input");
+        return;
+    }
+    memcpy((uint8_t *)tensor->data + offset, exchange->payload + WRITE_HEADER, bytes);
+    exchange->bytes = 0;
+}
+
+static void run(struct exchange *exchange)
+{
+    struct ferrule_link_result *result = &exchange->link->result;
+    const uint32_t flags = exchange->payload[0];
+    if ((flags & ~FERRULE_RUN_PROFILE) != 0u) {
+        refuse(exchange, FERRULE_LINK_ERROR_FLAGS, "unknown flags");
+        return;
+    }
+    if (flags != 0u && exchange->link->model->counters == NULL) {
+        refuse(exchange, FERRULE_LINK_ERROR_FLAGS, "this firmware has no counters");
+        return;
+    }
+    if (!result->valid || result->sequence != exchange->sequence) {
+        struct exchange started = *exchange;
+        started.type = (uint8_t)FERRULE_STARTED;
+        started.bytes = 0;
+        send(&started);
+        ferrule_link_run(exchange->link, flags != 0u);
+        result->sequence = exchange->sequence;
+    }
+    uint8_t *at = ferrule_put32(exchange->payload, (uint32_t)result->status);
+    at = ferrule_put32(at, result->failed_operator);
+    at = ferrule_put32(at, (uint32_t)result->total);
+    finish(exchange, ferrule_put32(at, (uint32_t)(result->total >> 32)));
+}
+
+static void read_counters(struct exchange *exchange)
+{
+    const struct ferrule_link_model *model = exchange->link->model;
+    const uint32_t first = ferrule_get32(exchange->payload);
+    const uint32_t most = FERRULE_LINK_MAX_PAYLOAD / sizeof(uint32_t);
+    if (first > model->operator_count || model->counters == NULL) {
+        refuse(exchange, FERRULE_LINK_ERROR_RANGE, "no such counter");
+        return;
+    }
+    uint8_t *at = exchange->payload;
+    for (uint32_t i = first; i < model->operator_count && i - first < most; i++) {
+        at = ferrule_put32(at, model->counters[i]);
+    }
+    finish(exchange, at);
+}
+
+static void read_output(struct exchange *exchange)
+{
+    const uint32_t offset = ferrule_get32(exchange->payload + 4);
+    const uint32_t bytes = ferrule_get32(exchange->payload + 8);
+    const struct ferrule_link_tensor *tensor =
+        find(exchange, true, ferrule_get16(exchange->payload));
+    if (tensor == NULL) {
+        return;
+    }
+    if (!exchange->link->result.valid) {
+        refuse(exchange, FERRULE_LINK_ERROR_STATE, "nothing has run yet");
+        return;
+    }
+    if (bytes > FERRULE_LINK_MAX_PAYLOAD || !is_inside(tensor, offset, bytes)) {
+        refuse(exchange, FERRULE_LINK_ERROR_RANGE, "past the end of the output or the frame");
+        return;
+    }
+    memcpy(exchange->payload, (const uint8_t *)tensor->data + offset, bytes);
+    exchange->bytes = bytes;
+}
+
+static void stack(struct exchange *exchange)
+{
+    const struct ferrule_link_result *result = &exchange->link->result;
+    if (!result->valid) {
+        refuse(exchange, FERRULE_LINK_ERROR_STATE, "nothing has run yet");
+        return;
+    }
+    uint8_t *at = ferrule_put32(exchange->payload, result->stack.run_bytes);
+    at = ferrule_put32(at, result->stack.peak_bytes);
+    finish(exchange, ferrule_put32(at, result->stack.size_bytes));
+}
+
+/* The requests by type; the payload of each has from `least` to `most` bytes. */
+static const struct {
+    void (*handle)(struct exchange *exchange);
+    uint32_t least;
+    uint32_t most;
+} HANDLERS[] = {
+    [FERRULE_HELLO] = {hello, 0, 0},
+    [FERRULE_MODEL_INFO] = {model_info, 0, 0},
+    [FERRULE_TENSOR_INFO] = {tensor_info, 4, 4},
+    [FERRULE_WRITE_INPUT] = {write_input, WRITE_HEADER, FERRULE_LINK_MAX_PAYLOAD},
+    [FERRULE_RUN] = {run, 1, 1},
+    [FERRULE_READ_COUNTERS] = {read_counters, 4, 4},
+    [FERRULE_READ_OUTPUT] = {read_output, 12, 12},
+    [FERRULE_STACK] = {stack, 0, 0},
+};
+
+static void answer(struct exchange *exchange, uint8_t version)
+{
+    const uint8_t type = exchange->type;
+    exchange->type = (uint8_t)(type | FERRULE_RESPONSE);
+    if (version != FERRULE_LINK_VERSION) {
+        refuse(exchange, FERRULE_LINK_ERROR_VERSION, "unknown version of the protocol");
+    } else if (type >= sizeof HANDLERS / sizeof HANDLERS[0] || HANDLERS[type].handle == NULL) {
+        refuse(exchange, FERRULE_LINK_ERROR_TYPE, "unknown request");
+    } else if (exchange->bytes < HANDLERS[type].least || exchange->bytes > HANDLERS[type].most) {
+        refuse(exchange, FERRULE_LINK_ERROR_LENGTH, "wrong length of the request");
+    } else {
+        HANDLERS[type].handle(exchange);
+    }
+}
+
+void ferrule_link_init(struct ferrule_link *link, const struct ferrule_link_model *model,
+                       const struct ferrule_link_port *port)
+{
+    memset(link, 0, sizeof *link);
+    link->model = model;
+    link->port = port;
+    ferrule_counter_start(&link->counter);
+}
+
+bool ferrule_link_poll(struct ferrule_link *link)
+{
+    uint32_t bytes = 0;
+    if (!ferrule_frame_receive(link, &bytes)) {
+        return false;
+    }
+    uint8_t *frame = (uint8_t *)link->frame;
+    struct exchange exchange = {
+        .link = link,
+        .payload = frame + FERRULE_FRAME_HEADER,
+        .bytes = bytes - FERRULE_FRAME_HEADER,
+        .sequence = ferrule_get16(frame + 2),
+        .type = frame[1],
+    };
+    answer(&exchange, frame[0]);
+    send(&exchange);
+    return true;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "ferrule/port.h"
+
+#define TRIALS 4u
+
+struct profile {
+    struct ferrule_counter *counter;
+    uint32_t *counters;
+    uint64_t begin;    /* reading at which the running operator began */
+    uint64_t overhead; /* of one reading */
+    uint32_t running;  /* the operator, or FERRULE_NO_OPERATOR */
+    uint32_t count;    /* of the operators */
+};
+
+/* Reads the counter first and last, so that its own work counts into no operator. */
+static void record(void *context, uint32_t index)
+{
+    struct profile *profile = context;
+    const uint64_t end = ferrule_counter_read(profile->counter);
+    if (profile->running < profile->count) {
+        const uint64_t gross = end - profile->begin;
+        const uint64_t net = gross > profile->overhead ? gross - profile->overhead : 0u;
+        profile->counters[profile->running] = net < UINT32_MAX ? (uint32_t)net : UINT32_MAX;
+    }
+    profile->running = index;
+    profile->begin = ferrule_counter_read(profile->counter);
+}
+
+/* A reading between operators keeps a short hardware counter from wrapping unseen. */
+static void follow(void *context, uint32_t index)
+{
+    (void)index;
+    (void)ferrule_counter_read(context); /* the sum is kept in the counter */
+}
+
+/* The least that two neighbouring readings differ by; the least, since a coarse counter may step
+ * between them. */
+static uint64_t reading_overhead(struct ferrule_counter *counter)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t trial = 0; trial < TRIALS; trial++) {
+        const uint64_t first = ferrule_counter_read(counter);
+        const uint64_t step = ferrule_counter_read(counter) - first;
+        least = step < least ? step : least;
+    }
+    return least;
+}
+
+void ferrule_link_run(struct ferrule_link *link, bool profile)
+{
+    const struct ferrule_link_model *model = link->model;
+    struct ferrule_link_result *result = &link->result;
+    const uint64_t overhead = reading_overhead(&link->counter);
+    struct profile context = {
+        .counter = &link->counter,
+        .counters = model->counters,
+        .overhead = overhead,
+        .running = FERRULE_NO_OPERATOR,
+        .count = model->operator_count,
+    };
+    struct ferrule_run_info info = {.failed_operator = FERRULE_NO_OPERATOR};
+    if (profile) {
+        info.on_operator = record;
+        info.context = &context;
+    } else if (link->counter.source == FERRULE_COUNTER_SYSTICK) {
+        info.on_operator = follow;
+        info.context = &link->counter;
+    } else {
+        /* nothing is called between the operators */
+    }
+    if (model->counters != NULL) {
+        memset(model->counters, 0, model->operator_count * sizeof(uint32_t));
+    }
+
+    const uintptr_t from = ferrule_port_stack_pointer();
+    ferrule_stack_paint();
+    ferrule_counter_reset(&link->counter);
+    result->status = model->run(&info);
+    const uint64_t total = ferrule_counter_read(&link->counter);
+    ferrule_stack_measure(from, &result->stack);
+    result->total = total > overhead ? total - overhead : 0u;
+    result->failed_operator = info.failed_operator;
+    result->valid = true;
+}
