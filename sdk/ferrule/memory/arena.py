@@ -67,15 +67,6 @@ class Arena:
         """The highest end of a placed storage; 0 if there is none."""
         return max((offset + size for offset, size in zip(offsets, self.sizes, strict=True) if offset >= 0), default=0)
 
-    def score(self, offsets: Offsets) -> tuple[int, int]:
-        """What a layout is judged by, the less the better: its peak, then the highest end of an activation."""
-        ends = [
-            offset + storage.size_bytes
-            for offset, storage in zip(offsets, self.storages, strict=True)
-            if offset >= 0 and not storage.is_scratch
-        ]
-        return self.peak(offsets), max(ends, default=0)
-
     def lowest(self, storage: int, offsets: Offsets) -> int:
         """The lowest offset at which a storage keeps its distance from all that are placed."""
         blocked = sorted(

@@ -8,44 +8,55 @@ from collections.abc import Sequence
 
 from ferrule.memory.arena import Arena, round_up
 
+_MOST_STACKED = 8
+
 
 def lower_bound(arena: Arena) -> int:
-    """Return the most bytes that must be there at one step; no layout of the arena is smaller.
-
-    Storages that live at one step and are aligned to g lie at multiples of g, so each but the topmost takes its size
-    rounded up to g.
-    """
-    changes = sorted({storage.lifetime.first for storage in arena.storages})
-    return max((_bound_at(arena, live_at(arena, step)) for step in changes), default=0)
+    """Return the most bytes that must be there at one step; no layout of the arena is smaller."""
+    return max((bound_at(arena, live) for live in _crowds(arena)), default=0)
 
 
 def fullest(arena: Arena) -> list[int]:
     """The storages that live at the step that gives the bound, the first such step."""
-    steps = sorted({storage.lifetime.first for storage in arena.storages})
-    crowds = [live_at(arena, step) for step in steps]
-    return max(crowds, key=lambda crowd: _bound_at(arena, crowd), default=[])
+    return max(_crowds(arena), key=lambda live: bound_at(arena, live), default=[])
 
 
-def live_at(arena: Arena, step: int) -> list[int]:
-    """The storages that live at a step."""
+def _crowds(arena: Arena) -> list[list[int]]:
+    """What lives at each step at which something starts to live; the other steps have no more."""
+    starts = sorted({storage.lifetime.first for storage in arena.storages})
     return [
-        number
-        for number, storage in enumerate(arena.storages)
-        if storage.lifetime.first <= step <= storage.lifetime.last
+        [number for number, one in enumerate(arena.storages) if one.lifetime.first <= step <= one.lifetime.last]
+        for step in starts
     ]
 
 
-def _bound_at(arena: Arena, live: Sequence[int]) -> int:
+def bound_at(arena: Arena, live: Sequence[int]) -> int:
+    """The bytes that storages which live at one step take at least."""
     members = set(live)
     overlaps = [pair for pair in arena.overlaps if members.issuperset(pair)]
     if overlaps:
         return sum(arena.sizes[number] for number in live) - _saved(arena, overlaps)
+    if len(live) <= _MOST_STACKED:
+        return _stacked(arena, live)
     grains = {arena.alignments[number] for number in live}
     grains.add(math.gcd(*grains))
     return max(_aligned_sum(arena, live, grain) for grain in grains)
 
 
+def _stacked(arena: Arena, live: Sequence[int]) -> int:
+    """The least height of a stack of storages, over all orders: the padding for their alignments depends on it."""
+    ends = [0] * (1 << len(live))
+    for chosen in range(1, len(ends)):
+        ends[chosen] = min(
+            round_up(ends[chosen & ~(1 << place)], arena.alignments[number]) + arena.sizes[number]
+            for place, number in enumerate(live)
+            if chosen >> place & 1
+        )
+    return ends[-1]
+
+
 def _aligned_sum(arena: Arena, live: Sequence[int], grain: int) -> int:
+    """Storages aligned to `grain` lie at multiples of it, so each but the topmost takes its size rounded up."""
     sizes = [arena.sizes[number] for number in live if arena.alignments[number] % grain == 0]
     rounded = [round_up(size, grain) for size in sizes]
     return sum(rounded) - max(up - size for up, size in zip(rounded, sizes, strict=True))

@@ -53,7 +53,7 @@ def _heading(region: RegionPlan) -> list[str]:
         return [first]
     return [
         first,
-        f"  activations {region.activation_peak_bytes:,} B, {region.activation_certificate}; "
+        f"  activations alone {region.activation_peak_bytes:,} B, {region.activation_certificate}; "
         f"scratch adds {region.scratch_bytes:,} B",
     ]
 

@@ -45,11 +45,11 @@ class RegionPlan:
     size_bytes: int
     """What the region holds."""
     peak_bytes: int
-    """What the arena takes: the highest end of a buffer, scratch included."""
+    """What the arena takes: the highest end of a buffer."""
     bound_bytes: int
     """No arena for these buffers is smaller: proved."""
     activation_peak_bytes: int
-    """The highest end of an activation in this plan, the same figure without scratch."""
+    """What the arena would take without scratch: the peak of the best plan found for these activations alone."""
     activation_bound_bytes: int
     """No arena for these activations alone is smaller: proved."""
     alignment: int
@@ -94,7 +94,7 @@ class Plan:
 
     @property
     def activation_peak_bytes(self) -> int:
-        """All arenas together, without scratch."""
+        """All arenas together, as they would be without scratch."""
         return sum(region.activation_peak_bytes for region in self.regions)
 
     @property

@@ -10,6 +10,7 @@ from ferrule.errors import unknown_name
 from ferrule.memory.arena import UNPLACED, Arena, Offsets
 from ferrule.memory.assignment import assign
 from ferrule.memory.bound import lower_bound
+from ferrule.memory.lifetimes import Lifetime
 from ferrule.memory.placement import Placement, Plan, RegionPlan
 from ferrule.memory.region import Region
 from ferrule.memory.request import Alias, Overlap, Request
@@ -40,7 +41,7 @@ def plan(
     _check_regions(requests, regions)
     storages = merge(requests, aliases)
     groups = group_names((request.name for request in requests), aliases)
-    distances = _distances(overlaps, groups)
+    distances = _distances(overlaps, groups, {request.name: request.lifetime for request in requests})
 
     def arena(region: Region, chosen: Sequence[Storage]) -> Arena:
         return Arena(chosen, alignment=region.alignment, overlaps=distances)
@@ -61,35 +62,39 @@ class RegionLayout:
     def __init__(self, region: Region, arena: Arena, effort: Effort) -> None:
         self.region = region
         self.arena = arena
-        activations = arena.without_scratch()
-        alone = search(activations, effort)
-        self.activation_bound = alone.bound
-        layout = alone if len(activations.storages) == len(arena.storages) else self._with_scratch(alone, effort)
+        self.alone = search(arena.without_scratch(), effort)
+        layout = self.alone if all(offset >= 0 for offset in self._spread()) else self._with_scratch(effort)
         self.offsets, self.peak, self.bound = layout.offsets, layout.peak, layout.bound
 
-    def _with_scratch(self, alone: Layout, effort: Effort) -> Layout:
+    def _with_scratch(self, effort: Effort) -> Layout:
         """Put scratch around the activations; lay out both together if that is smaller."""
-        bound = max(lower_bound(self.arena), alone.bound)
-        offsets = fill(self.arena, self._spread(alone.offsets), effort)
+        bound = max(lower_bound(self.arena), self.alone.bound)
+        offsets = fill(self.arena, self._spread(), effort)
         if self.arena.peak(offsets) > bound:
-            together = search(self.arena, effort, activation_goal=alone.bound)
+            together = search(self.arena, effort)
             bound = max(bound, together.bound)
-            offsets = min(offsets, together.offsets, key=self.arena.score)
+            offsets = min(offsets, together.offsets, key=self.arena.peak)
         return Layout(offsets=offsets, peak=self.arena.peak(offsets), bound=bound)
 
-    def _spread(self, activations: Offsets) -> Offsets:
-        offsets = iter(activations)
+    def _spread(self) -> Offsets:
+        """The offsets of the activations alone, with gaps for scratch."""
+        offsets = iter(self.alone.offsets)
         return [UNPLACED if storage.is_scratch else next(offsets) for storage in self.arena.storages]
 
     def summary(self) -> RegionPlan:
         """The figures of the region."""
+        ends = [
+            offset + storage.size_bytes
+            for offset, storage in zip(self.offsets, self.arena.storages, strict=True)
+            if not storage.is_scratch
+        ]
         return RegionPlan(
             region=self.region.name,
             size_bytes=self.region.size_bytes,
             peak_bytes=self.peak,
             bound_bytes=self.bound,
-            activation_peak_bytes=self.arena.score(self.offsets)[1],
-            activation_bound_bytes=self.activation_bound,
+            activation_peak_bytes=min(self.alone.peak, max(ends, default=0)),
+            activation_bound_bytes=self.alone.bound,
             alignment=math.lcm(self.region.alignment, *self.arena.alignments),
         )
 
@@ -104,15 +109,18 @@ def _check_regions(requests: Sequence[Request], regions: Sequence[Region]) -> No
                 raise unknown_name("memory region", name, names)
 
 
-def _distances(overlaps: Sequence[Overlap], groups: Mapping[str, str]) -> dict[tuple[str, str], int]:
+def _distances(
+    overlaps: Sequence[Overlap], groups: Mapping[str, str], lifetimes: Mapping[str, Lifetime]
+) -> dict[tuple[str, str], int]:
+    """The safe distances by storage, of those overlaps whose input ends where their output begins."""
     found: dict[tuple[str, str], int] = {}
     for overlap in overlaps:
-        if overlap.output not in groups or overlap.input not in groups:
-            raise ValueError(
-                f"overlap of '{overlap.output}' and '{overlap.input}' names a buffer that is not requested"
-            )
-        pair = groups[overlap.output], groups[overlap.input]
-        found[pair] = max(overlap.distance_bytes, found.get(pair, overlap.distance_bytes))
+        output, source = overlap.output, overlap.input
+        if output not in groups or source not in groups:
+            raise ValueError(f"overlap of '{output}' and '{source}' names a buffer that is not requested")
+        if lifetimes[output].first == lifetimes[source].last:
+            pair = groups[output], groups[source]
+            found[pair] = max(overlap.distance_bytes, found.get(pair, overlap.distance_bytes))
     return found
 
 

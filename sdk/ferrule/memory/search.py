@@ -45,16 +45,12 @@ class _Dice:
         return (state >> 11) % limit
 
 
-def search(arena: Arena, effort: Effort, *, activation_goal: int = 0) -> Layout:
-    """Return the smallest layout found; its bound equals its peak where it is proved optimal.
-
-    Among layouts with the same peak, one whose activations end low is preferred, down to `activation_goal` bytes.
-    """
+def search(arena: Arena, effort: Effort) -> Layout:
+    """Return the smallest layout found; its bound equals its peak where it is proved optimal."""
     bound = lower_bound(arena)
-    goal = bound, max(activation_goal, lower_bound(arena.without_scratch()))
     offsets, order = _greedy(arena, range(len(arena.storages)), fixed=None)
-    if arena.score(offsets) > goal:
-        offsets = _climb(arena, order, offsets, goal=goal, effort=effort, fixed=None)
+    if arena.peak(offsets) > bound:
+        offsets = _climb(arena, order, offsets, bound=bound, effort=effort, fixed=None)
     if arena.peak(offsets) > bound:
         offsets, proved = prove(arena, offsets, bound=bound, nodes=effort.nodes)
         if proved:
@@ -65,10 +61,10 @@ def search(arena: Arena, effort: Effort, *, activation_goal: int = 0) -> Layout:
 def fill(arena: Arena, fixed: Offsets, effort: Effort) -> Offsets:
     """Place the storages that `fixed` leaves out, around those that it places."""
     free = [number for number, offset in enumerate(fixed) if offset < 0]
-    goal = max(lower_bound(arena), arena.peak(fixed)), arena.score(fixed)[1]
+    bound = max(lower_bound(arena), arena.peak(fixed))
     offsets, order = _greedy(arena, free, fixed=fixed)
-    if arena.score(offsets) > goal:
-        offsets = _climb(arena, order, offsets, goal=goal, effort=effort, fixed=fixed)
+    if arena.peak(offsets) > bound:
+        offsets = _climb(arena, order, offsets, bound=bound, effort=effort, fixed=fixed)
     return offsets
 
 
@@ -90,28 +86,28 @@ def _greedy(arena: Arena, free: Sequence[int], fixed: Offsets | None) -> tuple[O
     for key in _tie_orders(arena):
         order = sorted(free, key=key)
         tried.append((arena.place(order, fixed=fixed), order))
-    return min(tried, key=lambda one: arena.score(one[0]))
+    return min(tried, key=lambda one: arena.peak(one[0]))
 
 
 def _climb(
-    arena: Arena, order: list[int], offsets: Offsets, *, goal: tuple[int, int], effort: Effort, fixed: Offsets | None
+    arena: Arena, order: list[int], offsets: Offsets, *, bound: int, effort: Effort, fixed: Offsets | None
 ) -> Offsets:
-    """Move storages in the order as long as that does not raise the score; stop at the goal."""
+    """Move storages in the order as long as that does not raise the peak; stop at the bound."""
     dice = _Dice()
-    score = arena.score(offsets)
+    peak = arena.peak(offsets)
     for _ in range(effort.placements // max(len(order), 1)):
         changed = list(order)
-        one = _culprit(arena, order, offsets, score[0], dice)
+        one = _culprit(arena, order, offsets, peak, dice)
         two = dice.below(len(order))
         if dice.below(2):
             changed[one], changed[two] = changed[two], changed[one]
         else:
             changed.insert(two, changed.pop(one))
-        found = arena.place_within(changed, score[0], fixed=fixed)
-        if found is None or arena.score(found) > score:
+        found = arena.place_within(changed, peak, fixed=fixed)
+        if found is None:
             continue
-        order, offsets, score = changed, found, arena.score(found)
-        if score <= goal:
+        order, offsets, peak = changed, found, arena.peak(found)
+        if peak <= bound:
             break
     return offsets
 

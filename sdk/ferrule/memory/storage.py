@@ -58,27 +58,33 @@ def merge(requests: Sequence[Request], aliases: Sequence[Alias]) -> list[Storage
     """Return the storages, in the order of their first members.
 
     Raises:
-        ValueError: two requests have one name, an alias names a buffer that is not there or that is still read after
-            it has been replaced in place.
+        ValueError: two requests have one name, an alias names a buffer that is not there, or a buffer is still
+            alive after another one has replaced it in place.
         FerruleError: no region is allowed for all members of a group.
     """
     by_name = {request.name: request for request in requests}
     if len(by_name) != len(requests):
         raise ValueError("two buffers of a plan have the same name")
-    for alias in aliases:
-        _check_in_place(alias, by_name)
     groups: dict[str, list[Request]] = {}
     for name, group in group_names(by_name, aliases).items():
         groups.setdefault(group, []).append(by_name[name])
+    for members in groups.values():
+        _check_in_place(members, aliases)
     return [_merged(members) for members in groups.values()]
 
 
-def _check_in_place(alias: Alias, by_name: dict[str, Request]) -> None:
-    if alias.kind is not AliasKind.IN_PLACE or alias.output not in by_name or alias.input not in by_name:
-        return
-    replaced, by = by_name[alias.input].lifetime, by_name[alias.output].lifetime
-    if replaced.last > by.first:
-        raise ValueError(f"'{alias.output}' replaces '{alias.input}' in place, which is read afterwards")
+def _check_in_place(members: Sequence[Request], aliases: Sequence[Alias]) -> None:
+    by_name = {member.name: member for member in members}
+    for alias in aliases:
+        if alias.kind is not AliasKind.IN_PLACE or alias.output not in by_name:
+            continue
+        step = by_name[alias.output].lifetime.first
+        for member in members:
+            if member.name != alias.output and member.lifetime.first <= step < member.lifetime.last:
+                raise ValueError(
+                    f"'{alias.output}' replaces '{alias.input}' in place at step {step}, but '{member.name}', "
+                    f"which has the same bytes, lives to step {member.lifetime.last}"
+                )
 
 
 def _merged(members: Sequence[Request]) -> Storage:
