@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users call: load, compile, generate, run."""
+
+from ferrule.facade.compilation import Firmware, compile  # noqa: A004
+from ferrule.facade.generation import emit, generate, load
+from ferrule.facade.running import check_engine
+
+__all__ = ["Firmware", "check_engine", "compile", "emit", "generate", "load"]

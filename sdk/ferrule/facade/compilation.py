@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a network to a firmware that can be run."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ferrule.boards import Board, load_board
+from ferrule.codegen import Artifact
+from ferrule.facade.generation import DEFAULT_BACKENDS, DEFAULT_BOARD, DEFAULT_TOOLCHAIN, emit
+from ferrule.firmware import Image, Project, build_project, toolchain, write_project
+from ferrule.graph import Array
+from ferrule.network import Network
+from ferrule.report import RunReport
+
+Progress = Callable[[str], None]
+"""Called with one line about the step that begins."""
+
+
+def say_nothing(_: str) -> None:
+    """Show no progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Firmware:
+    """A network built for a board."""
+
+    network: Network
+    board: Board
+    artifact: Artifact
+    project: Project
+    image: Image
+    toolchain_version: str
+    build_s: float
+    temporary: tempfile.TemporaryDirectory[str] | None = None
+    """Holds the project where the caller named no folder; it goes when this object goes."""
+
+    @property
+    def elf(self) -> Path:
+        """The firmware's ELF file."""
+        return self.image.path
+
+    def run(
+        self,
+        inputs: Sequence[Array] | Mapping[str, Array] | None = None,
+        *,
+        engine: str = "unicorn",
+        timeout_s: float = 60.0,
+        source: str | None = None,
+        progress: Progress = say_nothing,
+    ) -> RunReport:
+        """Run the firmware on inputs and compare every output with the numpy reference.
+
+        `inputs` are arrays in the order of the model's inputs, or by name; each has its input's shape, or n times its
+        first extent for n samples. None stands for the documented pattern (`ferrule.facade.samples.pattern`).
+        `timeout_s` is the wall-clock time that one inference may take. `source` says in the report where the inputs
+        came from.
+
+        Raises:
+            InputError: an input has the wrong name, shape or dtype.
+            MissingToolError: the engine is not installed.
+            EngineError: the firmware faulted or hung; the report has pc, symbol and registers.
+            LinkError: the firmware answered something that it should not.
+        """
+        from ferrule.facade.running import run
+
+        return run(self, inputs, engine=engine, timeout_s=timeout_s, source=source, progress=progress)
+
+
+def compile(  # noqa: A001
+    network: Network,
+    *,
+    board: str = DEFAULT_BOARD,
+    toolchain: str = DEFAULT_TOOLCHAIN,
+    backends: Sequence[str] = DEFAULT_BACKENDS,
+    optimization: str = "O3",
+    out: str | Path | None = None,
+    progress: Progress = say_nothing,
+) -> Firmware:
+    """Generate a network's firmware for a board and build it.
+
+    `board` is a name or the path of a board's folder, `out` the folder for the project; without one it is a temporary
+    folder that lives as long as the Firmware.
+
+    Raises:
+        UnsupportedError: no backend takes some layer; the message has every backend's reason.
+        MissingToolError: the toolchain is not installed; the hint has the command that installs it.
+        ArenaOverflowError, TooLargeError: the model is too big for the board; the message says by how much.
+        BuildError: the compiler failed.
+    """
+    return _compile(network, board, toolchain, backends, optimization, None if out is None else Path(out), progress)
+
+
+def _compile(
+    network: Network,
+    board: str,
+    toolchain_name: str,
+    backends: Sequence[str],
+    optimization: str,
+    out: Path | None,
+    progress: Progress,
+) -> Firmware:
+    described = load_board(board)
+    chosen = toolchain(toolchain_name)
+    chosen.require()
+    progress(f"generating C for {described.name}")
+    artifact = emit(network, board=described, backends=backends)
+    temporary = tempfile.TemporaryDirectory(prefix="ferrule-") if out is None else None
+    project = write_project(
+        artifact,
+        board=described,
+        board_reference=board,
+        toolchain_name=toolchain_name,
+        optimization=optimization,
+        folder=Path(temporary.name) / "project" if temporary is not None else out or Path(),
+    )
+    progress(f"building with {toolchain_name}")
+    started = time.perf_counter()
+    image = build_project(project, progress=progress)
+    return Firmware(
+        network=network,
+        board=described,
+        artifact=artifact,
+        project=project,
+        image=image,
+        toolchain_version=chosen.version(),
+        build_s=time.perf_counter() - started,
+        temporary=temporary,
+    )

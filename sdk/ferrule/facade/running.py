@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a firmware on an engine and reports what came out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ferrule._version import VERSION
+from ferrule.boards import Board, load_board
+from ferrule.emulation import Engine, EngineError, Machine, Session, engine
+from ferrule.errors import FerruleError
+from ferrule.facade.samples import Sample, pattern_sample, split
+from ferrule.firmware import Group, Image
+from ferrule.graph import Array
+from ferrule.link import LinkRun, LinkSession, LinkTimeoutError, ModelInfo
+from ferrule.report import (
+    BuildPart,
+    CountPart,
+    FlashPart,
+    LayerPart,
+    MemoryPart,
+    ModelPart,
+    RamPart,
+    ReportDocument,
+    RunReport,
+    SamplePart,
+    compare,
+    worst,
+)
+
+if TYPE_CHECKING:
+    from ferrule.facade.compilation import Firmware, Progress
+
+
+def check_engine(name: str, board: str) -> None:
+    """Refuse an engine that is unknown, not installed, or cannot run the board, before anything is built.
+
+    Raises:
+        FerruleError: see above; MissingToolError has the command that installs it.
+    """
+    _usable(name, load_board(board))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Runs:
+    """What the firmware gave: every sample's outputs, the first sample twice."""
+
+    info: ModelInfo
+    profiled: LinkRun
+    """The first sample, with every operator's count."""
+    runs: list[LinkRun]
+    resolution: float
+    run_s: float
+
+
+def run(
+    firmware: Firmware,
+    inputs: Sequence[Array] | Mapping[str, Array] | None,
+    *,
+    engine: str,
+    timeout_s: float,
+    source: str | None,
+    progress: Progress,
+) -> RunReport:
+    """Run the firmware; see `Firmware.run`.
+
+    The first sample runs twice: once with each operator counted, and once, as all others, without.
+    """
+    network = firmware.network
+    samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
+    chosen = _usable(engine, firmware.board)
+    done = _execute(firmware, chosen, samples, timeout_s, progress)
+    progress("comparing with the numpy reference")
+    parts = []
+    for index, (sample, result) in enumerate(zip(samples, done.runs, strict=True)):
+        verdict, difference = compare(result.outputs, network.run(sample))
+        if index == 0:
+            again, _ = compare(done.profiled.outputs, result.outputs)
+            verdict = worst([verdict, again])
+        parts.append(SamplePart(index=index, verdict=verdict, max_difference=difference))
+    document = ReportDocument(
+        ferrule_version=VERSION,
+        verdict=worst(part.verdict for part in parts),
+        engine=engine,
+        input=source or ("pattern" if inputs is None else "arrays"),
+        model=ModelPart(name=network.name, digest=firmware.artifact.digest, macs=network.macs()),
+        build=_build_part(firmware),
+        count=_count_part(firmware.board, done),
+        layers=_layer_parts(firmware, done),
+        memory=_memory_part(firmware, done),
+        run_s=done.run_s,
+        samples=tuple(parts),
+    )
+    return RunReport(document=document, outputs=_stacked([result.outputs for result in done.runs]))
+
+
+def _usable(name: str, board: Board) -> Engine:
+    chosen = engine(name)
+    missing = chosen.missing()
+    if missing is not None:
+        raise missing
+    reason = chosen.refuses(board)
+    if reason:
+        raise FerruleError(f"engine {name} cannot run board {board.name}: {reason}")
+    return chosen
+
+
+def _execute(
+    firmware: Firmware, chosen: Engine, samples: Sequence[Sample], timeout_s: float, progress: Progress
+) -> _Runs:
+    started = time.perf_counter()
+    progress(f"starting {chosen.name}")
+    with chosen.start(Machine(board=firmware.board, elf=firmware.elf)) as session:
+        try:
+            return _serve(firmware, session, samples, timeout_s, progress, started)
+        except LinkTimeoutError as error:
+            raise EngineError("", report=session.crash_report(str(error))) from error
+
+
+def _serve(
+    firmware: Firmware,
+    session: Session,
+    samples: Sequence[Sample],
+    timeout_s: float,
+    progress: Progress,
+    started: float,
+) -> _Runs:
+    link = LinkSession(session.channel(), run_timeout_s=timeout_s)
+    info = link.model_info()
+    _check_identity(firmware, info)
+    progress(f"running sample 1 of {len(samples)}, layer by layer")
+    profiled = link.run(samples[0], profile=True)
+    runs = []
+    for number, sample in enumerate(samples, start=1):
+        progress(f"running sample {number} of {len(samples)}")
+        runs.append(link.run(sample, profile=False))
+    return _Runs(
+        info=info,
+        profiled=profiled,
+        runs=runs,
+        resolution=session.counters().resolution,
+        run_s=time.perf_counter() - started,
+    )
+
+
+def _check_identity(firmware: Firmware, info: ModelInfo) -> None:
+    if not firmware.artifact.digest.startswith(info.input_hash) or not info.input_hash:
+        raise FerruleError(
+            f"the firmware on the board was generated from another model ({info.name}, {info.input_hash})",
+            hint="build and load the firmware again",
+        )
+
+
+def _stacked(results: Sequence[Sequence[Array]]) -> list[Array]:
+    first = list(results[0])
+    if len(results) == 1:
+        return first
+    return [
+        np.concatenate([np.atleast_1d(result[index]) for result in results], axis=0) for index in range(len(first))
+    ]
+
+
+def _build_part(firmware: Firmware) -> BuildPart:
+    manifest = firmware.project.manifest
+    return BuildPart(
+        board=firmware.board.name,
+        cpu=firmware.board.cpu.type,
+        toolchain=manifest.toolchain,
+        toolchain_version=firmware.toolchain_version,
+        optimization=manifest.optimization,
+        build_s=firmware.build_s,
+    )
+
+
+def _count_part(board: Board, done: _Runs) -> CountPart:
+    scale = _scale(board, done.info)
+    return CountPart(
+        unit="instructions",
+        resolution=round(done.resolution),
+        source=done.info.counter_source,
+        per_inference=round(done.runs[0].total * scale),
+    )
+
+
+def _scale(board: Board, info: ModelInfo) -> float:
+    """Return how many instructions one count of the firmware stands for."""
+    if info.counter_source == "systick" and board.qemu is not None:
+        return board.qemu.instructions_per_tick
+    return 1.0
+
+
+def _layer_parts(firmware: Firmware, done: _Runs) -> tuple[LayerPart, ...]:
+    counts = [round(count * _scale(firmware.board, done.info)) for count in done.profiled.operators]
+    whole = sum(counts) or 1
+    return tuple(
+        LayerPart(
+            index=index,
+            name=record.layer,
+            type=record.type,
+            backend=record.backend,
+            kernel=record.kernel,
+            macs=record.macs,
+            count=count,
+            share=count / whole,
+            constant_bytes=record.constant_bytes,
+            scratch_bytes=record.scratch_bytes,
+        )
+        for index, (record, count) in enumerate(zip(firmware.artifact.operators, counts, strict=True))
+    )
+
+
+def _memory_part(firmware: Firmware, done: _Runs) -> MemoryPart:
+    image: Image = firmware.image
+    groups = image.groups
+    region = firmware.artifact.storage.plan.regions[0]
+    reserved = groups[Group.STACK]
+    return MemoryPart(
+        flash=FlashPart(
+            code=groups[Group.CODE],
+            constants=groups[Group.CONSTANTS] + groups[Group.DATA],
+            weights=groups[Group.WEIGHTS],
+            total=image.flash_bytes,
+        ),
+        ram=RamPart(
+            workspace=groups[Group.WORKSPACE],
+            activations=region.activation_peak_bytes,
+            activations_certificate=region.activation_certificate,
+            stack_used=max(result.stack_used for result in (done.profiled, *done.runs)),
+            stack_reserved=reserved,
+            other=groups[Group.DATA] + groups[Group.BSS],
+            total=image.ram_bytes,
+        ),
+    )

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Imports go one way: each package may import those that stand before it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "sdk" / "ferrule"
+
+# Each row may import the rows above it and what stands before it on its own row (docs/architecture.md).
+ORDER = (
+    ("_typing", "_version", "errors", "resources"),
+    ("graph",),
+    ("operators",),
+    ("network",),
+    ("importers",),
+    ("exporters",),
+    ("memory",),
+    ("dom",),
+    ("backends",),
+    ("optimizer",),
+    ("codegen",),
+    ("boards",),
+    ("link",),
+    ("firmware",),
+    ("emulation",),
+    ("report",),
+    ("facade",),
+    ("cli",),
+    ("__main__",),
+)
+RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
+
+
+def imported(path: Path) -> set[str]:
+    """Return the names below `ferrule` that a module imports, wherever in it the import stands."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        found |= {name.split(".")[1] for name in names if name.startswith("ferrule.")}
+    return found
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def test_every_package_has_a_rank() -> None:
+    tops = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in modules()}
+    assert tops == set(RANK)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down_only(path: Path) -> None:
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    # the backends' registry lists the shipped backends, the facade stands behind `ferrule.load`
+    wrong = {name for name in imported(path) if name != own and RANK.get(name, len(ORDER)) > RANK[own]}
+    assert not wrong, f"{own} imports {sorted(wrong)}, which stand after it"
+
+
+def test_codegen_knows_backends_through_their_firmware_face_only() -> None:
+    allowed = {"ferrule.backends", "ferrule.backends.firmware"}
+    for path in (PACKAGE / "codegen").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ferrule.backends"):
+                assert node.module in allowed, f"{path.name} imports {node.module}"

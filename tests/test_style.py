@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the linters do not check: sizes, names of modules, first lines."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULE_LIMIT = 700
+FUNCTION_LIMIT = 80
+FORBIDDEN_NAMES = {"utils.py", "common.py", "helpers.py", "core.py", "misc.py"}
+
+
+def tracked(*suffixes: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode:
+        pytest.skip(f"this is no git checkout ({listed.stderr.strip()}): clone the repository to check its files")
+    names = (name for name in listed.stdout.splitlines() if name.endswith(suffixes))
+    return [ROOT / name for name in names if (ROOT / name).exists()]
+
+
+def test_no_module_is_too_long() -> None:
+    long = {path.name: len(path.read_text().splitlines()) for path in tracked(".py", ".c", ".h")}
+    assert {name: lines for name, lines in long.items() if lines > MODULE_LIMIT} == {}
+
+
+def test_functions_are_short() -> None:
+    lengths = {}
+    for path in tracked(".py"):
+        if "sdk" not in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
+                first = node.body[1] if len(node.body) > 1 and ast.get_docstring(node) else node.body[0]
+                lengths[f"{path.name}:{node.name}"] = node.end_lineno - first.lineno + 1
+    assert {name: length for name, length in lengths.items() if length > FUNCTION_LIMIT} == {}
+    assert median(lengths.values()) < 10
+
+
+def test_no_module_is_a_drawer() -> None:
+    assert not [path for path in tracked(".py") if path.name in FORBIDDEN_NAMES]
+
+
+@pytest.mark.parametrize("suffix", [".py", ".c", ".h"])
+def test_every_file_names_its_licence(suffix: str) -> None:
+    missing = [str(p.relative_to(ROOT)) for p in tracked(suffix) if "SPDX-License-Identifier: Apache-2.0" not in p.read_text()[:200]]
+    assert missing == []
+
+
+def test_no_source_says_that_something_is_left_to_do() -> None:
+    words = ("TODO", "FIXME", "XXX", "NotImplementedError")
+    found = [
+        f"{path.relative_to(ROOT)}: {word}"
+        for path in tracked(".py", ".c", ".h")
+        if path != Path(__file__)
+        for word in words
+        if word in path.read_text()
+    ]
+    assert found == []
