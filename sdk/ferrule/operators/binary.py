@@ -3,10 +3,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.activation import Activation
+from ferrule.operators.broadcast import check_broadcast, infer_broadcast
+from ferrule.operators.elementwise import Combination, combine, product_of, sum_of
+from ferrule.operators.movement import check_quantisations
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.weighted import check_activation_tensor, clamp_float, required_array
+
+_ARITHMETIC_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
+_EXTREMUM_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +33,90 @@ class BinaryDescriptor(Descriptor):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtremumDescriptor(Descriptor):
     """Two inputs that broadcast as numpy's do, one output; for MAXIMUM and MINIMUM."""
+
+
+def combination_of(layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands) -> Combination:
+    """Return how ADD, SUB or MUL combines quantised inputs; UnsupportedError if the reference kernels refuse them."""
+    if layer_type is LayerType.MUL:
+        return product_of(operands, descriptor.activation)
+    return sum_of(operands, descriptor.activation, subtract=layer_type is LayerType.SUB)
+
+
+def _check_arithmetic(layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands) -> None:
+    dtype = check_broadcast(operands, _ARITHMETIC_TYPES)
+    infos = (operands.input(0), operands.input(1), operands.output)
+    if dtype is DataType.INT32:
+        for info in infos:
+            if info.quantization is not None:
+                raise UnsupportedError(f"tensor '{info.name}' is int32 with a quantisation, expected none")
+        if descriptor.activation is not Activation.NONE:
+            raise UnsupportedError(f"{layer_type} of int32 has the activation {descriptor.activation}, expected none")
+    elif not dtype.is_float:
+        for info in infos:
+            check_activation_tensor(info)
+        combination_of(layer_type, descriptor, operands)
+
+
+def _compute_arithmetic(
+    layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands, arrays: Sequence[Array | None]
+) -> list[Array]:
+    first, second = required_array(arrays, 0), required_array(arrays, 1)
+    dtype = operands.output.dtype
+    if dtype in {DataType.INT8, DataType.INT16}:
+        return [combine(combination_of(layer_type, descriptor, operands), first, second)]
+    # Integers wrap; floats overflow to infinity, as on the target.
+    with np.errstate(all="ignore"):
+        values = np.asarray(_ARITHMETIC[layer_type](first, second))
+    return [clamp_float(values, descriptor.activation) if dtype.is_float else values]
+
+
+def _check_extremum(descriptor: ExtremumDescriptor, operands: Operands) -> None:
+    del descriptor
+    check_broadcast(operands, _EXTREMUM_TYPES)
+    check_quantisations(operands)
+
+
+def _compute_extremum(
+    layer_type: LayerType, descriptor: ExtremumDescriptor, operands: Operands, arrays: Sequence[Array | None]
+) -> list[Array]:
+    del descriptor, operands
+    first, second = required_array(arrays, 0), required_array(arrays, 1)
+    return [np.asarray(_EXTREMUM[layer_type](first, second))]
+
+
+_ARITHMETIC: dict[LayerType, Callable[[Array, Array], Any]] = {
+    LayerType.ADD: np.add,
+    LayerType.SUB: np.subtract,
+    LayerType.MUL: np.multiply,
+}
+_EXTREMUM: dict[LayerType, Callable[[Array, Array], Any]] = {
+    LayerType.MAXIMUM: np.maximum,
+    LayerType.MINIMUM: np.minimum,
+}
+
+
+def _arithmetic(layer_type: LayerType) -> Operator:
+    return Operator(
+        descriptor=BinaryDescriptor,
+        type=layer_type,
+        infer=infer_broadcast,
+        check=partial(_check_arithmetic, layer_type),
+        kernel=partial(_compute_arithmetic, layer_type),
+    )
+
+
+def _extremum(layer_type: LayerType) -> Operator:
+    return Operator(
+        descriptor=ExtremumDescriptor,
+        type=layer_type,
+        infer=infer_broadcast,
+        check=_check_extremum,
+        kernel=partial(_compute_extremum, layer_type),
+    )
+
+
+ADD = _arithmetic(LayerType.ADD)
+SUB = _arithmetic(LayerType.SUB)
+MUL = _arithmetic(LayerType.MUL)
+MAXIMUM = _extremum(LayerType.MAXIMUM)
+MINIMUM = _extremum(LayerType.MINIMUM)

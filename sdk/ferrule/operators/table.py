@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ferrule.graph import LayerType
 from ferrule.operators import softmax
+from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
 from ferrule.operators.fully_connected import FULLY_CONNECTED
@@ -30,6 +31,11 @@ _ROWS: tuple[Operator, ...] = (
         check=softmax.check,
         kernel=softmax.kernel,
     ),
+    ADD,
+    SUB,
+    MUL,
+    MAXIMUM,
+    MINIMUM,
 )
 
 OPERATORS: Mapping[LayerType, Operator] = {row.type: row for row in _ROWS}

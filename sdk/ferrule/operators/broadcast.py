@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two inputs of different shapes, brought to one shape as numpy does it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import DataType, Descriptor, Shape, TensorInfo
+from ferrule.operators.operator import Operands
+
+MAX_AXES = 6
+"""As many as TensorFlow Lite Micro's kernels broadcast."""
+
+
+def infer_broadcast(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the shape that both inputs broadcast to."""
+    del descriptor
+    operands = Operands(inputs=tuple(inputs), outputs=())
+    first, second = operands.input(0), operands.input(1)
+    try:
+        return (np.broadcast_shapes(first.shape, second.shape),)
+    except ValueError:
+        raise ModelError(
+            f"tensor '{second.name}' of shape {list(second.shape)} does not broadcast with '{first.name}' of shape "
+            f"{list(first.shape)}"
+        ) from None
+
+
+def check_broadcast(operands: Operands, allowed: frozenset[DataType]) -> DataType:
+    """Return the type of both inputs and the output.
+
+    Raises:
+        UnsupportedError: they have different types, one that is not allowed, or too many axes.
+    """
+    first, second, output = operands.input(0), operands.input(1), operands.output
+    if first.dtype not in allowed:
+        raise UnsupportedError(f"tensor '{first.name}' is {first.dtype}, expected {', '.join(sorted(allowed))}")
+    for info in (second, output):
+        if info.dtype is not first.dtype:
+            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {first.dtype} as '{first.name}' is")
+    if len(output.shape) > MAX_AXES:
+        raise UnsupportedError(f"tensor '{output.name}' has {len(output.shape)} axes, expected at most {MAX_AXES}")
+    return first.dtype

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fixed-point arithmetic of elementwise operators with two inputs, as TensorFlow Lite Micro does it.
+
+ADD and SUB bring both inputs to twice the larger scale, with 20 (int8) or 15 (int16) bits after the point, and
+rescale the sum. MUL rescales the product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.fixed_point import (
+    MAX_SHIFT,
+    Int64Array,
+    activation_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+)
+from ferrule.operators.operator import Operands
+
+_LEFT_SHIFT = {DataType.INT8: 20, DataType.INT16: 15}
+
+
+class Combination(Protocol):
+    """Two stored values to one; equal ones are equal keys."""
+
+    def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
+        """Return the stored results for stored values that broadcast."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """How one input of a sum is brought to the common scale: (stored + offset) << left_shift, times a factor < 1."""
+
+    offset: int
+    left_shift: int
+    multiplier: int
+    shift: int
+
+    def apply(self, stored: Int64Array) -> Int64Array:
+        """Return the scaled values, of 32 bits."""
+        return multiply_by_quantized_multiplier((stored + self.offset) << self.left_shift, self.multiplier, self.shift)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How a sum or product becomes a stored value."""
+
+    multiplier: int
+    shift: int
+    zero_point: int
+    low: int
+    high: int
+
+    def apply(self, values: Int64Array) -> Int64Array:
+        """Return the stored values of sums or products of 32 bits."""
+        scaled = multiply_by_quantized_multiplier(values, self.multiplier, self.shift)
+        return np.clip(scaled + self.zero_point, self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """ADD, or SUB when `subtract` is set."""
+
+    first: Term
+    second: Term
+    result: Result
+    subtract: bool
+
+    def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
+        """Return the stored sums of stored values that broadcast."""
+        second_term = self.second.apply(second)
+        return self.result.apply(self.first.apply(first) + (-second_term if self.subtract else second_term))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """MUL."""
+
+    first_offset: int
+    second_offset: int
+    result: Result
+
+    def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
+        """Return the stored products of stored values that broadcast."""
+        return self.result.apply((first + self.first_offset) * (second + self.second_offset))
+
+
+def sum_of(operands: Operands, activation: Activation, *, subtract: bool) -> Sum:
+    """Return how ADD or SUB combines its quantised inputs.
+
+    Raises:
+        UnsupportedError: the scales are too far apart for the reference kernels.
+    """
+    first, second, output = operands.input(0), operands.input(1), operands.output
+    left_shift = _LEFT_SHIFT[output.dtype]
+    # SUB computes the factors in float32, ADD in float64.
+    real = np.float32 if subtract else np.float64
+    with np.errstate(over="ignore", under="ignore"):
+        twice_max = real(2) * max(real(first.scale), real(second.scale))
+        factor = float(twice_max / (real(1 << left_shift) * real(output.scale)))
+        terms = [
+            Term(offset=-info.zero_point, left_shift=left_shift, multiplier=multiplier, shift=shift)
+            for info in (first, second)
+            for multiplier, shift in [_factor_below_one(float(real(info.scale) / twice_max), info)]
+        ]
+    multiplier, shift = _factor_below_one(factor, output)
+    result = _result(output, activation, multiplier, shift)
+    return Sum(first=terms[0], second=terms[1], result=result, subtract=subtract)
+
+
+def product_of(operands: Operands, activation: Activation) -> Product:
+    """Return how MUL combines its quantised inputs.
+
+    Raises:
+        UnsupportedError: the output's scale is too small.
+    """
+    first, second, output = operands.input(0), operands.input(1), operands.output
+    real = first.scale * second.scale / output.scale
+    multiplier, shift = quantize_multiplier(real)
+    if shift > MAX_SHIFT:
+        raise UnsupportedError(f"the product's scale over that of '{output.name}' is {real:g}, expected below 2**30")
+    return Product(
+        first_offset=-first.zero_point,
+        second_offset=-second.zero_point,
+        result=_result(output, activation, multiplier, shift),
+    )
+
+
+def combine(combination: Combination, first: Array, second: Array) -> Array:
+    """Return the stored results for arrays of int8 or int16 that broadcast."""
+    if first.dtype == np.int8:
+        row = first.view(np.uint8).astype(np.uint16) << np.uint16(8)
+        return np.take(int8_results(combination), row | second.view(np.uint8))
+    return combination.apply(first.astype(np.int64), second.astype(np.int64)).astype(first.dtype)
+
+
+@lru_cache(maxsize=64)
+def int8_results(combination: Combination) -> Array:
+    """Return the results of all pairs of int8; the place is 256 * first + second, both read as uint8."""
+    stored = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
+    results = combination.apply(stored[:, np.newaxis], stored).astype(np.int8).reshape(-1)
+    results.setflags(write=False)
+    return results
+
+
+def _factor_below_one(real: float, info: TensorInfo) -> tuple[int, int]:
+    if 0 < real < 1:
+        multiplier, shift = quantize_multiplier(real)
+        if shift <= 0:
+            return multiplier, shift
+    raise UnsupportedError(
+        f"tensor '{info.name}' has scale {info.scale:g}, which needs a factor of {real:g} beside the other scales, "
+        "expected one between 0 and 1"
+    )
+
+
+def _result(output: TensorInfo, activation: Activation, multiplier: int, shift: int) -> Result:
+    low, high = activation_range(activation, output)
+    return Result(multiplier=multiplier, shift=shift, zero_point=output.zero_point, low=low, high=high)
