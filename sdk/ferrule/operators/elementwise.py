@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ferrule._typing import override
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.activation import Activation
@@ -34,6 +35,9 @@ class Combination(Protocol):
     def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
         """Return the stored results for stored values that broadcast."""
         ...
+
+    @override
+    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
