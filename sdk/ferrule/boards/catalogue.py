@@ -96,7 +96,7 @@ def _load(folder: Path) -> Board:
         console_uart=_uart(by_name, description.uarts.console, "uarts.console", file),
         placement=_placement(memories, description, file),
         qemu=_qemu(by_name, description, file),
-        flags=description.flags,
+        flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
         folder=folder,
         platform=platform.file,
     )

@@ -57,6 +57,15 @@ class QemuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     serial: dict[str, _NotNegative]
 
 
+class FlagsDescription(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename=lambda name: name.replace("_", "-")
+):
+    """Table `[flags]`: compiler flags by toolchain, beyond those that follow from the core."""
+
+    zig: tuple[str, ...] = ()
+    arm_none_eabi_gcc: tuple[str, ...] = ()
+
+
 class BoardDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The whole of board.toml."""
 
@@ -68,7 +77,7 @@ class BoardDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     placement: PlacementDescription
     uarts: UartDescription
     qemu: QemuDescription | None = None
-    flags: dict[str, tuple[str, ...]] = {}
+    flags: FlagsDescription = FlagsDescription()
 
 
 def read_description(file: Path) -> BoardDescription:

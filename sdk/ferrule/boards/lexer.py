@@ -15,7 +15,7 @@ from ferrule.errors import FerruleError
 _SCRIPT = re.compile(r"(?P<indent>[ ]+)(?P<kind>(?:pre)?init|reset)(?P<add>[ ]+add)?[ ]*:[ ]*(?://.*)?\Z")
 _TOKEN = re.compile(
     r"""
-      (?P<space>[ \t\r\n]+)
+      (?P<space>[ \t\r]*\n|[ \t\r]+)
     | (?P<comment>//[^\n]*|/\*.*?\*/)
     | (?P<text>'''.*?'''|"(?:[^"\\\n]|\\[^\n])*")
     | (?P<number>[+-]?(?:0[xX][0-9a-fA-F]+|[0-9][0-9_]*(?:\.[0-9]+)?)(?![0-9A-Za-z_.]))
@@ -157,5 +157,5 @@ class _Lexer:
             return place_error(self._file, self._line, "this string is not closed")
         if rest.startswith("/*"):
             return place_error(self._file, self._line, "this comment is not closed")
-        word = rest.split(maxsplit=1)[0][:40]
+        word = re.split(r"[ \t]", rest, maxsplit=1)[0][:40]
         return place_error(self._file, self._line, f"{word!r} is not understood")

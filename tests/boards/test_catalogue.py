@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ferrule.boards import MemoryKind, board_names, load_board, read_platform
+from ferrule.errors import FerruleError
+from ferrule.resources import root
+
+SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of a shipped board, to be changed."""
+    folder = tmp_path / "boards" / "mine"
+    shutil.copytree(root() / "boards" / "mps2-an386", folder)
+    return folder
+
+
+def change(folder: Path, old: str, new: str, name: str = "board.toml") -> None:
+    path = folder / name
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "core", "fpu", "dsp", "code", "data", "uart", "clock_hz", "instructions_per_tick"),
+    [
+        ("mps2-an385", "cortex-m3", "none", False, 0x0000_0000, 0x2000_0000, 0x4000_4000, 25_000_000, 40),
+        ("mps2-an386", "cortex-m4", "fpv4-sp-d16", True, 0x0000_0000, 0x2000_0000, 0x4000_4000, 25_000_000, 40),
+        ("mps2-an500", "cortex-m7", "fpv5-d16", True, 0x0000_0000, 0x2000_0000, 0x4000_4000, 25_000_000, 40),
+        ("mps2-an505", "cortex-m33", "fpv5-sp-d16", True, 0x1000_0000, 0x3800_0000, 0x5020_0000, 20_000_000, 50),
+    ],
+)
+def test_loads_the_shipped_boards(
+    name: str,
+    core: str,
+    fpu: str,
+    dsp: bool,
+    code: int,
+    data: int,
+    uart: int,
+    clock_hz: int,
+    instructions_per_tick: int,
+) -> None:
+    board = load_board(name)
+    assert (board.name, board.cpu.type, board.cpu.fpu, board.cpu.dsp) == (name, core, fpu, dsp)
+    assert board.memory(board.placement.code).address == code
+    assert board.memory(board.placement.code).size_bytes == 4 << 20
+    assert board.memory(board.placement.data).address == data
+    assert board.memory(board.placement.data).kind is MemoryKind.RAM
+    assert (board.link_uart.address, board.link_uart.type) == (uart, "UART.CMSDK_APB_UART")
+    assert board.clock_hz == clock_hz
+    assert board.clock_hz == read_platform(board.platform).entry("nvic").integer("systickFrequency")
+    assert board.qemu is not None
+    assert (board.qemu.name, board.qemu.instructions_per_tick) == (name, instructions_per_tick)
+    assert board.qemu.serial[board.link_uart.name] == 0
+    assert board.peripherals_of("IRQControllers.NVIC")[0].address == 0xE000_E000
+
+
+def test_lists_the_boards() -> None:
+    assert board_names() == SHIPPED
+
+
+def test_an_unknown_board_lists_the_near_ones() -> None:
+    with pytest.raises(FerruleError, match="there is no board 'mps2-an368'") as caught:
+        load_board("mps2-an368")
+    assert caught.value.hint is not None
+    assert "mps2-an386" in caught.value.hint
+
+
+def test_a_folder_of_boards_can_be_added(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("FERRULE_BOARDS", os.pathsep.join([str(tmp_path / "empty"), str(copy.parent)]))
+    assert board_names() == ["mine", *SHIPPED]
+    assert load_board("mine").folder == copy
+    assert load_board("mps2-an386").folder == root() / "boards" / "mps2-an386"
+
+
+def test_a_board_can_be_given_by_its_folder(copy: Path) -> None:
+    assert load_board(copy).name == "mine"
+    assert load_board(str(copy)).name == "mine"
+    with pytest.raises(FerruleError, match="there is no board in"):
+        load_board(copy / "deeper")
+
+
+def test_a_search_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FERRULE_BOARDS", str(tmp_path / "none"))
+    with pytest.raises(FerruleError, match=r"FERRULE_BOARDS names .*none, which is no folder"):
+        board_names()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("clock_hz", "clock", "unknown field `clock`"),
+        ("stack_bytes = 16384", "stack_bytes = -8", r"\$.placement.stack_bytes"),
+        ("stack_bytes = 16384", "stack_bytes = 1001", "no multiple of 8"),
+        ("stack_bytes = 16384", 'stack_bytes = "16 K"', r"Expected `int`, got `str` - at `\$.placement.stack_bytes`"),
+        ('kind = "flash"', 'kind = "rom"', r"at `\$.memories"),
+        ('kind = "flash"', 'kind = "flash"\nkinds = 1', "unknown field `kinds`"),
+        ('kind = "flash"', 'kind = "flash"\ncacheable = true', "needs line_bytes"),
+        ("[memories.psram]", "[memories.sram]", "there is no memory 'sram'"),
+        ('[memories.psram]\nkind = "ram"', "", "memories.psram is missing"),
+        ('code = "ssram1"', 'code = "ssram2"', "placement.code: there is no memory 'ssram2'"),
+        ('code = "ssram1"', 'code = "psram"', "placement.code: 'psram' is ram, but flash is needed"),
+        ('stack = "ssram23"', 'stack = "ssram1"', "placement.stack: 'ssram1' is flash, but ram is needed"),
+        ('link = "uart0"', 'link = "uart9"', "uarts.link: there is no UART 'uart9'"),
+        ('console = "uart0"', 'console = "dwt"', "uarts.console: there is no UART 'dwt'"),
+        ("{ uart0 = 0", "{ usart = 0", "qemu.serial: there is no UART 'usart'"),
+        ('fpu = "fpv4-sp-d16"', 'fpu = "vfp"', "cpu.fpu is 'vfp'"),
+        ('fpu = "fpv4-sp-d16"', 'fpu = "fpv5-d16"', "a cortex-m4 has no fpv5-d16"),
+        ("dsp = true", "dsp = false", "cpu.dsp is false, which a cortex-m4 cannot be"),
+        ("platform = ", "platform = 3 #", r"at `\$.platform`"),
+        ('platform = "mps2-an386.repl"', 'platform = "other.repl"', "there is no platform description"),
+        ("title = ", "title ", "Expected '='"),
+        ("[qemu]", "[flags]\nzig = [3]\n\n[qemu]", r"at `\$.flags"),
+        ("[qemu]", '[flags]\nzigg = ["-O1"]\n\n[qemu]', r"unknown field `zigg` - at `\$.flags`"),
+    ],
+)
+def test_refuses_a_wrong_description(copy: Path, old: str, new: str, message: str) -> None:
+    change(copy, old, new)
+    with pytest.raises(FerruleError, match=message) as caught:
+        load_board(copy)
+    assert str(copy) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('cpuType: "cortex-m4"', 'cpuType: "cortex-a9"', "repl:4: core 'cortex-a9' is not supported"),
+        ('cpuType: "cortex-m4"', "cpuType: 4", "repl:4: 'cpuType' of 'cpu' has to be a string"),
+        ('    cpuType: "cortex-m4"\n', "", "repl:4: 'cpu' has no cpuType"),
+        ("cpu: CPU.CortexM", "cpu: CPU.Cortex", "0 entries of type CPU.CortexM"),
+        ("size: 0x00400000", "size: 0x50000000", "'ssram1' and 'ssram23' overlap at 0x20000000"),
+        ("size: 0x00400000", "size: true", "'size' of 'ssram1' has to be an integer"),
+        ("    size: 0x00400000\n", "", "the size of 'ssram1' is not known"),
+        ("sysbus 0x21000000", "sysbus 0xff800000", "'psram' does not fit into 32 bits"),
+        ("sysbus 0x21000000", "sysbus <0x21000000, +0x10>", "the sizes given for 'psram' differ"),
+        ("psram: Memory.MappedMemory @ sysbus 0x21000000", "psram: Memory.MappedMemory @ other", "not registered"),
+        ("uart4: UART.CMSDK_APB_UART", "uart4: UART.Unheard", "the size of 'uart4' is not known"),
+    ],
+)
+def test_refuses_a_platform_that_is_no_board(copy: Path, old: str, new: str, message: str) -> None:
+    change(copy, old, new, "mps2-an386.repl")
+    with pytest.raises(FerruleError, match=message) as caught:
+        load_board(copy)
+    assert str(copy) in str(caught.value)
+
+
+def test_further_registrations_are_aliases(copy: Path) -> None:
+    change(copy, "@ sysbus 0x21000000", "@ { sysbus 0x21000000; sysbus 0x60000000 }", "mps2-an386.repl")
+    assert load_board(copy).memory("psram").aliases == (0x6000_0000,)
+
+
+def test_names_of_parts_are_looked_up() -> None:
+    board = load_board("mps2-an386")
+    assert 0x2000_0000 in board.memory("ssram23")
+    assert 0x2040_0000 not in board.memory("ssram23")
+    assert 0x4000_4FFF in board.peripheral("uart0")
+    with pytest.raises(FerruleError, match="there is no memory of board mps2-an386 'ssram'"):
+        board.memory("ssram")
+    with pytest.raises(FerruleError, match="there is no peripheral of board mps2-an386 'uart'"):
+        board.peripheral("uart")
