@@ -78,11 +78,17 @@ class _Importer:
         node = Node(record, self._tensors)
         node.check_arity(rule.inputs, rule.outputs)
         positions = [position for position in rule.data_inputs if position < len(record.inputs)]
+        sources = [
+            None
+            if position in rule.optional and not node.has_input(position)
+            else self._source(record.inputs[position])
+            for position in positions
+        ]
         layer = Layer(
             name=f"{record.type.lower()}_{record.index}",
             type=LayerType(record.type),
             descriptor=rule.descriptor(node),
-            inputs=tuple(self._source(record.inputs[p]) if node.has_input(p) else None for p in positions),
+            inputs=tuple(sources),
             outputs=tuple(self._tensors.info(index).name for index in record.outputs),
         )
         for index in record.outputs:

@@ -133,8 +133,8 @@ def _integers(vector: Any) -> tuple[int, ...]:  # noqa: ANN401
 
 def _text(raw: bytes | None) -> str:
     """Return a name; what cannot be printed becomes '_'."""
-    text = (raw or b"")[:_NAME_LIMIT].decode("utf-8", errors="replace")
-    return "".join(character if character.isprintable() else "_" for character in text)
+    text = (raw or b"")[: 4 * _NAME_LIMIT].decode("utf-8", errors="replace")  # a character has up to 4 bytes
+    return "".join(character if character.isprintable() else "_" for character in text[:_NAME_LIMIT])
 
 
 def _unique(names: Iterable[str]) -> list[str]:

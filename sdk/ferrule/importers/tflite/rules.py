@@ -38,6 +38,8 @@ class Rule:
     inputs: range
     """How many inputs the operator may have."""
     outputs: range = _ONE
+    optional: frozenset[int] = frozenset()
+    """Positions of data inputs that may be absent."""
 
 
 def _arithmetic(table: str) -> Callable[[Node], Descriptor]:
@@ -143,7 +145,8 @@ def _slice(node: Node) -> Descriptor:
     if not len(begin) == len(size) == len(shape):
         raise ModelError(f"its begin and size have {len(begin)} and {len(size)} elements, expected {len(shape)} each")
     for start, count, extent in zip(begin, size, shape, strict=True):
-        if start < 0 or count < -1 or (extent if count == -1 else start + count) > extent:
+        end = extent if count == -1 else start + count
+        if not 0 <= start < end <= extent:
             raise ModelError(
                 f"it takes begin {list(begin)} and size {list(size)}, expected a part of shape {list(shape)}"
             )
@@ -215,7 +218,7 @@ def _shaped(descriptor: Callable[[Node], Descriptor], parameters: int, optional:
 
 
 def _weighted(descriptor: Callable[[Node], Descriptor]) -> Rule:
-    return Rule(descriptor=descriptor, data_inputs=range(3), inputs=range(2, 4))
+    return Rule(descriptor=descriptor, data_inputs=range(3), inputs=range(2, 4), optional=frozenset({2}))
 
 
 RULES: Mapping[LayerType, Rule] = {

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fuzzing the TensorFlow Lite importer for as long as you like.
+
+    python tests/fuzz/fuzz_tflite.py --seconds 600 [--seed 1] [--keep FOLDER] [file.tflite ...]
+
+Without files it mutates the models in FERRULE_MODELS, if that is set, and the scripted one-layer models. Every input
+must give a network or one line of FerruleError, within a time and a memory limit; a network must survive validation
+and the round trip through the exporter. What fails is written to the folder. With `--atheris`, and atheris
+installed, coverage guides the mutations (all options after `--` go to libFuzzer).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import resource
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from import_check import check_import
+from mutation import mutate
+from sample_networks import samples
+
+from ferrule.exporters import to_tflite
+
+TIME_LIMIT_S = 10
+MEMORY_LIMIT_BYTES = 1 << 30
+"""Beyond what the process takes before the first input."""
+
+
+class OutOfTimeError(Exception):
+    """One input took longer than the limit."""
+
+
+def corpus(files: list[Path]) -> list[bytes]:
+    """Return the files to mutate."""
+    if not files and "FERRULE_MODELS" in os.environ:
+        files = sorted(Path(os.environ["FERRULE_MODELS"]).glob("*.tflite"))
+    return [path.read_bytes() for path in files] + [to_tflite(graph) for graph in samples()]
+
+
+def limit_memory() -> None:
+    """Let allocations fail that a model of this size can't need."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + MEMORY_LIMIT_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+
+
+def on_alarm(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """End an input that takes too long."""
+    raise OutOfTimeError(f"more than {TIME_LIMIT_S} s")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Mutate until the time is over; return 1 if anything failed."""
+    seeds = corpus(options.files)
+    small = [data for data in seeds if len(data) < 100_000] or seeds
+    choice = random.Random(options.seed)  # noqa: S311
+    limit_memory()
+    signal.signal(signal.SIGALRM, on_alarm)
+    end = time.monotonic() + options.seconds
+    inputs = accepted = failures = 0
+    slowest_s = 0.0
+    while time.monotonic() < end:
+        base = choice.choice(small if choice.random() < 0.9 else seeds)
+        data = mutate(base, seeds, choice)
+        started = time.monotonic()
+        signal.alarm(TIME_LIMIT_S)
+        try:
+            accepted += check_import(data)
+        except Exception:  # noqa: BLE001
+            failures += 1
+            path = options.keep / f"fuzz_tflite_{options.seed}_{inputs}.tflite"
+            path.write_bytes(data)
+            print(f"{path}:\n{traceback.format_exc()}", flush=True)  # noqa: T201
+        finally:
+            signal.alarm(0)
+        slowest_s = max(slowest_s, time.monotonic() - started)
+        inputs += 1
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(  # noqa: T201
+        f"{inputs} inputs, {accepted} accepted, {failures} failed; slowest {slowest_s:.2f} s, peak {peak} MiB"
+    )
+    return 1 if failures else 0
+
+
+def run_atheris(arguments: list[str]) -> None:
+    """Hand over to atheris."""
+    import atheris
+
+    with atheris.instrument_imports(include=["ferrule.importers"]):
+        import ferrule.importers  # noqa: F401
+    atheris.Setup([sys.argv[0], *arguments], lambda data: check_import(bytes(data)) and None)
+    atheris.Fuzz()
+
+
+def main() -> int:
+    """Read the options and fuzz."""
+    parser = argparse.ArgumentParser(description="Fuzz the TensorFlow Lite importer.")
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, default=Path())
+    parser.add_argument("--atheris", action="store_true")
+    options, rest = parser.parse_known_args()
+    if options.atheris:
+        run_atheris(rest)
+        return 0
+    return run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

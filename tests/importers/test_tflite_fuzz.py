@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Damaged files: a network or one line of FerruleError, and nothing else. `tests/fuzz` goes on for longer."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from import_check import check_import
+from mutation import mutate
+from sample_networks import samples
+
+from ferrule.exporters import to_tflite
+
+SCRIPTED = [to_tflite(graph) for graph in samples()]
+
+
+def test_the_scripted_models_pass_the_check() -> None:
+    assert all(check_import(data) for data in SCRIPTED)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.integers(0, len(SCRIPTED) - 1), st.integers(0, 2**32 - 1))
+def test_damaged_scripted_models(index: int, seed: int) -> None:
+    check_import(mutate(SCRIPTED[index], SCRIPTED, random.Random(seed)))  # noqa: S311
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.binary(max_size=256), st.booleans())
+def test_bytes_without_a_model(data: bytes, named: bool) -> None:
+    check_import(data[:4] + b"TFL3" + data[4:] if named else data)
+
+
+@pytest.mark.parametrize("stem", ["ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8"])
+def test_damaged_trained_models(models: Path, stem: str) -> None:
+    data = (models / f"{stem}.tflite").read_bytes()
+    choice = random.Random(stem)  # noqa: S311
+    for _ in range(60):
+        check_import(mutate(data, SCRIPTED, choice))
+
+
+def test_memory_stays_near_the_size_of_the_file() -> None:
+    choice = random.Random(5)  # noqa: S311
+    tracemalloc.start()
+    try:
+        for _ in range(40):
+            check_import(mutate(choice.choice(SCRIPTED), SCRIPTED, choice))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 32 << 20

@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the importer refuses, and the places that it names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flatbuffer_tree import Table, one_operator_model, operator, quantization, table, tensor, write
+
+from ferrule.errors import FerruleError, ModelError, UnsupportedError
+from ferrule.importers import load_tflite
+
+
+def relu(**changes: Table) -> Table:
+    """A valid model: RELU on four floats."""
+    tensors = [changes.get("x", tensor("x", (1, 4))), changes.get("y", tensor("y", (1, 4)))]
+    return one_operator_model("RELU", tensors, [0], [1])
+
+
+def graph_of(model: Table) -> Table:
+    return model["Subgraphs"][0]
+
+
+def refused(model: Table | bytes, kind: type[FerruleError], *parts: str) -> FerruleError:
+    """Assert that the import fails with that kind of error, in one line that has all parts."""
+    data = model if isinstance(model, bytes) else write(model)
+    with pytest.raises(kind) as caught:
+        load_tflite(data, name="m.tflite")
+    message = str(caught.value)
+    assert type(caught.value) is kind, message
+    assert message.startswith("m.tflite: ")
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+    return caught.value
+
+
+def test_the_valid_model_is_valid() -> None:
+    network = load_tflite(write(relu()), name="m")
+    assert [layer.name for layer in network.layers] == ["relu_0"]
+
+
+# Places and kinds of tensors
+
+
+@pytest.mark.parametrize(
+    ("type_", "word"), [("UINT8", "uint8"), ("FLOAT16", "float16"), ("STRING", "string"), ("INT4", "int4")]
+)
+def test_types_that_networks_lack(type_: str, word: str) -> None:
+    error = refused(relu(x=tensor("x", (1, 4), type_)), UnsupportedError, "tensor 'x'", f"it is {word}")
+    if type_ == "UINT8":
+        assert "int8" in str(error.hint)
+
+
+def test_a_type_that_the_schema_lacks() -> None:
+    x = tensor("x", (1, 4))
+    x["Type"] = 99
+    refused(relu(x=x), ModelError, "tensor 'x'", "number 99")
+
+
+def test_variables_and_sparse_tensors() -> None:
+    x = tensor("x", (1, 4))
+    x["IsVariable"] = True
+    refused(relu(x=x), UnsupportedError, "tensor 'x'", "variable")
+    x = tensor("x", (1, 4))
+    x["Sparsity"] = table("SparsityParameters")
+    refused(relu(x=x), UnsupportedError, "tensor 'x'", "sparse")
+
+
+def test_dynamic_shapes() -> None:
+    refused(relu(x=tensor("x", (1, -1))), UnsupportedError, "tensor 'x'", "[1, -1]", "dynamic")
+    x = tensor("x", (1, 4))
+    x["ShapeSignature"] = np.array([-1, -1], np.int32)
+    refused(relu(x=x), UnsupportedError, "tensor 'x'", "dynamic")
+
+
+def test_an_open_batch_counts_as_1() -> None:
+    x = tensor("x", (-1, 4))
+    x["ShapeSignature"] = np.array([-1, 4], np.int32)
+    assert load_tflite(write(relu(x=x))).inputs[0].shape == (1, 4)
+
+
+def test_absurd_shapes() -> None:
+    refused(relu(x=tensor("x", (0, 4))), ModelError, "tensor 'x'", "[0, 4]")
+    refused(relu(x=tensor("x", (1, -4))), ModelError, "tensor 'x'", "[1, -4]")
+    refused(relu(x=tensor("x", (65536, 65536))), ModelError, "tensor 'x'", "more than")
+    refused(relu(x=tensor("x", (2**31 - 1,) * 8)), ModelError, "tensor 'x'", "more than")
+    refused(relu(x=tensor("x", (1,) * 9)), UnsupportedError, "tensor 'x'", "9 dimensions")
+
+
+def test_quantisation_that_makes_no_sense() -> None:
+    def with_quantization(scales: list[float], zero_points: list[int], axis: int = 0) -> Table:
+        return relu(x=tensor("x", (1, 4), "INT8", quantization=quantization(scales, zero_points, axis)))
+
+    refused(with_quantization([0.0], [0]), ModelError, "tensor 'x'", "scale is 0.0")
+    refused(with_quantization([float("nan")], [0]), ModelError, "tensor 'x'", "scale is nan")
+    refused(with_quantization([-1.0], [0]), ModelError, "tensor 'x'", "scale is -1.0")
+    refused(with_quantization([1.0], [200]), ModelError, "tensor 'x'", "zero point 200")
+    refused(with_quantization([1.0], []), ModelError, "tensor 'x'", "0 zero points")
+    refused(with_quantization([1.0, 1.0], [0, 0], 1), ModelError, "tensor 'x'", "2 scales on axis 1")
+    refused(with_quantization([1.0] * 4, [0] * 4, 7), ModelError, "tensor 'x'", "axis 7")
+    custom = relu(x=tensor("x", (1, 4), "INT8", quantization=table("QuantizationParameters", DetailsType=1)))
+    refused(custom, UnsupportedError, "tensor 'x'", "custom quantisation")
+
+
+def test_one_zero_point_serves_all_channels() -> None:
+    x = tensor("x", (1, 2), "INT8", quantization=quantization([0.5, 0.25], [3], axis=1))
+    found = load_tflite(write(relu(x=x, y=tensor("y", (1, 2), "INT8")))).inputs[0].quantization
+    assert found is not None
+    assert found.zero_points == (3, 3)
+
+
+def test_floats_drop_their_quantisation() -> None:
+    x = tensor("x", (1, 4), quantization=quantization([0.0], [0]))
+    assert load_tflite(write(relu(x=x))).inputs[0].quantization is None
+
+
+# Buffers and constants
+
+
+def add_constant(data: bytes, buffer: int = 1, shape: tuple[int, ...] = (4,)) -> Table:
+    tensors = [tensor("x", (1, 4)), tensor("c", shape, buffer=buffer), tensor("y", (1, 4))]
+    return one_operator_model("ADD", tensors, [0, 1], [2], buffers=(data,))
+
+
+def test_constants_are_read_only_and_exact() -> None:
+    values = np.array([1, -2, 0.1, np.inf], "<f4")
+    data = load_tflite(write(add_constant(values.tobytes()))).tensor("c").data
+    assert data is not None
+    assert data.tobytes() == values.tobytes()
+    assert data.flags.aligned
+    with pytest.raises(ValueError, match="read-only"):
+        data[0] = 1
+
+
+def test_buffers_of_another_size() -> None:
+    refused(add_constant(bytes(15)), ModelError, "operator 0 ADD -> tensor 'y'", "tensor 'c'", "15 bytes, expected 16")
+    refused(add_constant(bytes(16), shape=(2**30,)), ModelError, "tensor 'c'", "more than")
+    refused(add_constant(bytes(16), buffer=7), ModelError, "tensor 'c'", "number 7")
+
+
+def test_buffers_behind_the_flatbuffer() -> None:
+    model = relu()
+    model["Buffers"].append(table("Buffer", Offset=1000, Size=16))
+    refused(model, UnsupportedError, "buffer 1", "behind the flatbuffer")
+
+
+def test_inputs_and_outputs_must_not_have_data() -> None:
+    model = relu(x=tensor("x", (1, 4), buffer=1))
+    model["Buffers"].append(table("Buffer", Data=bytes(16)))
+    refused(model, ModelError, "graph inputs", "tensor 'x'")
+    model = relu(y=tensor("y", (1, 4), buffer=1))
+    model["Buffers"].append(table("Buffer", Data=bytes(16)))
+    refused(model, ModelError, "operator 0 RELU", "'y' has data")
+
+
+def test_bools_are_0_or_1() -> None:
+    model = one_operator_model(
+        "CONCATENATION",
+        [tensor("x", (1, 2), "BOOL"), tensor("c", (1, 2), "BOOL", buffer=1), tensor("y", (1, 4), "BOOL")],
+        [0, 1],
+        [2],
+        table("ConcatenationOptions", Axis=1),
+        buffers=(b"\x01\x02",),
+    )
+    refused(model, ModelError, "tensor 'c'", "byte 2")
+
+
+# Operators
+
+
+def test_custom_operators_are_refused_by_name() -> None:
+    model = relu()
+    model["OperatorCodes"] = [table("OperatorCode", DeprecatedBuiltinCode=32, CustomCode="foo", BuiltinCode=32)]
+    refused(model, UnsupportedError, "operator 0 CUSTOM 'foo' -> tensor 'y'", "custom")
+
+
+def test_operators_that_are_not_supported() -> None:
+    for type_, word in (("WHILE", "control flow"), ("IF", "control flow"), ("LSTM", "not supported")):
+        model = one_operator_model(type_, [tensor("x", (1, 4)), tensor("y", (1, 4))], [0], [1])
+        refused(model, UnsupportedError, f"operator 0 {type_} -> tensor 'y'", word)
+    model = relu()
+    model["OperatorCodes"] = [table("OperatorCode", BuiltinCode=9999)]
+    refused(model, UnsupportedError, "operator 0 number 9999")
+
+
+def test_operator_codes_and_tensor_indices_out_of_range() -> None:
+    model = relu()
+    graph_of(model)["Operators"] = [operator([0], [1], code=5)]
+    refused(model, ModelError, "operator 0", "number 5")
+    for inputs, outputs in (([9], [1]), ([-2], [1]), ([0], [9]), ([0], [-1])):
+        model = relu()
+        graph_of(model)["Operators"] = [operator(inputs, outputs)]
+        refused(model, ModelError, "operator 0 RELU", "does not exist")
+    model = relu()
+    graph_of(model)["Outputs"] = np.array([77], np.int32)
+    refused(model, ModelError, "graph outputs", "tensor 77")
+    model = relu()
+    graph_of(model)["Inputs"] = np.array([0, 77], np.int32)
+    refused(model, ModelError, "graph inputs", "tensor 77")
+
+
+def test_wrong_numbers_of_inputs_and_outputs() -> None:
+    model = relu()
+    graph_of(model)["Operators"] = [operator([0, 0], [1])]
+    refused(model, ModelError, "operator 0 RELU", "2 inputs, expected 1")
+    model = relu()
+    graph_of(model)["Operators"] = [operator([0], [])]
+    refused(model, ModelError, "operator 0 RELU", "0 outputs, expected 1")
+    model = relu()
+    graph_of(model)["Operators"] = [operator([-1], [1])]
+    refused(model, ModelError, "operator 0 RELU", "tensor -1 does not exist")
+
+
+def test_the_order_of_operators() -> None:
+    model = relu()
+    graph_of(model)["Tensors"].append(tensor("z", (1, 4)))
+    graph_of(model)["Operators"] = [operator([2], [1]), operator([0], [2])]
+    refused(model, ModelError, "operator 0 RELU", "tensor 'z' is read before")
+    graph_of(model)["Operators"] = [operator([0], [1]), operator([0], [1])]
+    refused(model, ModelError, "operator 1 RELU", "'y' already")
+    graph_of(model)["Operators"] = [operator([0], [0])]
+    refused(model, ModelError, "operator 0 RELU", "'x' already")
+    graph_of(model)["Operators"] = [operator([0], [2])]
+    refused(model, ModelError, "graph outputs", "'y' is read before")
+
+
+def test_no_outputs_and_doubled_inputs() -> None:
+    model = relu()
+    graph_of(model)["Outputs"] = np.array([], np.int32)
+    refused(model, ModelError, "graph outputs")
+    model = relu()
+    graph_of(model)["Inputs"] = np.array([0, 0], np.int32)
+    refused(model, ModelError, "graph inputs", "'x' already")
+
+
+def test_several_subgraphs_are_refused_by_name() -> None:
+    model = relu()
+    body = relu()["Subgraphs"][0]
+    body["Name"] = "loop_body"
+    model["Subgraphs"].append(body)
+    refused(model, UnsupportedError, "2 subgraphs", "'main'", "'loop_body'")
+    model["Subgraphs"] = []
+    refused(model, ModelError, "no subgraph")
+
+
+def test_the_schema_version() -> None:
+    model = relu()
+    model["Version"] = 2
+    refused(model, ModelError, "schema version is 2")
+
+
+# Options
+
+
+def convolution(options: Table | None, weights: str = "FLOAT32", image: tuple[int, ...] = (1, 4, 4, 1)) -> Table:
+    size = 9 * (4 if weights == "FLOAT32" else 1)
+    scale = None if weights == "FLOAT32" else quantization([0.5], [0])
+    tensors = [
+        tensor("image", image),
+        tensor("weights", (1, 3, 3, 1), weights, buffer=1, quantization=scale),
+        tensor("y", (1, 2, 2, 1)),
+    ]
+    return one_operator_model("CONV_2D", tensors, [0, 1], [2], options, buffers=(bytes(size),))
+
+
+def conv_options(**fields: int) -> Table:
+    return table("Conv2DOptions", **({"Padding": 1, "StrideW": 1, "StrideH": 1} | fields))
+
+
+def test_the_convolution_is_valid() -> None:
+    assert load_tflite(write(convolution(conv_options()))).layers[0].type == "CONV_2D"
+
+
+def test_options_that_are_absent_or_another_operators() -> None:
+    refused(convolution(None), ModelError, "operator 0 CONV_2D -> tensor 'y'", "no options, expected Conv2DOptions")
+    refused(convolution(table("Pool2DOptions")), ModelError, "number 5", "Conv2DOptions")
+
+
+def test_options_out_of_range() -> None:
+    refused(convolution(conv_options(StrideW=0)), ModelError, "strides are [1, 0]")
+    refused(convolution(conv_options(StrideH=-3)), ModelError, "strides are [-3, 1]")
+    refused(convolution(conv_options(DilationHFactor=0)), ModelError, "dilation factors are [0, 1]")
+    refused(convolution(conv_options(Padding=7)), ModelError, "padding is number 7")
+    refused(convolution(conv_options(FusedActivationFunction=4)), UnsupportedError, "TANH")
+    refused(convolution(conv_options(FusedActivationFunction=5)), UnsupportedError, "SIGN_BIT")
+    refused(convolution(conv_options(FusedActivationFunction=77)), ModelError, "number 77")
+    refused(convolution(conv_options(), image=(4, 4)), UnsupportedError, "tensor 'image'", "4 dimensions")
+
+
+def test_hybrid_layers_are_refused_by_that_word() -> None:
+    error = refused(convolution(conv_options(), "INT8"), UnsupportedError, "hybrid", "'image'", "'weights'")
+    assert "dynamic-range" in str(error.hint)
+
+
+def test_shuffled_weights() -> None:
+    tensors = [tensor("x", (1, 4)), tensor("w", (2, 4), buffer=1), tensor("y", (1, 2))]
+    options = table("FullyConnectedOptions", WeightsFormat=1)
+    model = one_operator_model("FULLY_CONNECTED", tensors, [0, 1], [2], options, buffers=(bytes(32),))
+    refused(model, UnsupportedError, "operator 0 FULLY_CONNECTED", "shuffled")
+
+
+def with_parameter(
+    type_: str, values: np.ndarray | None, options: Table | None = None, source: tuple[int, ...] = (1, 4)
+) -> Table:
+    """One data input, and a parameter that is a constant, or is computed if `values` is None."""
+    given = np.zeros(1, np.int32) if values is None else values
+    name = "INT64" if given.dtype == np.int64 else "FLOAT32" if given.dtype == np.float32 else "INT32"
+    tensors = [
+        tensor("x", source),
+        tensor("p", given.shape, name, buffer=0 if values is None else 1),
+        tensor("y", (1, 4)),
+    ]
+    return one_operator_model(
+        type_,
+        tensors,
+        [0, 1],
+        [2],
+        options,
+        graph_inputs=[0, 1] if values is None else None,
+        buffers=() if values is None else (values.tobytes(),),
+    )
+
+
+@pytest.mark.parametrize("type_", ["MEAN", "SUM", "RESHAPE", "EXPAND_DIMS", "TRANSPOSE", "PAD"])
+def test_parameters_that_are_computed(type_: str) -> None:
+    refused(with_parameter(type_, None), UnsupportedError, f"operator 0 {type_}", "tensor 'p'", "run time")
+
+
+def test_parameters_out_of_range() -> None:
+    def parameter(type_: str, *values: int) -> Table:
+        return with_parameter(type_, np.array(values, np.int32))
+
+    refused(parameter("MEAN", 2), ModelError, "axis is 2, expected -2 to 1")
+    refused(parameter("SUM", -3), ModelError, "axis is -3")
+    refused(parameter("EXPAND_DIMS", 3), ModelError, "axis is 3, expected -3 to 2")
+    refused(parameter("EXPAND_DIMS", 1, 2), ModelError, "2 elements, expected 1")
+    refused(parameter("TRANSPOSE", 0, 0), ModelError, "permutation is [0, 0]")
+    refused(parameter("TRANSPOSE", 0), ModelError, "permutation is [0]")
+    refused(parameter("RESHAPE", -1, -1), ModelError, "new shape is [-1, -1]")
+    refused(parameter("RESHAPE", 0, 4), ModelError, "new shape is [0, 4]")
+    refused(parameter("PAD", 1, 1), ModelError, "shape [2], expected [2, 2]")
+    refused(with_parameter("PAD", np.array([[0, 0], [0, -1]], np.int32)), ModelError, "down to -1")
+    refused(with_parameter("MEAN", np.array([0], np.float32)), ModelError, "it is float32")
+
+
+def test_parameters_of_int64_and_negative_axes() -> None:
+    layer = load_tflite(write(with_parameter("MEAN", np.array([-1, 1], np.int64)))).layers[0]
+    assert layer.descriptor.axes == (1,)
+    assert layer.inputs == ("x",)
+
+
+def test_slices_out_of_range() -> None:
+    def sliced(begin: list[int], size: list[int]) -> Table:
+        tensors = [tensor("x", (1, 4)), tensor("b", (2,), "INT32", 1), tensor("s", (2,), "INT32", 2)]
+        tensors.append(tensor("y", (1, 4)))
+        buffers = (np.array(begin, np.int32).tobytes(), np.array(size, np.int32).tobytes())
+        return one_operator_model("SLICE", tensors, [0, 1, 2], [3], buffers=buffers)
+
+    assert load_tflite(write(sliced([0, 0], [1, -1]))).layers[0].inputs == ("x",)
+    refused(sliced([0, 2], [1, 3]), ModelError, "size [1, 3]")
+    refused(sliced([0, 5], [1, -1]), ModelError, "begin [0, 5]")
+    refused(sliced([-1, 0], [1, 4]), ModelError, "begin [-1, 0]")
+    refused(sliced([0, 0], [1, -2]), ModelError, "size [1, -2]")
+
+
+def strided(begin: list[int], end: list[int], strides: list[int], **options: int) -> Table:
+    tensors = [tensor("x", (2, 6)), tensor("y", (2, 6))]
+    tensors += [tensor(n, (len(begin),), "INT32", i) for i, n in enumerate(("begin", "end", "strides"), 1)]
+    buffers = tuple(np.array(values, np.int32).tobytes() for values in (begin, end, strides))
+    return one_operator_model(
+        "STRIDED_SLICE", tensors, [0, 2, 3, 4], [1], table("StridedSliceOptions", **options), buffers=buffers
+    )
+
+
+def test_strided_slices() -> None:
+    refused(strided([0, 0], [2, 6], [1, 0]), ModelError, "strides are [1, 0]")
+    refused(strided([0, 0, 0], [2, 6, 1], [1, 1, 1]), ModelError, "at most 2")
+    refused(strided([0, 0], [2, 6], [1, 1], EllipsisMask=1), UnsupportedError, "ellipsis")
+    refused(strided([0, 0], [2, 6], [1, 1], NewAxisMask=1), UnsupportedError, "new axes")
+
+
+def test_strided_slices_of_the_first_axes_keep_the_others() -> None:
+    descriptor = load_tflite(write(strided([0], [2], [1]))).layers[0].descriptor
+    assert (descriptor.begin, descriptor.end, descriptor.strides) == ((0, 0), (2, 0), (1, 1))
+    assert (descriptor.begin_mask, descriptor.end_mask) == (2, 2)
+
+
+def test_strided_slices_whose_end_is_an_offset() -> None:
+    descriptor = load_tflite(write(strided([0, -4], [2, 3], [1, 1], Offset=True))).layers[0].descriptor
+    assert (descriptor.begin, descriptor.end) == ((0, -4), (2, 5))
+
+
+def test_splits_must_match_their_outputs() -> None:
+    tensors = [tensor("a", (), "INT32", 1), tensor("x", (1, 4)), tensor("y", (1, 4))]
+    axis = np.array(1, np.int32).tobytes()
+    model = one_operator_model(
+        "SPLIT", tensors, [0, 1], [2], table("SplitOptions", NumSplits=3), graph_inputs=[1], buffers=(axis,)
+    )
+    refused(model, ModelError, "operator 0 SPLIT", "splits into 3, but has 1 outputs")
+
+
+def test_fused_activations_of_concatenations() -> None:
+    options = table("ConcatenationOptions", Axis=1, FusedActivationFunction=1)
+    model = one_operator_model("CONCATENATION", [tensor("x", (1, 4)), tensor("y", (1, 4))], [0], [1], options)
+    refused(model, UnsupportedError, "operator 0 CONCATENATION", "fused activation")
+
+
+def test_numbers_that_are_not_finite() -> None:
+    options = table("SoftmaxOptions", Beta=float("nan"))
+    model = one_operator_model("SOFTMAX", [tensor("x", (1, 4)), tensor("y", (1, 4))], [0], [1], options)
+    refused(model, ModelError, "operator 0 SOFTMAX", "beta is nan")
+
+
+def test_fills_must_be_quantised_as_the_output() -> None:
+    pads = np.zeros((2, 2), np.int32).tobytes()
+
+    def padded(type_: str, fill: Table) -> Table:
+        scale = quantization([0.5], [0])
+        tensors = [
+            tensor("x", (1, 4), type_, quantization=scale),
+            tensor("pads", (2, 2), "INT32", 1),
+            fill,
+            tensor("y", (1, 4), type_, quantization=scale),
+        ]
+        return one_operator_model("PADV2", tensors, [0, 1, 2], [3], buffers=(pads, b"\x05"))
+
+    fill = tensor("fill", (), "INT8", 2, quantization([0.25], [0]))
+    refused(padded("INT8", fill), UnsupportedError, "fill 'fill'", "another quantisation")
+    fill = tensor("fill", (), "INT8", 2, quantization([0.5], [0]))
+    assert load_tflite(write(padded("INT8", fill))).layers[0].descriptor.value == 5
+    refused(padded("INT16", fill), ModelError, "fill 'fill' is int8, expected int16")
+
+
+# Names
+
+
+def test_empty_and_repeated_names_are_numbered() -> None:
+    model = relu(x=tensor("same", (1, 4)), y=tensor("same", (1, 4)))
+    network = load_tflite(write(model))
+    assert (network.inputs[0].name, network.outputs[0].name) == ("same", "same_2")
+    model = relu(x=tensor("", (1, 4)), y=tensor("", (1, 4)))
+    network = load_tflite(write(model))
+    assert (network.inputs[0].name, network.outputs[0].name) == ("tensor_0", "tensor_1")
+
+
+def test_many_repeated_names_do_not_take_for_ever() -> None:
+    model = relu()
+    graph_of(model)["Tensors"] += [tensor("same", ()) for _ in range(5000)]
+    assert len(load_tflite(write(model)).layers) == 1
+
+
+def test_names_stay_on_one_line() -> None:
+    model = relu(x=tensor("a\nb\x1b[31m", (1, 0)))
+    refused(model, ModelError, "tensor 'a_b_[31m'")
+
+
+def test_the_name_of_the_network(tmp_path: Path) -> None:
+    path = tmp_path / "my_model.tflite"
+    path.write_bytes(write(relu()))
+    assert load_tflite(path).name == "my_model"
+    assert load_tflite(path, name="other").name == "other"
+    assert load_tflite(path.read_bytes()).name == "model"
+
+
+# Files
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.tflite", tmp_path, tmp_path / "a\0b"):
+        with pytest.raises(ModelError):
+            load_tflite(path)
+
+
+def test_files_that_are_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "huge.tflite"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ModelError, match=re.escape("expected at most")):
+        load_tflite(path)
+
+
+def test_files_of_another_format() -> None:
+    refused(b"", ModelError, "0 bytes")
+    refused(b"PK\x03\x04" * 4, ModelError, "expected 54 46 4c 33")
+    refused(bytes(4) + b"TFL3" + bytes(8), ModelError, "Model", "outside the file")
+
+
+def test_truncated_files() -> None:
+    data = write(relu())
+    for size in range(len(data)):
+        with pytest.raises(ModelError):
+            load_tflite(data[:size])

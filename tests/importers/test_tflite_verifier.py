@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verifier on hand-made flatbuffers."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from ferrule.errors import ModelError
+from ferrule.importers.tflite.verifier import (
+    ScalarField,
+    TableField,
+    TableSpec,
+    TableVectorField,
+    UnionField,
+    VectorField,
+    verify,
+)
+
+LEAF = TableSpec(
+    name="Leaf", fields={0: ("bytes", VectorField(size_bytes=1)), 1: ("number", ScalarField(size_bytes=4))}
+)
+ROOT = TableSpec(name="Root", fields={0: ("leaves", TableVectorField(table=LEAF, max_count=1 << 16))})
+
+
+def forest(count: int, payload: int) -> bytes:
+    """A root with `count` leaves that are all the same one, which has `payload` bytes."""
+    root_vtable = struct.pack("<HHH", 6, 8, 4) + bytes(2)
+    root = struct.pack("<iI", 8, 4)  # its vtable stands 8 bytes before, its vector right behind
+    leaf_vtable = struct.pack("<HHH", 6, 8, 4) + bytes(2)
+    leaf_at = 8 + len(root_vtable) + len(root) + 4 + 4 * count + len(leaf_vtable)
+    vector = struct.pack("<I", count)
+    vector_at = 8 + len(root_vtable) + len(root)
+    for index in range(count):
+        vector += struct.pack("<I", leaf_at - (vector_at + 4 + 4 * index))
+    leaf = struct.pack("<iI", 8, 4) + struct.pack("<I", payload) + bytes(payload)
+    return struct.pack("<I", 16) + b"TEST" + root_vtable + root + vector + leaf_vtable + leaf
+
+
+def check(data: bytes, root: TableSpec = ROOT) -> None:
+    verify(data, root, b"TEST")
+
+
+def test_a_well_formed_file_passes() -> None:
+    check(forest(3, 10))
+
+
+def test_every_truncation_is_refused() -> None:
+    data = forest(3, 10)
+    for size in range(len(data)):
+        with pytest.raises(ModelError):
+            check(data[:size])
+
+
+def test_shared_tables_cannot_unfold_into_many_times_the_file() -> None:
+    check(forest(100, 5000))
+    with pytest.raises(ModelError, match=r"Leaf.*have reached 4 times its size"):
+        check(forest(5000, 5000))
+
+
+def test_counts_have_a_limit() -> None:
+    few = TableSpec(name="Root", fields={0: ("leaves", TableVectorField(table=LEAF, max_count=2))})
+    with pytest.raises(ModelError, match=r"Root\.leaves has 3 elements, expected at most 2"):
+        check(forest(3, 1), few)
+
+
+def test_fields_behind_the_vtable_are_absent() -> None:
+    check(forest(1, 1), TableSpec(name="Root", fields={7: ("later", TableField(table=LEAF))}))
+
+
+@pytest.mark.parametrize(("place", "value"), [(8, 5), (8, 3), (8, 2), (8, 0xFFFE), (16, -9), (16, 1 << 30)])
+def test_bad_vtables(place: int, value: int) -> None:
+    data = bytearray(forest(1, 1))
+    data[place : place + 2 + 2 * (place == 16)] = struct.pack("<i" if place == 16 else "<H", value)
+    with pytest.raises(ModelError, match="vtable"):
+        check(bytes(data))
+
+
+def test_unions_are_read_by_their_kind() -> None:
+    def union(kind_slot: int) -> TableSpec:
+        return TableSpec(name="Root", fields={0: ("union", UnionField(kind_slot=kind_slot, tables={8: LEAF}))})
+
+    check(forest(1, 1), union(5))  # without a kind, nothing is read
+
+
+def test_offsets_must_lead_forwards() -> None:
+    data = bytearray(forest(1, 1))
+    data[20:24] = bytes(4)
+    with pytest.raises(ModelError, match=r"byte 20: the offset of Root\.leaves leads to byte 20"):
+        check(bytes(data))

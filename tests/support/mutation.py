@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Damaging files in the ways that parsers fear."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Sequence
+
+_INTERESTING = (0, 1, 2, 3, 4, 5, 7, 8, 9, 127, 128, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 4)
+
+
+def mutate(data: bytes, others: Sequence[bytes], choice: random.Random) -> bytes:
+    """Return `data` with one to four kinds of damage; `others` lend bytes to splices."""
+    damaged = bytearray(data)
+    for _ in range(choice.choice((1, 1, 1, 2, 2, 3, 4))):
+        choice.choice(_KINDS)(damaged, others, choice)
+    return bytes(damaged)
+
+
+def _place(data: bytearray, choice: random.Random) -> int:
+    """Return a position, mostly near the front, where flatbuffers keep their structure."""
+    if not data:
+        return 0
+    reach = min(len(data), choice.choice((64, 512, 4096, 16384, len(data))))
+    return choice.randrange(reach)
+
+
+def _flip(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
+    for _ in range(choice.choice((1, 1, 2, 8))):
+        if data:
+            data[_place(data, choice)] ^= 1 << choice.randrange(8)
+
+
+def _overwrite(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
+    if data:
+        data[_place(data, choice)] = choice.randrange(256)
+
+
+def _integer(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
+    place = _place(data, choice) & ~3
+    if place + 4 <= len(data):
+        data[place : place + 4] = struct.pack("<I", choice.choice(_INTERESTING))
+
+
+def _nudge(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
+    """Add a little to an aligned integer: most of them are offsets, lengths and indices."""
+    place = _place(data, choice) & ~3
+    if place + 4 <= len(data):
+        (value,) = struct.unpack_from("<I", data, place)
+        struct.pack_into("<I", data, place, (value + choice.choice((-8, -4, -1, 1, 4, 8, 1024))) % 2**32)
+
+
+def _redirect(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
+    """Let an offset lead to another place inside the file."""
+    places = [p for p in (_place(data, choice) & ~3 for _ in range(32)) if p + 4 <= len(data)]
+    for place in places:
+        (value,) = struct.unpack_from("<I", data, place)
+        if value >= 4 and place + value < len(data):
+            target = choice.randrange(place + 1, len(data))
+            struct.pack_into("<I", data, place, target - place)
+            return
+
+
+def _truncate(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
+    del data[choice.randrange(len(data) + 1) :]
+
+
+def _remove(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
+    place = _place(data, choice)
+    del data[place : place + choice.choice((1, 2, 4, 16, 64))]
+
+
+def _insert(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
+    place = _place(data, choice)
+    data[place:place] = choice.randbytes(choice.choice((1, 2, 4, 16, 64)))
+
+
+def _splice(data: bytearray, others: Sequence[bytes], choice: random.Random) -> None:
+    other = choice.choice(others)
+    if not other:
+        return
+    length = choice.choice((4, 8, 32, 256))
+    source = choice.randrange(min(len(other), 16384))
+    place = _place(data, choice)
+    data[place : place + length] = other[source : source + length]
+
+
+_KINDS: tuple[Callable[[bytearray, Sequence[bytes], random.Random], None], ...] = (
+    _flip,
+    _flip,
+    _overwrite,
+    _integer,
+    _integer,
+    _nudge,
+    _nudge,
+    _redirect,
+    _truncate,
+    _remove,
+    _insert,
+    _splice,
+)
