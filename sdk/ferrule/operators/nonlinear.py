@@ -1,11 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LOGISTIC, TANH, HARD_SWISH."""
+"""LOGISTIC, TANH, HARD_SWISH.
+
+The int8 kernels are functions of one byte, so they are tables of 256 values; int16 LOGISTIC and TANH interpolate one
+table of the sigmoid.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators import fixed_point_functions as functions
+from ferrule.operators.fixed_point import (
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rounding_divide_by_pot,
+)
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sigmoid_table import SIGMOID_TABLE
+
+_INT8 = np.arange(-128, 128, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,3 +40,264 @@ class TanhDescriptor(Descriptor):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardSwishDescriptor(Descriptor):
     """One input, one output."""
+
+
+def infer(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the input's shape."""
+    del descriptor
+    return (Operands(inputs=tuple(inputs), outputs=()).input(0).shape,)
+
+
+def check_logistic(descriptor: LogisticDescriptor, operands: Operands) -> None:
+    """Refuse what TensorFlow Lite Micro refuses, and outputs that its kernel would take for something else."""
+    del descriptor
+    _check_sigmoidal("LOGISTIC", operands, int8_scale=1 / 256, int8_zero_point=-128)
+
+
+def check_tanh(descriptor: TanhDescriptor, operands: Operands) -> None:
+    """Refuse what TensorFlow Lite Micro refuses, and outputs that its kernel would take for something else."""
+    del descriptor
+    _check_sigmoidal("TANH", operands, int8_scale=1 / 128, int8_zero_point=0)
+
+
+def check_hard_swish(descriptor: HardSwishDescriptor, operands: Operands) -> None:
+    """Refuse types without a reference kernel, and scales that the 16 bit arithmetic can't hold."""
+    del descriptor
+    source, output = operands.input(0), operands.output
+    _check_types("HARD_SWISH", source, output, (DataType.FLOAT32, DataType.INT8))
+    if source.dtype is DataType.INT8:
+        _HardSwish.of(source, output)
+
+
+def logistic(descriptor: LogisticDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return 1 / (1 + exp(-x))."""
+    del descriptor
+    data, source = np.asarray(arrays[0]), operands.input(0)
+    match source.dtype:
+        case DataType.INT8:
+            return [look_up(logistic_table(source), data)]
+        case DataType.INT16:
+            return [_logistic_int16(data, *sigmoid_multiplier(source.scale, (0,)))]
+    with np.errstate(over="ignore"):
+        return [np.asarray(1 / (1 + np.exp(-data.astype(np.float64))), np.float32)]
+
+
+def tanh(descriptor: TanhDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the hyperbolic tangent."""
+    del descriptor
+    data, source = np.asarray(arrays[0]), operands.input(0)
+    match source.dtype:
+        case DataType.INT8:
+            return [look_up(tanh_table(source), data)]
+        case DataType.INT16:
+            return [_tanh_int16(data, *sigmoid_multiplier(source.scale, (0, 1)))]
+    return [np.asarray(np.tanh(data.astype(np.float64)), np.float32)]
+
+
+def hard_swish(descriptor: HardSwishDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return x * min(max(x + 3, 0), 6) / 6."""
+    del descriptor
+    data, source = np.asarray(arrays[0]), operands.input(0)
+    if source.dtype is DataType.INT8:
+        return [look_up(hard_swish_table(source, operands.output), data)]
+    wide = data.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return [np.asarray(wide * np.clip(wide + 3, 0, 6) / 6, np.float32)]
+
+
+def look_up(table: Array, data: Array) -> Array:
+    """Return the entries of a table that starts at -128."""
+    return np.asarray(table[data.astype(np.int64) + 128])
+
+
+def logistic_table(source: TensorInfo) -> Array:
+    """Return the int8 result for each int8 input from -128 on."""
+    inside, q4, above = _to_q4(source)
+    value = rounding_divide_by_pot(functions.logistic(q4), 31 - 8) - 128
+    return np.asarray(np.where(inside, np.minimum(value, 127), np.where(above, 127, -128)), np.int8)
+
+
+def tanh_table(source: TensorInfo) -> Array:
+    """Return the int8 result for each int8 input from -128 on."""
+    inside, q4, above = _to_q4(source)
+    value = rounding_divide_by_pot(functions.tanh(q4), 31 - 7)
+    return np.asarray(np.where(inside, np.clip(value, -128, 127), np.where(above, 127, -128)), np.int8)
+
+
+def hard_swish_table(source: TensorInfo, output: TensorInfo) -> Array:
+    """Return the int8 result for each int8 input from -128 on."""
+    return _HardSwish.of(source, output).table()
+
+
+def sigmoid_multiplier(scale: float, exact_shifts: tuple[int, ...]) -> tuple[int, int]:
+    """Return the multiplier and right shift that bring an int16 to the table's scale.
+
+    Where the scale is 2^(k - 12) for k among `exact_shifts`, the multiplier is 3 * 2^k, else one of 15 bits.
+    """
+    logarithm, exact = _log2(scale)
+    if exact and logarithm + 12 in exact_shifts:
+        return 3 << (logarithm + 12), 0
+    factor, shift = scale * 4096.0 * 3.0, 0
+    while factor <= 32767.0 / 2.0 and shift <= 30:
+        factor, shift = factor * 2.0, shift + 1
+    return int(factor), shift
+
+
+def _check_types(name: str, source: TensorInfo, output: TensorInfo, dtypes: tuple[DataType, ...]) -> None:
+    if source.dtype is not output.dtype or source.dtype not in dtypes:
+        raise UnsupportedError(
+            f"{name} of {source.dtype} to {output.dtype} has no reference kernel, "
+            f"expected the same type of {', '.join(dtypes)} on both sides"
+        )
+
+
+def _check_sigmoidal(name: str, operands: Operands, *, int8_scale: float, int8_zero_point: int) -> None:
+    source, output = operands.input(0), operands.output
+    _check_types(name, source, output, (DataType.FLOAT32, DataType.INT8, DataType.INT16))
+    if source.dtype is DataType.INT8:
+        if (output.scale, output.zero_point) != (int8_scale, int8_zero_point):
+            raise UnsupportedError(
+                f"tensor '{output.name}' has scale {output.scale:g} and zero point {output.zero_point}, "
+                f"{name} to int8 needs {int8_scale:g} and {int8_zero_point}"
+            )
+        if not 2.0**-28 <= source.scale < 2.0**30:
+            raise UnsupportedError(f"tensor '{source.name}' has scale {source.scale:g}, {name} needs 2^-28 to 2^30")
+    elif source.dtype is DataType.INT16:
+        _check_sigmoidal_int16(name, source, output)
+
+
+def _check_sigmoidal_int16(name: str, source: TensorInfo, output: TensorInfo) -> None:
+    for info in (source, output):
+        if info.zero_point != 0:
+            raise UnsupportedError(f"tensor '{info.name}' has zero point {info.zero_point}, {name} of int16 needs 0")
+    if _log2(output.scale) != (-15, True):
+        raise UnsupportedError(f"tensor '{output.name}' has scale {output.scale:g}, {name} to int16 needs 2^-15")
+    if source.scale * 4096.0 * 3.0 >= 32768:
+        raise UnsupportedError(
+            f"tensor '{source.name}' has scale {source.scale:g}, {name} of int16 needs less than 8/3"
+        )
+
+
+def _log2(scale: float) -> tuple[int, bool]:
+    """Return the nearest whole logarithm, and whether it is off by less than 0.001, in float32 as TensorFlow Lite."""
+    logarithm = np.float32(math.log(scale)) * (np.float32(1) / np.float32(math.log(2)))
+    nearest = round(float(logarithm))
+    return nearest, bool(abs(logarithm - np.float32(nearest)) < np.float32(1e-3))
+
+
+def _to_q4(source: TensorInfo) -> tuple[Array, Array, Array]:
+    """Return, for each int8: whether it lies within the range of Q4, its value in Q4 or 0, whether it lies above."""
+    multiplier, shift = quantize_multiplier(source.scale * (1 << 27))
+    radius = math.floor(15 * (1 << 27) / 2.0**shift)
+    centred = _INT8 - source.zero_point
+    inside = np.abs(centred) < radius
+    q4 = multiply_by_quantized_multiplier(np.where(inside, centred, 0), multiplier, shift)
+    return inside, q4, ~inside & (centred >= radius) & (centred > -radius)
+
+
+def _logistic_int16(data: Array, multiplier: int, shift: int) -> Array:
+    scaled = _to_table_scale(data, multiplier, shift)
+    magnitude = np.abs(scaled)
+    index, fraction = magnitude >> 9, magnitude & 0x1FF
+    low, high = _neighbours(index)
+    value = np.where(index >= 255, 0x7FFF << 10, (low << 9) + fraction * (high - low))
+    signed = np.where(scaled >= 0, value + (1 << 9), (1 << 25) - value + (1 << 9) - 1)
+    return np.asarray(signed >> 10, np.int16)
+
+
+def _tanh_int16(data: Array, multiplier: int, shift: int) -> Array:
+    scaled = _to_table_scale(data, multiplier, shift)
+    magnitude = np.abs(scaled)
+    index, fraction = magnitude >> 8, magnitude & 0xFF
+    low, high = _neighbours(index)
+    value = np.where(index >= 255, 0xFFFF << 8, (low << 8) + fraction * (high - low))
+    signed = np.where(scaled >= 0, value - (1 << 23) + (1 << 7), (1 << 23) - value + (1 << 7) - 1)
+    return np.asarray(signed >> 8, np.int16)
+
+
+def _to_table_scale(data: Array, multiplier: int, shift: int) -> functions.Raw:
+    rounding = (1 << shift) >> 1
+    return np.asarray((data.astype(np.int64) * multiplier + rounding) >> shift, np.int64)
+
+
+def _neighbours(index: functions.Raw) -> tuple[functions.Raw, functions.Raw]:
+    low = np.minimum(index, 254)
+    return SIGMOID_TABLE[low].astype(np.int64), SIGMOID_TABLE[low + 1].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HardSwish:
+    """The 16 bit arithmetic of int8 HARD_SWISH."""
+
+    input_zero_point: int
+    output_zero_point: int
+    output_multiplier: int
+    output_exponent: int
+    """0 or less."""
+    gate_multiplier: int
+    gate_exponent: int
+
+    @classmethod
+    def of(cls, source: TensorInfo, output: TensorInfo) -> _HardSwish:
+        """Return the arithmetic for the tensors' scales; UnsupportedError if 16 bits can't hold it."""
+        with np.errstate(over="ignore", under="ignore"):
+            fine_scale = np.float32(1 / 128) * np.float32(source.scale)
+            output_factor = float(fine_scale / np.float32(output.scale))
+            gate_factor = float(fine_scale / (np.float32(3) / np.float32(32768)))
+        output_multiplier, output_exponent = quantize_multiplier(output_factor)
+        gate_multiplier, gate_exponent = quantize_multiplier(gate_factor)
+        if not (-15 <= output_exponent <= 0 and -15 <= gate_exponent <= 30):
+            raise UnsupportedError(
+                f"HARD_SWISH can't bring tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} "
+                f"of '{output.name}': their quotient must lie between 2^-9 and 128"
+            )
+        return cls(
+            input_zero_point=source.zero_point,
+            output_zero_point=output.zero_point,
+            output_multiplier=_high_half(output_multiplier),
+            output_exponent=output_exponent,
+            gate_multiplier=_high_half(gate_multiplier),
+            gate_exponent=gate_exponent,
+        )
+
+    def table(self) -> Array:
+        """Return the results of all int8 inputs."""
+        fine = (_INT8 - self.input_zero_point) << 7
+        product = _multiply_high_16(fine, self.output_multiplier)
+        gate = fine
+        if self.gate_exponent > 0:
+            gate = _saturate_16(gate << (self.gate_exponent - 1))
+        gate = _multiply_high_16(gate, self.gate_multiplier)
+        if self.gate_exponent > 0:
+            gate = _saturate_16(gate << 1)
+        elif self.gate_exponent < 0:
+            gate = rounding_divide_by_pot(gate, -self.gate_exponent)
+        gate = (gate + (1 << 15)) >> 1
+        # unlike the other products this one is cut towards zero
+        gated = gate * product
+        cut = np.sign(gated) * (np.abs(gated) >> 15)
+        result = rounding_divide_by_pot(cut, -self.output_exponent) + self.output_zero_point
+        return np.asarray(np.clip(result, -128, 127), np.int8)
+
+
+def _high_half(multiplier: int) -> int:
+    """Return a 32 bit multiplier rounded to 16 bits."""
+    return min((multiplier + (1 << 15)) >> 16, 32767)
+
+
+def _multiply_high_16(values: functions.Raw, multiplier: int) -> functions.Raw:
+    """Return round(values * multiplier / 2^15), halves up; the multiplier is not negative."""
+    return np.asarray((values * multiplier + (1 << 14)) >> 15, np.int64)
+
+
+def _saturate_16(values: functions.Raw) -> functions.Raw:
+    return np.asarray(np.clip(values, -32768, 32767), np.int64)
+
+
+LOGISTIC = Operator(
+    descriptor=LogisticDescriptor, type=LayerType.LOGISTIC, infer=infer, check=check_logistic, kernel=logistic
+)
+TANH = Operator(descriptor=TanhDescriptor, type=LayerType.TANH, infer=infer, check=check_tanh, kernel=tanh)
+HARD_SWISH = Operator(
+    descriptor=HardSwishDescriptor, type=LayerType.HARD_SWISH, infer=infer, check=check_hard_swish, kernel=hard_swish
+)

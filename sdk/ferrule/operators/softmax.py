@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators import fixed_point_functions as functions
 from ferrule.operators.fixed_point import (
     multiply_by_quantized_multiplier,
@@ -24,7 +24,7 @@ from ferrule.operators.fixed_point import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from ferrule.operators.operator import Operands
+from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.rounding import round_half_away
 
 _DIFFERENCE_BITS = 5
@@ -206,3 +206,6 @@ def _softmax_float(data: Array, beta: float) -> Array:
     wide = data.astype(np.float64)
     exponential = np.exp((wide - wide.max(axis=-1, keepdims=True)) * beta)
     return np.asarray(exponential / exponential.sum(axis=-1, keepdims=True), np.float32)
+
+
+SOFTMAX = Operator(descriptor=SoftmaxDescriptor, type=LayerType.SOFTMAX, infer=infer, check=check, kernel=kernel)

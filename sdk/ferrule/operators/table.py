@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ferrule.graph import LayerType
-from ferrule.operators import softmax
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
 from ferrule.operators.fully_connected import FULLY_CONNECTED
+from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
 from ferrule.operators.operator import Operator
 from ferrule.operators.pool2d import AVERAGE_POOL_2D, MAX_POOL_2D
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
+from ferrule.operators.softmax import SOFTMAX
 
 _ROWS: tuple[Operator, ...] = (
     CONV_2D,
@@ -24,13 +25,10 @@ _ROWS: tuple[Operator, ...] = (
     RESHAPE,
     SQUEEZE,
     EXPAND_DIMS,
-    Operator(
-        descriptor=softmax.SoftmaxDescriptor,
-        type=LayerType.SOFTMAX,
-        infer=softmax.infer,
-        check=softmax.check,
-        kernel=softmax.kernel,
-    ),
+    SOFTMAX,
+    LOGISTIC,
+    TANH,
+    HARD_SWISH,
     ADD,
     SUB,
     MUL,

@@ -6,9 +6,11 @@ float ferrule_tanhf(float x)
     float magnitude = x < 0.0f ? -x : x;
     float result;
 
+    if (magnitude < 1e-4f) { /* x^2 / 3 is below a quarter of an ULP; zeros keep their sign */
+        return x;
+    }
     if (magnitude < 0.625f) {
-        /* x + x^3 (-1/3 + ...), fitted to 2^-28 over the interval; odd by itself, and exact for
-         * zeros and denormals */
+        /* x + x^3 (-1/3 + ...), fitted to 2^-28 over the interval */
         float square = x * x;
         float p = 0.0021289666f;
         p = p * square - 0.008162834f;

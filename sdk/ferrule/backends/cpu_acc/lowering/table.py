@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ferrule.backends.cpu_acc.lowering.nonlinear import lower_hard_swish, lower_logistic, lower_tanh
 from ferrule.backends.cpu_acc.lowering.reshape import lower_view
 from ferrule.backends.cpu_acc.lowering.softmax import lower_softmax
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -14,6 +15,9 @@ Lowering = Callable[[LoweringContext], LoweredOp]
 
 LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SOFTMAX: lower_softmax,
+    LayerType.LOGISTIC: lower_logistic,
+    LayerType.TANH: lower_tanh,
+    LayerType.HARD_SWISH: lower_hard_swish,
     LayerType.RESHAPE: lower_view,
     LayerType.SQUEEZE: lower_view,
     LayerType.EXPAND_DIMS: lower_view,

@@ -7,6 +7,7 @@ import numpy as np
 
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
 from ferrule.dom import Call, Evaluate, Expression, Identifier
+from ferrule.graph import DataType
 from ferrule.memory.request import Overlap
 
 
@@ -15,7 +16,7 @@ def unary_call(
     kernel: str,
     *,
     header: str,
-    table: str,
+    parameters: str,
     sources: tuple[str, ...] = (),
     **fields: FieldValue,
 ) -> LoweredOp:
@@ -24,11 +25,11 @@ def unary_call(
     The kernel must read each element before it writes the one at the same index, and none after that; so the output
     may lie over the input.
 
-    `table` is the tag of the parameter struct without `ferrule_`, and `fields` are its members in order; `sources` are
-    the kernel's other source files, below src_c/kernels and without suffix.
+    `parameters` is the tag of the parameter struct without `ferrule_`, and `fields` are its members in order.
+    `sources` are the kernel's other source files, below src_c/kernels and without suffix.
     """
     source, output = context.input(0), context.operands.output
-    parameters, pointer = parameter_table(context, f"ferrule_{table}", **fields)
+    variable, pointer = parameter_table(context, f"ferrule_{parameters}", **fields)
     blobs = [value for value in fields.values() if isinstance(value, Blob)]
     overlaps: tuple[Overlap, ...] = ()
     if context.is_constant(0):
@@ -37,16 +38,22 @@ def unary_call(
         origin: Expression = Identifier(data.name)
     else:
         origin = context.input_pointer(0)
+    if not context.is_constant(0) and _may_alias(source.dtype, output.dtype):
         distance = max(output.size_bytes - source.size_bytes, 0)
         overlaps = (Overlap(input=source.name, output=output.name, distance_bytes=distance),)
     call = Call(Identifier(f"ferrule_{kernel}"), (pointer, origin, context.output_pointer()))
     return LoweredOp(
         kernel=kernel,
         statements=(Evaluate(call),),
-        declarations=(parameters,),
+        declarations=(variable,),
         blobs=tuple(blobs),
         overlaps=overlaps,
         headers=(f"ferrule/kernels/{header}.h",),
         sources=tuple(f"src_c/kernels/{name}.c" for name in (kernel, *sources)),
         include_dirs=("src_c/kernels/include",),
     )
+
+
+def _may_alias(source: DataType, output: DataType) -> bool:
+    """Whether C lets one piece of memory be read as one of the types and written as the other."""
+    return source is output or DataType.INT8 in {source, output}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of one int8, tabulated. Every function is reentrant and may write its output over its
+ * input where the elements have the same size. */
+#ifndef FERRULE_KERNELS_LOOKUP_H
+#define FERRULE_KERNELS_LOOKUP_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ferrule_lookup_s8_params {
+    const int8_t *table; /* 256 results, of the inputs from -128 on */
+    int32_t elements;
+};
+
+struct ferrule_lookup_s8_s16_params {
+    const int16_t *table; /* 256 results, of the inputs from -128 on */
+    int32_t elements;
+};
+
+struct ferrule_lookup_s8_s32_params {
+    const int32_t *table; /* 256 results, of the inputs from -128 on */
+    int32_t elements;
+};
+
+/** @brief output[i] = table[input[i] + 128], int8 to int8. */
+void ferrule_lookup_s8(const struct ferrule_lookup_s8_params *params, const int8_t *input,
+                       int8_t *output);
+
+/** @brief output[i] = table[input[i] + 128], int8 to int16. */
+void ferrule_lookup_s8_s16(const struct ferrule_lookup_s8_s16_params *params, const int8_t *input,
+                           int16_t *output);
+
+/** @brief output[i] = table[input[i] + 128], int8 to int32. */
+void ferrule_lookup_s8_s32(const struct ferrule_lookup_s8_s32_params *params, const int8_t *input,
+                           int32_t *output);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/lookup.h"
+
+void ferrule_lookup_s8_s32(const struct ferrule_lookup_s8_s32_params *params, const int8_t *input,
+                           int32_t *output)
+{
+    const int32_t *table = params->table + 128;
+
+    for (int32_t i = 0; i < params->elements; ++i) {
+        output[i] = table[input[i]];
+    }
+}
