@@ -84,6 +84,7 @@ struct ferrule_link {
     uint32_t
         received; /* bytes of the frame so far; more than the buffer holds: too long, dropped */
     uint8_t block_left;      /* COBS: bytes until the next code */
+    bool greeted;            /* a host has said hello since the start */
     bool block_ends_in_zero; /* COBS: the block stands for a zero after its bytes */
     uint32_t frame[(FERRULE_LINK_MAX_PAYLOAD + 8u) / 4u]; /* header, payload, CRC */
 };

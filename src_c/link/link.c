@@ -58,6 +58,7 @@ static void refuse(struct exchange *exchange, enum ferrule_link_error code, cons
 static void hello(struct exchange *exchange)
 {
     const struct ferrule_link_model *model = exchange->link->model;
+    exchange->link->greeted = true;
     exchange->link->result.valid = false; /* a new host counts its sequence numbers anew */
     uint8_t *at = ferrule_put16(exchange->payload, FERRULE_LINK_MAX_PAYLOAD);
     at = put_text(at, model->firmware);
@@ -229,6 +230,8 @@ static void answer(struct exchange *exchange, uint8_t version)
         refuse(exchange, FERRULE_LINK_ERROR_TYPE, "unknown request");
     } else if (exchange->bytes < HANDLERS[type].least || exchange->bytes > HANDLERS[type].most) {
         refuse(exchange, FERRULE_LINK_ERROR_LENGTH, "wrong length of the request");
+    } else if (type != FERRULE_HELLO && !exchange->link->greeted) {
+        refuse(exchange, FERRULE_LINK_ERROR_STATE, "the firmware has started anew: say hello");
     } else {
         HANDLERS[type].handle(exchange);
     }

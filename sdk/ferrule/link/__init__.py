@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The link between a host and the firmware: `docs/link.md` describes the protocol."""
+
+from ferrule.link.channel import DEFAULT_BAUD, Channel, PipeChannel, SerialChannel, channel_pair
+from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError, ProtocolVersionError, RunFailedError
+from ferrule.link.protocol import CounterSource, Hello, LinkTensor, ModelInfo, StackUse
+from ferrule.link.session import LinkRun, LinkSession
+
+__all__ = [
+    "DEFAULT_BAUD",
+    "Channel",
+    "CounterSource",
+    "FirmwareError",
+    "Hello",
+    "LinkError",
+    "LinkRun",
+    "LinkSession",
+    "LinkTensor",
+    "LinkTimeoutError",
+    "ModelInfo",
+    "PipeChannel",
+    "ProtocolVersionError",
+    "RunFailedError",
+    "SerialChannel",
+    "StackUse",
+    "channel_pair",
+]

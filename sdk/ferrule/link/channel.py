@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What carries the bytes: a serial port, or a pipe in memory."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from ferrule._typing import override
+from ferrule.link.errors import LinkError
+
+DEFAULT_BAUD = 115_200
+
+
+class Channel(Protocol):
+    """A stream of bytes in both directions; it may lose, alter and repeat them."""
+
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        """Return what has come, 1 to `max_bytes` bytes; b"" if nothing comes in time."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Send all of `data`."""
+        ...
+
+    def close(self) -> None:
+        """Release the channel; a second call does nothing."""
+        ...
+
+
+class SerialChannel(Channel):
+    """A serial port by its device name, or any URL that pyserial knows (`socket://host:port`).
+
+    Raises:
+        LinkError: the port cannot be opened, or fails later.
+    """
+
+    def __init__(self, url: str, *, baud: int = DEFAULT_BAUD) -> None:
+        import serial
+
+        self._url = url
+        self._failures = (serial.SerialException, OSError)
+        try:
+            self._port: Any = serial.serial_for_url(url, baudrate=baud, timeout=0)
+        except (*self._failures, ValueError) as error:
+            raise LinkError(
+                f"the serial port '{url}' cannot be opened: {error}",
+                hint="list the ports: python -m serial.tools.list_ports",
+            ) from error
+
+    @override
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        try:
+            self._port.timeout = timeout_s
+            data = bytes(self._port.read(1))
+            waiting = min(self._port.in_waiting, max_bytes - 1) if data else 0
+            self._port.timeout = 0
+            return data + bytes(self._port.read(waiting)) if waiting else data
+        except self._failures as error:
+            raise LinkError(f"reading from the serial port '{self._url}' failed: {error}") from error
+
+    @override
+    def write(self, data: bytes) -> None:
+        try:
+            self._port.write(data)
+        except self._failures as error:
+            raise LinkError(f"writing to the serial port '{self._url}' failed: {error}") from error
+
+    @override
+    def close(self) -> None:
+        self._port.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class PipeChannel(Channel):
+    """One end of a pipe in memory, made by `channel_pair`; any thread may use either end."""
+
+    def __init__(self, changed: threading.Condition, incoming: bytearray, outgoing: bytearray) -> None:
+        self._changed = changed
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._closed = False
+
+    @override
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        with self._changed:
+            self._changed.wait_for(lambda: bool(self._incoming) or self._closed, timeout_s)
+            if self._closed:
+                raise LinkError("the pipe is closed")
+            data = bytes(self._incoming[:max_bytes])
+            del self._incoming[:max_bytes]
+            return data
+
+    @override
+    def write(self, data: bytes) -> None:
+        with self._changed:
+            self._outgoing += data
+            self._changed.notify_all()
+
+    @override
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+def channel_pair() -> tuple[PipeChannel, PipeChannel]:
+    """Return the two ends of a pipe in memory: what one writes, the other reads."""
+    changed, there, back = threading.Condition(), bytearray(), bytearray()
+    return PipeChannel(changed, there, back), PipeChannel(changed, back, there)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consistent overhead byte stuffing (Cheshire and Baker, SIGCOMM 1997): bytes without a zero byte."""
+
+from __future__ import annotations
+
+_LONGEST_BLOCK = 254
+"""Bytes without a zero that one code can announce."""
+
+
+def encode(data: bytes) -> bytes:
+    """Return `data` in a form that holds no zero byte; one byte longer, and one more per 254."""
+    out = bytearray()
+    parts = data.split(b"\0")
+    for number, part in enumerate(parts):
+        start = 0
+        while len(part) - start > _LONGEST_BLOCK:
+            out.append(_LONGEST_BLOCK + 1)
+            out += part[start : start + _LONGEST_BLOCK]
+            start += _LONGEST_BLOCK
+        length = len(part) - start
+        out.append(length + 1)
+        out += part[start:]
+        if length == _LONGEST_BLOCK and number < len(parts) - 1:
+            out.append(1)  # a block of full length stands for no zero after it
+    return bytes(out)
+
+
+def decode(data: bytes) -> bytes | None:
+    """Return what was encoded, or None if `data` is no whole encoding."""
+    out = bytearray()
+    at = 0
+    while at < len(data):
+        code = data[at]
+        block = data[at + 1 : at + code]
+        if code == 0 or len(block) != code - 1 or 0 in block:
+            return None
+        out += block
+        at += code
+        if code <= _LONGEST_BLOCK and at < len(data):
+            out.append(0)
+    return bytes(out) if data else None

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames: COBS between zero bytes round a header, a payload and a CRC-32."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+
+from ferrule.link import cobs
+
+DELIMITER = b"\0"
+_HEADER = Struct("<BBH")
+_TRAILER = Struct("<I")
+_LONGEST_ENCODED = 8192
+"""Bytes without a delimiter after which the receiver forgets them; far more than any frame has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One message; `sequence` is that of the request, 0 to 65535, in requests and responses alike."""
+
+    version: int
+    type: int
+    sequence: int
+    payload: bytes
+
+    def encode(self) -> bytes:
+        """Return the bytes on the wire, a delimiter before and behind."""
+        body = _HEADER.pack(self.version, self.type, self.sequence) + self.payload
+        return DELIMITER + cobs.encode(body + _TRAILER.pack(zlib.crc32(body))) + DELIMITER
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> Frame | None:
+        """Return the frame that stood between two delimiters, or None if it is damaged."""
+        whole = cobs.decode(encoded)
+        if whole is None or len(whole) < _HEADER.size + _TRAILER.size:
+            return None
+        body = whole[: -_TRAILER.size]
+        (crc,) = _TRAILER.unpack(whole[-_TRAILER.size :])
+        if zlib.crc32(body) != crc:
+            return None
+        version, kind, sequence = _HEADER.unpack_from(body)
+        return cls(version=version, type=kind, sequence=sequence, payload=body[_HEADER.size :])
+
+
+class FrameReceiver:
+    """Finds the frames in a stream of bytes; what is damaged or no frame is counted and dropped."""
+
+    def __init__(self) -> None:
+        self.damaged = 0
+        """Pieces between delimiters that were no frame."""
+        self._pending = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Yield the frames that `data` completes."""
+        self._pending += data
+        *pieces, rest = self._pending.split(DELIMITER)
+        self._pending = rest
+        if len(rest) > _LONGEST_ENCODED:
+            self.damaged += 1
+            self._pending = bytearray()
+        for piece in pieces:
+            frame = Frame.decode(bytes(piece))
+            if frame is not None:
+                yield frame
+            elif piece:
+                self.damaged += 1

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The messages of the link and their layouts, little-endian; `docs/link.md` describes them."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from struct import Struct
+
+from ferrule.graph.datatype import DataType
+from ferrule.link.errors import LinkError
+
+PROTOCOL_VERSION = 1
+MAX_PAYLOAD_BYTES = 1024
+MAX_RANK = 8
+NO_OPERATOR = 0xFFFF_FFFF
+"""The failed operator of a run in which none failed."""
+RESPONSE = 0x80
+"""Added to a request's type by its response."""
+
+
+class MessageType(IntEnum):
+    """Requests, and the two frames that are no plain response."""
+
+    HELLO = 0x01
+    MODEL_INFO = 0x02
+    TENSOR_INFO = 0x03
+    WRITE_INPUT = 0x04
+    RUN = 0x05
+    READ_COUNTERS = 0x06
+    READ_OUTPUT = 0x07
+    STACK = 0x08
+    STARTED = 0x45
+    ERROR = 0xFF
+
+
+class ErrorCode(IntEnum):
+    """Why the firmware refused a request."""
+
+    VERSION = 1
+    TYPE = 2
+    LENGTH = 3
+    INDEX = 4
+    RANGE = 5
+    FLAGS = 6
+    STATE = 7
+
+
+class CounterSource(StrEnum):
+    """The hardware that counts on the board."""
+
+    NONE = "none"
+    DWT = "dwt"
+    SYSTICK = "systick"
+
+    @property
+    def unit(self) -> str:
+        """What one count is: a core cycle (an instruction where an emulator has no cycles), or a timer tick."""
+        return {CounterSource.NONE: "none", CounterSource.DWT: "cycles", CounterSource.SYSTICK: "ticks"}[self]
+
+
+_SOURCES = (CounterSource.NONE, CounterSource.DWT, CounterSource.SYSTICK)
+_TYPES: Mapping[int, DataType] = {
+    1: DataType.INT8,
+    2: DataType.INT16,
+    3: DataType.INT32,
+    4: DataType.INT64,
+    5: DataType.UINT8,
+    6: DataType.BOOL,
+    7: DataType.FLOAT32,
+}
+TYPE_CODES: Mapping[DataType, int] = {dtype: code for code, dtype in _TYPES.items()}
+"""The numbers of the element types, `enum ferrule_link_type` in C."""
+
+_HELLO = Struct("<H")
+_MODEL_INFO = Struct("<IIIIIB")
+_TENSOR_REQUEST = Struct("<BxH")
+_TENSOR_INFO = Struct("<BBI")
+_WRITE_INPUT = Struct("<HxxI")
+_RUN = Struct("<B")
+_RUN_RESULT = Struct("<iIQ")
+_READ_COUNTERS = Struct("<I")
+_READ_OUTPUT = Struct("<HxxII")
+_STACK = Struct("<III")
+
+WRITE_HEADER_BYTES = _WRITE_INPUT.size
+"""What stands before the data in the payload of WRITE_INPUT."""
+
+
+class _Reader:
+    """Takes a payload apart; whatever does not fit is a LinkError that names the message."""
+
+    def __init__(self, message: MessageType, payload: bytes) -> None:
+        self._message = message
+        self._payload = payload
+        self._at = 0
+
+    def fail(self, what: str) -> LinkError:
+        return LinkError(f"the firmware's {self._message.name} response is malformed: {what}")
+
+    def take(self, layout: Struct) -> tuple[int, ...]:
+        try:
+            values = layout.unpack_from(self._payload, self._at)
+        except struct.error as error:
+            raise self.fail(f"{len(self._payload)} bytes are too few") from error
+        self._at += layout.size
+        return values
+
+    def text(self) -> str:
+        rest = self._payload[self._at :]
+        if not rest or len(rest) < 1 + rest[0]:
+            raise self.fail(f"a text at byte {self._at} is cut off")
+        self._at += 1 + rest[0]
+        return rest[1 : 1 + rest[0]].decode("utf-8", errors="replace")
+
+    def end(self) -> None:
+        if self._at != len(self._payload):
+            raise self.fail(f"it has {len(self._payload)} bytes, expected {self._at}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """Who answers."""
+
+    firmware: str
+    firmware_version: str
+    max_payload_bytes: int
+
+    @classmethod
+    def decode(cls, payload: bytes) -> Hello:
+        """Read the response to HELLO."""
+        reader = _Reader(MessageType.HELLO, payload)
+        (size,) = reader.take(_HELLO)
+        hello = cls(max_payload_bytes=size, firmware=reader.text(), firmware_version=reader.text())
+        reader.end()
+        return hello
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkTensor:
+    """An input or output of the model on the board."""
+
+    name: str
+    dtype: DataType
+    shape: tuple[int, ...]
+    size_bytes: int
+
+    @classmethod
+    def decode(cls, payload: bytes) -> LinkTensor:
+        """Read the response to TENSOR_INFO."""
+        reader = _Reader(MessageType.TENSOR_INFO, payload)
+        code, rank, size = reader.take(_TENSOR_INFO)
+        if code not in _TYPES or rank > MAX_RANK:
+            raise reader.fail(f"element type {code} or rank {rank} is unknown")
+        dtype, shape = _TYPES[code], reader.take(Struct(f"<{rank}I"))
+        tensor = cls(name=reader.text(), dtype=dtype, shape=shape, size_bytes=size)
+        reader.end()
+        if math.prod(shape) * dtype.size_bytes != size:
+            raise reader.fail(f"{size} bytes do not hold {dtype} of shape {list(shape)}")
+        return tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """MODEL_INFO as it comes: the tensors follow one by one."""
+
+    name: str
+    input_hash: str
+    input_count: int
+    output_count: int
+    operator_count: int
+    workspace_bytes: int
+    stack_bytes: int
+    counter: CounterSource
+
+    @classmethod
+    def decode(cls, payload: bytes) -> ModelSummary:
+        """Read the response to MODEL_INFO."""
+        reader = _Reader(MessageType.MODEL_INFO, payload)
+        inputs, outputs, operators, workspace, stack, source = reader.take(_MODEL_INFO)
+        if source >= len(_SOURCES):
+            raise reader.fail(f"counter source {source} is unknown")
+        summary = cls(
+            input_count=inputs,
+            output_count=outputs,
+            operator_count=operators,
+            workspace_bytes=workspace,
+            stack_bytes=stack,
+            counter=_SOURCES[source],
+            name=reader.text(),
+            input_hash=reader.text(),
+        )
+        reader.end()
+        return summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInfo:
+    """What the firmware says of the model in it."""
+
+    name: str
+    input_hash: str
+    """Of what the firmware was generated from."""
+    inputs: tuple[LinkTensor, ...]
+    outputs: tuple[LinkTensor, ...]
+    operator_count: int
+    workspace_bytes: int
+    stack_bytes: int
+    counter: CounterSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """How a run ended."""
+
+    status: int
+    """0, or a negative `enum ferrule_status`."""
+    failed_operator: int | None
+    total: int
+    """In the counter's unit, from call to return."""
+
+    @classmethod
+    def decode(cls, payload: bytes) -> RunResult:
+        """Read the response to RUN."""
+        reader = _Reader(MessageType.RUN, payload)
+        status, operator, total = reader.take(_RUN_RESULT)
+        reader.end()
+        return cls(status=status, failed_operator=None if operator == NO_OPERATOR else operator, total=total)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackUse:
+    """How deep the last run went into the stack, measured by painting, in bytes."""
+
+    run_bytes: int
+    """Below the caller of the model."""
+    peak_bytes: int
+    """Below the top of the stack."""
+    size_bytes: int
+    """Of the whole stack."""
+
+    @classmethod
+    def decode(cls, payload: bytes) -> StackUse:
+        """Read the response to STACK."""
+        reader = _Reader(MessageType.STACK, payload)
+        run, peak, size = reader.take(_STACK)
+        reader.end()
+        return cls(run_bytes=run, peak_bytes=peak, size_bytes=size)
+
+
+def tensor_request(*, output: bool, index: int) -> bytes:
+    """Return the payload of TENSOR_INFO."""
+    return _TENSOR_REQUEST.pack(output, index)
+
+
+def write_request(index: int, offset: int, data: bytes) -> bytes:
+    """Return the payload of WRITE_INPUT."""
+    return _WRITE_INPUT.pack(index, offset) + data
+
+
+def run_request(*, profile: bool) -> bytes:
+    """Return the payload of RUN."""
+    return _RUN.pack(profile)
+
+
+def counters_request(first: int) -> bytes:
+    """Return the payload of READ_COUNTERS."""
+    return _READ_COUNTERS.pack(first)
+
+
+def decode_counters(payload: bytes) -> tuple[int, ...]:
+    """Return the counters in a READ_COUNTERS response."""
+    if len(payload) % 4:
+        raise LinkError(f"the firmware's READ_COUNTERS response has {len(payload)} bytes, not a multiple of 4")
+    return Struct(f"<{len(payload) // 4}I").unpack(payload)
+
+
+def output_request(index: int, offset: int, size_bytes: int) -> bytes:
+    """Return the payload of READ_OUTPUT."""
+    return _READ_OUTPUT.pack(index, offset, size_bytes)
+
+
+def decode_error(payload: bytes) -> tuple[int, str]:
+    """Return the code and the text of an ERROR frame."""
+    reader = _Reader(MessageType.ERROR, payload)
+    (code,) = reader.take(Struct("<B"))
+    return code, reader.text()

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host's end of the link."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from ferrule.errors import InputError
+from ferrule.graph.tensor import Array
+from ferrule.link.channel import Channel
+from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError, ProtocolVersionError, RunFailedError
+from ferrule.link.frame import Frame, FrameReceiver
+from ferrule.link.protocol import (
+    MAX_PAYLOAD_BYTES,
+    PROTOCOL_VERSION,
+    RESPONSE,
+    WRITE_HEADER_BYTES,
+    CounterSource,
+    ErrorCode,
+    Hello,
+    LinkTensor,
+    MessageType,
+    ModelInfo,
+    ModelSummary,
+    RunResult,
+    StackUse,
+    counters_request,
+    decode_counters,
+    decode_error,
+    output_request,
+    run_request,
+    tensor_request,
+    write_request,
+)
+
+_READ_BYTES = 4096
+_SEQUENCES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRun:
+    """What one run on the board gave."""
+
+    outputs: tuple[Array, ...]
+    total: int
+    """Counted from call to return. With `profiled` it includes the callbacks between the operators: for a clean
+    total, run again without."""
+    counters: tuple[int, ...]
+    """Per operator, each at most 2^32 - 1 (that value may stand for more); empty unless `profiled`."""
+    counter: CounterSource
+    stack: StackUse
+    profiled: bool
+
+    @property
+    def unit(self) -> str:
+        """The unit of `total` and `counters`."""
+        return self.counter.unit
+
+    @property
+    def stack_used(self) -> int:
+        """Bytes of stack that the run took."""
+        return self.stack.run_bytes
+
+
+class LinkSession:
+    """Drives the model behind a channel, which it owns; for one thread.
+
+    A request is repeated up to `retries` times, each after `timeout_s`. A run may take `run_timeout_s` from the moment
+    the firmware says that it starts.
+    """
+
+    def __init__(
+        self, channel: Channel, *, timeout_s: float = 1.0, retries: int = 5, run_timeout_s: float = 60.0
+    ) -> None:
+        self._channel = channel
+        self._timeout_s = timeout_s
+        self._retries = retries
+        self._run_timeout_s = run_timeout_s
+        self._receiver = FrameReceiver()
+        self._frames: Iterator[Frame] = iter(())
+        self._sequence = secrets.randbelow(_SEQUENCES)  # answers to an earlier session must not look like ours
+        self._run_sequence: int | None = None
+        self._hello: Hello | None = None
+        self._info: ModelInfo | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._channel.close()
+
+    @property
+    def damaged_frames(self) -> int:
+        """Pieces of noise and damaged frames that were dropped so far."""
+        return self._receiver.damaged
+
+    def hello(self) -> Hello:
+        """Begin: ask who answers, and check the version of the protocol.
+
+        Raises:
+            ProtocolVersionError: the firmware speaks another version.
+            LinkTimeoutError: nobody answers.
+        """
+        hello = Hello.decode(self._ask(MessageType.HELLO, b""))
+        if hello.max_payload_bytes <= WRITE_HEADER_BYTES:
+            raise LinkError(f"the firmware takes payloads of {hello.max_payload_bytes} bytes: too few for any data")
+        self._info = None
+        self._hello = hello
+        return hello
+
+    def model_info(self) -> ModelInfo:
+        """Return what the firmware says of its model; asked once."""
+        if self._hello is None:
+            self.hello()
+        if self._info is None:
+            self._info = self._read_model_info()
+        return self._info
+
+    def run(self, inputs: Sequence[Array], *, profile: bool = False) -> LinkRun:
+        """Write the inputs, run the model once and fetch everything that came out of it.
+
+        Raises:
+            InputError: an input has the wrong dtype or shape, or there are too few or too many.
+            RunFailedError: an operator failed.
+            LinkError: the link fails, or the run used up all of the stack.
+        """
+        info = self.model_info()
+        for index, data in enumerate(_as_bytes(info.inputs, inputs)):
+            self._write_input(index, data)
+        result = RunResult.decode(self._ask(MessageType.RUN, run_request(profile=profile)))
+        if result.status != 0:
+            raise _run_failed(result)
+        stack = StackUse.decode(self._ask(MessageType.STACK, b""))
+        if stack.peak_bytes >= stack.size_bytes:
+            raise LinkError(
+                f"the run used all {stack.size_bytes} bytes of the stack and may have overwritten what lies below",
+                hint="give the board more stack in its board.toml (placement.stack_bytes)",
+            )
+        return LinkRun(
+            outputs=tuple(self._read_output(index, tensor) for index, tensor in enumerate(info.outputs)),
+            total=result.total,
+            counters=self._read_counters(info.operator_count) if profile else (),
+            counter=info.counter,
+            stack=stack,
+            profiled=profile,
+        )
+
+    def _chunk_bytes(self) -> int:
+        assert self._hello is not None  # callers have the model's info, which needs it
+        return min(self._hello.max_payload_bytes, MAX_PAYLOAD_BYTES)
+
+    def _read_model_info(self) -> ModelInfo:
+        summary = ModelSummary.decode(self._ask(MessageType.MODEL_INFO, b""))
+        return ModelInfo(
+            name=summary.name,
+            input_hash=summary.input_hash,
+            inputs=self._read_tensors(summary.input_count, output=False),
+            outputs=self._read_tensors(summary.output_count, output=True),
+            operator_count=summary.operator_count,
+            workspace_bytes=summary.workspace_bytes,
+            stack_bytes=summary.stack_bytes,
+            counter=summary.counter,
+        )
+
+    def _read_tensors(self, count: int, *, output: bool) -> tuple[LinkTensor, ...]:
+        requests = (tensor_request(output=output, index=index) for index in range(count))
+        return tuple(LinkTensor.decode(self._ask(MessageType.TENSOR_INFO, request)) for request in requests)
+
+    def _write_input(self, index: int, data: bytes) -> None:
+        step = self._chunk_bytes() - WRITE_HEADER_BYTES
+        for offset in range(0, len(data), step):
+            self._ask(MessageType.WRITE_INPUT, write_request(index, offset, data[offset : offset + step]))
+
+    def _read_output(self, index: int, tensor: LinkTensor) -> Array:
+        step = self._chunk_bytes()
+        data = bytearray()
+        while len(data) < tensor.size_bytes:
+            size = min(step, tensor.size_bytes - len(data))
+            piece = self._ask(MessageType.READ_OUTPUT, output_request(index, len(data), size))
+            if len(piece) != size:
+                raise LinkError(f"{size} bytes of output '{tensor.name}' were asked for, {len(piece)} came")
+            data += piece
+        return (
+            np.frombuffer(data, tensor.dtype.numpy.newbyteorder("<"))
+            .astype(tensor.dtype.numpy, copy=False)
+            .reshape(tensor.shape)
+        )
+
+    def _read_counters(self, count: int) -> tuple[int, ...]:
+        counters: tuple[int, ...] = ()
+        while len(counters) < count:
+            more = decode_counters(self._ask(MessageType.READ_COUNTERS, counters_request(len(counters))))
+            if not more or len(counters) + len(more) > count:
+                raise LinkError(f"counters {len(counters)} to {count - 1} were asked for, {len(more)} came")
+            counters += more
+        return counters
+
+    def _next_sequence(self, kind: MessageType) -> int:
+        self._sequence = (self._sequence + 1) % _SEQUENCES
+        if kind is MessageType.RUN:
+            if self._sequence == self._run_sequence:  # a full turn later: the firmware would take it for a repetition
+                self._sequence = (self._sequence + 1) % _SEQUENCES
+            self._run_sequence = self._sequence
+        return self._sequence
+
+    def _ask(self, kind: MessageType, payload: bytes) -> bytes:
+        """Send a request until its response comes, and return the response's payload."""
+        sequence = self._next_sequence(kind)
+        request = Frame(version=PROTOCOL_VERSION, type=kind, sequence=sequence, payload=payload).encode()
+        wait_s, attempts, started_s = self._timeout_s, 0, None
+        while True:
+            self._channel.write(request)
+            attempts += 1
+            deadline_s = time.monotonic() + wait_s
+            while (frame := self._receive(sequence, deadline_s)) is not None:
+                if kind is not MessageType.RUN or frame.type != MessageType.STARTED:
+                    return _payload(frame, kind)
+                started_s = started_s or time.monotonic()
+            if started_s is None:
+                if attempts > self._retries:
+                    raise LinkTimeoutError(
+                        f"the firmware did not answer {kind.name}: {attempts} attempts of {wait_s:g} s each",
+                        hint="is the firmware running, and the channel its link UART?",
+                    )
+                continue
+            left_s = started_s + self._run_timeout_s - time.monotonic()
+            if left_s <= 0:
+                raise LinkTimeoutError(f"the run did not end within {self._run_timeout_s:g} s")
+            wait_s = min(2 * wait_s, left_s)  # ask again ever more rarely: only a lost response makes it necessary
+
+    def _receive(self, sequence: int, deadline_s: float) -> Frame | None:
+        """Return the next frame with this sequence number, or None at the deadline."""
+        while True:
+            for frame in self._frames:
+                if frame.sequence == sequence:
+                    return frame
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                return None
+            self._frames = self._receiver.feed(self._channel.read(_READ_BYTES, left_s))
+
+
+def _payload(frame: Frame, kind: MessageType) -> bytes:
+    if frame.version != PROTOCOL_VERSION:
+        raise ProtocolVersionError(
+            f"the firmware speaks version {frame.version} of the link protocol, this host version {PROTOCOL_VERSION}",
+            hint="build the firmware again with this version of ferrule",
+        )
+    if frame.type == MessageType.ERROR:
+        code, text = decode_error(frame.payload)
+        name = ErrorCode(code).name if code in set(ErrorCode) else "unknown"
+        raise FirmwareError(f"the firmware refused {kind.name}: {text} (error {code}, {name})", code=code)
+    if frame.type != kind | RESPONSE:
+        raise LinkError(f"{kind.name} was to be answered by type 0x{kind | RESPONSE:02x}, 0x{frame.type:02x} came")
+    return frame.payload
+
+
+def _run_failed(result: RunResult) -> RunFailedError:
+    where = "outside the operators" if result.failed_operator is None else f"in operator {result.failed_operator}"
+    return RunFailedError(
+        f"the run failed {where} with status {result.status}",
+        status=result.status,
+        failed_operator=result.failed_operator,
+    )
+
+
+def _as_bytes(tensors: Sequence[LinkTensor], inputs: Sequence[Array]) -> list[bytes]:
+    """Check the inputs, all of them before the first is sent, and return their bytes in the board's order."""
+    if len(inputs) != len(tensors):
+        raise InputError(f"the model takes {len(tensors)} inputs, {len(inputs)} were given")
+    for tensor, array in zip(tensors, inputs, strict=True):
+        if array.dtype != tensor.dtype.numpy or array.shape != tensor.shape:
+            raise InputError(
+                f"input '{tensor.name}' is {tensor.dtype} of shape {list(tensor.shape)}, "
+                f"given is {array.dtype} of shape {list(array.shape)}"
+            )
+    return [np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in inputs]
