@@ -26,6 +26,6 @@ def command() -> None:
         board = load_board(name)
         fpu = f" + {board.cpu.fpu}" if board.cpu.hard_float else ""
         memories = ", ".join(f"{m.name} {m.size_bytes // 1024:,} KiB" for m in board.memories)
-        engines = ", ".join(e for e in engine_names() if engine(e).supports(board))
+        engines = ", ".join(e for e in engine_names() if engine(e).refuses(board) is None)
         table.add_row(name, board.cpu.type + fpu, f"{board.clock_hz / 1e6:g} MHz", memories, engines, board.title)
     Console().print(table)

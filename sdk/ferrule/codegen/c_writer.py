@@ -76,7 +76,7 @@ def _assemble(parts: Iterable[str]) -> str:
 
 
 def _banner(banner: str, doc: str) -> str:
-    lines = [*banner.splitlines(), *([""] if doc else []), *textwrap.wrap(doc, COLUMNS - 3)]
+    lines = [*_harmless(banner).splitlines(), *([""] if doc else []), *textwrap.wrap(_harmless(doc), COLUMNS - 3)]
     if len(lines) == 1:
         return f"/* {lines[0]} */"
     return "/* " + "\n".join([lines[0], *(f" * {line}".rstrip() for line in lines[1:])]) + "\n */"
@@ -88,9 +88,15 @@ def _includes(includes: Sequence[Include]) -> str:
     return "\n\n".join("\n".join(group) for group in (local, system) if group)
 
 
+def _harmless(text: str) -> str:
+    """Return the text of a comment so that it cannot end the comment."""
+    return text.replace("*/", "* /")
+
+
 def _doc(text: str, indent: str = "") -> str:
     if not text:
         return ""
+    text = _harmless(text)
     one_line = f"{indent}/** {text} */\n"
     if len(one_line) <= COLUMNS + 1 and "\n" not in text:
         return one_line
@@ -262,7 +268,7 @@ def _if(item: If, indent: str) -> str:
 
 
 def _remark(text: str, indent: str) -> str:
-    lines = textwrap.wrap(text.replace("*/", "* /"), COLUMNS - len(indent) - 6) or [""]
+    lines = textwrap.wrap(_harmless(text), COLUMNS - len(indent) - 6) or [""]
     if len(lines) == 1:
         return f"{indent}/* {lines[0]} */"
     middle = "".join(f"\n{indent} * {line}" for line in lines[1:])

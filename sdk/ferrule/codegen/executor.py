@@ -94,7 +94,7 @@ class ExecutorBuilder:
         headers = {header for item in self._lowered.layers for header in item.op.headers}
         return Module(
             name=self.prefix,
-            doc=f"Executor of the model '{self._graph.name}'.",
+            doc=f"Executor of the model '{one_line(self._graph.name)}'.",
             interface_includes=(Include(path="ferrule/executor.h"), Include(path="stdint.h", system=True)),
             interface=(self._sizes(), *self._structs(), *self._defaults(), self._run(declaration=True)),
             implementation_includes=(
@@ -116,14 +116,14 @@ class ExecutorBuilder:
     def weights_module(self) -> Module:
         """Return the constant arrays."""
         variables = [
-            _external(blob_variable(blob), f"Of layer '{item.layer.name}'.")
+            _external(blob_variable(blob), f"Of layer '{one_line(item.layer.name)}'.")
             for item in self._lowered.layers
             for blob in item.op.blobs
         ]
         variables += [_external(item, "") for item in self._constant_outputs()]
         return Module(
             name=f"{self.prefix}_weights",
-            doc=f"Constants of the model '{self._graph.name}', as the kernels read them.",
+            doc=f"Constants of the model '{one_line(self._graph.name)}', as the kernels read them.",
             interface_includes=(Include(path="stdint.h", system=True),),
             interface=tuple(variables),
             implementation_includes=(Include(path="ferrule/section.h"),),
@@ -152,7 +152,7 @@ class ExecutorBuilder:
                     Enumerator(
                         name=self.constant(f"{kind}_{name}_offset"),
                         value=self._offset(info.name),
-                        doc=f"Where {kind} '{info.name}' may lie in the workspace.",
+                        doc=f"Where {kind} '{one_line(info.name)}' may lie in the workspace.",
                     )
                 )
         return Enumeration(
@@ -320,7 +320,7 @@ class ExecutorBuilder:
         start: Expression = Identifier(
             self._constant_output(source) if tensor.is_constant else self._lowered.variables[source]
         )
-        return Evaluate(Call(Identifier("memcpy"), (target, start, Integer(tensor.info.size_bytes, unsigned=True))))
+        return Evaluate(Call(Identifier("memmove"), (target, start, Integer(tensor.info.size_bytes, unsigned=True))))
 
     # ---- storage
 
@@ -350,7 +350,7 @@ class ExecutorBuilder:
         return any(True for _ in self._arena_tensors()) or any(i.op.scratch_bytes for i in self._lowered.layers)
 
     def _offset(self, tensor: str) -> int:
-        return 0 if self._graph.tensor(tensor).is_constant else self._storage.offset(tensor)
+        return self._storage.offset(tensor)
 
     def _offset_name(self, tensor: str) -> str:
         return f"{self._lowered.variables[tensor]}_OFFSET".upper()
@@ -373,11 +373,16 @@ class ExecutorBuilder:
 def describe(info: TensorInfo) -> str:
     """Return a tensor's name, shape and quantisation as a comment says them."""
     shape = "x".join(map(str, info.shape)) or "scalar"
-    text = f"'{info.name}': {shape} {info.dtype}"
+    text = f"'{one_line(info.name)}': {shape} {info.dtype}"
     if info.quantization is not None and not info.quantization.per_channel:
         sign = "-" if info.zero_point >= 0 else "+"
         text += f", real = {info.scale:.9g} * (stored {sign} {abs(info.zero_point)})"
-    return text.replace("*/", "* /")
+    return text
+
+
+def one_line(name: str) -> str:
+    """Return a name of the model without control characters, for comments."""
+    return "".join(c if c.isprintable() else " " for c in name)
 
 
 def _member_names(lowered: LoweredGraph, infos: Iterable[TensorInfo]) -> tuple[str, ...]:

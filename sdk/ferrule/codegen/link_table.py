@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule._version import VERSION
 from ferrule.backends.firmware import numbers
-from ferrule.codegen.executor import REGION, ExecutorBuilder
+from ferrule.codegen.executor import REGION, ExecutorBuilder, one_line
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.dom import (
     AddressOf,
@@ -54,7 +54,7 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, digest: str) ->
         type=Const(StructType("ferrule_link_model")),
         value=Aggregate(tuple(_model_fields(builder, lowered, digest))),
         linkage=Linkage.EXTERNAL,
-        doc=f"The model '{lowered.graph.name}' in its default workspace, for ferrule_link_serve().",
+        doc=f"The model '{one_line(lowered.graph.name)}' in its default workspace, for ferrule_link_serve().",
     )
     return Module(
         name=f"{builder.prefix}_link",

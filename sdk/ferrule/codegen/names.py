@@ -10,7 +10,7 @@ _WORDS = """
     double else enum explicit export extern false final float for friend goto if inline int long mutable
     namespace new noexcept nullptr operator override private protected public register restrict return
     short signed sizeof static struct switch template this throw true try typedef typeid typename union
-    unsigned using virtual void volatile while main memory inputs outputs info sram scratch memcpy run
+    unsigned using virtual void volatile while main memory inputs outputs info sram scratch memmove run
     counters index null int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t size_t
     ptrdiff_t
 """

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ferrule.codegen.lowered import LoweredGraph
+from ferrule.graph import Graph
 from ferrule.memory import (
     Alias,
     AliasKind,
@@ -47,7 +48,7 @@ def plan_storage(lowered: LoweredGraph, regions: Sequence[Region]) -> StoragePla
     """
     graph = lowered.graph
     order = [item.layer.name for item in lowered.layers]
-    lives = lifetimes(graph, order)
+    lives = {**lifetimes(graph, order), **_constant_outputs(graph, len(order))}
     names = tuple(region.name for region in regions)
     requests = [
         Request(
@@ -69,6 +70,12 @@ def plan_storage(lowered: LoweredGraph, regions: Sequence[Region]) -> StoragePla
         requests=tuple(requests),
         aliases=aliases,
     )
+
+
+def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
+    """Return when outputs that are constants need their room: they are copied there at the end."""
+    last = Lifetime(first=max(steps - 1, 0), last=max(steps - 1, 0))
+    return {info.name: last for info in graph.outputs if graph.tensor(info.name).is_constant}
 
 
 def _scratch_requests(lowered: LoweredGraph, lives: Mapping[str, Lifetime], names: tuple[str, ...]) -> list[Request]:

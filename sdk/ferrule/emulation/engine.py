@@ -76,6 +76,9 @@ class Engine(Protocol):
     def missing(self) -> MissingToolError | None:
         """Return what must be installed before it runs here; None if nothing."""
 
+    def refuses(self, board: Board) -> str | None:
+        """Return why it can't run a board; None if it can."""
+
     def start(self, machine: Machine) -> Session:
         """Reset the machine and let it run.
 

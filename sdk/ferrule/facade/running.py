@@ -17,7 +17,7 @@ from ferrule.errors import FerruleError
 from ferrule.facade.samples import Sample, pattern_sample, split
 from ferrule.firmware import Group, Image
 from ferrule.graph import Array
-from ferrule.link import LinkRun, LinkSession, LinkTimeoutError, ModelInfo
+from ferrule.link import CounterSource, LinkRun, LinkSession, LinkTimeoutError, ModelInfo
 from ferrule.report import (
     BuildPart,
     CountPart,
@@ -105,7 +105,7 @@ def _usable(name: str, board: Board) -> Engine:
     if missing is not None:
         raise missing
     reason = chosen.refuses(board)
-    if reason:
+    if reason is not None:
         raise FerruleError(f"engine {name} cannot run board {board.name}: {reason}")
     return chosen
 
@@ -182,20 +182,20 @@ def _count_part(board: Board, done: _Runs) -> CountPart:
     return CountPart(
         unit="instructions",
         resolution=round(done.resolution),
-        source=done.info.counter_source,
+        source=str(done.info.counter),
         per_inference=round(done.runs[0].total * scale),
     )
 
 
 def _scale(board: Board, info: ModelInfo) -> float:
     """Return how many instructions one count of the firmware stands for."""
-    if info.counter_source == "systick" and board.qemu is not None:
+    if info.counter is CounterSource.SYSTICK and board.qemu is not None:
         return board.qemu.instructions_per_tick
     return 1.0
 
 
 def _layer_parts(firmware: Firmware, done: _Runs) -> tuple[LayerPart, ...]:
-    counts = [round(count * _scale(firmware.board, done.info)) for count in done.profiled.operators]
+    counts = [round(count * _scale(firmware.board, done.info)) for count in done.profiled.counters]
     whole = sum(counts) or 1
     return tuple(
         LayerPart(
@@ -230,7 +230,7 @@ def _memory_part(firmware: Firmware, done: _Runs) -> MemoryPart:
             workspace=groups[Group.WORKSPACE],
             activations=region.activation_peak_bytes,
             activations_certificate=region.activation_certificate,
-            stack_used=max(result.stack_used for result in (done.profiled, *done.runs)),
+            stack_used=max(result.stack.peak_bytes for result in (done.profiled, *done.runs)),
             stack_reserved=reserved,
             other=groups[Group.DATA] + groups[Group.BSS],
             total=image.ram_bytes,

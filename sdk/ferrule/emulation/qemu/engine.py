@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 
 from ferrule._typing import override
+from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import Engine, Machine, Session
 from ferrule.emulation.qemu.session import QemuSession
@@ -24,6 +25,10 @@ class QemuEngine(Engine):
         if shutil.which(PROGRAM) is None:
             return MissingToolError(f"{PROGRAM} is missing", hint="apt-get install qemu-system-arm")
         return None
+
+    @override
+    def refuses(self, board: Board) -> str | None:
+        return None if board.qemu is not None else "its board.toml names no QEMU machine"
 
     @override
     def start(self, machine: Machine) -> Session:

@@ -6,7 +6,9 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from ferrule._typing import override
+from ferrule.boards import Board
 from ferrule.emulation.engine import Engine, Machine, Session
+from ferrule.emulation.unicorn.guest import MODELS
 from ferrule.emulation.unicorn.library import host_compiler
 from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.errors import MissingToolError
@@ -26,6 +28,12 @@ class UnicornEngine(Engine):
         except MissingToolError as error:
             return error
         return None
+
+    @override
+    def refuses(self, board: Board) -> str | None:
+        if board.cpu.type in MODELS:
+            return None
+        return f"unicorn has no {board.cpu.type} (it has {', '.join(MODELS)})"
 
     @override
     def start(self, machine: Machine) -> Session:

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C writer prints nodes as C that reads back to the same values."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferrule.codegen.c_expressions import expression, float_literal, integer, string_literal
+from ferrule.codegen.c_types import declarator
+from ferrule.codegen.c_writer import write_header, write_source
+from ferrule.dom import (
+    AddressOf,
+    ArrayType,
+    Assembly,
+    Assign,
+    Binary,
+    BinaryOperator,
+    Block,
+    Call,
+    Cast,
+    Class,
+    Comment,
+    Const,
+    Declare,
+    Dereference,
+    Evaluate,
+    Expression,
+    For,
+    Function,
+    Identifier,
+    If,
+    Include,
+    Index,
+    Integer,
+    Linkage,
+    Member,
+    Module,
+    Null,
+    Parameter,
+    Pointer,
+    Return,
+    Scalar,
+    Statement,
+    Struct,
+    StructMember,
+    StructType,
+    Type,
+    Unary,
+    UnaryOperator,
+)
+
+A, B, C = Identifier("a"), Identifier("b"), Identifier("c")
+
+
+@pytest.mark.parametrize(
+    ("type_", "name", "text"),
+    [
+        (Scalar.INT8, "x", "int8_t x"),
+        (Const(Scalar.INT8), "x", "const int8_t x"),
+        (Pointer(Const(Scalar.INT8)), "x", "const int8_t *x"),
+        (Const(Pointer(Const(Scalar.INT8))), "x", "const int8_t *const x"),
+        (Const(Pointer(Scalar.FLOAT32)), "", "float *const"),
+        (ArrayType(Const(StructType("s")), 3), "x", "const struct s x[3]"),
+        (ArrayType(Pointer(Scalar.CHAR)), "x", "char *x[]"),
+        (Pointer(Pointer(Scalar.VOID)), "", "void **"),
+    ],
+)
+def test_declarators(type_: Type, name: str, text: str) -> None:
+    assert declarator(type_, name) == text
+
+
+@pytest.mark.parametrize(
+    ("node", "text"),
+    [
+        (Member(Dereference(A), "x"), "a->x"),
+        (Member(Index(A, Integer(2)), "x"), "a[2].x"),
+        (AddressOf(Index(A, B)), "&a[b]"),
+        (Cast(Pointer(Scalar.INT8), AddressOf(Index(A, B))), "(int8_t *)&a[b]"),
+        (Binary(BinaryOperator.ADD, A, Binary(BinaryOperator.MULTIPLY, B, C)), "a + b * c"),
+        (Binary(BinaryOperator.MULTIPLY, A, Binary(BinaryOperator.ADD, B, C)), "a * (b + c)"),
+        (Binary(BinaryOperator.SUBTRACT, A, Binary(BinaryOperator.SUBTRACT, B, C)), "a - (b - c)"),
+        (Binary(BinaryOperator.OR, A, Binary(BinaryOperator.AND, B, C)), "a || (b && c)"),
+        (Unary(UnaryOperator.NOT, Binary(BinaryOperator.EQUAL, A, Null())), "!(a == NULL)"),
+        (Unary(UnaryOperator.NEGATE, Integer(-3)), "-(-3)"),
+        (Call(Member(Dereference(A), "f"), (B, Integer(1, unsigned=True))), "a->f(b, 1U)"),
+    ],
+)
+def test_expressions(node: Expression, text: str) -> None:
+    assert expression(node) == text
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_float_literals_read_back(value: float) -> None:
+    text = float_literal(np.float32(value))
+    assert text.endswith("f")
+    assert np.float32(text[:-1]).tobytes() == np.float32(value).tobytes()
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+def test_what_c_cannot_say_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="no literal"):
+        float_literal(np.float32(value))
+
+
+def _compiled(tmp_path: Path, cc: str, text: str) -> ctypes.CDLL:
+    source, library = tmp_path / "x.c", tmp_path / "x.so"
+    source.write_text(text)
+    subprocess.run(
+        [cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", str(source), "-o", str(library)], check=True
+    )
+    return ctypes.CDLL(str(library))
+
+
+@pytest.mark.cc
+def test_integer_literals_read_back(tmp_path: Path, host_cc: str) -> None:
+    values = [0, 1, -1, 2**31 - 1, -(2**31), 2**31, 2**32 - 1, 2**32, 2**63 - 1, -(2**63), -(2**31) - 1]
+    rows = ", ".join(integer(value) for value in values)
+    library = _compiled(tmp_path, host_cc, f"#include <stdint.h>\nconst int64_t x[] = {{{rows}}};\n")
+    assert list((ctypes.c_int64 * len(values)).in_dll(library, "x")) == values
+    with pytest.raises(ValueError, match="64 bits"):
+        integer(2**63)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("text", ['say "hi"', "a\\b\n\r\t", "naïve ∂", "??/", "\x01" + "23"])
+def test_string_literals_read_back(tmp_path: Path, host_cc: str, text: str) -> None:
+    library = _compiled(tmp_path, host_cc, f"const char x[] = {string_literal(text)};\n")
+    assert bytes((ctypes.c_char * (len(text.encode()) + 1)).in_dll(library, "x")) == text.encode() + b"\0"
+
+
+def _module(*statements: Statement) -> Module:
+    run = Function(
+        name="run",
+        returns=Scalar.INT32,
+        parameters=(Parameter(name="n", type=Scalar.INT32),),
+        body=Block(statements),
+        linkage=Linkage.EXTERNAL,
+        doc="Add up.",
+    )
+    return Module(
+        name="sum",
+        doc="A sum.",
+        interface_includes=(Include(path="stdint.h", system=True),),
+        interface=(run,),
+        implementation=(run,),
+    )
+
+
+@pytest.mark.cc
+def test_statements_run(tmp_path: Path, host_cc: str) -> None:
+    total, n, i = Identifier("total"), Identifier("n"), Identifier("i")
+    module = _module(
+        Declare("total", Scalar.INT32, Integer(0)),
+        Comment("only for positive numbers"),
+        If(
+            Binary(BinaryOperator.LESS, n, Integer(0)),
+            Block((Return(Integer(-1)),)),
+            Block((Assembly('__asm__ volatile("");'),)),
+        ),
+        For("i", Integer(0), n, Block((Assign(total, Binary(BinaryOperator.ADD, total, i)),))),
+        Evaluate(total),
+        Return(total),
+    )
+    (tmp_path / "sum.h").write_text(write_header(module, "A banner."))
+    source = write_source(module, "A banner.").replace("    total;\n", "")  # a statement without effect is a warning
+    library = _compiled(tmp_path, host_cc, source)
+    assert library.run(5) == 10
+    assert library.run(-5) == -1
+
+
+def test_headers_declare_and_guard() -> None:
+    text = write_header(_module(Return(Integer(0))), "A banner.")
+    assert "#ifndef SUM_H" in text
+    assert "/** Add up. */\nint32_t run(int32_t n);" in text
+    assert 'extern "C"' in text
+
+
+def _cpp(item: Class) -> str:
+    """Print a class as C++: all that a writer for another language needs is in the node."""
+    attributes = [f"  {declarator(member.type, member.name)};" for member in item.attributes]
+    methods = [f"  {declarator(method.returns, method.name)}();" for method in item.methods]
+    return "\n".join([f"class {item.name} {{", " public:", *methods, " private:", *attributes, "};"])
+
+
+def test_another_writer_prints_a_class_that_c_refuses() -> None:
+    item = Class(
+        name="Artifact",
+        attributes=(StructMember(name="tensor1", type=Pointer(Scalar.FLOAT32)),),
+        methods=(Function(name="inference", returns=Scalar.VOID),),
+    )
+    assert _cpp(item) == "class Artifact {\n public:\n  void inference();\n private:\n  float *tensor1;\n};"
+    module = Module(name="x", doc="", implementation=(item,))
+    with pytest.raises(TypeError, match="no classes"):
+        write_source(module, "A banner.")
+
+
+def test_structs_carry_their_documentation() -> None:
+    item = Struct(name="s", members=(StructMember(name="x", type=Scalar.BOOL, doc="Whether."),), doc="A struct.")
+    text = write_header(Module(name="x", doc="", interface=(item,)), "A banner.")
+    assert "/** A struct. */\nstruct s {\n    /** Whether. */\n    bool x;\n};" in text
