@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures for builds: each toolchain that is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from needs import require_module, require_program
+
+from ferrule.firmware import Toolchain, toolchain
+
+
+@pytest.fixture(params=["zig", "arm-none-eabi-gcc"])
+def any_toolchain(request: pytest.FixtureRequest) -> Toolchain:
+    """Each toolchain in turn."""
+    name = str(request.param)
+    if name == "zig":
+        require_module("ziglang", "pip install 'ferrule[run]'")
+    else:
+        require_program(name, "apt-get install gcc-arm-none-eabi")
+    return toolchain(name)
+
+
+@pytest.fixture
+def programs() -> Path:
+    """The folder of C programs to build."""
+    return Path(__file__).parent / "programs"

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints what start-up has to have prepared: initialised and cleared data, the FPU, the compiler's arithmetic routines. */
+
+#include <stdint.h>
+#include <string.h>
+
+#include "ferrule/section.h"
+
+#define UART(offset) (*(volatile uint32_t *)(TEST_UART + (offset)))
+
+int main(void);
+
+static volatile uint32_t initialised = 0x1234abcdu;
+static volatile uint8_t odd[3] = {7, 8, 9};
+static volatile uint32_t cleared[64];
+static volatile float factor = 1.5f;
+static volatile int64_t dividend = INT64_C(99000000693);
+static volatile double wide = 0.1;
+
+FERRULE_WEIGHTS static const volatile int16_t weights[4] = {-1, 2, -3, 4};
+FERRULE_WORKSPACE static volatile uint8_t workspace[1000];
+
+static void put(char symbol)
+{
+    UART(0) = (uint32_t)symbol;
+}
+
+static void print(uint32_t value)
+{
+    for (int shift = 28; shift >= 0; shift -= 4) {
+        put("0123456789abcdef"[(value >> shift) & 15u]);
+    }
+    put('\n');
+}
+
+int main(void)
+{
+    char copy[12];
+    uint32_t sum = 0;
+
+    UART(16) = 16; /* BAUDDIV */
+    UART(8) = 1;   /* CTRL: transmit */
+    for (uint32_t i = 0; i < 64; i++) {
+        sum |= cleared[i];
+    }
+    workspace[999] = 5;
+    (void)memcpy(copy, "copied", 7);
+    (void)memmove(copy + 1, copy, 7);
+    print(initialised);
+    print((uint32_t)odd[0] + odd[1] + odd[2] + workspace[999]);
+    print(sum);
+    print((uint32_t)(factor * 2.5f * 100.0f));
+    print((uint32_t)(dividend / (int64_t)odd[0]));
+    print((uint32_t)(wide * 1e9));
+    print((uint32_t)(int32_t)weights[2]);
+    print((uint32_t)memcmp(copy + 1, "copied", 7));
+    put('.');
+    return 0;
+}

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from ferrule.boards import Board, board_names, load_board
+from ferrule.firmware import Toolchain, execute, plan_build, read_image
+from ferrule.resources import root
+
+RECORD_WORDS = 17
+FAULT_MAGIC = 0x544C4146
+TIMEOUT_S = 20
+
+
+def build(source: Path, board: Board, toolchain: Toolchain, folder: Path, **defines: str) -> Path:
+    return execute(plan_build([source], [], board, toolchain, folder, defines=defines))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("sanitize", [False, True])
+def test_memory_functions_are_right_for_all_alignments(
+    sanitize: bool, host_cc: str, programs: Path, tmp_path: Path
+) -> None:
+    names = ("memcpy", "memmove", "memset", "memcmp")
+    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if sanitize else []
+    flags = ["-std=c11", "-O2", "-fno-builtin", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", *sanitizers]
+    renamed, program = tmp_path / "memory.o", tmp_path / "test"
+    source = root() / "src_c" / "startup" / "memory.c"
+    defines = [f"-D{name}=test_{name}" for name in names]
+    subprocess.run([host_cc, *flags, *defines, "-c", str(source), "-o", str(renamed)], check=True)
+    subprocess.run([host_cc, *flags, str(programs / "memory.c"), str(renamed), "-o", str(program)], check=True)
+    done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == ["0 failures"], done.stdout + done.stderr
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+@pytest.mark.parametrize("name", board_names())
+def test_main_finds_everything_prepared(
+    name: str, any_toolchain: Toolchain, qemu: str, programs: Path, tmp_path: Path
+) -> None:
+    board = load_board(name)
+    assert board.qemu is not None
+    uart = f"{board.link_uart.address:#x}u"
+    elf = build(programs / "arithmetic.c", board, any_toolchain, tmp_path, TEST_UART=uart)
+    argv = [
+        qemu,
+        "-M",
+        board.qemu.name,
+        "-display",
+        "none",
+        "-monitor",
+        "none",
+        "-serial",
+        "stdio",
+        "-kernel",
+        str(elf),
+    ]
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        output = b""
+        while not output.endswith(b".") and (piece := process.stdout.read(1)):
+            output += piece
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+    assert output.decode().split() == [
+        "1234abcd",
+        "0000001d",
+        "00000000",
+        "00000177",
+        f"{99_000_000_693 // 7 & 0xFFFFFFFF:08x}",
+        f"{100_000_000:08x}",
+        "fffffffd",
+        "00000000",
+        ".",
+    ]
+
+
+def fault_of(qemu: str, board: Board, elf: Path) -> list[int]:
+    """Run a firmware until it has recorded a fault; return the record's words and the core's pc."""
+    assert board.qemu is not None
+    address = read_image(elf).address_of("ferrule_fault_record")
+    argv = [
+        qemu,
+        "-M",
+        board.qemu.name,
+        "-display",
+        "none",
+        "-monitor",
+        "stdio",
+        "-serial",
+        "null",
+        "-kernel",
+        str(elf),
+    ]
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            deadline = time.monotonic() + TIMEOUT_S
+            while time.monotonic() < deadline:
+                process.stdin.write(f"x /{RECORD_WORDS}wx {address:#x}\ninfo registers\n")
+                process.stdin.flush()
+                words: list[int] = []
+                for line in process.stdout:
+                    if match := re.match(r"[0-9a-f]+: ((?:0x[0-9a-f]+ ?)+)$", line):
+                        words.extend(int(word, 16) for word in match[1].split())
+                    if match := re.search(r"R15=([0-9a-f]+)", line):
+                        words.append(int(match[1], 16))
+                        break
+                if words[0] == FAULT_MAGIC:
+                    return words
+        finally:
+            process.kill()
+    raise AssertionError(f"no fault within {TIMEOUT_S} s")
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+@pytest.mark.parametrize(
+    ("kind", "cfsr_bit", "hfsr"),
+    [(1, 1 << 9, 1 << 30), (2, 1 << 16, 1 << 30)],  # a precise bus error, an undefined instruction; both escalated
+    ids=["unmapped", "undefined"],
+)
+@pytest.mark.parametrize("name", board_names())
+def test_a_fault_is_recorded(
+    name: str, kind: int, cfsr_bit: int, hfsr: int, any_toolchain: Toolchain, qemu: str, programs: Path, tmp_path: Path
+) -> None:
+    board = load_board(name)
+    elf = build(programs / "fault.c", board, any_toolchain, tmp_path, TEST_FAULT=str(kind))
+    image = read_image(elf)
+    _, exception, *_, r12, lr, pc, psr, sp, exc_return, cfsr, hfsr_found, _, bfar, valid, halted = fault_of(
+        qemu, board, elf
+    )
+    assert exception == 3
+    assert image.describe(pc).startswith("main")
+    assert image.describe(lr).startswith(("start", "ferrule_reset"))
+    assert (r12, psr >> 24 & 1, valid) == (0, 1, 1)
+    assert sp in board.memory(board.placement.stack)
+    assert exc_return >> 8 == 0xFFFFFF
+    assert cfsr & cfsr_bit
+    assert hfsr_found & hfsr
+    assert kind != 1 or bfar == 0x7000_0000
+    assert image.describe(halted).startswith("ferrule_fault_halt")
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+def test_a_stack_overflow_is_recorded_at_once_where_the_core_checks(
+    any_toolchain: Toolchain, qemu: str, programs: Path, tmp_path: Path
+) -> None:
+    board = load_board("mps2-an505")
+    elf = build(programs / "fault.c", board, any_toolchain, tmp_path, TEST_FAULT="3")
+    record = fault_of(qemu, board, elf)
+    stack_overflow = 1 << 20  # UFSR.STKOF
+    assert record[12] & stack_overflow
+    assert record[10] >= board.memory(board.placement.stack).address

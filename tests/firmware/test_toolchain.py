@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ferrule.boards import load_board
+from ferrule.errors import FerruleError, MissingToolError
+from ferrule.firmware import DEFAULT_TOOLCHAIN, TOOLCHAINS, Toolchain, probe_tools, toolchain
+
+BOARD = load_board("mps2-an386")
+
+
+@pytest.mark.parametrize(
+    ("core", "fpu", "dsp", "zig", "gcc"),
+    [
+        ("cortex-m3", "none", False, ("eabi", "cortex_m3"), ("cortex-m3", "soft", None)),
+        ("cortex-m4", "none", True, ("eabi", "cortex_m4-vfp4d16sp"), ("cortex-m4", "soft", None)),
+        ("cortex-m4", "fpv4-sp-d16", True, ("eabihf", "cortex_m4"), ("cortex-m4", "hard", "fpv4-sp-d16")),
+        ("cortex-m7", "fpv5-sp-d16", True, ("eabihf", "cortex_m7-fp64"), ("cortex-m7", "hard", "fpv5-sp-d16")),
+        ("cortex-m7", "fpv5-d16", True, ("eabihf", "cortex_m7"), ("cortex-m7", "hard", "fpv5-d16")),
+        ("cortex-m33", "fpv5-sp-d16", True, ("eabihf", "cortex_m33"), ("cortex-m33", "hard", "fpv5-sp-d16")),
+        (
+            "cortex-m33",
+            "none",
+            False,
+            ("eabi", "cortex_m33-fp_armv8d16sp-dsp"),
+            ("cortex-m33+nodsp", "soft", None),
+        ),
+    ],
+)
+def test_flags_follow_from_the_core(
+    core: str, fpu: str, dsp: bool, zig: tuple[str, str], gcc: tuple[str, str, str | None]
+) -> None:
+    board = replace(BOARD, cpu=replace(BOARD.cpu, type=core, fpu=fpu, dsp=dsp))
+    flags = toolchain("zig").target_flags(board)
+    assert flags == ("-target", f"thumb-freestanding-{zig[0]}", f"-mcpu={zig[1]}")
+    flags = toolchain("arm-none-eabi-gcc").target_flags(board)
+    wanted = ["-mthumb", f"-mcpu={gcc[0]}", f"-mfloat-abi={gcc[1]}", *([f"-mfpu={gcc[2]}"] if gcc[2] else [])]
+    assert list(flags) == wanted
+
+
+@pytest.mark.parametrize("each", TOOLCHAINS, ids=lambda each: each.name)
+def test_a_boards_own_flags_come_last(each: Toolchain) -> None:
+    board = replace(BOARD, flags={each.name: ("-DOWN",), "another": ("-DNOT",)})
+    assert each.target_flags(board)[-1] == "-DOWN"
+    for flags in (each.compile_flags(board, "O2"), each.link_flags(board, "O2")):
+        assert "-DOWN" in flags
+        assert "-DNOT" not in flags
+        assert "-O2" in flags
+    assert "-ffp-contract=off" in each.compile_flags(board, "O3")
+    assert "-Wl,--gc-sections" in each.link_flags(board, "O3")
+
+
+def test_names_are_looked_up() -> None:
+    assert DEFAULT_TOOLCHAIN == "zig"
+    with pytest.raises(FerruleError, match="there is no toolchain 'arm-gcc'") as caught:
+        toolchain("arm-gcc")
+    assert caught.value.hint is not None
+    assert "arm-none-eabi-gcc" in caught.value.hint
+
+
+def test_a_missing_toolchain_names_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for name, remedy in (("zig", "pip install 'ferrule[run]'"), ("arm-none-eabi-gcc", "apt-get install")):
+        assert toolchain(name).find() is None
+        with pytest.raises(MissingToolError, match=name) as caught:
+            toolchain(name).version()
+        assert caught.value.hint is not None
+        assert remedy in caught.value.hint
+
+
+@pytest.mark.cc
+def test_says_its_version(any_toolchain: Toolchain) -> None:
+    version = any_toolchain.version()
+    assert any(character.isdigit() for character in version)
+    assert "\n" not in version
+
+
+def test_probing_finds_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names = [status.name for status in probe_tools()]
+    assert names == ["unicorn", "ziglang", "cffi", "arm-none-eabi-gcc", "qemu-system-arm", "make", "cc", "renode"]
+    program = tmp_path / "make"
+    program.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda name: str(program) if name == "make" else None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for status in probe_tools():
+        assert status.found is (status.name == "make")
+        assert status.path == (str(program) if status.found else None)
+        assert status.version is None
+        assert status.purpose
+        assert status.remedy
