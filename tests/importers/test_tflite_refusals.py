@@ -348,7 +348,9 @@ def test_parameters_out_of_range() -> None:
 
 
 def test_parameters_of_int64_and_negative_axes() -> None:
-    layer = load_tflite(write(with_parameter("MEAN", np.array([-1, 1], np.int64)))).layers[0]
+    model = with_parameter("MEAN", np.array([-1, 1], np.int64))
+    graph_of(model)["Tensors"][2] = tensor("y", (1,))
+    layer = load_tflite(write(model)).layers[0]
     assert layer.descriptor.axes == (1,)
     assert layer.inputs == ("x",)
 
@@ -367,8 +369,10 @@ def test_slices_out_of_range() -> None:
     refused(sliced([0, 0], [1, -2]), ModelError, "size [1, -2]")
 
 
-def strided(begin: list[int], end: list[int], strides: list[int], **options: int) -> Table:
-    tensors = [tensor("x", (2, 6)), tensor("y", (2, 6))]
+def strided(
+    begin: list[int], end: list[int], strides: list[int], result: tuple[int, ...] = (2, 6), **options: int
+) -> Table:
+    tensors = [tensor("x", (2, 6)), tensor("y", result)]
     tensors += [tensor(n, (len(begin),), "INT32", i) for i, n in enumerate(("begin", "end", "strides"), 1)]
     buffers = tuple(np.array(values, np.int32).tobytes() for values in (begin, end, strides))
     return one_operator_model(
@@ -390,7 +394,7 @@ def test_strided_slices_of_the_first_axes_keep_the_others() -> None:
 
 
 def test_strided_slices_whose_end_is_an_offset() -> None:
-    descriptor = load_tflite(write(strided([0, -4], [2, 3], [1, 1], Offset=True))).layers[0].descriptor
+    descriptor = load_tflite(write(strided([0, -4], [2, 3], [1, 1], (2, 3), Offset=True))).layers[0].descriptor
     assert (descriptor.begin, descriptor.end) == ((0, -4), (2, 5))
 
 
@@ -433,6 +437,12 @@ def test_fills_must_be_quantised_as_the_output() -> None:
     fill = tensor("fill", (), "INT8", 2, quantization([0.5], [0]))
     assert load_tflite(write(padded("INT8", fill))).layers[0].descriptor.value == 5
     refused(padded("INT16", fill), ModelError, "fill 'fill' is int8, expected int16")
+
+
+def test_outputs_of_another_shape_than_the_operator_gives() -> None:
+    model = convolution(conv_options())
+    graph_of(model)["Tensors"][2] = tensor("y", (1, 2, 3, 1))
+    refused(model, ModelError, "operator 0 CONV_2D", "output 'y' has shape [1, 2, 3, 1], expected [1, 2, 2, 1]")
 
 
 # Names

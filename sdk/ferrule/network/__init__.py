@@ -3,5 +3,6 @@
 
 from ferrule.network.execution import Observer
 from ferrule.network.network import Network
+from ferrule.network.validation import check_layer, check_shapes
 
-__all__ = ["Network", "Observer"]
+__all__ = ["Network", "Observer", "check_layer", "check_shapes"]

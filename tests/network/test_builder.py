@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks built by hand, a method per operator."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+import oracle
+import pytest
+from compare import graph_differences
+
+from ferrule.errors import FerruleError, ModelError
+from ferrule.exporters import to_tflite
+from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
+from ferrule.importers import load_tflite
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.window import Padding
+
+IN = Quantization.of(0.05, 3)
+OUT = Quantization.of(0.1, -20)
+
+
+def start(dtype: DataType = DataType.INT8, shape: tuple[int, ...] = (1, 6, 5, 4)) -> Network:
+    """A network with an input 'x' and no layers."""
+    network = Network("built")
+    network.add_input(TensorInfo(name="x", shape=shape, dtype=dtype, quantization=None if dtype.is_float else IN))
+    return network
+
+
+def weights(dtype: DataType, *shape: int) -> np.ndarray:
+    generator = np.random.default_rng(len(shape))
+    if dtype.is_float:
+        return generator.normal(0, 0.5, shape).astype(np.float32)
+    return generator.integers(-127, 128, shape, dtype=np.int8)
+
+
+def bias(dtype: DataType, count: int) -> np.ndarray:
+    return np.arange(count).astype(np.float32 if dtype.is_float else np.int32) * 100
+
+
+def scales(count: int, axis: int) -> Quantization:
+    values = tuple(float(np.float32(0.01 * (i + 1))) for i in range(count))
+    return Quantization(scales=values, zero_points=(0,) * count, axis=axis)
+
+
+def quantized(dtype: DataType, value: Quantization) -> Quantization | None:
+    return None if dtype.is_float else value
+
+
+def _conv(network: Network, dtype: DataType) -> str:
+    return network.add_conv2d_layer(
+        "x",
+        weights(dtype, 3, 3, 3, 4),
+        bias(dtype, 3),
+        strides=(2, 1),
+        padding="same",
+        activation=Activation.RELU,
+        weights_quantization=quantized(dtype, scales(3, 0)),
+        quantization=quantized(dtype, OUT),
+    )
+
+
+def _depthwise(network: Network, dtype: DataType) -> str:
+    return network.add_depthwise_conv2d_layer(
+        "x",
+        weights(dtype, 1, 3, 3, 8),
+        bias(dtype, 8),
+        weights_quantization=quantized(dtype, scales(8, 3)),
+        quantization=quantized(dtype, OUT),
+    )
+
+
+def _dense(network: Network, dtype: DataType) -> str:
+    return network.add_fully_connected_layer(
+        "x",
+        weights(dtype, 7, 120),
+        bias(dtype, 7),
+        weights_quantization=quantized(dtype, Quantization.of(0.01)),
+        quantization=quantized(dtype, OUT),
+    )
+
+
+def _prelu(network: Network, dtype: DataType) -> str:
+    return network.add_prelu_layer(
+        "x",
+        weights(dtype, 1, 1, 4),
+        alpha_quantization=quantized(dtype, Quantization.of(0.01)),
+        quantization=quantized(dtype, OUT),
+    )
+
+
+def _binary(method: Callable[..., str]) -> Callable[[Network, DataType], str]:
+    def build(network: Network, dtype: DataType) -> str:
+        other = network.add_constant_array("other", weights(dtype, 1, 1, 1, 4), quantized(dtype, IN))
+        if "quantization" in inspect.signature(method).parameters:
+            return method(network, "x", other, quantization=quantized(dtype, OUT))
+        return method(network, "x", other)
+
+    return build
+
+
+def _typed_back(network: Network, dtype: DataType) -> str:
+    if dtype.is_float:
+        return network.add_quantize_layer("x", DataType.INT8, OUT)
+    return network.add_dequantize_layer("x")
+
+
+BUILDS: dict[str, Callable[[Network, DataType], str | tuple[str, ...]]] = {
+    "CONV_2D": _conv,
+    "DEPTHWISE_CONV_2D": _depthwise,
+    "FULLY_CONNECTED": _dense,
+    "AVERAGE_POOL_2D": lambda n, _: n.add_average_pool2d_layer("x", (2, 2), strides=(2, 2)),
+    "MAX_POOL_2D": lambda n, _: n.add_max_pool2d_layer("x", (3, 3), padding="same"),
+    "ADD": _binary(Network.add_add_layer),
+    "SUB": _binary(Network.add_sub_layer),
+    "MUL": _binary(Network.add_mul_layer),
+    "MAXIMUM": _binary(Network.add_maximum_layer),
+    "MINIMUM": _binary(Network.add_minimum_layer),
+    "MEAN": lambda n, t: n.add_mean_layer("x", (1, -2), quantization=quantized(t, OUT)),
+    "SUM": lambda n, t: n.add_sum_layer("x", (1, 2), keep_dims=True, quantization=quantized(t, OUT)),
+    "RELU": lambda n, _: n.add_relu_layer("x"),
+    "RELU6": lambda n, t: n.add_relu6_layer("x", quantization=quantized(t, IN)),
+    "RELU_N1_TO_1": lambda n, _: n.add_relu_n1_to_1_layer("x"),
+    "LEAKY_RELU": lambda n, t: n.add_leaky_relu_layer("x", 0.1, quantization=quantized(t, OUT)),
+    "PRELU": _prelu,
+    "HARD_SWISH": lambda n, t: n.add_hard_swish_layer("x", quantization=quantized(t, OUT)),
+    "LOGISTIC": lambda n, _: n.add_logistic_layer("x"),
+    "TANH": lambda n, _: n.add_tanh_layer("x"),
+    "SOFTMAX": lambda n, _: n.add_softmax_layer("x", beta=0.5),
+    "QUANTIZE": lambda n, t: n.add_quantize_layer("x", DataType.INT8, OUT),
+    "DEQUANTIZE": _typed_back,
+    "RESHAPE": lambda n, _: n.add_reshape_layer("x", (2, -1)),
+    "SQUEEZE": lambda n, _: n.add_squeeze_layer("x", (0,)),
+    "EXPAND_DIMS": lambda n, _: n.add_expand_dims_layer("x", -1),
+    "TRANSPOSE": lambda n, _: n.add_transpose_layer("x", (0, 3, 1, 2)),
+    "PAD": lambda n, _: n.add_pad_layer("x", [(0, 0), (1, 2), (0, 1), (0, 0)]),
+    "PADV2": lambda n, t: n.add_pad_v2_layer("x", [(0, 0), (1, 0), (0, 1), (0, 0)], 1.5 if t.is_float else -7),
+    "SLICE": lambda n, _: n.add_slice_layer("x", (0, 1, 0, 2), (1, 3, -1, 1)),
+    "STRIDED_SLICE": lambda n, _: n.add_strided_slice_layer("x", (0, 4, 0, 0), (1, 1, 5, 4), (1, -1, 2, 1)),
+    "CONCATENATION": lambda n, _: n.add_concatenation_layer(["x", "x"], -1),
+    "SPLIT": lambda n, _: n.add_split_layer("x", 1, 3),
+}
+
+
+def test_there_is_a_method_for_every_operator() -> None:
+    assert set(BUILDS) == set(LayerType)
+    methods = {name for name in dir(Network) if name.startswith("add_") and name.endswith("_layer")}
+    assert len(methods - {"add_layer"}) == len(LayerType)
+
+
+@pytest.mark.parametrize("dtype", [DataType.FLOAT32, DataType.INT8])
+@pytest.mark.parametrize("type_", sorted(BUILDS))
+def test_what_is_built_runs_as_elsewhere(type_: str, dtype: DataType) -> None:
+    network = start(dtype)
+    result = BUILDS[type_](network, dtype)
+    names = (result,) if isinstance(result, str) else result
+    network.set_outputs(names)
+    network.validate()
+    inputs = oracle.random_inputs(network, 11)
+    outputs = network.run(inputs)
+    wanted = _elsewhere(network, inputs)
+    for mine, theirs in zip(outputs, wanted, strict=True):
+        if mine.dtype == np.float32:
+            np.testing.assert_allclose(mine, theirs.reshape(mine.shape), rtol=1e-5, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(mine, theirs.reshape(mine.shape))
+    assert graph_differences(network, load_tflite(to_tflite(network))) == []
+
+
+def _elsewhere(network: Network, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    try:
+        return oracle.tflm(network, inputs)
+    except RuntimeError:
+        return oracle.litert_reference(network, inputs)
+
+
+def test_names_and_types_are_inferred() -> None:
+    network = start()
+    first = network.add_relu_layer("x")
+    second = network.add_softmax_layer(network.add_reshape_layer(first, (1, -1)), name="scores")
+    assert (first, second) == ("relu_0", "scores")
+    assert [layer.name for layer in network.layers] == ["relu_0", "reshape_1", "scores"]
+    assert network.info("scores").shape == (1, 120)
+    assert network.info("scores").quantization == Quantization.of(1 / 256, -128)
+    assert network.info("relu_0").quantization == IN
+
+
+def test_the_bias_gets_the_prescribed_quantisation() -> None:
+    network = start()
+    _conv(network, DataType.INT8)
+    found = network.info("conv_2d_0_bias").quantization
+    assert found is not None
+    assert found.scales == tuple(float(np.float32(0.05) * np.float32(0.01 * (i + 1))) for i in range(3))
+
+
+def test_explicit_padding_is_kept() -> None:
+    network = start(DataType.FLOAT32)
+    padding = Padding(top=3, left=1)
+    network.add_conv2d_layer("x", weights(DataType.FLOAT32, 3, 3, 3, 4), padding=padding)
+    descriptor = network.layers[0].descriptor
+    assert isinstance(descriptor, Conv2dDescriptor)
+    assert descriptor.padding == padding
+    assert network.info("conv_2d_0").shape == (1, 7, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda n: n.add_relu_layer("nothing"), "no tensor 'nothing'"),
+        (lambda n: n.add_relu_layer("x", name="x"), "layer 'x' RELU: there is a tensor 'x' already"),
+        (lambda n: n.add_transpose_layer("x", (0, 1)), "layer 'transpose_0' TRANSPOSE: "),
+        (lambda n: n.add_mean_layer("x", (4,)), "axis 4 does not exist, expected -4 to 3"),
+        (lambda n: n.add_concatenation_layer([], 0), "no inputs"),
+        (lambda n: n.add_split_layer("x", 1, 4), "layer 'split_0' SPLIT: "),
+        (lambda n: n.add_conv2d_layer("x", np.zeros((3, 3, 4), np.int8)), "weights have shape [3, 3, 4]"),
+        (lambda n: n.add_conv2d_layer("x", np.zeros((1, 3, 3, 4), np.complex64)), "complex64, expected one of"),
+        (lambda n: n.add_conv2d_layer("x", np.zeros((1, 9, 9, 4), np.int8)), "layer 'conv_2d_0' CONV_2D: "),
+        (lambda n: n.add_depthwise_conv2d_layer("x", np.zeros((1, 3, 3, 6), np.int8)), "6 channels"),
+        (lambda n: n.add_max_pool2d_layer("x", (0, 2)), "must be positive"),
+        (lambda n: n.add_max_pool2d_layer("x", (2, 2), strides=(0, 1), padding="same"), "must be positive"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_changes_nothing(build: Callable[[Network], str], message: str) -> None:
+    network = start()
+    with pytest.raises(FerruleError) as caught:
+        build(network)
+    assert message in str(caught.value)
+    assert network.layers == ()
+    assert [tensor.info.name for tensor in network.tensors] == ["x"]
+
+
+def test_layer_names_are_unique() -> None:
+    network = start()
+    network.add_relu_layer("x", name="a")
+    with pytest.raises(ModelError, match="layer 'a' RELU: there is a layer of that name"):
+        network.add_relu_layer("x", name="a")

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running, checking and observing networks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import oracle
+import pytest
+
+from ferrule.errors import FerruleError, InputError, ModelError
+from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
+from ferrule.importers import load_tflite
+from ferrule.network import Network
+from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.reshape import ReshapeDescriptor
+
+SHAPE = (2, 3)
+
+
+def info(name: str, shape: tuple[int, ...] = SHAPE) -> TensorInfo:
+    return TensorInfo(name=name, shape=shape, dtype=DataType.FLOAT32)
+
+
+def diamond() -> Network:
+    """(a + b) * (a - b), whose halves are read by one layer."""
+    network = Network("diamond")
+    network.add_input(info("a"))
+    network.add_input(info("b"))
+    total = network.add_add_layer("a", "b", name="total")
+    difference = network.add_sub_layer("a", "b", name="difference")
+    network.set_outputs([network.add_mul_layer(total, difference, name="product")])
+    return network
+
+
+A = np.arange(6, dtype=np.float32).reshape(SHAPE)
+B = np.ones(SHAPE, np.float32)
+
+
+def test_inputs_come_in_order_or_by_name() -> None:
+    network = diamond()
+    (by_order,) = network.run([A, B])
+    (by_name,) = network.run({"b": B, "a": A})
+    np.testing.assert_array_equal(by_order, A * A - 1)
+    np.testing.assert_array_equal(by_name, by_order)
+
+
+def test_outputs_may_repeat_and_may_be_inputs_or_constants() -> None:
+    network = diamond()
+    network.add_constant_array("c", np.array([7], np.float32))
+    network.set_outputs(["product", "a", "c", "total", "product"])
+    product, a, c, total, again = network.run([A, B])
+    np.testing.assert_array_equal(product, again)
+    np.testing.assert_array_equal(a, A)
+    np.testing.assert_array_equal(total, A + B)
+    assert c.tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([A], "got 1 inputs, expected 2"),
+        ([A, B, B], "got 3 inputs"),
+        ({"a": A}, "input 'b' is missing"),
+        ({"a": A, "b": B, "c": B}, "no input 'c'"),
+        ([A, B.astype(np.float64)], "input 'b' has dtype float64, expected float32[2, 3]"),
+        ([A.T, B], "input 'a' has shape [3, 2], expected float32[2, 3]"),
+    ],
+)
+def test_wrong_inputs(inputs: list[Array] | dict[str, Array], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        diamond().run(inputs)
+    assert message in str(caught.value)
+
+
+def test_inputs_are_not_changed() -> None:
+    a, b = A.copy(), B.copy()
+    a.setflags(write=False)
+    b.setflags(write=False)
+    diamond().run([a, b])
+
+
+def test_the_observer_sees_every_layer_in_order() -> None:
+    seen: list[tuple[str, list[Array]]] = []
+    diamond().run([A, B], observe=lambda layer, arrays: seen.append((layer.name, list(arrays))))
+    assert [name for name, _ in seen] == ["total", "difference", "product"]
+    np.testing.assert_array_equal(seen[1][1][0], A - B)
+
+
+def test_observed_tensors_equal_those_of_shorter_networks(models: Path) -> None:
+    network = load_tflite(models / "kws_ref_model.tflite")
+    inputs = oracle.random_inputs(network)
+    seen: dict[str, Array] = {}
+    (scores,) = network.run(inputs, observe=lambda layer, arrays: seen.update(zip(layer.outputs, arrays, strict=True)))
+    names = [layer.outputs[0] for layer in network.layers]
+    network.set_outputs(names)
+    for name, array in zip(names, oracle.tflm(network, inputs), strict=True):
+        np.testing.assert_array_equal(seen[name], array, err_msg=name)
+    np.testing.assert_array_equal(seen[names[-1]], scores)
+
+
+def test_macs(models: Path) -> None:
+    known = {"ad01_int8": 264_192, "kws_ref_model": 2_656_768, "pretrainedResnet_quant": 12_501_632}
+    for stem, macs in known.items():
+        assert load_tflite(models / f"{stem}.tflite").macs() == macs
+    assert diamond().macs() == 0
+
+
+def add(network: Network, layer: Layer, *outputs: TensorInfo) -> Network:
+    network.add_layer(layer, outputs)
+    return network
+
+
+def test_validation_names_layer_type_and_place() -> None:
+    wrong_shape = Layer(
+        name="flat",
+        type=LayerType.RESHAPE,
+        descriptor=ReshapeDescriptor(shape=(6,)),
+        inputs=("product",),
+        outputs=("y",),
+    )
+    with pytest.raises(ModelError, match=r"layer 'flat' RESHAPE: output 'y' has shape \[5\], expected \[6\]"):
+        add(diamond(), wrong_shape, info("y", (5,))).validate()
+    wrong_descriptor = Layer(
+        name="sum", type=LayerType.ADD, descriptor=ExtremumDescriptor(), inputs=("a", "b"), outputs=("y",)
+    )
+    with pytest.raises(ModelError, match="layer 'sum' ADD: its descriptor is a ExtremumDescriptor"):
+        add(diamond(), wrong_descriptor, info("y")).validate()
+    no_broadcast = Layer(
+        name="sum", type=LayerType.ADD, descriptor=BinaryDescriptor(), inputs=("a", "t"), outputs=("y",)
+    )
+    network = diamond()
+    network.add_constant_array("t", np.zeros((4, 4), np.float32))
+    with pytest.raises(FerruleError, match="layer 'sum' ADD: "):
+        add(network, no_broadcast, info("y")).validate()
+
+
+def test_a_run_checks_layers_that_were_added_since() -> None:
+    network = diamond()
+    network.run([A, B])
+    wrong = Layer(
+        name="flat", type=LayerType.RESHAPE, descriptor=ReshapeDescriptor(shape=(6,)), inputs=("a",), outputs=("y",)
+    )
+    add(network, wrong, info("y", (5,)))
+    for _ in range(2):
+        with pytest.raises(ModelError, match="layer 'flat' RESHAPE"):
+            network.run([A, B])
+
+
+@pytest.mark.parametrize("stem", ["ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8"])
+def test_trained_models_equal_tensorflow_lite_micro(models: Path, stem: str) -> None:
+    path = models / f"{stem}.tflite"
+    network = load_tflite(path)
+    cases = {f"random {seed}": oracle.random_inputs(network, seed) for seed in range(2)} | oracle.edge_inputs(network)
+    for name, inputs in cases.items():
+        (wanted,) = oracle.tflm(path.read_bytes(), inputs)
+        np.testing.assert_array_equal(network.run(inputs)[0], wanted, err_msg=name)
