@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ferrule._typing import override
+from ferrule.emulation.image import Image
 from ferrule.errors import FerruleError
 
 FAULT_RECORD = "ferrule_fault_record"
 """Symbol of the memory that the firmware's fault handler writes."""
-FAULT_HALT = "ferrule_fault_halt"
-"""Symbol of the loop that the fault handler ends in."""
 
 
 def address_text(address: int) -> str:
@@ -48,6 +47,11 @@ class CrashReport:
             for first in range(0, len(names), 6)
         ]
         return "\n".join([self.summary, *(f"  {note}" for note in self.notes), *rows])
+
+
+def called_from(image: Image, registers: Mapping[str, int]) -> str:
+    """Return a note on the call that lr stands behind."""
+    return f"called from {image.symbol_at((registers.get('lr', 0) - 2) & ~1)}, if lr still has the return address"
 
 
 class EngineError(FerruleError):

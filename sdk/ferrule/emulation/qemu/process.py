@@ -6,77 +6,92 @@ from __future__ import annotations
 import shlex
 import socket
 import subprocess
+import sys
 import tempfile
 import weakref
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
+from ferrule.emulation.qemu import supervisor
 
-KILL_TIMEOUT_S = 10
+END_TIMEOUT_S = 10
+MONITOR = "monitor"
 
 
-def _end(process: subprocess.Popen[bytes], stderr: IO[bytes], sockets: list[socket.socket]) -> None:
-    """Kill the process, reap it and close what led to it."""
-    process.kill()
+def _end(process: subprocess.Popen[bytes], stderr: IO[bytes], sockets: Sequence[socket.socket]) -> None:
+    """Have the supervisor kill QEMU, reap it, and close what led to it."""
     try:
-        process.wait(KILL_TIMEOUT_S)
+        if process.stdin is not None:
+            process.stdin.close()
+        process.wait(END_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
     finally:
         for each in sockets:
             each.close()
         stderr.close()
 
 
-class QemuProcess:
-    """A running QEMU. It is killed by `stop`, when nobody refers to it, and when Python exits."""
+def _arguments(program: str, board: Board, elf: Path, files: Mapping[str, int]) -> list[str]:
+    """Return the command line; `files` maps the monitor and each UART to the descriptor of its socket."""
+    machine = board.qemu
+    if machine is None:
+        raise EngineError(f"board {board.name} has no QEMU machine", hint="run it with --engine unicorn")
+    argv = [program, "-machine", machine.name, "-nodefaults", "-no-user-config", "-display", "none"]
+    argv += ["-icount", "shift=0", "-kernel", str(elf)]
+    for name, descriptor in files.items():
+        argv += ["-chardev", f"socket,id={name},fd={descriptor}"]
+    argv += ["-mon", f"chardev={MONITOR},mode=control"]
+    indices = {}
+    for name in files:
+        if name in machine.serial:
+            indices[machine.serial[name]] = name
+        elif name != MONITOR:
+            raise EngineError(f"board.toml of {board.name} doesn't say which -serial option {name} is")
+    for index in range(max(indices, default=-1) + 1):
+        argv += ["-serial", f"chardev:{indices[index]}" if index in indices else "null"]
+    return argv
 
-    def __init__(self, program: str, board: Board, elf: Path, uarts: list[str]) -> None:
-        machine = board.qemu
-        if machine is None:
-            raise EngineError(f"board {board.name} has no QEMU machine", hint="run it with --engine unicorn")
-        for name in uarts:
-            if name not in machine.serial:
-                raise EngineError(f"board.toml of {board.name} doesn't say which -serial option {name} is")
-        pairs = {name: socket.socketpair() for name in ("monitor", *uarts)}
+
+class QemuProcess:
+    """A running QEMU. It ends by `stop`, when nobody refers to it, and when Python ends, however that ends."""
+
+    def __init__(self, program: str, board: Board, elf: Path, uarts: Sequence[str]) -> None:
+        pairs = {name: socket.socketpair() for name in (MONITOR, *uarts)}
         ours = [pair[0] for pair in pairs.values()]
-        self.argv = [program, "-machine", machine.name, "-nodefaults", "-no-user-config", "-display", "none"]
-        self.argv += ["-icount", "shift=0", "-kernel", str(elf)]
-        for name, (_ours, theirs) in pairs.items():
-            self.argv += ["-chardev", f"socket,id={name},fd={theirs.fileno()}"]
-        self.argv += ["-mon", "chardev=monitor,mode=control"]
-        names = {machine.serial[name]: name for name in uarts}
-        for index in range(max(names, default=-1) + 1):
-            self.argv += ["-serial", f"chardev:{names[index]}" if index in names else "null"]
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         try:
+            files = {name: theirs.fileno() for name, (_ours, theirs) in pairs.items()}
+            self.argv = _arguments(program, board, elf, files)
             self._process = subprocess.Popen(
-                self.argv,
-                stdin=subprocess.DEVNULL,
+                [sys.executable, "-I", "-S", supervisor.__file__, *self.argv],
+                stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                stderr=self._stderr,
-                pass_fds=[theirs.fileno() for _ours, theirs in pairs.values()],
+                stderr=stderr,
+                pass_fds=list(files.values()),
                 start_new_session=True,
             )
-        except OSError as error:
+        except BaseException:
             for each in ours:
                 each.close()
-            self._stderr.close()
-            raise EngineError(f"can't start {program}: {error.strerror}") from error
+            stderr.close()
+            raise
         finally:
             for _ours, theirs in pairs.values():
                 theirs.close()
-        self._finalizer = weakref.finalize(self, _end, self._process, self._stderr, ours)
+        self._stderr = stderr
+        self._finalizer = weakref.finalize(self, _end, self._process, stderr, ours)
         self.monitor = ours[0]
         self.uarts = dict(zip(uarts, ours[1:], strict=True))
 
-    @property
-    def alive(self) -> bool:
-        """Whether it has not been stopped."""
-        return self._finalizer.alive
-
     def died(self) -> EngineError:
         """Return the error for a process that ended on its own: its arguments, exit code and last words."""
+        if not self._finalizer.alive:
+            return EngineError("the session is over")
         try:
             code: int | None = self._process.wait(1)
         except subprocess.TimeoutExpired:

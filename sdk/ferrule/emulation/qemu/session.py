@@ -10,17 +10,18 @@ from types import TracebackType
 from typing import Self
 
 from ferrule._typing import override
-from ferrule.emulation.crash import FAULT_HALT, FAULT_RECORD, CrashReport, EngineError
+from ferrule.emulation.crash import FAULT_RECORD, CrashReport, EngineError, called_from
 from ferrule.emulation.disassembly import disassemble
 from ferrule.emulation.engine import Counters, Machine, Session
+from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
 from ferrule.emulation.image import load_image
 from ferrule.emulation.qemu.monitor import Monitor
 from ferrule.emulation.qemu.process import QemuProcess
 from ferrule.errors import unknown_name
 
-SILENCE_S = 0.5
-"""After so long without a byte the core is asked whether it halted in its fault handler."""
-FAULT_RECORD_WORDS = 8
+FIRST_SILENCE_S, SILENCE_S = 0.01, 0.5
+"""After so long without a byte QEMU is asked how it is; the wait doubles from the first to the second. Asking also
+wakes its main loop, which else may overlook that the firmware has switched its receiver on."""
 CHUNK_BYTES = 65536
 
 
@@ -41,10 +42,13 @@ class QemuChannel:
             EngineError: it faulted, or QEMU ended.
         """
         deadline = time.monotonic() + timeout_s
+        silence = FIRST_SILENCE_S
         while not self._received:
             remaining = deadline - time.monotonic()
-            if not self._exchange(min(max(remaining, 0), SILENCE_S)) and not self._received:
+            moved = self._exchange(min(max(remaining, 0), silence))
+            if not moved:
                 self._session.check_health()
+                silence = min(2 * silence, SILENCE_S)
             if remaining <= 0:
                 break
         data, self._received = self._received[:max_bytes], self._received[max_bytes:]
@@ -89,6 +93,7 @@ class QemuSession(Session):
         self._monitor = Monitor(self._process.monitor)
         self._channels = {name: QemuChannel(self, link) for name, link in self._process.uarts.items()}
         self._failure: EngineError | None = None
+        self._ask("query-status")
 
     @override
     def channel(self, name: str = "link") -> QemuChannel:
@@ -114,40 +119,42 @@ class QemuSession(Session):
         self._process.stop()
         return self._failure
 
-    def check_health(self) -> None:
-        """Raise EngineError if the core stands in its fault handler's last loop."""
-        halt = self._image.symbols.get(FAULT_HALT)
-        if halt is None:
-            return
+    def _ask(self, command: str) -> object:
         try:
-            self._monitor.command("stop")
-            pc = self._monitor.registers().get("pc", 0)
-            if self._image.symbol_at(pc).partition("+")[0] == FAULT_HALT:
-                self._failure = EngineError("", report=self.crash_report("the firmware faulted and halted"))
-                raise self._failure
-            self._monitor.command("cont")
+            return self._monitor.command(command)
         except EngineError as error:
-            raise self._failure or self.died() from error
+            raise self.died() from error
+
+    def check_health(self) -> None:
+        """Raise EngineError if QEMU is gone, or the firmware has recorded a fault."""
+        self._ask("query-status")
+        if self._recorded_fault() is not None:
+            report = self.crash_report("the firmware faulted")
+            self._failure = EngineError(report.reason, report=report)
+            raise self._failure
+
+    def _recorded_fault(self) -> FaultRecord | None:
+        address = self._image.symbols.get(FAULT_RECORD)
+        return None if address is None else fault_record(self._monitor.words(address, len(FIELDS)))
 
     @override
     def crash_report(self, reason: str) -> CrashReport:
-        self._monitor.command("stop")
+        self.require_running()
+        self._ask("stop")  # only a core that stands has its registers in order
         registers = self._monitor.registers()
-        pc = registers.get("pc", 0)
-        notes = []
-        record = self._image.symbols.get(FAULT_RECORD)
+        record = self._recorded_fault()
+        self._ask("cont")
         if record is not None:
-            words = self._monitor.words(record, FAULT_RECORD_WORDS)
-            notes.append(f"{FAULT_RECORD}: {' '.join(f'{word:08x}' for word in words)}")
-        if self._failure is None:
-            self._monitor.command("cont")
+            reason = record.reason
+            registers = record.registers
+        pc = registers.get("pc", 0)
         return CrashReport(
             reason=reason,
             pc=pc,
             symbol=self._image.symbol_at(pc),
             registers=registers,
             instruction=disassemble(self._image.read(pc, 4), pc),
-            notes=tuple(notes),
+            notes=(called_from(self._image, registers),),
         )
 
     @override

@@ -19,6 +19,9 @@ ACCESSES: Mapping[int, str] = {
 }
 """By unicorn's enum uc_mem_type."""
 
+THUMB = 1 << 24
+INVALID_INSTRUCTION = 10  # UC_ERR_INSN_INVALID
+
 EXCEPTIONS: Mapping[int, str] = {
     1: "undefined instruction",
     2: "supervisor call (svc), which is not modelled",
@@ -40,11 +43,13 @@ def exception_text(number: int) -> str:
     return EXCEPTIONS.get(number, f"exception {number}, which is not modelled")
 
 
-def fault_text(error: Exception, fault: Fault, board: Board) -> str:
-    """Return what a refused access, or another error of unicorn's, means on this board."""
+def fault_text(error: Exception, fault: Fault, board: Board, status: int) -> str:
+    """Return what a refused access, or another error of unicorn's, means on this board; `status` is xPSR."""
     form = ACCESSES.get(fault.type)
     if form is None:
-        return str(error)
+        if not status & THUMB:
+            return EXCEPTIONS[18]
+        return EXCEPTIONS[1] if getattr(error, "errno", None) == INVALID_INSTRUCTION else str(error)
     return form.format(
         bytes=fault.bytes,
         value=f"{fault.value & ((1 << 8 * fault.bytes) - 1):#x}",

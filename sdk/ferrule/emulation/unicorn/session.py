@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from ferrule._typing import override
-from ferrule.emulation.crash import CrashReport, EngineError
+from ferrule.emulation.crash import CrashReport, EngineError, called_from
 from ferrule.emulation.disassembly import disassemble
 from ferrule.emulation.engine import Counters, Machine, Session
 from ferrule.emulation.image import load_image
@@ -86,7 +86,12 @@ class UnicornSession(Session):
         idle_from: int | None = None
         uart.state.output_wanted = max(1, wanted_bytes)
         while True:
-            stop = self._run_slice()
+            try:
+                stop = self._run_slice()
+            except EngineError:
+                if uart.ready_bytes:
+                    return  # what it said before it failed comes first; the next read raises
+                raise
             if uart.ready_bytes:
                 return
             entered = self._guest.state.entered
@@ -119,7 +124,7 @@ class UnicornSession(Session):
         return stop
 
     def _fault(self, error: Exception) -> EngineError:
-        return self._error(fault_text(error, self._guest.state.fault, self._board))
+        return self._error(fault_text(error, self._guest.state.fault, self._board, self._guest.register("xpsr")))
 
     def _error(self, reason: str) -> EngineError:
         return EngineError(reason, report=self.crash_report(reason))
@@ -136,7 +141,7 @@ class UnicornSession(Session):
             registers={**registers, "pc": pc},
             instruction=disassemble(self._guest.read_memory(pc, 4), pc),
             notes=(
-                f"called from {self._image.symbol_at(registers['lr'] & ~1)} if lr still holds the return address",
+                called_from(self._image, registers),
                 f"{self._guest.executed()} instructions executed",
                 *(note for uart in self._uarts.values() for note in uart.notes()),
             ),

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record that the firmware's start-up leaves of a fault: struct ferrule_fault_record of include/ferrule/fault.h."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ferrule.emulation.crash import address_text
+
+MAGIC = 0x544C_4146
+FIELDS = (
+    "magic", "exception", "r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr", "sp", "exc_return",
+    "cfsr", "hfsr", "mmfar", "bfar", "frame_valid",
+)  # fmt: skip
+FAULTS: Mapping[int, str] = {3: "HardFault", 4: "MemManage", 5: "BusFault", 6: "UsageFault", 7: "SecureFault"}
+OTHERS: Mapping[int, str] = {2: "NMI", 11: "SVCall", 12: "DebugMonitor", 14: "PendSV", 15: "SysTick"}
+
+CFSR_BITS: Mapping[int, str] = {
+    0: "instruction fetch from a region that forbids it",
+    1: "data access to a region that forbids it",
+    3: "memory fault while leaving an exception",
+    4: "memory fault while entering an exception",
+    8: "bus error on an instruction fetch",
+    9: "bus error on a data access",
+    10: "late bus error on a data access",
+    11: "bus error while leaving an exception",
+    12: "bus error while entering an exception",
+    16: "undefined instruction",
+    17: "Arm state, or a bad EPSR",
+    18: "bad return from an exception",
+    19: "coprocessor or FPU that is off or absent",
+    20: "stack limit violation",
+    24: "unaligned access",
+    25: "division by zero",
+}
+"""Armv7-M ARM B3.2.15 and Armv8-M ARM D1.2.38 (CFSR)."""
+HFSR_BITS: Mapping[int, str] = {1: "bus error on a vector fetch", 31: "breakpoint or another debug event"}
+MMFAR_VALID, BFAR_VALID = 1 << 7, 1 << 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRecord:
+    """What the core said of its fault."""
+
+    fields: Mapping[str, int]
+
+    @property
+    def reason(self) -> str:
+        """The exception and its causes in words."""
+        number = self.fields["exception"]
+        causes = [text for bit, text in CFSR_BITS.items() if self.fields["cfsr"] >> bit & 1]
+        causes += [text for bit, text in HFSR_BITS.items() if self.fields["hfsr"] >> bit & 1]
+        if self.fields["cfsr"] & BFAR_VALID:
+            causes.append(f"address {address_text(self.fields['bfar'])}")
+        elif self.fields["cfsr"] & MMFAR_VALID:
+            causes.append(f"address {address_text(self.fields['mmfar'])}")
+        name = FAULTS.get(number)
+        if name is None:
+            name = f"{OTHERS.get(number, f'interrupt {number - 16}')}, which the firmware does not handle,"
+        return f"{name} ({', '.join(causes)})" if causes else name
+
+    @property
+    def registers(self) -> dict[str, int]:
+        """The registers at the fault that the core saved; only `sp` where the stack itself was bad."""
+        if not self.fields["frame_valid"]:
+            return {"sp": self.fields["sp"]}
+        saved = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr")
+        return {**{name: self.fields[name] for name in saved}, "sp": self.fields["sp"] + 0x20}
+
+
+def fault_record(words: Sequence[int]) -> FaultRecord | None:
+    """Return the record that these words hold; None if no fault has been recorded."""
+    if len(words) < len(FIELDS) or words[0] != MAGIC:
+        return None
+    return FaultRecord(fields=dict(zip(FIELDS, words, strict=False)))

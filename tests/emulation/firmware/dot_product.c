@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An int8 dot product over and over: most of what a network does. */
+#include "guest.h"
+
+enum { ELEMENTS = 4096, ROUNDS = 10000 };
+
+static int8_t left[ELEMENTS];
+static int8_t right[ELEMENTS];
+
+__attribute__((noinline)) int32_t dot_product(const int8_t *a, const int8_t *b, uint32_t elements)
+{
+    int32_t sum = 0;
+    for (uint32_t i = 0; i < elements; ++i) {
+        sum += (int32_t)a[i] * b[i];
+    }
+    return sum;
+}
+
+int main(void)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < ELEMENTS; ++i) {
+        left[i] = (int8_t)i;
+        right[i] = (int8_t)(7u * i);
+    }
+    start_uart();
+    for (uint32_t round = 0; round < ROUNDS; ++round) {
+        __asm volatile("" ::: "memory");
+        sum += (uint32_t)dot_product(left, right, ELEMENTS);
+    }
+    put_word(sum);
+    for (;;) {
+        (void)get();
+    }
+}

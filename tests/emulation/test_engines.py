@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What engines are without running one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ferrule.emulation import CrashReport, EngineError, engine, engine_names
+from ferrule.emulation.crash import called_from
+from ferrule.emulation.disassembly import disassemble
+from ferrule.emulation.fault_record import FIELDS, MAGIC, fault_record
+from ferrule.emulation.image import Image, Segment, load_image
+from ferrule.emulation.unicorn import engine as unicorn_engine
+from ferrule.errors import FerruleError
+
+IMAGE = Image(
+    segments=(Segment(address=0x100, data=bytes(range(64))),),
+    symbols={"main": 0x110},
+    functions=((0x100, 0x10, "reset"), (0x110, 0x20, "main"), (0x200, 0, "hand_made")),
+)
+
+
+def test_names() -> None:
+    assert engine_names() == ["unicorn", "qemu"]
+    assert [engine(name).name for name in engine_names()] == engine_names()
+    with pytest.raises(FerruleError, match="no engine 'qmeu'") as caught:
+        engine("qmeu")
+    assert caught.value.hint == "did you mean qemu?"
+
+
+def test_missing_unicorn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unicorn_engine, "find_spec", lambda _name: None)
+    missing = engine("unicorn").missing()
+    assert missing is not None
+    assert missing.hint == "pip install 'ferrule[run]'"
+
+
+@pytest.mark.parametrize(
+    ("address", "symbol"),
+    [(0x100, "reset"), (0x10E, "reset+0xe"), (0x110, "main"), (0x130, "?"), (0x204, "hand_made+0x4"), (0x40, "?")],
+)
+def test_nearest_symbol(address: int, symbol: str) -> None:
+    assert IMAGE.symbol_at(address) == symbol
+
+
+def test_initial_contents() -> None:
+    assert IMAGE.read(0x104, 4) == bytes([4, 5, 6, 7])
+    assert IMAGE.read(0x13E, 4) == b""
+    assert IMAGE.read(0xFF, 1) == b""
+
+
+@pytest.mark.parametrize("path", [Path(sys.executable), Path("nowhere.elf")])
+def test_not_a_firmware(path: Path) -> None:
+    with pytest.raises(FerruleError):
+        load_image(path)
+
+
+def test_report_as_text() -> None:
+    report = CrashReport(
+        reason="undefined instruction",
+        pc=0x1000_0110,
+        symbol="main",
+        registers={f"r{number}": number for number in range(13)} | {"sp": 0x2000_0000, "pc": 0x1000_0110},
+        instruction="udf #0",
+        notes=("a note",),
+    )
+    lines = str(EngineError("", report=report)).splitlines()
+    assert lines[0] == "undefined instruction at pc 0x1000_0110 (main): udf #0"
+    assert lines[1] == "  a note"
+    assert len(lines) == 2 + 3
+    assert "sp 20000000" in lines[4]
+
+
+def test_return_address_belongs_to_the_caller() -> None:
+    assert called_from(IMAGE, {"lr": 0x111}).startswith("called from reset+0xe,")
+
+
+def record(**fields: int) -> list[int]:
+    """Return the words of a fault record."""
+    return [({"magic": MAGIC, "exception": 3} | fields).get(name, 0) for name in FIELDS]
+
+
+def test_fault_record() -> None:
+    assert fault_record(record(magic=0)) is None
+    assert fault_record(record()[:-1]) is None
+    found = fault_record(record(cfsr=1 << 9 | 1 << 15, bfar=0x7000_0004, sp=0x100, pc=0x42, frame_valid=1))
+    assert found is not None
+    assert found.reason == "HardFault (bus error on a data access, address 0x7000_0004)"
+    assert found.registers["pc"] == 0x42
+    assert found.registers["sp"] == 0x120
+
+
+def test_fault_record_of_a_bad_stack() -> None:
+    found = fault_record(record(cfsr=1 << 20, sp=0x10, exception=6))
+    assert found is not None
+    assert found.reason == "UsageFault (stack limit violation)"
+    assert found.registers == {"sp": 0x10}
+
+
+@pytest.mark.parametrize(("number", "name"), [(11, "SVCall"), (15, "SysTick"), (16, "interrupt 0")])
+def test_unhandled_exception(number: int, name: str) -> None:
+    found = fault_record(record(exception=number))
+    assert found is not None
+    assert found.reason.startswith(f"{name}, which the firmware does not handle")
+
+
+def test_disassembly_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ferrule.emulation.disassembly.find_spec", lambda _name: None)
+    assert disassemble(b"\x00\xbf", 0) is None

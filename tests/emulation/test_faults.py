@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a firmware that goes wrong looks like."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ferrule.emulation import CrashReport, Engine, EngineError, Machine, Session, engine
+from ferrule.emulation.image import load_image
+from ferrule.errors import FerruleError
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
+
+
+def commit(session: Session, misdeed: str) -> CrashReport:
+    """Have the firmware do something wrong and return the report."""
+    channel = session.channel()
+    assert channel.read(1, 10) == b"!"
+    channel.write(misdeed.encode())
+    with pytest.raises(EngineError) as caught:
+        channel.read(1, 10)
+    with pytest.raises(EngineError) as again:
+        channel.read(1, 10)
+    assert str(again.value) == str(caught.value)
+    assert caught.value.report is not None
+    return caught.value.report
+
+
+BOTH = {
+    "r": ("0x7000_0000", "main"),
+    "w": ("0x7000_0000", "main"),
+    "i": ("0x7000_0000", "main"),
+    "j": ("", "?"),
+    "e": ("Arm state", "main"),
+    "u": ("undefined instruction", "main"),
+    "b": ("breakpoint|HardFault", "main"),
+    "s": ("SVCall|svc", "main"),
+}
+UNICORN = {
+    "c": "read-only 0x0000_0040 .ssram1.",
+    "z": "wfi",
+    "t": "SysTick is not modelled",
+    "p": "interrupts are not modelled",
+    "q": "asked for a reset",
+}
+
+
+@pytest.mark.parametrize("misdeed", BOTH)
+def test_fault_has_reason_and_place(either: Engine, build: Callable[..., Machine], misdeed: str) -> None:
+    reason, function = BOTH[misdeed]
+    machine = build("misdeed")
+    with either.start(machine) as session:
+        report = commit(session, misdeed)
+    assert any(part in report.reason for part in reason.split("|"))
+    assert report.symbol.partition("+")[0] == function
+    assert report.registers["sp"] > 0x2000_0000
+    assert load_image(machine.elf).symbol_at(report.pc) == report.symbol
+
+
+def test_both_engines_name_the_same_instruction(unicorn: Engine, qemu: str, build: Callable[..., Machine]) -> None:
+    places = []
+    for each in (unicorn, engine("qemu")):
+        for misdeed in "rwiu":
+            with each.start(build("misdeed")) as session:
+                places.append((misdeed, commit(session, misdeed).pc))
+    assert places[:4] == places[4:]
+
+
+@pytest.mark.parametrize("misdeed", UNICORN)
+def test_what_unicorn_refuses(unicorn: Engine, build: Callable[..., Machine], misdeed: str) -> None:
+    with unicorn.start(build("misdeed")) as session:
+        report = commit(session, misdeed)
+    assert re.search(UNICORN[misdeed], report.reason)
+    assert report.symbol.startswith("main")
+
+
+def test_hang_is_placed(either: Engine, build: Callable[..., Machine]) -> None:
+    with either.start(build("misdeed")) as session:
+        channel = session.channel()
+        assert channel.read(1, 10) == b"!"
+        channel.write(b"h")
+        start = time.monotonic()
+        assert channel.read(1, 0.4) == b""
+        assert 0.3 < time.monotonic() - start < 5
+        report = session.crash_report("sent nothing for 0.4 s")
+    assert report.symbol.partition("+")[0] == "spin"
+    assert "main" in " ".join(report.notes)
+    assert str(EngineError("", report=report)).startswith("sent nothing for 0.4 s at pc 0x0000_")
+
+
+def test_a_switched_off_transmitter_is_told(unicorn: Engine, build: Callable[..., Machine]) -> None:
+    with unicorn.start(build("misdeed")) as session:
+        channel = session.channel()
+        assert channel.read(1, 10) == b"!"
+        channel.write(b"m")
+        assert channel.read(1, 10) == b""
+        assert "uart0 dropped 2 B" in str(session.crash_report("silent"))
+
+
+def test_words_before_a_fault_are_not_lost(unicorn: Engine, build: Callable[..., Machine]) -> None:
+    with unicorn.start(build("misdeed")) as session:
+        channel = session.channel()
+        channel.write(b"..r")
+        assert channel.read(99, 10) == b"!.."
+        with pytest.raises(EngineError, match="0x7000_0000"):
+            channel.read(99, 10)
+
+
+def test_not_a_firmware(either: Engine, build: Callable[..., Machine], tmp_path: Path) -> None:
+    text = tmp_path / "notes.elf"
+    text.write_text("hello")
+    with pytest.raises(FerruleError, match="not a valid ELF"):
+        either.start(Machine(board=build("echo").board, elf=text))
+
+
+def test_firmware_of_another_board(unicorn: Engine, build: Callable[..., Machine]) -> None:
+    wrong = Machine(board=build("echo", "mps2-an505").board, elf=build("echo", "mps2-an386").elf)
+    with pytest.raises(EngineError, match="has no memory"):
+        unicorn.start(wrong)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled C hooks and their cache."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from needs import require_module, require_program
+
+from ferrule import resources
+from ferrule.emulation.unicorn import library
+from ferrule.errors import FerruleError, MissingToolError
+
+pytestmark = pytest.mark.cc
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host_cc: str) -> Path:
+    """An empty cache folder, and the host's own compiler."""
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CC", host_cc)
+    return tmp_path / "cache"
+
+
+def refuse(*_arguments: object) -> None:
+    """Stand in for a compiler that must not be needed."""
+    raise AssertionError("compiled again")
+
+
+def test_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = library.compiled_hooks()
+    assert first.parent == cache
+    monkeypatch.setattr(library, "_compile", refuse)
+    assert library.compiled_hooks() == first
+    assert {path.suffix for path in cache.iterdir()} == {".so", ".sha256"}
+
+
+@pytest.mark.parametrize("damage", ["truncate", "change", "empty", "no checksum", "odd checksum"])
+def test_damaged_cache_is_rebuilt(cache: Path, damage: str) -> None:
+    built = library.compiled_hooks()
+    good = built.read_bytes()
+    checksum = built.with_suffix(".sha256")
+    if damage == "truncate":
+        built.write_bytes(good[: len(good) // 2])
+    elif damage == "change":
+        built.write_bytes(good[:4000] + bytes([good[4000] ^ 1]) + good[4001:])
+    elif damage == "empty":
+        built.write_bytes(b"")
+    elif damage == "no checksum":
+        checksum.unlink()
+    else:
+        checksum.write_bytes(b"\xff\xfe")
+    again = library.compiled_hooks()
+    assert again == built
+    assert hashlib.sha256(again.read_bytes()).hexdigest() == checksum.read_text(encoding="ascii")
+    assert ctypes.CDLL(str(again)).ferrule_guest_count
+
+
+def test_another_compiler_is_another_file(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first = library.compiled_hooks()
+    wrapper = tmp_path / "mycc"
+    wrapper.write_text('#!/bin/sh\nexec cc "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("CC", str(wrapper))
+    assert library.compiled_hooks() != first
+
+
+def test_failing_compiler_is_quoted(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\necho out of cheese >&2\nexit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CC", str(broken))
+    with pytest.raises(FerruleError, match=r"(?s)ended with 3.*out of cheese"):
+        library.compiled_hooks()
+    assert not list(cache.iterdir())
+
+
+def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(library, "find_spec", lambda _name: None)
+    with pytest.raises(MissingToolError) as caught:
+        library.host_compiler()
+    assert "pip install" in (caught.value.hint or "")
+
+
+def test_ziglang_serves_where_no_compiler_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    assert library.host_compiler() == (sys.executable, "-m", "ziglang", "cc")
+
+
+def test_cache_folder_that_cannot_be_written(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    occupied = tmp_path / "file"
+    occupied.write_text("")
+    monkeypatch.setenv("FERRULE_CACHE", str(occupied / "below"))
+    with pytest.raises(FerruleError, match="can't keep") as caught:
+        library.compiled_hooks()
+    assert "FERRULE_CACHE" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(("variables", "expected"), [
+    ({"FERRULE_CACHE": "/a"}, "/a"),
+    ({"XDG_CACHE_HOME": "/b"}, "/b/ferrule"),
+    ({"HOME": "/c"}, "/c/.cache/ferrule"),
+])  # fmt: skip
+def test_where_the_cache_is(variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FERRULE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert library.cache_folder() == Path(expected)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+def test_hooks_compile_without_a_warning(compiler: str, tmp_path: Path) -> None:
+    if compiler == "zig":
+        require_module("ziglang", "pip install 'ferrule[run]'")
+        command = [sys.executable, "-m", "ziglang", "cc"]
+    else:
+        command = [require_program("gcc", "apt-get install gcc")]
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-c", "-fPIC"]
+    source = resources.root() / "src_c" / "emulation" / "unicorn_hooks.c"
+    argv = [*command, *flags, "-o", str(tmp_path / "hooks.o"), str(source)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The QEMU process: how it starts, dies and is mourned."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ferrule.boards import QemuMachine
+from ferrule.emulation import EngineError, Machine, engine
+from ferrule.emulation.qemu import engine as qemu_engine
+from ferrule.emulation.qemu.session import QemuSession
+from ferrule.errors import MissingToolError
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
+
+
+def descendants() -> set[int]:
+    """Return the processes below this one, zombies included."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(stat.parent.name)] = int(fields[1])
+    found = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {os.getpid()}
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+
+
+@needs_proc
+@pytest.mark.parametrize("how", ["stop", "with", "drop", "error"])
+def test_no_process_stays(qemu: str, build: Callable[..., Machine], how: str) -> None:
+    machine = build("echo")
+    before = descendants()
+    session = engine("qemu").start(machine)
+    assert descendants() > before
+    if how == "stop":
+        session.stop()
+        session.stop()
+    elif how == "with":
+        with session:
+            pass
+    elif how == "drop":
+        del session
+        gc.collect()
+    else:
+        with pytest.raises(ZeroDivisionError), session:
+            raise ZeroDivisionError
+    assert descendants() == before
+
+
+@needs_proc
+def test_dies_with_a_python_that_is_killed(qemu: str, build: Callable[..., Machine]) -> None:
+    machine = build("echo")
+    script = (
+        "import sys, time; from pathlib import Path; from ferrule.boards import load_board\n"
+        "from ferrule.emulation import Machine, engine\n"
+        "session = engine('qemu').start(Machine(board=load_board('mps2-an386'), elf=Path(sys.argv[1])))\n"
+        "print('up', flush=True); time.sleep(60)\n"
+    )
+    before = descendants()
+    with subprocess.Popen([sys.executable, "-c", script, str(machine.elf)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        started = descendants() - before - {process.pid}
+        process.send_signal(signal.SIGKILL)
+    assert len(started) == 2  # the supervisor and QEMU
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() and _alive(pid) for pid in started):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _alive(pid: int) -> bool:
+    """Tell a running process from a zombie that init has not reaped yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@needs_proc
+def test_a_machine_that_qemu_does_not_know(qemu: str, build: Callable[..., Machine]) -> None:
+    machine = build("echo")
+    odd = QemuMachine(name="mps9-an999", instructions_per_tick=40, serial={"uart0": 0})
+    before = descendants()
+    with pytest.raises(EngineError, match=r"(?s)ended with 1: .*-machine mps9-an999.*unsupported machine"):
+        engine("qemu").start(Machine(board=replace(machine.board, qemu=odd), elf=machine.elf))
+    assert descendants() == before
+
+
+def test_a_board_without_qemu(qemu: str, build: Callable[..., Machine]) -> None:
+    machine = build("echo")
+    with pytest.raises(EngineError, match="no QEMU machine") as caught:
+        engine("qemu").start(Machine(board=replace(machine.board, qemu=None), elf=machine.elf))
+    assert "unicorn" in (caught.value.hint or "")
+
+
+def test_a_uart_without_a_serial_option(qemu: str, build: Callable[..., Machine]) -> None:
+    machine = build("echo")
+    odd = QemuMachine(name="mps2-an386", instructions_per_tick=40, serial={})
+    with pytest.raises(EngineError, match="which -serial option uart0 is"):
+        engine("qemu").start(Machine(board=replace(machine.board, qemu=odd), elf=machine.elf))
+
+
+@needs_proc
+def test_qemu_that_is_killed_is_reported(qemu: str, build: Callable[..., Machine]) -> None:
+    before = descendants()
+    with engine("qemu").start(build("echo")) as session:
+        supervisor, *_ = sorted(descendants() - before)
+        for pid in descendants() - before - {supervisor}:
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(EngineError, match=r"QEMU ended with 137: .*qemu-system-arm"):
+            session.channel().read(1, 10)
+        with pytest.raises(EngineError, match="QEMU ended with 137"):
+            session.crash_report("asked too late")
+    assert descendants() == before
+
+
+def test_missing_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build: Callable[..., Machine]) -> None:
+    machine = build("echo")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    missing = engine("qemu").missing()
+    assert missing is not None
+    assert "apt-get install qemu-system-arm" in (missing.hint or "")
+    with pytest.raises(MissingToolError, match=qemu_engine.PROGRAM):
+        engine("qemu").start(machine)
+
+
+def test_late_listener_loses_nothing(qemu: str, build: Callable[..., Machine]) -> None:
+    for _ in range(5):  # QEMU may overlook that the receiver was switched on
+        with engine("qemu").start(build("echo")) as session:
+            assert isinstance(session, QemuSession)
+            session.channel().write(b"hello")
+            data = b""
+            while len(data) < 5 and (chunk := session.channel().read(5, 10)):
+                data += chunk
+            assert len(data) == 5
