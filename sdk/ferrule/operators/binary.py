@@ -17,7 +17,7 @@ from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Combination, combine, product_of, sum_of
 from ferrule.operators.movement import check_quantisations
 from ferrule.operators.operator import Operands, Operator
-from ferrule.operators.weighted import check_activation_tensor, clamp_float, required_array
+from ferrule.operators.weighted import check_activation_tensor, required_array
 
 _ARITHMETIC_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
 _EXTREMUM_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
@@ -42,6 +42,13 @@ def combination_of(layer_type: LayerType, descriptor: BinaryDescriptor, operands
     return sum_of(operands, descriptor.activation, subtract=layer_type is LayerType.SUB)
 
 
+def float_limits(activation: Activation) -> tuple[float, float]:
+    """Return the lowest and highest float32 result; without a limit that is the largest finite number."""
+    largest = float(np.finfo(np.float32).max)
+    low, high = activation.limits
+    return -largest if low is None else low, largest if high is None else high
+
+
 def _check_arithmetic(layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands) -> None:
     dtype = check_broadcast(operands, _ARITHMETIC_TYPES)
     infos = (operands.input(0), operands.input(1), operands.output)
@@ -64,10 +71,10 @@ def _compute_arithmetic(
     dtype = operands.output.dtype
     if dtype in {DataType.INT8, DataType.INT16}:
         return [combine(combination_of(layer_type, descriptor, operands), first, second)]
-    # Integers wrap; floats overflow to infinity, as on the target.
+    # Integers wrap, as on the target.
     with np.errstate(all="ignore"):
         values = np.asarray(_ARITHMETIC[layer_type](first, second))
-    return [clamp_float(values, descriptor.activation) if dtype.is_float else values]
+    return [np.clip(values, *float_limits(descriptor.activation)) if dtype.is_float else values]
 
 
 def _check_extremum(descriptor: ExtremumDescriptor, operands: Operands) -> None:

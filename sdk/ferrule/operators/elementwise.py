@@ -23,6 +23,7 @@ from ferrule.operators.fixed_point import (
     activation_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
+    wrap_int32,
 )
 from ferrule.operators.operator import Operands
 
@@ -67,7 +68,7 @@ class Result:
     def apply(self, values: Int64Array) -> Int64Array:
         """Return the stored values of sums or products of 32 bits."""
         scaled = multiply_by_quantized_multiplier(values, self.multiplier, self.shift)
-        return np.clip(scaled + self.zero_point, self.low, self.high)
+        return np.clip(wrap_int32(scaled + self.zero_point), self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ferrule.backends.cpu_acc.lowering.binary import lower_arithmetic, lower_extremum
+from ferrule.backends.cpu_acc.lowering.conv2d import lower_conv2d
+from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import lower_depthwise_conv2d
+from ferrule.backends.cpu_acc.lowering.fully_connected import lower_fully_connected
 from ferrule.backends.cpu_acc.lowering.nonlinear import lower_hard_swish, lower_logistic, lower_tanh
+from ferrule.backends.cpu_acc.lowering.pool2d import lower_pool2d
 from ferrule.backends.cpu_acc.lowering.reshape import lower_view
 from ferrule.backends.cpu_acc.lowering.softmax import lower_softmax
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -21,5 +26,15 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.RESHAPE: lower_view,
     LayerType.SQUEEZE: lower_view,
     LayerType.EXPAND_DIMS: lower_view,
+    LayerType.CONV_2D: lower_conv2d,
+    LayerType.DEPTHWISE_CONV_2D: lower_depthwise_conv2d,
+    LayerType.FULLY_CONNECTED: lower_fully_connected,
+    LayerType.AVERAGE_POOL_2D: lower_pool2d,
+    LayerType.MAX_POOL_2D: lower_pool2d,
+    LayerType.ADD: lower_arithmetic,
+    LayerType.SUB: lower_arithmetic,
+    LayerType.MUL: lower_arithmetic,
+    LayerType.MAXIMUM: lower_extremum,
+    LayerType.MINIMUM: lower_extremum,
 }
 """One row per layer type with a kernel in C."""

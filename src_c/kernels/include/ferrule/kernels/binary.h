@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file ADD, SUB, MUL, MAXIMUM and MINIMUM with broadcasting. Any context; the kernels keep nothing
+ * between calls.
+ *
+ * The output may lie over an input that has the output's shape.
+ */
+#ifndef FERRULE_KERNELS_BINARY_H_INCLUDED
+#define FERRULE_KERNELS_BINARY_H_INCLUDED
+
+#include <stdint.h>
+
+#include "ferrule/kernels/broadcast.h"
+
+/** How one input of a sum is brought to the common scale. */
+struct ferrule_term {
+    int32_t offset; /**< minus the zero point */
+    int32_t multiplier;
+    int32_t shift; /**< -31 to 0 */
+};
+
+/** How a sum or product becomes a stored value. */
+struct ferrule_result {
+    int32_t multiplier;
+    int32_t shift;
+    int32_t zero_point;
+    int32_t low;
+    int32_t high;
+};
+
+/** ADD and SUB of int8 and int16. */
+struct ferrule_sum_params {
+    struct ferrule_broadcast shape;
+    struct ferrule_term first;
+    struct ferrule_term second;
+    struct ferrule_result result;
+    int32_t left_shift; /**< bits after the point at the common scale */
+};
+
+/** ADD and SUB of int8 by tables. */
+struct ferrule_sum_table_params {
+    struct ferrule_broadcast shape;
+    const int32_t *first;  /**< 256 shares of the result, for the input read as uint8 */
+    const int32_t *second; /**< the same for the second input; they have 20 bits after the point */
+};
+
+/** MUL of int8 and int16. */
+struct ferrule_product_params {
+    struct ferrule_broadcast shape;
+    int32_t first_offset;  /**< minus the zero point */
+    int32_t second_offset; /**< minus the zero point */
+    struct ferrule_result result;
+};
+
+/** ADD, SUB and MUL of float32. */
+struct ferrule_binary_f32_params {
+    struct ferrule_broadcast shape;
+    float low;
+    float high;
+};
+
+/** @brief Add int8 with any scales. */
+void ferrule_add_s8(const struct ferrule_sum_params *params, const int8_t *first,
+                    const int8_t *second, int8_t *output);
+/** @brief Add int16 with any scales. */
+void ferrule_add_s16(const struct ferrule_sum_params *params, const int16_t *first,
+                     const int16_t *second, int16_t *output);
+/** @brief Subtract int8 with any scales. */
+void ferrule_sub_s8(const struct ferrule_sum_params *params, const int8_t *first,
+                    const int8_t *second, int8_t *output);
+/** @brief Subtract int16 with any scales. */
+void ferrule_sub_s16(const struct ferrule_sum_params *params, const int16_t *first,
+                     const int16_t *second, int16_t *output);
+/** @brief Add or subtract int8 by tables that give the exact result for every pair. */
+void ferrule_sum_table_s8(const struct ferrule_sum_table_params *params, const int8_t *first,
+                          const int8_t *second, int8_t *output);
+/** @brief Multiply int8. */
+void ferrule_mul_s8(const struct ferrule_product_params *params, const int8_t *first,
+                    const int8_t *second, int8_t *output);
+/** @brief Multiply int16. */
+void ferrule_mul_s16(const struct ferrule_product_params *params, const int16_t *first,
+                     const int16_t *second, int16_t *output);
+/** @brief Add float32 and clamp. */
+void ferrule_add_f32(const struct ferrule_binary_f32_params *params, const float *first,
+                     const float *second, float *output);
+/** @brief Add int32, modulo 2^32. */
+void ferrule_add_s32(const struct ferrule_broadcast *shape, const int32_t *first,
+                     const int32_t *second, int32_t *output);
+/** @brief Subtract float32 and clamp. */
+void ferrule_sub_f32(const struct ferrule_binary_f32_params *params, const float *first,
+                     const float *second, float *output);
+/** @brief Subtract int32, modulo 2^32. */
+void ferrule_sub_s32(const struct ferrule_broadcast *shape, const int32_t *first,
+                     const int32_t *second, int32_t *output);
+/** @brief Multiply float32 and clamp. */
+void ferrule_mul_f32(const struct ferrule_binary_f32_params *params, const float *first,
+                     const float *second, float *output);
+/** @brief Multiply int32, modulo 2^32. */
+void ferrule_mul_s32(const struct ferrule_broadcast *shape, const int32_t *first,
+                     const int32_t *second, int32_t *output);
+/** @brief Return the larger of two int8. */
+void ferrule_maximum_s8(const struct ferrule_broadcast *shape, const int8_t *first,
+                        const int8_t *second, int8_t *output);
+/** @brief Return the larger of two int16. */
+void ferrule_maximum_s16(const struct ferrule_broadcast *shape, const int16_t *first,
+                         const int16_t *second, int16_t *output);
+/** @brief Return the larger of two int32. */
+void ferrule_maximum_s32(const struct ferrule_broadcast *shape, const int32_t *first,
+                         const int32_t *second, int32_t *output);
+/** @brief Return the larger of two float32; a NaN in either input gives NaN. */
+void ferrule_maximum_f32(const struct ferrule_broadcast *shape, const float *first,
+                         const float *second, float *output);
+/** @brief Return the smaller of two int8. */
+void ferrule_minimum_s8(const struct ferrule_broadcast *shape, const int8_t *first,
+                        const int8_t *second, int8_t *output);
+/** @brief Return the smaller of two int16. */
+void ferrule_minimum_s16(const struct ferrule_broadcast *shape, const int16_t *first,
+                         const int16_t *second, int16_t *output);
+/** @brief Return the smaller of two int32. */
+void ferrule_minimum_s32(const struct ferrule_broadcast *shape, const int32_t *first,
+                         const int32_t *second, int32_t *output);
+/** @brief Return the smaller of two float32; a NaN in either input gives NaN. */
+void ferrule_minimum_f32(const struct ferrule_broadcast *shape, const float *first,
+                         const float *second, float *output);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/binary.h"
+
+void ferrule_maximum_s8(const struct ferrule_broadcast *shape, const int8_t *first,
+                        const int8_t *second, int8_t *output)
+{
+    const int32_t extent = shape->extents[FERRULE_BROADCAST_INNER];
+    const int32_t first_stride = shape->first_strides[FERRULE_BROADCAST_INNER];
+    const int32_t second_stride = shape->second_strides[FERRULE_BROADCAST_INNER];
+    struct ferrule_broadcast_row row = {0};
+
+    do {
+        const int8_t *a = &first[row.first];
+        const int8_t *b = &second[row.second];
+
+        for (int32_t i = 0; i < extent; ++i) {
+            *output++ = *a > *b ? *a : *b;
+            a += first_stride;
+            b += second_stride;
+        }
+    } while (ferrule_broadcast_next(shape, &row));
+}
