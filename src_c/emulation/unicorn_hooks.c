@@ -46,21 +46,25 @@ enum {
     DWT_CYCCNTENA = 1,
 };
 
-uint64_t ferrule_guest_bytes(void) {
+uint64_t ferrule_guest_bytes(void)
+{
     return sizeof(struct ferrule_guest);
 }
 
-uint64_t ferrule_cycle_counter_bytes(void) {
+uint64_t ferrule_cycle_counter_bytes(void)
+{
     return sizeof(struct ferrule_cycle_counter);
 }
 
-uint64_t ferrule_uart_bytes(void) {
+uint64_t ferrule_uart_bytes(void)
+{
     return sizeof(struct ferrule_uart);
 }
 
 /* A halfword that begins with 0b11101, 0b11110 or 0b11111 is the first of two (Armv7-M ARM, A5.1).
  */
-static uint32_t decode(const uint8_t *code, uint32_t bytes) {
+static uint32_t decode(const uint8_t *code, uint32_t bytes)
+{
     uint32_t instructions = 0;
     for (uint32_t at = 0; at < bytes; ++instructions) {
         at += code[at + 1] >= 0xE8 ? 4u : 2u;
@@ -68,7 +72,8 @@ static uint32_t decode(const uint8_t *code, uint32_t bytes) {
     return instructions;
 }
 
-uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes) {
+uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
+{
     const uint32_t slot = ((address >> 1) ^ (address >> 15)) & (FERRULE_GUEST_CACHE - 1);
     struct ferrule_guest_block *cached = &guest->cache[slot];
     if (cached->address == address && cached->bytes == bytes) {
@@ -91,7 +96,8 @@ uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint
     return 0;
 }
 
-uint64_t ferrule_guest_executed(struct ferrule_guest *guest, uint32_t program_counter) {
+uint64_t ferrule_guest_executed(struct ferrule_guest *guest, uint32_t program_counter)
+{
     const uint32_t offset = program_counter - guest->block_address;
     if (offset >= guest->block_bytes) {
         return guest->entered;
@@ -104,7 +110,8 @@ uint64_t ferrule_guest_executed(struct ferrule_guest *guest, uint32_t program_co
  * Stops happen here only, before a block's first instruction: unicorn leaves right after this hook,
  * so that no instruction runs twice or half.
  */
-void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void *guest) {
+void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void *guest)
+{
     struct ferrule_guest *self = guest;
     if (self->stop != FERRULE_GUEST_RUNS || self->entered >= self->budget) {
         if (self->stop == FERRULE_GUEST_RUNS) {
@@ -125,7 +132,8 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
  * Telling it also restores ITSTATE, which would leak into the next block.
  */
 bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int bytes, int64_t value,
-                              void *guest) {
+                              void *guest)
+{
     struct ferrule_guest *self = guest;
     const bool protection = type == UC_MEM_WRITE_PROT || type == UC_MEM_READ_PROT;
     uint32_t program_counter = 0;
@@ -150,21 +158,24 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
     return false;
 }
 
-void ferrule_guest_on_exception(void *engine, uint32_t number, void *guest) {
+void ferrule_guest_on_exception(void *engine, uint32_t number, void *guest)
+{
     struct ferrule_guest *self = guest;
     self->stop = FERRULE_GUEST_EXCEPTION;
     self->exception = number;
     (void)self->stop_emulation(engine);
 }
 
-static void advance(struct ferrule_cycle_counter *counter) {
+static void advance(struct ferrule_cycle_counter *counter)
+{
     if (counter->trace_enabled != 0 && (counter->control & DWT_CYCCNTENA) != 0) {
         counter->value += (uint32_t)(counter->guest->now - counter->since);
     }
     counter->since = counter->guest->now;
 }
 
-uint64_t ferrule_cycle_counter_read(void *engine, uint64_t offset, unsigned bytes, void *unit) {
+uint64_t ferrule_cycle_counter_read(void *engine, uint64_t offset, unsigned bytes, void *unit)
+{
     struct ferrule_cycle_counter *counter = unit;
     (void)engine;
     (void)bytes;
@@ -176,7 +187,8 @@ uint64_t ferrule_cycle_counter_read(void *engine, uint64_t offset, unsigned byte
 }
 
 void ferrule_cycle_counter_write(void *engine, uint64_t offset, unsigned bytes, uint64_t value,
-                                 void *unit) {
+                                 void *unit)
+{
     struct ferrule_cycle_counter *counter = unit;
     (void)engine;
     (void)bytes;
@@ -188,16 +200,19 @@ void ferrule_cycle_counter_write(void *engine, uint64_t offset, unsigned bytes, 
     }
 }
 
-void ferrule_cycle_counter_enable(struct ferrule_cycle_counter *counter, uint32_t trace_enabled) {
+void ferrule_cycle_counter_enable(struct ferrule_cycle_counter *counter, uint32_t trace_enabled)
+{
     advance(counter);
     counter->trace_enabled = trace_enabled;
 }
 
-static bool has_input(const struct ferrule_uart *uart) {
+static bool has_input(const struct ferrule_uart *uart)
+{
     return (uart->control & CTRL_RX_ENABLE) != 0 && uart->input_taken < uart->input_bytes;
 }
 
-static void note_poll(struct ferrule_uart *uart) {
+static void note_poll(struct ferrule_uart *uart)
+{
     struct ferrule_guest *guest = uart->guest;
     uart->polls = guest->entered - uart->last_poll <= IDLE_INSTRUCTIONS ? uart->polls + 1 : 1;
     uart->last_poll = guest->entered;
@@ -207,7 +222,8 @@ static void note_poll(struct ferrule_uart *uart) {
     }
 }
 
-static uint32_t read_state(struct ferrule_uart *uart) {
+static uint32_t read_state(struct ferrule_uart *uart)
+{
     uint32_t state = uart->state;
     if (has_input(uart)) {
         state |= STATE_RX_FULL;
@@ -220,7 +236,8 @@ static uint32_t read_state(struct ferrule_uart *uart) {
     return state;
 }
 
-static uint32_t read_data(struct ferrule_uart *uart) {
+static uint32_t read_data(struct ferrule_uart *uart)
+{
     if (!has_input(uart)) {
         return 0;
     }
@@ -228,12 +245,14 @@ static uint32_t read_data(struct ferrule_uart *uart) {
     return uart->input[uart->input_taken++];
 }
 
-static uint32_t pending(const struct ferrule_uart *uart) {
+static uint32_t pending(const struct ferrule_uart *uart)
+{
     const bool received = has_input(uart) && (uart->control & CTRL_RX_INTERRUPT) != 0;
     return uart->interrupts | (received ? (uint32_t)INTERRUPT_RX : 0u);
 }
 
-static void transmit(struct ferrule_uart *uart, uint8_t byte) {
+static void transmit(struct ferrule_uart *uart, uint8_t byte)
+{
     struct ferrule_guest *guest = uart->guest;
     uart->polls = 0;
     if ((uart->control & CTRL_TX_ENABLE) == 0 || uart->baud_divider < BAUDDIV_LEAST) {
@@ -257,7 +276,8 @@ static void transmit(struct ferrule_uart *uart, uint8_t byte) {
     }
 }
 
-uint64_t ferrule_uart_read(void *engine, uint64_t offset, unsigned bytes, void *uart) {
+uint64_t ferrule_uart_read(void *engine, uint64_t offset, unsigned bytes, void *uart)
+{
     struct ferrule_uart *self = uart;
     (void)engine;
     (void)bytes;
@@ -277,7 +297,8 @@ uint64_t ferrule_uart_read(void *engine, uint64_t offset, unsigned bytes, void *
     }
 }
 
-void ferrule_uart_write(void *engine, uint64_t offset, unsigned bytes, uint64_t value, void *uart) {
+void ferrule_uart_write(void *engine, uint64_t offset, unsigned bytes, uint64_t value, void *uart)
+{
     struct ferrule_uart *self = uart;
     const uint32_t word = (uint32_t)value;
     (void)engine;

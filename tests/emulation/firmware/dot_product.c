@@ -16,6 +16,11 @@ __attribute__((noinline)) int32_t dot_product(const int8_t *a, const int8_t *b, 
     return sum;
 }
 
+__attribute__((noinline)) void put_result(uint32_t sum)
+{
+    put_word(sum);
+}
+
 int main(void)
 {
     uint32_t sum = 0;
@@ -28,7 +33,7 @@ int main(void)
         __asm volatile("" ::: "memory");
         sum += (uint32_t)dot_product(left, right, ELEMENTS);
     }
-    put_word(sum);
+    put_result(sum);
     for (;;) {
         (void)get();
     }

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast the unicorn engine runs a firmware, with its instructions counted and not.
+
+The firmware is an int8 dot product of 4096 elements, over and over (tests/emulation/firmware/dot_product.c), built by
+arm-none-eabi-gcc. Run it from a checkout: python benchmarks/emulation_speed.py [board ...]
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from unittest.mock import patch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+
+from guest import build_guest
+
+from ferrule.boards import load_board
+from ferrule.emulation import Machine
+from ferrule.emulation.image import load_image
+from ferrule.emulation.unicorn.guest import Guest
+from ferrule.emulation.unicorn.session import UnicornSession
+
+BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
+REPEATS = 5
+TIMEOUT_S = 600
+
+
+def counted(machine: Machine) -> tuple[int, float]:
+    """Run until the result arrives; return the instructions and the seconds."""
+    with UnicornSession(machine) as session:
+        start = time.perf_counter()
+        if len(session.channel().read(4, TIMEOUT_S)) != 4:
+            raise SystemExit(str(session.crash_report("no result")))
+        seconds = time.perf_counter() - start
+        return session.counters().instructions or 0, seconds
+
+
+def uncounted(machine: Machine) -> float:
+    """Run as far without the hook that counts; return the seconds."""
+    add_hook = Guest._add_hook  # noqa: SLF001 (the product has no way to leave it out)
+
+    def add_others(self: Guest, kind: int, function: str) -> None:
+        if function != "ferrule_guest_on_block":
+            add_hook(self, kind, function)
+
+    with patch.object(Guest, "_add_hook", add_others):
+        session = UnicornSession(machine)
+    guest = session._guest  # noqa: SLF001
+    guest.engine.ctl_set_exits([load_image(machine.elf).symbols["put_result"]])
+    start = time.perf_counter()
+    guest.engine.emu_start(guest.register("pc") | 1, 0)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name in sys.argv[1:] or BOARDS:
+            machine = build_guest("arm-none-eabi-gcc", "dot_product", load_board(name), Path(folder) / f"{name}.elf")
+            pairs = [(counted(machine), uncounted(machine)) for _ in range(REPEATS)]
+            instructions = pairs[0][0][0]
+            with_count = min(seconds for (_instructions, seconds), _uncounted in pairs)
+            without = min(seconds for _counted, seconds in pairs)
+            print(
+                f"{name}: {instructions:,} instructions, "
+                f"{instructions / with_count / 1e6:.0f} million/s counted, "
+                f"{instructions / without / 1e6:.0f} million/s without counting (best of {REPEATS})"
+            )
+
+
+if __name__ == "__main__":
+    main()
