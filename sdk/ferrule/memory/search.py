@@ -10,6 +10,9 @@ from ferrule.memory.arena import Arena, Offsets
 from ferrule.memory.bound import lower_bound
 from ferrule.memory.exact import prove
 
+_SHORT = 10
+"""A first, short climb takes this part of the effort."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
@@ -49,12 +52,14 @@ def search(arena: Arena, effort: Effort) -> Layout:
     """Return the smallest layout found; its bound equals its peak where it is proved optimal."""
     bound = lower_bound(arena)
     offsets, order = _greedy(arena, range(len(arena.storages)), fixed=None)
-    if arena.peak(offsets) > bound:
-        offsets = _climb(arena, order, offsets, bound=bound, effort=effort, fixed=None)
-    if arena.peak(offsets) > bound:
-        offsets, proved = prove(arena, offsets, bound=bound, nodes=effort.nodes)
+    climb = _Climb(arena, order, offsets, bound=bound, fixed=None)
+    climb.run(effort.placements // _SHORT)
+    if climb.peak > bound:
+        offsets, proved = prove(arena, climb.offsets, bound=bound, nodes=effort.nodes)
         if proved:
-            bound = arena.peak(offsets)
+            return Layout(offsets=offsets, peak=arena.peak(offsets), bound=arena.peak(offsets))
+        climb.run(effort.placements)
+    offsets = min(climb.offsets, offsets, key=arena.peak)
     return Layout(offsets=offsets, peak=arena.peak(offsets), bound=bound)
 
 
@@ -63,9 +68,9 @@ def fill(arena: Arena, fixed: Offsets, effort: Effort) -> Offsets:
     free = [number for number, offset in enumerate(fixed) if offset < 0]
     bound = max(lower_bound(arena), arena.peak(fixed))
     offsets, order = _greedy(arena, free, fixed=fixed)
-    if arena.peak(offsets) > bound:
-        offsets = _climb(arena, order, offsets, bound=bound, effort=effort, fixed=fixed)
-    return offsets
+    climb = _Climb(arena, order, offsets, bound=bound, fixed=fixed)
+    climb.run(effort.placements // _SHORT)
+    return climb.offsets
 
 
 def _tie_orders(arena: Arena) -> list[Callable[[int], tuple[int, ...]]]:
@@ -89,37 +94,44 @@ def _greedy(arena: Arena, free: Sequence[int], fixed: Offsets | None) -> tuple[O
     return min(tried, key=lambda one: arena.peak(one[0]))
 
 
-def _climb(
-    arena: Arena, order: list[int], offsets: Offsets, *, bound: int, effort: Effort, fixed: Offsets | None
-) -> Offsets:
-    """Move storages in the order as long as that does not raise the peak; stop at the bound."""
-    dice = _Dice()
-    peak = arena.peak(offsets)
-    for _ in range(effort.placements // max(len(order), 1)):
-        changed = list(order)
-        one = _culprit(arena, order, offsets, peak, dice)
-        two = dice.below(len(order))
-        if dice.below(2):
+class _Climb:
+    """Moves storages in an order as long as that does not raise the peak."""
+
+    def __init__(self, arena: Arena, order: list[int], offsets: Offsets, *, bound: int, fixed: Offsets | None) -> None:
+        self._arena = arena
+        self._order = order
+        self.offsets = offsets
+        self.peak = arena.peak(offsets)
+        self._bound = bound
+        self._fixed = fixed
+        self._dice = _Dice()
+
+    def run(self, placements: int) -> None:
+        """Go on until the bound is reached or so many storages have been placed."""
+        for _ in range(placements // max(len(self._order), 1)):
+            if self.peak <= self._bound:
+                return
+            changed = self._changed()
+            found = self._arena.place_within(changed, self.peak, fixed=self._fixed)
+            if found is not None:
+                self._order, self.offsets, self.peak = changed, found, self._arena.peak(found)
+
+    def _changed(self) -> list[int]:
+        changed = list(self._order)
+        one, two = self._culprit(), self._dice.below(len(changed))
+        if self._dice.below(2):
             changed[one], changed[two] = changed[two], changed[one]
         else:
             changed.insert(two, changed.pop(one))
-        found = arena.place_within(changed, peak, fixed=fixed)
-        if found is None:
-            continue
-        order, offsets, peak = changed, found, arena.peak(found)
-        if peak <= bound:
-            break
-    return offsets
+        return changed
 
-
-def _culprit(arena: Arena, order: Sequence[int], offsets: Offsets, peak: int, dice: _Dice) -> int:
-    """A position in the order: mostly that of a storage at the peak or of one that lives beside it."""
-    if dice.below(4) == 0:
-        return dice.below(len(order))
-    top = [number for number in order if offsets[number] + arena.sizes[number] == peak]
-    if not top:
-        return dice.below(len(order))
-    chosen = top[dice.below(len(top))]
-    position = {number: place for place, number in enumerate(order)}
-    near = [chosen, *(other for other, _, _ in arena.neighbours[chosen] if other in position)]
-    return position[near[dice.below(len(near))]]
+    def _culprit(self) -> int:
+        """A position in the order: mostly that of a storage at the peak or of one that lives beside it."""
+        arena, order, dice = self._arena, self._order, self._dice
+        top = [number for number in order if self.offsets[number] + arena.sizes[number] == self.peak]
+        if dice.below(4) == 0 or not top:
+            return dice.below(len(order))
+        chosen = top[dice.below(len(top))]
+        position = {number: place for place, number in enumerate(order)}
+        near = [chosen, *(other for other, _, _ in arena.neighbours[chosen] if other in position)]
+        return position[near[dice.below(len(near))]]

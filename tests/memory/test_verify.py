@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The replay accepts nothing that loses a byte."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from chains import build, chain
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from ferrule.memory import (
+    Alias,
+    AliasKind,
+    BufferKind,
+    Lifetime,
+    Overlap,
+    Placement,
+    Plan,
+    PlanError,
+    Region,
+    RegionPlan,
+    Request,
+    Schedule,
+    Step,
+    plan,
+    schedule_of_graph,
+    schedule_of_lifetimes,
+    verify,
+)
+
+SRAM = (Region(name="sram", size_bytes=200, alignment=2), Region(name="npu", size_bytes=100))
+
+
+def ask(name: str, size_bytes: int, *, alignment: int = 1, kind: BufferKind = BufferKind.ACTIVATION) -> Request:
+    life = Lifetime(first=0, last=0)  # the replay does not look at it
+    return Request(name=name, size_bytes=size_bytes, lifetime=life, regions=("sram",), alignment=alignment, kind=kind)
+
+
+def lay(requests: list[Request], offsets: dict[str, int], **others: int) -> Plan:
+    """A plan in which every figure fits the offsets."""
+    peak = max(offsets[one.name] + one.size_bytes for one in requests)
+    region = RegionPlan(
+        region="sram",
+        size_bytes=200,
+        peak_bytes=peak,
+        bound_bytes=1,
+        activation_peak_bytes=1,
+        activation_bound_bytes=1,
+        alignment=4,
+    )
+    placements = {name: Placement(region="sram", offset=offset) for name, offset in offsets.items()}
+    return Plan(placements=placements, regions=(replace(region, **others),))  # type: ignore[arg-type]
+
+
+def fault(
+    requests: list[Request],
+    found: Plan,
+    *steps: Step,
+    inputs: tuple[str, ...] = (),
+    outputs: tuple[str, ...] = (),
+    aliases: tuple[Alias, ...] = (),
+    overlaps: tuple[Overlap, ...] = (),
+) -> str:
+    """What the replay says; "" if it finds nothing wrong."""
+    schedule = Schedule(steps=steps, inputs=inputs, outputs=outputs)
+    try:
+        verify(found, requests, SRAM, schedule, aliases=aliases, overlaps=overlaps)
+    except PlanError as error:
+        return str(error)
+    return ""
+
+
+A, B, C = ask("a", 10), ask("b", 10), ask("c", 10)
+
+
+def test_an_output_over_its_input_is_found() -> None:
+    step = Step(name="conv", reads=("a",), writes=("b",))
+    assert fault([A, B], lay([A, B], {"a": 0, "b": 10}), step, inputs=("a",)) == ""
+    assert (
+        fault([A, B], lay([A, B], {"a": 0, "b": 8}), step, inputs=("a",))
+        == "at 'conv': byte 8 of 'a' (offset 8 of region 'sram') has been overwritten by 'b'"
+    )
+
+
+def test_a_buffer_that_is_read_again_later_is_missed() -> None:
+    found = lay([A, B, C], {"a": 0, "b": 10, "c": 0})
+    steps = (Step(name="one", reads=("a",), writes=("b",)), Step(name="two", reads=("b",), writes=("c",)))
+    assert fault([A, B, C], found, *steps, inputs=("a",)) == ""
+    assert "byte 0 of 'a'" in fault([A, B, C], found, *steps, Step(name="three", reads=("a",)), inputs=("a",))
+    assert fault([A, B, C], found, *steps, inputs=("a",), outputs=("a",)).startswith("after the last step: byte 0")
+
+
+def test_two_inputs_on_one_place_are_found() -> None:
+    assert fault([A, B], lay([A, B], {"a": 0, "b": 4}), inputs=("a", "b")).startswith("before the first step: byte 4")
+
+
+def test_two_outputs_on_one_place_are_found() -> None:
+    step = Step(name="split", writes=("a", "b"))
+    assert "byte 4 of 'a'" in fault([A, B], lay([A, B], {"a": 0, "b": 4}), step)
+
+
+def test_reading_what_nobody_wrote_is_found() -> None:
+    assert fault([A], lay([A], {"a": 0}), Step(name="s", reads=("a",))) == "at 's': 'a' is read before it is written"
+    assert "'x' is written, but nobody asked" in fault([A], lay([A], {"a": 0}), Step(name="s", writes=("x",)))
+
+
+def test_views_must_lie_on_their_source_and_find_it_whole() -> None:
+    aliases = (Alias(output="b", input="a", kind=AliasKind.VIEW),)
+    step = Step(name="reshape", reads=("a",), writes=("b",))
+    again = Step(name="again", reads=("a", "b"))
+    assert fault([A, B], lay([A, B], {"a": 0, "b": 0}), step, again, inputs=("a",), aliases=aliases) == ""
+    assert "expected the same place" in fault(
+        [A, B], lay([A, B], {"a": 0, "b": 10}), step, inputs=("a",), aliases=aliases
+    )
+    late = (Step(name="other", writes=("c",)), Step(name="reshape", writes=("b",)))
+    assert "byte 6 of 'a'" in fault(
+        [A, B, C], lay([A, B, C], {"a": 0, "b": 0, "c": 6}), *late, inputs=("a",), aliases=aliases
+    )
+
+
+def test_in_place_takes_its_own_input_only() -> None:
+    aliases = (Alias(output="b", input="a", kind=AliasKind.IN_PLACE),)
+    step = Step(name="add", reads=("a", "c"), writes=("b",))
+    assert fault([A, B, C], lay([A, B, C], {"a": 0, "b": 0, "c": 10}), step, inputs=("a", "c"), aliases=aliases) == ""
+    later = Step(name="later", reads=("a",))
+    assert "'later': byte 0 of 'a'" in fault(
+        [A, B, C], lay([A, B, C], {"a": 0, "b": 0, "c": 10}), step, later, inputs=("a", "c"), aliases=aliases
+    )
+    assert "expected the same place" in fault(
+        [A, B, C], lay([A, B, C], {"a": 0, "b": 2, "c": 20}), step, inputs=("a", "c"), aliases=aliases
+    )
+
+
+def test_scratch_may_not_lie_on_an_input_that_an_output_may_replace() -> None:
+    scratch = ask("s", 4, kind=BufferKind.SCRATCH)
+    aliases = (Alias(output="b", input="a", kind=AliasKind.IN_PLACE),)
+    short = ask("b", 4)
+    step = Step(name="relu", reads=("a",), writes=("b", "s"))
+    found = lay([A, short, scratch], {"a": 0, "b": 0, "s": 6})
+    assert "byte 6 of 'a'" in fault([A, short, scratch], found, step, inputs=("a",), aliases=aliases)
+
+
+@pytest.mark.parametrize(("distance", "legal"), [(4, True), (5, False), (-3, True)])
+def test_an_overlap_keeps_its_distance(distance: int, legal: bool) -> None:
+    overlaps = (Overlap(output="b", input="a", distance_bytes=distance),)
+    step = Step(name="conv", reads=("a",), writes=("b",))
+    said = fault([A, B], lay([A, B], {"a": 4, "b": 0}), step, inputs=("a",), overlaps=overlaps)
+    assert said == ("" if legal else "at 'conv': 'b' overwrites byte 0 of 'a' before it has been read")
+
+
+def test_an_overlap_does_not_save_an_input_for_later() -> None:
+    overlaps = (Overlap(output="b", input="a", distance_bytes=0),)
+    steps = (Step(name="conv", reads=("a",), writes=("b",)), Step(name="add", reads=("a",)))
+    assert "'add': byte 0 of 'a'" in fault(
+        [A, B], lay([A, B], {"a": 4, "b": 0}), *steps, inputs=("a",), overlaps=overlaps
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (lay([A], {"a": 0}), "'b' is not placed"),
+        (lay([A, B, C], {"a": 0, "b": 10, "c": 20}), "'c' is placed, but nobody asked"),
+        (lay([A, B], {"a": 0, "b": 11}), "expected multiples of 1 and 2"),
+        (lay([A, B], {"a": 0, "b": 192}), "not inside its 200 B"),
+        (lay([A, B], {"a": 0, "b": -2}), "not inside its 200 B"),
+        (lay([A, B], {"a": 0, "b": 10}, peak_bytes=30), "has peak 20 B"),
+        (lay([A, B], {"a": 0, "b": 10}, activation_peak_bytes=21), "activations up to 20 B"),
+        (lay([A, B], {"a": 0, "b": 10}, bound_bytes=21), "below its proved bound"),
+        (lay([A, B], {"a": 0, "b": 10}, activation_bound_bytes=2), "below its proved bound"),
+    ],
+)
+def test_what_a_plan_states_is_checked(found: Plan, message: str) -> None:
+    assert message in fault([A, B], found)
+
+
+def test_alignment_and_region_of_the_request_are_checked() -> None:
+    assert "multiples of 8 and 2" in fault([ask("a", 1, alignment=8)], lay([A], {"a": 4}))
+    assert "promises alignment 4, 'a' more" in fault([ask("a", 10, alignment=8)], lay([A], {"a": 8}))
+    elsewhere = Plan(placements={"a": Placement(region="npu", offset=0)}, regions=())
+    assert "expected one of ['sram']" in fault([A], elsewhere)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_buffers_moved_onto_each_other_are_found(data: st.DataObject) -> None:
+    requests = [
+        Request(
+            name=f"b{n}",
+            size_bytes=data.draw(st.integers(1, 30)),
+            lifetime=Lifetime(first=n // 2, last=n // 2 + data.draw(st.integers(0, 3))),
+            regions=("sram",),
+        )
+        for n in range(data.draw(st.integers(2, 8)))
+    ]
+    regions = (Region(name="sram", size_bytes=1000),)
+    found = plan(requests, regions)
+    schedule = schedule_of_lifetimes(requests)
+    verify(found, requests, regions, schedule)
+    one, two = data.draw(st.permutations(requests))[:2]
+    assume(one.lifetime.meets(two.lifetime))
+    target = found.placements[two.name].offset + data.draw(st.integers(0, two.size_bytes - 1))
+    moved = {**found.placements, one.name: Placement(region="sram", offset=target)}
+    peak = max(moved[request.name].offset + request.size_bytes for request in requests)
+    region = replace(
+        found.region("sram"), peak_bytes=peak, bound_bytes=0, activation_peak_bytes=0, activation_bound_bytes=0
+    )
+    with pytest.raises(PlanError, match="has been overwritten by"):
+        verify(Plan(placements=moved, regions=(region,)), requests, regions, schedule)
+
+
+def test_the_schedule_of_a_graph_has_inputs_outputs_and_scratch() -> None:
+    graph = chain([4, 4, 4])
+    assert schedule_of_graph(graph, None, {"l1": "l1:scratch"}) == Schedule(
+        steps=(
+            Step(name="l0", reads=("t0",), writes=("t1",)),
+            Step(name="l1", reads=("t1",), writes=("t2", "l1:scratch")),
+        ),
+        inputs=("t0",),
+        outputs=("t2",),
+    )
+    twice = build([("x", 1)], [(["x", "x"], [("y", 1)])], ["y"])
+    assert schedule_of_graph(twice).steps[0].reads == ("x",)
