@@ -65,9 +65,7 @@ def _totals(document: ReportDocument) -> Table:
         f"{ram.stack_reserved:,} + other {ram.other:,}",
     )
     table.add_row("activations", f"{ram.activations:,} B, {ram.activations_certificate}")
-    table.add_row(
-        "built", f"in {build.build_s:.1f} s by {build.toolchain} {build.toolchain_version} -{build.optimization}"
-    )
+    table.add_row("built", f"in {build.build_s:.1f} s by {build.toolchain_version} -{build.optimization}")
     table.add_row("ran", f"in {document.run_s:.1f} s, {len(document.samples)} sample(s), input: {document.input}")
     return table
 

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a small int8 network on real digits and runs it on an emulated Cortex-M4, over the whole test set.
+
+    python examples/digits/demo.py [FOLDER]
+
+Writes digits.tflite and the generated firmware project into FOLDER (default: build/digits). The exit code is 0 only
+if every output of the firmware equals the numpy reference bit for bit.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from quantization import activation_quantization, quantize, quantized_network
+from rich.console import Console
+from training import accuracy, forward, load_digits, train
+
+import ferrule
+from ferrule.exporters import to_tflite
+from ferrule.report.console import print_report
+
+
+def main() -> int:
+    """Train, quantise, export, load, build, run, compare."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/digits")
+    folder.mkdir(parents=True, exist_ok=True)
+
+    digits = load_digits()
+    print(f"training on {len(digits.train_labels)} digits, {len(digits.test_labels)} held out")
+    parameters = train(digits)
+    model = folder / "digits.tflite"
+    model.write_bytes(to_tflite(quantized_network(parameters, digits.train_images)))
+
+    network = ferrule.load(model)
+    images = quantize(digits.test_images, activation_quantization(digits.train_images))
+    on_host = np.concatenate([network.run([image[np.newaxis]])[0] for image in images])
+
+    firmware = ferrule.compile(network, board="mps2-an386", out=folder / "firmware", progress=print)
+    report = firmware.run([images], engine="unicorn")
+    print_report(report.document, Console())
+
+    floats = accuracy(forward(parameters, digits.test_images).logits, digits.test_labels)
+    print(f"accuracy over {len(images)} held-out digits:")
+    print(f"  float32, as trained       {floats:.2%}")
+    print(f"  int8, numpy reference     {accuracy(on_host, digits.test_labels):.2%}")
+    print(f"  int8, emulated Cortex-M4  {accuracy(report.outputs[0], digits.test_labels):.2%}")
+    print(f"model: {model}   firmware: {firmware.elf}")
+    equal = report.verdict is ferrule.Verdict.EXACT and np.array_equal(on_host, report.outputs[0])
+    print("bit for bit equal" if equal else "DIFFERENT")
+    return 0 if equal else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
