@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.operators import fixed_point_functions as functions
 from ferrule.operators.fixed_point import (
     multiply_by_quantized_multiplier,
@@ -23,6 +23,7 @@ from ferrule.operators.fixed_point import (
 )
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sigmoid_table import SIGMOID_TABLE
+from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
 _INT8 = np.arange(-128, 128, dtype=np.int64)
 
@@ -40,12 +41,6 @@ class TanhDescriptor(Descriptor):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardSwishDescriptor(Descriptor):
     """One input, one output."""
-
-
-def infer(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    """Return the input's shape."""
-    del descriptor
-    return (Operands(inputs=tuple(inputs), outputs=()).input(0).shape,)
 
 
 def check_logistic(descriptor: LogisticDescriptor, operands: Operands) -> None:
@@ -149,6 +144,7 @@ def _check_types(name: str, source: TensorInfo, output: TensorInfo, dtypes: tupl
             f"{name} of {source.dtype} to {output.dtype} has no reference kernel, "
             f"expected the same type of {', '.join(dtypes)} on both sides"
         )
+    check_per_tensor(source, output)
 
 
 def _check_sigmoidal(name: str, operands: Operands, *, int8_scale: float, int8_zero_point: int) -> None:
@@ -295,9 +291,23 @@ def _saturate_16(values: functions.Raw) -> functions.Raw:
 
 
 LOGISTIC = Operator(
-    descriptor=LogisticDescriptor, type=LayerType.LOGISTIC, infer=infer, check=check_logistic, kernel=logistic
+    descriptor=LogisticDescriptor,
+    type=LayerType.LOGISTIC,
+    infer=infer_same_shape,
+    check=check_logistic,
+    kernel=logistic,
 )
-TANH = Operator(descriptor=TanhDescriptor, type=LayerType.TANH, infer=infer, check=check_tanh, kernel=tanh)
+TANH = Operator(
+    descriptor=TanhDescriptor,
+    type=LayerType.TANH,
+    infer=infer_same_shape,
+    check=check_tanh,
+    kernel=tanh,
+)
 HARD_SWISH = Operator(
-    descriptor=HardSwishDescriptor, type=LayerType.HARD_SWISH, infer=infer, check=check_hard_swish, kernel=hard_swish
+    descriptor=HardSwishDescriptor,
+    type=LayerType.HARD_SWISH,
+    infer=infer_same_shape,
+    check=check_hard_swish,
+    kernel=hard_swish,
 )

@@ -3,9 +3,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
+from ferrule.operators.fixed_point import (
+    MAX_SHIFT,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    wrap_int32,
+)
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.rounding import round_half_away
+from ferrule.operators.unary import check_per_tensor, infer_same_shape
+
+_QUANTIZE_TO = {
+    DataType.FLOAT32: (DataType.INT8, DataType.INT16),
+    DataType.INT8: (DataType.INT8, DataType.INT16, DataType.INT32),
+    DataType.INT16: (DataType.INT8, DataType.INT16, DataType.INT32),
+    DataType.INT32: (DataType.INT8, DataType.INT16),
+}
+_INT32 = np.iinfo(np.int32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +37,90 @@ class QuantizeDescriptor(Descriptor):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DequantizeDescriptor(Descriptor):
     """One integer input, one float32 output."""
+
+
+def check_quantize(descriptor: QuantizeDescriptor, operands: Operands) -> None:
+    """Refuse pairs of types that TensorFlow Lite Micro has no kernel for, and scales too far apart."""
+    del descriptor
+    source, output = operands.input(0), operands.output
+    if output.dtype not in _QUANTIZE_TO.get(source.dtype, ()):
+        pairs = "; ".join(f"{a} to {', '.join(b)}" for a, b in _QUANTIZE_TO.items())
+        raise UnsupportedError(
+            f"QUANTIZE of {source.dtype} to {output.dtype} has no reference kernel, expected one of {pairs}"
+        )
+    check_per_tensor(source, output)
+    if not source.dtype.is_float and requantization(source, output)[1] > MAX_SHIFT:
+        raise UnsupportedError(
+            f"QUANTIZE can't bring tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} of "
+            f"'{output.name}': their quotient must be below 2^{MAX_SHIFT}"
+        )
+
+
+def check_dequantize(descriptor: DequantizeDescriptor, operands: Operands) -> None:
+    """Refuse pairs of types that TensorFlow Lite Micro has no kernel for."""
+    del descriptor
+    source, output = operands.input(0), operands.output
+    if source.dtype not in {DataType.INT8, DataType.INT16} or output.dtype is not DataType.FLOAT32:
+        raise UnsupportedError(
+            f"DEQUANTIZE of {source.dtype} to {output.dtype} has no reference kernel, expected int8 or int16 to float32"
+        )
+    check_per_tensor(source)
+
+
+def quantize(descriptor: QuantizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the input on the output's scale, halves away from zero.
+
+    Beyond what the type holds the result saturates; NaN gives the zero point.
+    """
+    del descriptor
+    data, source, output = np.asarray(arrays[0]), operands.input(0), operands.output
+    if source.dtype.is_float:
+        return [_quantize_float(data, output)]
+    multiplier, shift = requantization(source, output)
+    return [requantize(data, source.zero_point, multiplier, shift, output)]
+
+
+def dequantize(descriptor: DequantizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return scale * (input - zero point) rounded once to float32."""
+    del descriptor
+    data, source = np.asarray(arrays[0]), operands.input(0)
+    with np.errstate(over="ignore", under="ignore"):
+        return [np.float32(source.scale) * (data.astype(np.int32) - source.zero_point).astype(np.float32)]
+
+
+def requantization(source: TensorInfo, output: TensorInfo) -> tuple[int, int]:
+    """Return the multiplier and shift that bring an integer tensor to another's scale."""
+    return quantize_multiplier(source.scale / output.scale)
+
+
+def requantize(data: Array, zero_point: int, multiplier: int, shift: int, output: TensorInfo) -> Array:
+    """Return (data - zero_point) times the factor on the output's zero point; sums wrap at 32 bits."""
+    centred = wrap_int32(data.astype(np.int64) - zero_point)
+    moved = wrap_int32(multiply_by_quantized_multiplier(centred, multiplier, shift) + output.zero_point)
+    limits = np.iinfo(output.dtype.numpy)
+    return np.asarray(np.clip(moved, limits.min, limits.max), output.dtype.numpy)
+
+
+def _quantize_float(data: Array, output: TensorInfo) -> Array:
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        steps = round_half_away(np.asarray(data, np.float32) / np.float32(output.scale))
+    # the sum with the zero point is exact in float64, and the clamp brings it into range
+    moved = np.nan_to_num(steps.astype(np.float64), nan=0.0) + output.zero_point
+    limits = np.iinfo(output.dtype.numpy)
+    return np.asarray(np.clip(moved, limits.min, limits.max), output.dtype.numpy)
+
+
+QUANTIZE = Operator(
+    descriptor=QuantizeDescriptor,
+    type=LayerType.QUANTIZE,
+    infer=infer_same_shape,
+    check=check_quantize,
+    kernel=quantize,
+)
+DEQUANTIZE = Operator(
+    descriptor=DequantizeDescriptor,
+    type=LayerType.DEQUANTIZE,
+    infer=infer_same_shape,
+    check=check_dequantize,
+    kernel=dequantize,
+)

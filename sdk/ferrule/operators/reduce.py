@@ -3,9 +3,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.fixed_point import MAX_SHIFT, quantize_multiplier, wrap_int32
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.quantize import requantize
+from ferrule.operators.unary import check_per_tensor
+
+_MAX_RANK = 8
+_TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,3 +28,96 @@ class ReduceDescriptor(Descriptor):
     axes: tuple[int, ...]
     """Non-negative, ascending, without repetition."""
     keep_dims: bool = False
+
+
+def infer(descriptor: ReduceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the shape without the reduced axes, or with 1 in their places."""
+    source = Operands(inputs=tuple(inputs), outputs=()).input(0)
+    _check_axes(descriptor, source)
+    kept = enumerate(source.shape)
+    if descriptor.keep_dims:
+        return (tuple(1 if axis in descriptor.axes else extent for axis, extent in kept),)
+    return (tuple(extent for axis, extent in kept if axis not in descriptor.axes),)
+
+
+def check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands) -> None:
+    """Refuse types without a reference kernel, and scales too far apart."""
+    source, output = operands.input(0), operands.output
+    _check_axes(descriptor, source)
+    if source.dtype is not output.dtype or source.dtype not in _TYPES:
+        raise UnsupportedError(
+            f"{layer_type} of {source.dtype} to {output.dtype} has no reference kernel, "
+            f"expected the same type of {', '.join(_TYPES)} on both sides"
+        )
+    if len(source.shape) > _MAX_RANK:
+        raise UnsupportedError(
+            f"tensor '{source.name}' has {len(source.shape)} dimensions, {layer_type} takes at most {_MAX_RANK}"
+        )
+    if source.dtype.is_float:
+        return
+    check_per_tensor(source, output)
+    if rescaling(layer_type, descriptor, operands)[1] > MAX_SHIFT:
+        raise UnsupportedError(
+            f"{layer_type} can't bring tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} of "
+            f"'{output.name}': their quotient must be below 2^{MAX_SHIFT}"
+        )
+
+
+def kernel(
+    layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, arrays: Sequence[Array | None]
+) -> list[Array]:
+    """Return the mean or sum over the axes; integer sums wrap at 32 bits."""
+    data, source, output = np.asarray(arrays[0]), operands.input(0), operands.output
+    axes = descriptor.axes
+    if source.dtype.is_float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = data.sum(axis=axes, keepdims=descriptor.keep_dims, dtype=np.float64)
+            return [np.asarray(total / divisor(layer_type, descriptor, source), np.float32)]
+    total = wrap_int32(data.sum(axis=axes, keepdims=descriptor.keep_dims, dtype=np.int64))
+    multiplier, shift = rescaling(layer_type, descriptor, operands)
+    return [requantize(total, source.zero_point * reduced_count(descriptor, source), multiplier, shift, output)]
+
+
+def reduced_count(descriptor: ReduceDescriptor, source: TensorInfo) -> int:
+    """Return how many elements each result is made of."""
+    return math.prod(source.shape[axis] for axis in descriptor.axes)
+
+
+def divisor(layer_type: LayerType, descriptor: ReduceDescriptor, source: TensorInfo) -> int:
+    """Return what float sums are divided by."""
+    return reduced_count(descriptor, source) if layer_type is LayerType.MEAN else 1
+
+
+def rescaling(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands) -> tuple[int, int]:
+    """Return the multiplier and shift of integer sums; that of MEAN has the division in it."""
+    source, output = operands.input(0), operands.output
+    multiplier, shift = quantize_multiplier(source.scale / output.scale)
+    if layer_type is LayerType.SUM:
+        return multiplier, shift
+    count = reduced_count(descriptor, source)
+    # as many bits as the count has go from the shift into the multiplier, unless the shift would get below -31
+    bits = min(count.bit_length() - 1, 32, 31 + shift)
+    return (multiplier << bits) // count, shift - bits
+
+
+def _check_axes(descriptor: ReduceDescriptor, source: TensorInfo) -> None:
+    axes = descriptor.axes
+    if list(axes) != sorted(set(axes)) or any(not 0 <= axis < len(source.shape) for axis in axes):
+        raise ModelError(
+            f"tensor '{source.name}' of shape {list(source.shape)} is reduced over axes {list(axes)}, "
+            f"expected ascending ones from 0 to {len(source.shape) - 1}"
+        )
+
+
+def _operator(layer_type: LayerType) -> Operator:
+    return Operator(
+        descriptor=ReduceDescriptor,
+        type=layer_type,
+        infer=infer,
+        check=partial(check, layer_type),
+        kernel=partial(kernel, layer_type),
+    )
+
+
+MEAN = _operator(LayerType.MEAN)
+SUM = _operator(LayerType.SUM)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.operators import fixed_point_functions as functions
 from ferrule.operators.fixed_point import (
     multiply_by_quantized_multiplier,
@@ -26,6 +26,7 @@ from ferrule.operators.fixed_point import (
 )
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.rounding import round_half_away
+from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
 _DIFFERENCE_BITS = 5
 _SUM_BITS = 12
@@ -44,17 +45,12 @@ class SoftmaxDescriptor(Descriptor):
     """Factor of the input, exactly representable in float32."""
 
 
-def infer(descriptor: SoftmaxDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    """Return the input's shape."""
-    del descriptor
-    return (Operands(inputs=tuple(inputs), outputs=()).input(0).shape,)
-
-
 def check(descriptor: SoftmaxDescriptor, operands: Operands) -> None:
     """Refuse types and quantisations other than TensorFlow Lite Micro's."""
     source, output = operands.input(0), operands.output
     if not source.shape:
         raise UnsupportedError(f"tensor '{source.name}' is a scalar, SOFTMAX needs an axis")
+    check_per_tensor(source, output)
     match source.dtype, output.dtype:
         case (DataType.FLOAT32, DataType.FLOAT32):
             return
@@ -208,4 +204,10 @@ def _softmax_float(data: Array, beta: float) -> Array:
     return np.asarray(exponential / exponential.sum(axis=-1, keepdims=True), np.float32)
 
 
-SOFTMAX = Operator(descriptor=SoftmaxDescriptor, type=LayerType.SOFTMAX, infer=infer, check=check, kernel=kernel)
+SOFTMAX = Operator(
+    descriptor=SoftmaxDescriptor,
+    type=LayerType.SOFTMAX,
+    infer=infer_same_shape,
+    check=check,
+    kernel=kernel,
+)

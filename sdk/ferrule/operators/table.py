@@ -13,6 +13,8 @@ from ferrule.operators.fully_connected import FULLY_CONNECTED
 from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
 from ferrule.operators.operator import Operator
 from ferrule.operators.pool2d import AVERAGE_POOL_2D, MAX_POOL_2D
+from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
+from ferrule.operators.reduce import MEAN, SUM
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from ferrule.operators.softmax import SOFTMAX
 
@@ -29,6 +31,10 @@ _ROWS: tuple[Operator, ...] = (
     LOGISTIC,
     TANH,
     HARD_SWISH,
+    QUANTIZE,
+    DEQUANTIZE,
+    MEAN,
+    SUM,
     ADD,
     SUB,
     MUL,

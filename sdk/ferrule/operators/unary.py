@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators with one input share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Descriptor, Shape, TensorInfo
+from ferrule.operators.operator import Operands
+
+
+def infer_same_shape(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the input's shape."""
+    del descriptor
+    return (Operands(inputs=tuple(inputs), outputs=()).input(0).shape,)
+
+
+def check_per_tensor(*infos: TensorInfo) -> None:
+    """Refuse integer tensors without a scale, or with more than one."""
+    for info in infos:
+        if info.dtype.is_float:
+            continue
+        if info.quantization is None:
+            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype} without quantisation, expected a scale")
+        if info.quantization.per_channel:
+            raise UnsupportedError(
+                f"tensor '{info.name}' has {len(info.quantization.scales)} scales, expected one for the tensor"
+            )
