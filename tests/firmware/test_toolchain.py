@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,16 +20,22 @@ BOARD = load_board("mps2-an386")
     ("core", "fpu", "dsp", "zig", "gcc"),
     [
         ("cortex-m3", "none", False, ("eabi", "cortex_m3"), ("cortex-m3", "soft", None)),
-        ("cortex-m4", "none", True, ("eabi", "cortex_m4-vfp4d16sp"), ("cortex-m4", "soft", None)),
-        ("cortex-m4", "fpv4-sp-d16", True, ("eabihf", "cortex_m4"), ("cortex-m4", "hard", "fpv4-sp-d16")),
-        ("cortex-m7", "fpv5-sp-d16", True, ("eabihf", "cortex_m7-fp64"), ("cortex-m7", "hard", "fpv5-sp-d16")),
-        ("cortex-m7", "fpv5-d16", True, ("eabihf", "cortex_m7"), ("cortex-m7", "hard", "fpv5-d16")),
-        ("cortex-m33", "fpv5-sp-d16", True, ("eabihf", "cortex_m33"), ("cortex-m33", "hard", "fpv5-sp-d16")),
+        ("cortex-m4", "none", True, ("eabi", "cortex_m4"), ("cortex-m4", "soft", None)),
+        ("cortex-m4", "fpv4-sp-d16", True, ("eabihf", "cortex_m4+vfp4d16sp"), ("cortex-m4", "hard", "fpv4-sp-d16")),
+        ("cortex-m7", "fpv5-sp-d16", True, ("eabihf", "cortex_m7+fp_armv8d16sp"), ("cortex-m7", "hard", "fpv5-sp-d16")),
+        ("cortex-m7", "fpv5-d16", True, ("eabihf", "cortex_m7+fp_armv8d16"), ("cortex-m7", "hard", "fpv5-d16")),
+        (
+            "cortex-m33",
+            "fpv5-sp-d16",
+            True,
+            ("eabihf", "cortex_m33+fp_armv8d16sp+dsp"),
+            ("cortex-m33", "hard", "fpv5-sp-d16"),
+        ),
         (
             "cortex-m33",
             "none",
             False,
-            ("eabi", "cortex_m33-fp_armv8d16sp-dsp"),
+            ("eabi", "cortex_m33"),
             ("cortex-m33+nodsp", "soft", None),
         ),
     ],
@@ -73,6 +80,31 @@ def test_a_missing_toolchain_names_what_installs_it(monkeypatch: pytest.MonkeyPa
             toolchain(name).version()
         assert caught.value.hint is not None
         assert remedy in caught.value.hint
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(
+    ("name", "single", "double", "dsp"),
+    [
+        ("mps2-an385", False, False, False),
+        ("mps2-an386", True, False, True),
+        ("mps2-an500", True, True, True),
+        ("mps2-an505", True, False, True),
+    ],
+)
+def test_the_compiler_uses_what_the_core_has(
+    name: str, single: bool, double: bool, dsp: bool, any_toolchain: Toolchain, tmp_path: Path
+) -> None:
+    source = tmp_path / "empty.c"
+    source.write_text("", encoding="utf-8")
+    flags = any_toolchain.compile_flags(load_board(name), "O3")
+    argv = [*any_toolchain.require(), *flags, "-dM", "-E", str(source)]
+    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    macros = dict(line.split(maxsplit=2)[1:] for line in text.splitlines() if len(line.split()) > 2)
+    widths = int(macros.get("__ARM_FP", "0"), 0)  # ACLE: bit 2 single, bit 3 double precision
+    assert (bool(widths & 4), bool(widths & 8)) == (single, double)
+    assert ("__ARM_FEATURE_DSP" in macros) is dsp
+    assert ("__ARM_PCS_VFP" in macros) is single
 
 
 @pytest.mark.cc

@@ -240,15 +240,10 @@ def ziglang_program() -> Path | None:
 
 
 def _zig_cpu(cpu: Cpu) -> str:
-    """Return zig's name of a core: it stands for the fullest one, so what this one lacks is taken off."""
-    name = cpu.type.replace("-", "_")
-    lacks = {
-        ("cortex-m4", "none"): "-vfp4d16sp",
-        ("cortex-m7", "none"): "-fp_armv8d16sp-fp_armv8d16",
-        ("cortex-m7", "fpv5-sp-d16"): "-fp64",
-        ("cortex-m33", "none"): "-fp_armv8d16sp",
-    }.get((cpu.type, cpu.fpu), "")
-    return name + lacks + ("-dsp" if cpu.type == "cortex-m33" and not cpu.dsp else "")
+    """Return zig's name of a core with its extensions: unlike LLVM's, zig's cores come without FPU and, M33, DSP."""
+    fpu = {"fpv4-sp-d16": "+vfp4d16sp", "fpv5-sp-d16": "+fp_armv8d16sp", "fpv5-d16": "+fp_armv8d16"}.get(cpu.fpu, "")
+    dsp = "+dsp" if cpu.type == "cortex-m33" and cpu.dsp else ""
+    return cpu.type.replace("-", "_") + fpu + dsp
 
 
 def _required(toolchain: Toolchain) -> tuple[str, ...]:
