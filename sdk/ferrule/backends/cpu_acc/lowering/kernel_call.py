@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of layers with one data input, one output and perhaps scratch: a parameter table and one call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
+from ferrule.dom import Aggregate, Call, Evaluate, Expression, Field, Float, Identifier, Integer
+from ferrule.graph import TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.window import Window
+
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+
+
+def kernel_call(
+    context: LoweringContext,
+    kernel: str,
+    *,
+    header: str,
+    table: str | None = None,
+    scratch_bytes: int = 0,
+    scratch_alignment: int = 4,
+    **fields: FieldValue,
+) -> LoweredOp:
+    """Return the call ferrule_<kernel>(parameters, input, output[, scratch]).
+
+    `fields` are the members of `struct ferrule_<table>`, by default `<kernel>_params`. Input and output do not overlap.
+    """
+    parameters, pointer = parameter_table(context, f"ferrule_{table or f'{kernel}_params'}", **fields)
+    blobs = [value for value in fields.values() if isinstance(value, Blob)]
+    if context.is_constant(0):
+        data = context.blob("input", np.asarray(context.constant(0)))
+        blobs.append(data)
+        origin: Expression = Identifier(data.name)
+    else:
+        origin = context.input_pointer(0)
+    arguments: tuple[Expression, ...] = (pointer, origin, context.output_pointer())
+    if scratch_bytes:
+        arguments = (*arguments, context.scratch)
+    return LoweredOp(
+        kernel=kernel,
+        statements=(Evaluate(Call(Identifier(f"ferrule_{kernel}"), arguments)),),
+        declarations=(parameters,),
+        blobs=tuple(blobs),
+        scratch_bytes=scratch_bytes,
+        scratch_alignment=scratch_alignment,
+        headers=(f"ferrule/kernels/{header}.h",),
+        sources=(f"src_c/kernels/{kernel}.c",),
+        include_dirs=("src_c/kernels/include",),
+    )
+
+
+def window_value(window: Window, image: TensorInfo, output: TensorInfo) -> Expression:
+    """Return the initial value of a `struct ferrule_window`."""
+    batches, input_h, input_w, input_c = image.shape
+    values = {
+        "batches": batches,
+        "input_h": input_h,
+        "input_w": input_w,
+        "input_c": input_c,
+        "output_h": output.shape[1],
+        "output_w": output.shape[2],
+        "kernel_h": window.height,
+        "kernel_w": window.width,
+        "stride_h": window.stride_h,
+        "stride_w": window.stride_w,
+        "dilation_h": window.dilation_h,
+        "dilation_w": window.dilation_w,
+        "pad_top": window.padding.top,
+        "pad_left": window.padding.left,
+    }
+    return Aggregate(tuple(Field(Integer(value), name) for name, value in values.items()))
+
+
+def output_value(info: TensorInfo, activation: Activation) -> Expression:
+    """Return the initial value of a `struct ferrule_output_s8`."""
+    low, high = activation_range(activation, info)
+    values = {"zero_point": info.zero_point, "low": low, "high": high}
+    return Aggregate(tuple(Field(Integer(value), name) for name, value in values.items()))
+
+
+def float_limits(activation: Activation) -> tuple[Float, Float]:
+    """Return the clamp of float32 values; without a limit the largest finite number."""
+    low, high = activation.limits
+    return (
+        Float(-_LARGEST_FLOAT32 if low is None else low),
+        Float(_LARGEST_FLOAT32 if high is None else high),
+    )

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights of two output channels in one 16-bit number, as `ferrule/kernels/paired.h` describes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array
+from ferrule.operators.weighted import Factor
+
+_LARGEST_DATA = 128
+"""The largest magnitude of an int8."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Channels:
+    """What turns the int8 products of each output channel into stored values."""
+
+    matrix: Array
+    """int8 weights, [channels, products]."""
+    bias: Array
+    """int64 per channel, with what the data's zero point contributes."""
+    factors: Sequence[Factor]
+
+    @property
+    def reach(self) -> Array:
+        """The largest magnitude of each channel's accumulator, in whatever order it is summed."""
+        products: Array = np.abs(self.matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA
+        return products + np.abs(self.bias)
+
+
+def check_reach(channels: Channels, layer: str) -> None:
+    """Refuse accumulators that may leave 32 bits; the reference kernels' result is then undefined."""
+    reach = int(channels.reach.max())
+    if reach >= 1 << 31:
+        raise UnsupportedError(f"layer '{layer}': a sum of products may reach {reach}, expected less than 2**31")
+
+
+def can_pair(channels: Channels) -> bool:
+    """Whether every pair of channels keeps to the limits of the packed form."""
+    second = channels.matrix[1::2].astype(np.int64)
+    if np.abs(second).sum(axis=1).max(initial=0) * _LARGEST_DATA >= 1 << 23 or (second == -128).any():
+        return False
+    left = np.array([max(factor.shift, 0) for factor in channels.factors], np.int64)
+    return bool((channels.reach.astype(np.float64) * np.exp2(left) < 2.0**30).all())
+
+
+def pair_weights(matrix: Array, channels_per_block: int) -> Array:
+    """Return the weights as int32 words of two 16-bit pairs.
+
+    Blocks of channels follow each other; in a block, groups of four products, bytes 0 and 2 of each before 1 and 3;
+    in each half of a group the block's channel pairs. What is missing is zero.
+    """
+    channels, products = matrix.shape
+    blocks, groups = -(-channels // channels_per_block), -(-products // 4)
+    whole = np.zeros((blocks * channels_per_block, groups * 4), np.int32)
+    whole[:channels, :products] = matrix
+    pairs = (whole[0::2] + 256 * whole[1::2]).astype(np.int16)
+    # [block, pair, group, half of a pair, parity] -> [block, group, parity, pair, half of a pair]
+    split = pairs.reshape(blocks, channels_per_block // 2, groups, 2, 2)
+    return np.ascontiguousarray(split.transpose(0, 2, 4, 1, 3)).astype("<i2").view("<i4").reshape(-1).astype(np.int32)
+
+
+def channel_words(channels: Channels, multiple: int) -> Array:
+    """Return bias, multiplier and shifts of each channel; their number is rounded up with zeros."""
+    count = len(channels.factors)
+    words = np.zeros((-(-count // multiple) * multiple, 3), np.int64)
+    words[:count, 0] = channels.bias
+    words[:count, 1] = [factor.multiplier for factor in channels.factors]
+    words[:count, 2] = [_shift_word(factor.shift) for factor in channels.factors]
+    return words.reshape(-1).astype(np.int32)
+
+
+def _shift_word(shift: int) -> int:
+    left, right = max(shift, 0), max(-shift, 0)
+    return (-(1 << 16) if right else 0) | (left + 1) << 8 | right

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file CONV_2D. Any context; the kernels keep nothing between calls.
+ */
+#ifndef FERRULE_KERNELS_CONV2D_H_INCLUDED
+#define FERRULE_KERNELS_CONV2D_H_INCLUDED
+
+#include <stdint.h>
+
+#include "ferrule/kernels/paired.h"
+#include "ferrule/kernels/window.h"
+
+/** int8 with any weights and scales. */
+struct ferrule_conv2d_s8_params {
+    struct ferrule_window window;
+    int32_t output_c;
+    int32_t input_zero_point;
+    const int8_t *weights;      /**< OHWI */
+    const int32_t *bias;        /**< one per output channel */
+    const int32_t *multipliers; /**< one per output channel */
+    const int8_t *shifts;       /**< one per output channel, positive to the left */
+    struct ferrule_output_s8 output;
+};
+
+/** int8 with weights in pairs of channels. */
+struct ferrule_conv2d_paired_s8_params {
+    struct ferrule_window window;
+    int32_t output_c;
+    int32_t input_zero_point;
+    int32_t words;           /**< products per output / 4, rounded up */
+    const int32_t *weights;  /**< per pair of channels 2 * words words of two weight pairs */
+    const int32_t *channels; /**< FERRULE_CHANNEL_WORDS per output channel */
+    struct ferrule_output_s8 output;
+};
+
+/** @brief Convolve; no scratch. */
+void ferrule_conv2d_s8(const struct ferrule_conv2d_s8_params *params, const int8_t *input,
+                       int8_t *output);
+
+/**
+ * @brief Convolve two pixels and two channels at a time.
+ *
+ * Scratch: 16 * words bytes, and 4 * words more unless input_c is a multiple of 4; aligned to 4.
+ */
+void ferrule_conv2d_paired_s8(const struct ferrule_conv2d_paired_s8_params *params,
+                              const int8_t *input, int8_t *output, void *scratch);
+
+/** @brief The same for a window of one pixel, stride 1 and no padding; input_c is a multiple of 4.
+ */
+void ferrule_conv2d_1x1_paired_s8(const struct ferrule_conv2d_paired_s8_params *params,
+                                  const int8_t *input, int8_t *output, void *scratch);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file Pairs of 16-bit numbers in words: instructions of the DSP extension, plain C elsewhere.
+ *
+ * Words are little-endian: the first byte or halfword in memory is the low one.
+ */
+#ifndef FERRULE_KERNELS_DUAL_H_INCLUDED
+#define FERRULE_KERNELS_DUAL_H_INCLUDED
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
+#define FERRULE_HAS_DSP 1
+#else
+#define FERRULE_HAS_DSP 0
+#endif
+
+/** @brief Load four bytes from any address. */
+static inline uint32_t ferrule_load_word(const int8_t *source)
+{
+    uint32_t word;
+    memcpy(&word, source, sizeof word);
+    return word;
+}
+
+/** @brief Return two 16-bit numbers as a word. */
+static inline uint32_t ferrule_pair(int32_t low, int32_t high)
+{
+    return ((uint32_t)low & 0xffffu) | ((uint32_t)high << 16);
+}
+
+/** @brief Return bytes 0 and 2, their signs extended to 16 bits. */
+static inline uint32_t ferrule_even_bytes(uint32_t word)
+{
+#if FERRULE_HAS_DSP
+    uint32_t result;
+    __asm__("sxtb16 %0, %1" : "=r"(result) : "r"(word));
+    return result;
+#else
+    return ferrule_pair((int8_t)word, (int8_t)(word >> 16));
+#endif
+}
+
+/** @brief Return bytes 1 and 3, their signs extended to 16 bits. */
+static inline uint32_t ferrule_odd_bytes(uint32_t word)
+{
+#if FERRULE_HAS_DSP
+    uint32_t result;
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(result) : "r"(word));
+    return result;
+#else
+    return ferrule_pair((int8_t)(word >> 8), (int8_t)(word >> 24));
+#endif
+}
+
+/** @brief Return sum + x.low * y.low + x.high * y.high, modulo 2^32. */
+static inline uint32_t ferrule_dual_multiply_add(uint32_t x, uint32_t y, uint32_t sum)
+{
+#if FERRULE_HAS_DSP
+    __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(x), "r"(y));
+    return sum;
+#else
+    sum += (uint32_t)((int32_t)(int16_t)x * (int16_t)y);
+    return sum + (uint32_t)((int32_t)(int16_t)(x >> 16) * (int16_t)(y >> 16));
+#endif
+}
+
+#endif

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks run natively on this machine: lowered, generated as C, compiled by the host's compiler and called.
+
+Every compilation has all warnings as errors and the undefined behaviour sanitizer on, which ends the process with a
+message; `SANITIZERS` chooses others. Run this module as a program to run the networks of a test module under the
+address sanitizer (see `address_sanitizer_environment`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from needs import require_module, require_program
+
+from ferrule import resources
+from ferrule.boards import load_board
+from ferrule.codegen import Artifact
+from ferrule.facade.generation import emit
+from ferrule.graph import Array
+from ferrule.network import Network
+
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+UNDEFINED = ("-fsanitize=undefined", "-fno-sanitize-recover=undefined")
+ADDRESS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+_FLAGS = ("-std=c11", "-O1", "-g", "-fPIC", "-ffp-contract=off", *WARNINGS)
+_GUARD_BYTES = 64
+_PATTERN = 0xA5
+
+
+def run_native(
+    network: Network, inputs: Sequence[Array], *, sanitizers: tuple[str, ...] = UNDEFINED, defines: tuple[str, ...] = ()
+) -> list[Array]:
+    """Return what the generated C gives; the workspace starts filled with a pattern and nothing around is written."""
+    return NativeNetwork(network, sanitizers=sanitizers, defines=defines).run(inputs)
+
+
+class NativeNetwork:
+    """A network compiled once, to be run on many inputs."""
+
+    def __init__(
+        self, network: Network, *, sanitizers: tuple[str, ...] = UNDEFINED, defines: tuple[str, ...] = ()
+    ) -> None:
+        require_module("cffi", "pip install cffi")
+        import cffi
+
+        self.network = network
+        self.artifact = emit(network, board=load_board("mps2-an386"))
+        library = _build(self.artifact, (*sanitizers, *(f"-D{define}" for define in defines)))
+        self._ffi = cffi.FFI()
+        self._ffi.cdef(f"int32_t ferrule_{self.artifact.symbol}_run(void **, void **, void **, void *);")
+        # The structs hold nothing but pointers, so arrays of pointers have their layout.
+        self._run = getattr(self._ffi.dlopen(str(library)), f"ferrule_{self.artifact.symbol}_run")
+
+    @property
+    def kernels(self) -> list[str]:
+        """The kernel of each layer."""
+        return [record.kernel for record in self.artifact.operators]
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Return the outputs."""
+        given = [np.ascontiguousarray(array) for array in inputs]
+        before = [array.copy() for array in given]
+        outputs = [_Guarded(info.size_bytes) for info in self.network.outputs]
+        workspace = _Guarded(self.artifact.workspace_bytes)
+        status = self._run(
+            self._pointers([array.ctypes.data for array in given]),
+            self._pointers([output.address for output in outputs]),
+            self._pointers([workspace.address]),
+            self._ffi.NULL,
+        )
+        assert status == 0
+        for array, copy in zip(given, before, strict=True):
+            assert array.tobytes() == copy.tobytes(), "an input was overwritten"
+        workspace.content()
+        return [
+            np.frombuffer(output.content(), info.dtype.numpy).reshape(info.shape)
+            for output, info in zip(outputs, self.network.outputs, strict=True)
+        ]
+
+    def _pointers(self, addresses: Sequence[int]) -> object:
+        return self._ffi.new("void *[]", [self._ffi.cast("void *", address) for address in addresses])
+
+
+class _Guarded:
+    """Bytes filled with a pattern, aligned to 16, with a guard on both sides."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = size_bytes
+        self._memory = np.full(size_bytes + 2 * _GUARD_BYTES + 16, _PATTERN, np.uint8)
+        self._start = _GUARD_BYTES + (-(self._memory.ctypes.data + _GUARD_BYTES)) % 16
+        self.address = self._memory.ctypes.data + self._start
+
+    def content(self) -> bytes:
+        """Return the bytes after checking that the guards are whole."""
+        end = self._start + self._size_bytes
+        assert (self._memory[: self._start] == _PATTERN).all(), "the bytes before a buffer were overwritten"
+        assert (self._memory[end:] == _PATTERN).all(), "the bytes behind a buffer were overwritten"
+        return self._memory[self._start : end].tobytes()
+
+
+def _build(artifact: Artifact, flags: tuple[str, ...]) -> Path:
+    compiler = require_program("cc", "apt-get install gcc")
+    root = resources.root()
+    includes = [f"-I{root / 'include'}", *(f"-I{root / folder}" for folder in artifact.include_dirs)]
+    objects = [_object(compiler, root / source, (*flags, *includes)) for source in artifact.sources]
+    name = hashlib.sha256("".join(artifact.files.values()).encode()).hexdigest()[:16]
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}_", dir=_folder()))
+    sources = []
+    for file, text in artifact.files.items():
+        path = folder / file
+        path.write_text(text, encoding="utf-8")
+        if path.suffix == ".c" and not path.stem.endswith("_link"):
+            sources.append(str(path))
+    library = folder / "network.so"
+    _compile([compiler, *_FLAGS, *flags, *includes, f"-I{folder}", "-shared", "-o", str(library), *sources, *objects])
+    return library
+
+
+def _object(compiler: str, source: Path, flags: tuple[str, ...]) -> str:
+    folder = _folder() / hashlib.sha256(" ".join(flags).encode()).hexdigest()[:16]
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{source.stem}.o"
+    if not path.exists():
+        _compile([compiler, *_FLAGS, *flags, "-c", "-o", str(path), str(source)])
+    return str(path)
+
+
+def _compile(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
+
+
+@functools.cache
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="ferrule_native_"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
