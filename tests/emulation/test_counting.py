@@ -10,6 +10,8 @@ import pytest
 
 from ferrule.emulation import Engine, Machine, Session, engine
 from ferrule.emulation.unicorn import session as unicorn_session
+from ferrule.emulation.unicorn.layout import Stop
+from ferrule.emulation.unicorn.session import UnicornSession
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -59,6 +61,17 @@ def test_total_counts_every_instruction_since_reset(unicorn: Engine, build: Call
         total = session.counters().instructions
     assert total is not None
     assert sum(CALIBRATION) < total < sum(CALIBRATION) + 200_000  # polling of the UART at the end
+
+
+def test_blocks_are_whole_wherever_emulation_pauses(unicorn: Engine, build: Callable[..., Machine]) -> None:
+    with unicorn.start(build("misdeed")) as session:
+        assert isinstance(session, UnicornSession)
+        session.channel().write(b"h")  # an endless loop: each block begins where the last one did
+        guest = session._guest
+        for _ in range(2000):
+            before = guest.executed()
+            assert guest.run(1) is Stop.BUDGET
+            assert guest.executed() == guest.state.entered > before
 
 
 def test_rewritten_code_is_counted_anew(unicorn: Engine, build: Callable[..., Machine]) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ferrule.emulation import Channel, Engine, Machine
+from ferrule.emulation import Engine, Machine
 from ferrule.errors import FerruleError
+from ferrule.link import Channel
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 

@@ -11,6 +11,7 @@ from typing import Protocol, Self
 from ferrule.boards import Board
 from ferrule.emulation.crash import CrashReport
 from ferrule.errors import MissingToolError
+from ferrule.link import Channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +30,6 @@ class Counters:
     """Executed since reset, those that an IT block suppressed included; None where the engine can't be asked."""
     resolution: float
     """Instructions by which a count that the firmware takes itself may be off; 1 is exact."""
-
-
-class Channel(Protocol):
-    """Bytes to and from one UART of the board."""
-
-    def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        """Return at least one byte, or none when the time is over or none can come any more."""
-
-    def write(self, data: bytes) -> None:
-        """Send bytes; they wait until the firmware takes them."""
-
-    def close(self) -> None:
-        """Give the channel up; the firmware goes on."""
 
 
 class Session(Protocol):

@@ -18,6 +18,7 @@ from ferrule.emulation.image import load_image
 from ferrule.emulation.qemu.monitor import Monitor
 from ferrule.emulation.qemu.process import QemuProcess
 from ferrule.errors import unknown_name
+from ferrule.link import Channel
 
 FIRST_SILENCE_S, SILENCE_S = 0.01, 0.5
 """After so long without a byte QEMU is asked how it is; the wait doubles from the first to the second. Asking also
@@ -25,7 +26,7 @@ wakes its main loop, which else may overlook that the firmware has switched its 
 CHUNK_BYTES = 65536
 
 
-class QemuChannel:
+class QemuChannel(Channel):
     """The bytes of one UART over a socket."""
 
     def __init__(self, session: QemuSession, connection: socket.socket) -> None:
@@ -35,6 +36,7 @@ class QemuChannel:
         self._unsent = b""
         self._received = b""
 
+    @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
         """Return what the firmware has sent; empty on a time-out.
 
@@ -54,6 +56,7 @@ class QemuChannel:
         data, self._received = self._received[:max_bytes], self._received[max_bytes:]
         return data
 
+    @override
     def write(self, data: bytes) -> None:
         """Queue bytes; those that QEMU does not take at once follow during `read`."""
         self._unsent += data
@@ -78,6 +81,7 @@ class QemuChannel:
             raise self._session.died() from error
         return bool(readable or writable)
 
+    @override
     def close(self) -> None:
         """Do nothing: the session owns the connection."""
 

@@ -18,6 +18,7 @@ from ferrule.emulation.unicorn.layout import Stop
 from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
 from ferrule.emulation.unicorn.uart import Uart
 from ferrule.errors import unknown_name
+from ferrule.link import Channel
 
 SLICE_INSTRUCTIONS = 2_000_000
 """Between two looks at the clock: some 10 ms."""
@@ -26,13 +27,14 @@ IDLE_PATIENCE_INSTRUCTIONS = 100_000
 REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr")
 
 
-class UnicornChannel:
+class UnicornChannel(Channel):
     """The bytes of one emulated UART."""
 
     def __init__(self, session: UnicornSession, uart: Uart) -> None:
         self._session = session
         self._uart = uart
 
+    @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
         """Run the firmware until it has sent something; empty on a time-out, or when it waits for input.
 
@@ -43,10 +45,12 @@ class UnicornChannel:
             self._session.run_until_output(self._uart, max_bytes, timeout_s)
         return self._uart.take(max_bytes)
 
+    @override
     def write(self, data: bytes) -> None:
         """Queue bytes for the firmware."""
         self._uart.give(data)
 
+    @override
     def close(self) -> None:
         """Do nothing: the session owns the UART."""
 
