@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +38,6 @@ class Firmware:
     image: Image
     toolchain_version: str
     build_s: float
-    temporary: tempfile.TemporaryDirectory[str] | None = None
-    """Holds the project where the caller named no folder; it goes when this object goes."""
 
     @property
     def elf(self) -> Path:
@@ -92,7 +92,16 @@ def compile(  # noqa: A001
         ArenaOverflowError, TooLargeError: the model is too big for the board; the message says by how much.
         BuildError: the compiler failed.
     """
-    return _compile(network, board, toolchain, backends, optimization, None if out is None else Path(out), progress)
+    if out is not None:
+        return _compile(network, board, toolchain, backends, optimization, Path(out), progress)
+    temporary = tempfile.mkdtemp(prefix="ferrule-")
+    try:
+        firmware = _compile(network, board, toolchain, backends, optimization, Path(temporary) / "project", progress)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    weakref.finalize(firmware, shutil.rmtree, temporary, ignore_errors=True)
+    return firmware
 
 
 def _compile(
@@ -101,7 +110,7 @@ def _compile(
     toolchain_name: str,
     backends: Sequence[str],
     optimization: str,
-    out: Path | None,
+    folder: Path,
     progress: Progress,
 ) -> Firmware:
     described = load_board(board)
@@ -109,14 +118,13 @@ def _compile(
     chosen.require()
     progress(f"generating C for {described.name}")
     artifact = emit(network, board=described, backends=backends)
-    temporary = tempfile.TemporaryDirectory(prefix="ferrule-") if out is None else None
     project = write_project(
         artifact,
         board=described,
         board_reference=board,
         toolchain_name=toolchain_name,
         optimization=optimization,
-        folder=Path(temporary.name) / "project" if temporary is not None else out or Path(),
+        folder=folder,
     )
     progress(f"building with {toolchain_name}")
     started = time.perf_counter()
@@ -129,5 +137,4 @@ def _compile(
         image=image,
         toolchain_version=chosen.version(),
         build_s=time.perf_counter() - started,
-        temporary=temporary,
     )

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The MLPerf Tiny models on every board, by both toolchains, on both engines, beside TensorFlow Lite Micro."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracle import edge_inputs, random_inputs, tflm
+
+import ferrule
+from ferrule.boards import board_names
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array
+from ferrule.report import Verdict
+
+INT8 = {"ad01_int8": 768, "kws_ref_model": 16_000, "pretrainedResnet_quant": 49_152, "vww_96_int8": 55_296}
+"""With the bytes of activations that no plan without overlap can undercut."""
+FLOAT = ("ad01_fp32", "pretrainedResnet", "vww_96_float")
+BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
+
+pytestmark = [pytest.mark.emu, pytest.mark.slow]
+
+
+@pytest.fixture(params=["zig", "arm-none-eabi-gcc"])
+def toolchain(request: pytest.FixtureRequest) -> str:
+    """Each toolchain, if it is installed."""
+    name: str = request.param
+    if name == "arm-none-eabi-gcc":
+        request.getfixturevalue("arm_gcc")
+    return name
+
+
+def samples(network: ferrule.Network) -> list[list[Array]]:
+    return [random_inputs(network, seed=1), random_inputs(network, seed=2), *edge_inputs(network).values()]
+
+
+@cache
+def expected(path: Path) -> list[list[Array]]:
+    """What TensorFlow Lite Micro gives for the file itself, sample by sample."""
+    data = path.read_bytes()
+    return [tflm(data, sample) for sample in samples(ferrule.load(path))]
+
+
+def stacked(columns: list[list[Array]]) -> list[Array]:
+    return [np.concatenate([row[index] for row in columns]) for index in range(len(columns[0]))]
+
+
+def test_every_shipped_board_is_tested() -> None:
+    assert {name for name in board_names() if name.startswith("mps2")} == set(BOARDS)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("model", INT8)
+def test_int8_models_equal_tflm(models: Path, qemu: str, toolchain: str, model: str, board: str) -> None:
+    path = models / f"{model}.tflite"
+    network = ferrule.load(path)
+    firmware = ferrule.compile(network, board=board, toolchain=toolchain)
+    truth = stacked(expected(path))
+    inputs = stacked(samples(network))
+    counts = {}
+    for engine in ("unicorn", "qemu"):
+        report = firmware.run(inputs, engine=engine)
+        assert report.verdict is Verdict.EXACT, engine
+        for output, reference in zip(report.outputs, truth, strict=True):
+            np.testing.assert_array_equal(output, reference, err_msg=engine)
+        assert report.memory.ram.activations == INT8[model]
+        assert report.memory.ram.activations_certificate == "optimal"
+        counts[engine] = report.document.count
+    tick = counts["qemu"].resolution
+    assert abs(counts["unicorn"].per_inference - counts["qemu"].per_inference) <= 20 * tick
+
+
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("model", FLOAT)
+def test_float_models_stay_within_the_tolerance(models: Path, toolchain: str, model: str, board: str) -> None:
+    network = ferrule.load(models / f"{model}.tflite")
+    firmware = ferrule.compile(network, board=board, toolchain=toolchain)
+    report = firmware.run(random_inputs(network, seed=3), engine="unicorn", timeout_s=300)
+    assert report.verdict in {Verdict.EXACT, Verdict.WITHIN_TOLERANCE}
+
+
+@pytest.mark.parametrize("model", FLOAT)
+def test_float_models_run_on_qemu(models: Path, qemu: str, model: str) -> None:
+    network = ferrule.load(models / f"{model}.tflite")
+    report = ferrule.compile(network, board="mps2-an386").run(random_inputs(network, seed=3), engine="qemu")
+    assert report.verdict in {Verdict.EXACT, Verdict.WITHIN_TOLERANCE}
+
+
+def test_the_hybrid_model_is_refused_by_that_name(models: Path) -> None:
+    with pytest.raises(UnsupportedError, match="hybrid"):
+        ferrule.load(models / "kws_ref_model_float32.tflite")
