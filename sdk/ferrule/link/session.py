@@ -242,15 +242,17 @@ class LinkSession:
             wait_s = min(2 * wait_s, left_s)  # ask again ever more rarely: only a lost response makes it necessary
 
     def _receive(self, sequence: int, deadline_s: float) -> Frame | None:
-        """Return the next frame with this sequence number, or None at the deadline."""
+        """Return the next frame with this sequence number, or None at the deadline; looks once even if that is past."""
+        expired = False
         while True:
             for frame in self._frames:
                 if frame.sequence == sequence:
                     return frame
-            left_s = deadline_s - time.monotonic()
-            if left_s <= 0:
+            if expired:
                 return None
-            self._frames = self._receiver.feed(self._channel.read(_READ_BYTES, left_s))
+            left_s = deadline_s - time.monotonic()
+            expired = left_s <= 0
+            self._frames = self._receiver.feed(self._channel.read(_READ_BYTES, max(left_s, 0.0)))
 
 
 def _payload(frame: Frame, kind: MessageType) -> bytes:

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The firmware's end of the link, compiled for the host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from host_link import HostChannel, HostFirmware, compile_host_firmware
+from needs import require_module
+
+from ferrule.link import LinkSession
+
+
+@pytest.fixture(scope="session")
+def compiled_firmware(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> HostFirmware:
+    require_module("cffi", "pip install 'ferrule[run]'")
+    output = tmp_path_factory.mktemp("link") / "firmware.so"
+    traps = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
+    compile_host_firmware(host_cc, output, "-shared", "-fPIC", *traps)
+    return HostFirmware(output)
+
+
+@pytest.fixture
+def firmware(compiled_firmware: HostFirmware) -> HostFirmware:
+    """The firmware just after reset; its DWT moves 3 cycles with each reading."""
+    compiled_firmware.reset()
+    return compiled_firmware
+
+
+@pytest.fixture
+def channel(firmware: HostFirmware) -> HostChannel:
+    return HostChannel(firmware)
+
+
+@pytest.fixture
+def session(channel: HostChannel) -> LinkSession:
+    return LinkSession(channel, timeout_s=0.0)
+
+
+@pytest.fixture(scope="session")
+def sanitized_program(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The firmware as a program that receives its standard input, under the sanitizers."""
+    program = tmp_path_factory.mktemp("sanitized") / "firmware"
+    compile_host_firmware(host_cc, program, "-DHOST_MAIN", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    return program

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The firmware's end by itself: the frames it answers, and those it must not mind."""
+
+from __future__ import annotations
+
+import subprocess
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from host_link import HostFirmware
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ferrule.link.frame import Frame, FrameReceiver
+from ferrule.link.protocol import ErrorCode, MessageType, decode_error, output_request, write_request
+
+pytestmark = pytest.mark.cc
+
+HELLO = Frame(version=1, type=MessageType.HELLO, sequence=7, payload=b"")
+many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def ask(firmware: HostFirmware, kind: int, payload: bytes = b"", *, version: int = 1, sequence: int = 9) -> list[Frame]:
+    request = Frame(version=version, type=kind, sequence=sequence, payload=payload)
+    return list(FrameReceiver().feed(firmware.exchange(request.encode())))
+
+
+def error_code(frames: list[Frame]) -> int:
+    (frame,) = frames
+    assert (frame.type, frame.sequence, frame.version) == (MessageType.ERROR, 9, 1)
+    code, text = decode_error(frame.payload)
+    assert text
+    return code
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 17, 253, 254, 255, 256, 1024])
+def test_crc_is_zlibs(firmware: HostFirmware, size: int) -> None:
+    data = np.random.default_rng(size).bytes(size)
+    assert firmware.library.ferrule_crc32(data, size) == zlib.crc32(data)
+
+
+def test_crc_check_value(firmware: HostFirmware) -> None:
+    assert firmware.library.ferrule_crc32(b"123456789", 9) == 0xCBF43926
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "code"),
+    [
+        (0x00, b"", ErrorCode.TYPE),
+        (0x09, b"", ErrorCode.TYPE),
+        (0x45, b"", ErrorCode.TYPE),
+        (0x81, b"", ErrorCode.TYPE),
+        (0xFF, b"", ErrorCode.TYPE),
+        (MessageType.HELLO, b"x", ErrorCode.LENGTH),
+        (MessageType.MODEL_INFO, b"x", ErrorCode.LENGTH),
+        (MessageType.TENSOR_INFO, b"\0\0\0", ErrorCode.LENGTH),
+        (MessageType.TENSOR_INFO, b"\0\0\2\0", ErrorCode.INDEX),
+        (MessageType.TENSOR_INFO, b"\1\0\xff\xff", ErrorCode.INDEX),
+        (MessageType.WRITE_INPUT, b"\0" * 7, ErrorCode.LENGTH),
+        (MessageType.WRITE_INPUT, write_request(2, 0, b"x"), ErrorCode.INDEX),
+        (MessageType.WRITE_INPUT, write_request(1, 6, b"x"), ErrorCode.RANGE),
+        (MessageType.WRITE_INPUT, write_request(1, 0, b"1234567"), ErrorCode.RANGE),
+        (MessageType.WRITE_INPUT, write_request(1, 2**32 - 1, b"12"), ErrorCode.RANGE),
+        (MessageType.RUN, b"", ErrorCode.LENGTH),
+        (MessageType.RUN, b"\2", ErrorCode.FLAGS),
+        (MessageType.READ_COUNTERS, b"\x59\2\0\0", ErrorCode.RANGE),
+        (MessageType.READ_OUTPUT, output_request(0, 0, 1)[:-1], ErrorCode.LENGTH),
+        (MessageType.READ_OUTPUT, output_request(2, 0, 1), ErrorCode.INDEX),
+        (MessageType.READ_OUTPUT, output_request(1, 0, 7), ErrorCode.RANGE),
+        (MessageType.READ_OUTPUT, output_request(1, 7, 0), ErrorCode.RANGE),
+        (MessageType.READ_OUTPUT, output_request(1, 2, 2**32 - 1), ErrorCode.RANGE),
+        (MessageType.READ_OUTPUT, output_request(0, 0, 1025), ErrorCode.RANGE),
+    ],
+)
+def test_refused_requests(firmware: HostFirmware, kind: int, payload: bytes, code: ErrorCode) -> None:
+    firmware.exchange(HELLO.encode())
+    assert [each.type for each in ask(firmware, MessageType.RUN, b"\0", sequence=8)] == [0x45, 0x85]
+    assert error_code(ask(firmware, kind, payload)) == code
+    assert [each.type for each in ask(firmware, MessageType.STACK)] == [0x88]
+
+
+@pytest.mark.parametrize("payload", [output_request(0, 0, 1024), output_request(1, 6, 0)])
+def test_limits_that_are_still_allowed(firmware: HostFirmware, payload: bytes) -> None:
+    firmware.exchange(HELLO.encode())
+    ask(firmware, MessageType.RUN, b"\0")
+    (frame,) = ask(firmware, MessageType.READ_OUTPUT, payload)
+    assert frame.type == MessageType.READ_OUTPUT | 0x80
+
+
+@pytest.mark.parametrize("kind", [MessageType.READ_OUTPUT, MessageType.STACK])
+def test_results_before_a_run(firmware: HostFirmware, kind: MessageType) -> None:
+    firmware.exchange(HELLO.encode())
+    payload = output_request(0, 0, 1) if kind is MessageType.READ_OUTPUT else b""
+    assert error_code(ask(firmware, kind, payload)) == ErrorCode.STATE
+
+
+def test_nothing_but_hello_after_the_start(firmware: HostFirmware) -> None:
+    assert error_code(ask(firmware, MessageType.MODEL_INFO)) == ErrorCode.STATE
+    assert error_code(ask(firmware, MessageType.RUN, b"\0")) == ErrorCode.STATE
+    assert firmware.state.runs == 0
+
+
+def test_another_version_is_refused(firmware: HostFirmware) -> None:
+    assert error_code(ask(firmware, MessageType.HELLO, version=2)) == ErrorCode.VERSION
+
+
+def test_a_repeated_run_is_answered_from_memory(firmware: HostFirmware) -> None:
+    firmware.exchange(HELLO.encode())
+    started, first = ask(firmware, MessageType.RUN, b"\1")
+    assert (started.type, started.payload) == (MessageType.STARTED, b"")
+    assert ask(firmware, MessageType.RUN, b"\1") == [first]
+    assert firmware.state.runs == 1
+    assert len(ask(firmware, MessageType.RUN, b"\1", sequence=10)) == 2
+    assert firmware.state.runs == 2
+
+
+@pytest.mark.parametrize("size", [1024, 1025, 1032, 1033, 5000])
+def test_frames_longer_than_the_buffer_are_dropped(firmware: HostFirmware, size: int) -> None:
+    firmware.exchange(HELLO.encode())
+    answers = ask(firmware, MessageType.WRITE_INPUT, write_request(0, 0, bytes(size - 8)))
+    assert [each.type for each in answers] == ([0x84] if size == 1024 else [])
+    (hello,) = ask(firmware, MessageType.HELLO)
+    assert hello.type == 0x81
+
+
+@many
+@given(
+    st.lists(st.one_of(st.binary(max_size=300), st.sampled_from([b"\0", b"\xff" * 300, HELLO.encode()])), max_size=8)
+)
+def test_garbage_is_not_answered_and_not_minded(firmware: HostFirmware, pieces: list[bytes]) -> None:
+    noise = b"".join(piece for piece in pieces if piece != HELLO.encode())
+    answer = firmware.exchange(noise)
+    assert not answer
+    answers = list(FrameReceiver().feed(firmware.exchange(HELLO.encode())))
+    assert [each.type for each in answers] == [0x81]
+
+
+@many
+@given(st.integers(0, 9), st.binary(max_size=40), st.integers(0, 3))
+def test_any_request_gets_one_answer(firmware: HostFirmware, kind: int, payload: bytes, sequence: int) -> None:
+    firmware.exchange(HELLO.encode())
+    *started, answer = ask(firmware, kind, payload, sequence=sequence)
+    assert [each.type for each in started] in ([], [MessageType.STARTED])
+    assert answer.sequence == sequence
+    assert answer.type in {kind | 0x80, MessageType.ERROR}
+
+
+def test_the_uart_is_polled_once_per_byte(firmware: HostFirmware) -> None:
+    firmware.exchange(HELLO.encode())
+    request = Frame(version=1, type=MessageType.WRITE_INPUT, sequence=1, payload=write_request(0, 0, bytes(1016)))
+    data = request.encode()
+    firmware.state.state_reads = 0
+    answer = firmware.exchange(data)
+    assert firmware.state.state_reads == len(data) + 1 + len(answer)  # 1 that finds nothing
+
+
+def test_the_uart_waits_until_its_transmitter_has_room(firmware: HostFirmware) -> None:
+    expected = firmware.exchange(HELLO.encode())
+    firmware.state.tx_wait = 5
+    assert firmware.exchange(HELLO.encode()) == expected
+    firmware.state.tx_wait = 0
+
+
+@pytest.mark.parametrize(
+    ("clock_hz", "baud", "divider"),
+    [
+        (25_000_000, 115_200, 217),
+        (25_000_000, 0, 16),
+        (25_000_000, 1_562_500, 16),
+        (25_000_000, 2_000_000, None),
+        (2**31, 1, None),
+    ],
+)
+def test_uart_speed(firmware: HostFirmware, clock_hz: int, baud: int, divider: int | None) -> None:
+    firmware.state.uart_control = 0
+    status = firmware.library.host_uart_init(clock_hz, baud)
+    if divider is None:
+        assert (status, firmware.state.uart_control) == (-1, 0)
+    else:
+        assert (status, firmware.state.uart_control, firmware.state.uart_divider) == (0, 3, divider)
+
+
+def test_random_bytes_and_frames_under_the_address_sanitizer(sanitized_program: Path) -> None:
+    generator = np.random.default_rng(20)
+    stream = bytearray()
+    for number in range(4000):
+        kind = int(generator.integers(10))
+        size = int(generator.choice([0, 1, 4, 8, 12, 40, 1100]))
+        payload = generator.bytes(size) if generator.random() < 0.5 else b"\1"
+        frame = bytearray(Frame(version=1, type=kind, sequence=number, payload=payload).encode())
+        if generator.random() < 0.5:
+            frame[generator.integers(len(frame))] = generator.integers(256)
+        stream += frame + generator.bytes(int(generator.choice([0, 0, 3, 1500])))
+    stream += HELLO.encode() + Frame(version=1, type=MessageType.RUN, sequence=1, payload=b"\1").encode()
+    result = subprocess.run([sanitized_program], input=bytes(stream), capture_output=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr.decode()
+    assert int(result.stdout.split()[0]) > 10  # runs
