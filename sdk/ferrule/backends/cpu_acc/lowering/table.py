@@ -11,6 +11,8 @@ from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import lower_depthwise_c
 from ferrule.backends.cpu_acc.lowering.fully_connected import lower_fully_connected
 from ferrule.backends.cpu_acc.lowering.nonlinear import lower_hard_swish, lower_logistic, lower_tanh
 from ferrule.backends.cpu_acc.lowering.pool2d import lower_pool2d
+from ferrule.backends.cpu_acc.lowering.quantize import lower_dequantize, lower_quantize
+from ferrule.backends.cpu_acc.lowering.reduce import lower_reduce
 from ferrule.backends.cpu_acc.lowering.reshape import lower_view
 from ferrule.backends.cpu_acc.lowering.softmax import lower_softmax
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -23,6 +25,10 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.LOGISTIC: lower_logistic,
     LayerType.TANH: lower_tanh,
     LayerType.HARD_SWISH: lower_hard_swish,
+    LayerType.QUANTIZE: lower_quantize,
+    LayerType.DEQUANTIZE: lower_dequantize,
+    LayerType.MEAN: lower_reduce,
+    LayerType.SUM: lower_reduce,
     LayerType.RESHAPE: lower_view,
     LayerType.SQUEEZE: lower_view,
     LayerType.EXPAND_DIMS: lower_view,

@@ -3,24 +3,18 @@
 #ifndef FERRULE_KERNELS_RECIPROCAL_H
 #define FERRULE_KERNELS_RECIPROCAL_H
 
-#include <stdint.h>
-
-/* round(a * b / 2^31), halves up; a and b are not both -2^31. */
-static inline int32_t ferrule_multiply_high(int32_t a, int32_t b)
-{
-    return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
-}
+#include "ferrule/kernels/requantize.h"
 
 /* 1 / (1 + x) in Q0 for x in Q0, 0 <= x < 1. */
 static inline int32_t ferrule_one_over_one_plus(int32_t x)
 {
     const int32_t one = (int32_t)1 << 29; /* Q2 from here on */
     const int32_t half = (int32_t)(((int64_t)x + INT32_MAX + 1) >> 1);
-    int32_t estimate = 1515870810 + ferrule_multiply_high(half, -1010580540);
+    int32_t estimate = 1515870810 + ferrule_high_multiply(half, -1010580540);
 
     for (int step = 0; step < 3; ++step) { /* Newton and Raphson */
-        int32_t error = one - ferrule_multiply_high(half, estimate);
-        estimate += ferrule_multiply_high(estimate, error) * 4;
+        int32_t error = one - ferrule_high_multiply(half, estimate);
+        estimate += ferrule_high_multiply(estimate, error) * 4;
     }
     return estimate >= (int32_t)1 << 30 ? INT32_MAX : estimate * 2;
 }

@@ -41,7 +41,7 @@ static inline int32_t ferrule_softmax_element(const struct ferrule_softmax_row *
                                               int32_t exponential, int32_t bits)
 {
     int32_t shift = row->over_unit + 31 - bits;
-    uint32_t product = (uint32_t)ferrule_multiply_high(row->scale, exponential);
+    uint32_t product = (uint32_t)ferrule_high_multiply(row->scale, exponential);
 
     /* the product is below 2^31, so that a shift by 32 and more leaves nothing */
     return shift > 31 ? 0 : (int32_t)((product + (UINT32_C(1) << (shift - 1))) >> shift);

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MEAN and SUM in C."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ferrule.backends.cpu_acc.lowering.unary import unary_call
+from ferrule.backends.firmware import LoweredOp, LoweringContext, numbers
+from ferrule.dom import Aggregate, Field
+from ferrule.errors import UnsupportedError
+from ferrule.graph import DataType, Shape
+from ferrule.operators.fixed_point import wrap_int32
+from ferrule.operators.reduce import ReduceDescriptor, divisor, reduced_count, rescaling
+
+_LOOPS = 4
+
+
+def lower_reduce(context: LoweringContext) -> LoweredOp:
+    """Return the call of the kernel for the layer's type, with neighbouring axes joined to as few loops as possible."""
+    layer = context.layer
+    descriptor = layer.descriptor
+    if not isinstance(descriptor, ReduceDescriptor):
+        raise UnsupportedError(f"layer '{layer.name}' has a {type(descriptor).__name__}")
+    source, output = context.input(0), context.operands.output
+    kept, reduced = loops(source.shape, descriptor.axes)
+    if source.dtype is DataType.FLOAT32:
+        return unary_call(
+            context,
+            "reduce_f32",
+            header="reduce",
+            parameters="reduce_f32_params",
+            kept=_aggregate(kept),
+            reduced=_aggregate(reduced),
+            divisor=float(divisor(layer.type, descriptor, source)),
+        )
+    multiplier, shift = rescaling(layer.type, descriptor, context.operands)
+    return unary_call(
+        context,
+        "reduce_s8" if source.dtype is DataType.INT8 else "reduce_s16",
+        header="reduce",
+        parameters="reduce_int_params",
+        kept=_aggregate(kept),
+        reduced=_aggregate(reduced),
+        offset=int(wrap_int32(-source.zero_point * reduced_count(descriptor, source))),
+        output_zero_point=output.zero_point,
+        multiplier=multiplier,
+        shift=shift,
+    )
+
+
+def loops(shape: Shape, axes: tuple[int, ...]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return the extents and strides of the loops over kept and over reduced elements, outermost first."""
+    found: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
+    previous: bool | None = None
+    for axis, extent in enumerate(shape):
+        if extent == 1:
+            continue
+        kind = axis in axes
+        stride = math.prod(shape[axis + 1 :])
+        if kind is previous:
+            outer, _ = found[kind].pop()
+            found[kind].append((outer * extent, stride))
+        else:
+            found[kind].append((extent, stride))
+        previous = kind
+    return found[False], found[True]
+
+
+def _aggregate(found: list[tuple[int, int]]) -> Aggregate:
+    """Return the initial value of a `ferrule_reduce_loops`."""
+    if len(found) > _LOOPS:
+        raise UnsupportedError(f"there is no kernel for reductions with {len(found)} loops, expected at most {_LOOPS}")
+    padded = [(1, 0)] * (_LOOPS - len(found)) + found
+    extents, strides = np.array(padded, np.int32).T
+    return Aggregate((Field(numbers(extents), "extents"), Field(numbers(strides), "strides")))
