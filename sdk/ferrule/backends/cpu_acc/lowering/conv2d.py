@@ -6,11 +6,19 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, check_reach, pair_weights
+from ferrule.backends.cpu_acc.lowering.paired import (
+    Channels,
+    can_pair,
+    channel_words,
+    check_reach,
+    fold_constants,
+    pair_weights,
+)
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.weighted import Factor, factors, folded_bias
 from ferrule.operators.window import NO_PADDING, Window
 
@@ -55,7 +63,9 @@ def _lower_int8(context: LoweringContext, descriptor: Conv2dDescriptor) -> Lower
     window = descriptor.window(context.input(1))
     matrix = weights.reshape(weights.shape[0], -1)
     channels = int8_channels(context, matrix, factors(context.operands, 0))
-    if not can_pair(channels):
+    low, high = activation_range(descriptor.activation, output)
+    packed = fold_constants(channels, zero_point=output.zero_point, low=low, high=high)
+    if not can_pair(packed):
         return kernel_call(
             context,
             "conv2d_s8",
@@ -81,8 +91,8 @@ def _lower_int8(context: LoweringContext, descriptor: Conv2dDescriptor) -> Lower
         output_c=len(matrix),
         input_zero_point=image.zero_point,
         words=words,
-        weights=context.blob("weights", pair_weights(matrix, 2)),
-        channels=context.blob("channels", channel_words(channels, 1)),
+        weights=context.blob("weights", pair_weights(packed.matrix, 2)),
+        channels=context.blob("channels", channel_words(packed, 1)),
         output=output_value(output, descriptor.activation),
     )
 

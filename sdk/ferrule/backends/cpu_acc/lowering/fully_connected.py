@@ -7,10 +7,11 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.conv2d import int8_channels, plain_bias, weights_of
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
-from ferrule.backends.cpu_acc.lowering.paired import can_pair, channel_words, pair_weights
+from ferrule.backends.cpu_acc.lowering.paired import can_pair, channel_words, fold_constants, pair_weights
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
+from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.fully_connected import FullyConnectedDescriptor, output_factors
 from ferrule.operators.window import Window
 
@@ -32,7 +33,9 @@ def _lower_int8(context: LoweringContext, descriptor: FullyConnectedDescriptor) 
     output_c, input_c = weights.shape
     rows = data.elements // input_c
     channels = int8_channels(context, weights, output_factors(context.operands))
-    if not can_pair(channels):
+    low, high = activation_range(descriptor.activation, output)
+    packed = fold_constants(channels, zero_point=output.zero_point, low=low, high=high)
+    if not can_pair(packed):
         # A convolution over an image of one column does the same.
         column = TensorInfo(name=data.name, shape=(rows, 1, 1, input_c), dtype=data.dtype)
         result = TensorInfo(name=output.name, shape=(rows, 1, 1, output_c), dtype=output.dtype)
@@ -59,7 +62,7 @@ def _lower_int8(context: LoweringContext, descriptor: FullyConnectedDescriptor) 
         input_c=input_c,
         output_c=output_c,
         words=words,
-        weights=context.blob("weights", pair_weights(weights, 4)),
-        channels=context.blob("channels", channel_words(channels, 4)),
+        weights=context.blob("weights", pair_weights(packed.matrix, 4)),
+        channels=context.blob("channels", channel_words(packed, 4)),
         output=output_value(output, descriptor.activation),
     )

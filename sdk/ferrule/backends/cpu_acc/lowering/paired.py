@@ -10,10 +10,12 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array
+from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
 from ferrule.operators.weighted import Factor
 
 _LARGEST_DATA = 128
 """The largest magnitude of an int8."""
+_HALF = Factor(multiplier=1 << 30, shift=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,6 +40,31 @@ def check_reach(channels: Channels, layer: str) -> None:
     reach = int(channels.reach.max())
     if reach >= 1 << 31:
         raise UnsupportedError(f"layer '{layer}': a sum of products may reach {reach}, expected less than 2**31")
+
+
+def fold_constants(channels: Channels, *, zero_point: int, low: int, high: int) -> Channels:
+    """Return channels with the same stored values, where those that give one value alone have no weights.
+
+    Training leaves dead channels, with biases so large that no packed form holds their sums.
+    """
+    weights = channels.matrix.astype(np.int64)
+    reach = weights.clip(min=0).sum(axis=1) * 127 - weights.clip(max=0).sum(axis=1) * 128
+    depth = weights.clip(min=0).sum(axis=1) * 128 - weights.clip(max=0).sum(axis=1) * 127
+    multipliers = np.array([factor.multiplier for factor in channels.factors], np.int64)
+    shifts = np.array([factor.shift for factor in channels.factors], np.int64)
+
+    def stored(sums: Array) -> Array:
+        return np.clip(multiply_by_quantized_multiplier(sums, multipliers, shifts) + zero_point, low, high)
+
+    # Stored values do not fall while sums rise, as long as the left shift does not wrap.
+    lowest, highest = stored(channels.bias - depth), stored(channels.bias + reach)
+    whole = channels.reach.astype(np.float64) * np.exp2(np.maximum(shifts, 0)) < 2.0**31
+    constant = (lowest == highest) & whole
+    matrix, bias = channels.matrix.copy(), channels.bias.copy()
+    matrix[constant] = 0
+    bias[constant] = 2 * (lowest[constant] - zero_point)
+    factors = [_HALF if fixed else factor for fixed, factor in zip(constant, channels.factors, strict=True)]
+    return Channels(matrix=matrix, bias=bias, factors=factors)
 
 
 def can_pair(channels: Channels) -> bool:
