@@ -20,43 +20,44 @@ static bool is_whole(const struct ferrule_link *link)
     return ferrule_crc32(frame, bytes - FERRULE_FRAME_TRAILER) == crc;
 }
 
-static void append(struct ferrule_link *link, uint8_t byte)
+/* Takes bytes up to the end of a piece, and returns what ended it: 0, or -1 when nothing is left.
+ * The state is in locals meanwhile: this loop is most of what a transfer costs. */
+static int32_t decode(struct ferrule_link *link)
 {
-    if (link->received < FERRULE_FRAME_MAX) {
-        ((uint8_t *)link->frame)[link->received] = byte;
-        link->received++;
-    } else {
-        link->received = FERRULE_FRAME_MAX + 1u; /* too long: no CRC can save it */
+    const struct ferrule_link_port port = *link->port;
+    uint8_t *frame = (uint8_t *)link->frame;
+    uint32_t received = link->received;
+    uint32_t block_left = link->block_left;
+    bool block_ends_in_zero = link->block_ends_in_zero;
+    int32_t byte;
+    while ((byte = port.read_byte(port.context)) > 0) {
+        uint8_t decoded = (uint8_t)byte;
+        if (block_left != 0u) {
+            block_left--;
+        } else {
+            const bool zero = block_ends_in_zero;
+            block_left = (uint32_t)byte - 1u;
+            block_ends_in_zero = block_left != LONGEST_BLOCK;
+            if (!zero) {
+                continue;
+            }
+            decoded = 0u;
+        }
+        if (received < FERRULE_FRAME_MAX) {
+            frame[received++] = decoded;
+        } else {
+            received = FERRULE_FRAME_MAX + 1u; /* too long: no CRC can save it */
+        }
     }
-}
-
-/* Takes a byte that is not zero. */
-static void decode(struct ferrule_link *link, uint8_t byte)
-{
-    if (link->block_left != 0u) {
-        append(link, byte);
-        link->block_left--;
-        return;
-    }
-    if (link->block_ends_in_zero) {
-        append(link, 0u);
-    }
-    link->block_left = (uint8_t)(byte - 1u);
-    link->block_ends_in_zero = link->block_left != LONGEST_BLOCK;
+    link->received = received;
+    link->block_left = (uint8_t)block_left;
+    link->block_ends_in_zero = block_ends_in_zero;
+    return byte;
 }
 
 bool ferrule_frame_receive(struct ferrule_link *link, uint32_t *bytes)
 {
-    const struct ferrule_link_port *port = link->port;
-    for (;;) {
-        const int32_t byte = port->read_byte(port->context);
-        if (byte > 0) {
-            decode(link, (uint8_t)byte);
-            continue;
-        }
-        if (byte < 0) {
-            return false;
-        }
+    while (decode(link) == 0) {
         const bool whole = is_whole(link);
         *bytes = link->received - FERRULE_FRAME_TRAILER;
         link->received = 0;
@@ -66,6 +67,7 @@ bool ferrule_frame_receive(struct ferrule_link *link, uint32_t *bytes)
             return true;
         }
     }
+    return false;
 }
 
 void ferrule_frame_send(struct ferrule_link *link, uint32_t bytes)

@@ -34,13 +34,13 @@ static void send(struct exchange *exchange)
 
 static uint8_t *put_text(uint8_t *at, const char *text)
 {
-    uint8_t length = 0;
-    while (length < FERRULE_LINK_MAX_NAME && text[length] != '\0') {
-        at[1u + length] = (uint8_t)text[length];
-        length++;
+    uint8_t *const length = at++;
+    *length = 0;
+    for (; *text != '\0' && *length < FERRULE_LINK_MAX_NAME; text++) {
+        *at++ = (uint8_t)*text;
+        (*length)++;
     }
-    at[0] = length;
-    return at + 1 + length;
+    return at;
 }
 
 static void finish(struct exchange *exchange, const uint8_t *end)
