@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instructions, flash and RAM of our firmware on an emulated Cortex-M4, beside TensorFlow Lite Micro's.
+
+Ours is built by arm-none-eabi-gcc -O3 for mps2-an386 and counted by QEMU (-icount, read through SysTick: within 40
+instructions); the peer's figures are those of peers.toml. Both RAM figures leave the stack out. Ours has the serial
+link and the start-up in it, the peer's flash and RAM have start-up only.
+
+    FERRULE_MODELS=... python benchmarks/firmware.py
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import ferrule
+
+GOAL = 0.5
+"""Of the instructions that TensorFlow Lite Micro's reference kernels take."""
+
+
+def main() -> int:
+    """Build and run the four models; the exit code is 1 where an output differs or the goal is missed."""
+    folder = os.environ.get("FERRULE_MODELS")
+    if not folder:
+        sys.exit("set FERRULE_MODELS to the folder of the MLPerf Tiny models")
+    peers = tomllib.loads((Path(__file__).parent / "peers.toml").read_text(encoding="utf-8"))
+    table = Table(title="mps2-an386 (Cortex-M4), int8: ours / TFLM reference / TFLM + CMSIS-NN")
+    for heading in ("model", "instructions", "of ref.", "of CMSIS-NN", "flash, B", "RAM without stack, B", "verdict"):
+        table.add_column(heading, justify="left" if heading == "model" else "right")
+    missed = False
+    for model, peer in peers.items():
+        network = ferrule.load(Path(folder) / f"{model}.tflite")
+        report = ferrule.compile(network, board="mps2-an386", toolchain="arm-none-eabi-gcc").run(engine="qemu")
+        ours = report.count_per_inference
+        reference, fast = peer["reference"], peer["cmsis_nn"]
+        ram = report.memory.ram.total - report.memory.ram.stack_reserved
+        table.add_row(
+            model,
+            f"{ours:,} / {reference['instructions']:,} / {fast['instructions']:,}",
+            f"{ours / reference['instructions']:.2f}",
+            f"{ours / fast['instructions']:.2f}",
+            f"{report.memory.flash.total:,} / {reference['flash']:,} / {fast['flash']:,}",
+            f"{ram:,} / {reference['ram']:,} / {fast['ram']:,}",
+            str(report.verdict),
+        )
+        missed |= report.verdict != "exact" or ours > GOAL * reference["instructions"]
+    Console(width=170).print(table)
+    print(f"goal: at most {GOAL} of the reference kernels' instructions: {'missed' if missed else 'met'}")
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
