@@ -11,11 +11,13 @@ import pytest
 from compare import graph_differences
 from sample_networks import one_layer, samples, weights_and_bias
 
-from ferrule.errors import UnsupportedError
+from ferrule.errors import ModelError, UnsupportedError
 from ferrule.exporters import to_tflite
-from ferrule.graph import DataType, Graph, LayerType
+from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
 from ferrule.importers import load_tflite
 from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.pad import PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.window import Padding
 
@@ -131,6 +133,37 @@ def test_odd_padding_of_an_average_pool_is_refused() -> None:
     )
     with pytest.raises(UnsupportedError, match=r"average_pool_2d_0.*SAME and VALID"):
         to_tflite(odd)
+
+
+def test_an_absent_bias_is_left_out() -> None:
+    graph = Graph("no_bias")
+    graph.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT32))
+    weights = TensorInfo(name="w", shape=(3, 4), dtype=DataType.FLOAT32)
+    graph.add_constant(weights, np.ones((3, 4), np.float32))
+    layer = Layer(
+        name="dense",
+        type=LayerType.FULLY_CONNECTED,
+        descriptor=FullyConnectedDescriptor(),
+        inputs=("x", "w", None),
+        outputs=("y",),
+    )
+    graph.add_layer(layer, [TensorInfo(name="y", shape=(1, 3), dtype=DataType.FLOAT32)])
+    graph.set_outputs(["y"])
+    assert load_tflite(to_tflite(graph)).layers[0].inputs == ("x", "w")
+    for run in (oracle.tflm, oracle.litert_reference):
+        assert run(graph, [np.ones((1, 4), np.float32)])[0].tolist() == [[4, 4, 4]]
+
+
+def test_a_fill_must_fit_its_type() -> None:
+    graph = one_layer(
+        LayerType.PADV2,
+        PadV2Descriptor(before=(1,), after=(0,), value=300),
+        dtype=DataType.INT8,
+        inputs=[(3,)],
+        outputs=[(4,)],
+    )
+    with pytest.raises(ModelError, match="fill 300 does not fit into int8"):
+        to_tflite(graph)
 
 
 def test_buffers_are_aligned_and_the_first_is_empty() -> None:

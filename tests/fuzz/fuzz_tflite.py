@@ -6,7 +6,8 @@
 Without files it mutates the models in FERRULE_MODELS, if that is set, and the scripted one-layer models. Every input
 must give a network or one line of FerruleError, within a time and a memory limit; a network must survive validation
 and the round trip through the exporter. What fails is written to the folder. With `--atheris`, and atheris
-installed, coverage guides the mutations (all options after `--` go to libFuzzer).
+installed, coverage guides the mutations; the folder becomes its corpus, and libFuzzer gets the options that this
+program does not know (`-max_total_time=600`).
 """
 
 from __future__ import annotations
@@ -25,12 +26,6 @@ from typing import NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from import_check import check_import
-from mutation import mutate
-from sample_networks import samples
-
-from ferrule.exporters import to_tflite
-
 TIME_LIMIT_S = 10
 MEMORY_LIMIT_BYTES = 1 << 30
 """Beyond what the process takes before the first input."""
@@ -42,6 +37,10 @@ class OutOfTimeError(Exception):
 
 def corpus(files: list[Path]) -> list[bytes]:
     """Return the files to mutate."""
+    from sample_networks import samples
+
+    from ferrule.exporters import to_tflite
+
     if not files and "FERRULE_MODELS" in os.environ:
         files = sorted(Path(os.environ["FERRULE_MODELS"]).glob("*.tflite"))
     return [path.read_bytes() for path in files] + [to_tflite(graph) for graph in samples()]
@@ -61,6 +60,9 @@ def on_alarm(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 def run(options: argparse.Namespace) -> int:
     """Mutate until the time is over; return 1 if anything failed."""
+    from import_check import check_import
+    from mutation import mutate, mutate_values
+
     seeds = corpus(options.files)
     small = [data for data in seeds if len(data) < 100_000] or seeds
     choice = random.Random(options.seed)  # noqa: S311
@@ -71,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     slowest_s = 0.0
     while time.monotonic() < end:
         base = choice.choice(small if choice.random() < 0.9 else seeds)
-        data = mutate(base, seeds, choice)
+        data = mutate_values(base, choice) if choice.random() < 0.5 else mutate(base, seeds, choice)
         started = time.monotonic()
         signal.alarm(TIME_LIMIT_S)
         try:
@@ -92,13 +94,24 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def run_atheris(arguments: list[str]) -> None:
-    """Hand over to atheris."""
+def run_atheris(folder: Path, arguments: list[str]) -> None:
+    """Hand over to atheris, with our mutations and the corpus written to a folder."""
     import atheris
 
-    with atheris.instrument_imports(include=["ferrule.importers"]):
-        import ferrule.importers  # noqa: F401
-    atheris.Setup([sys.argv[0], *arguments], lambda data: check_import(bytes(data)) and None)
+    with atheris.instrument_imports(include=["ferrule.importers", "ferrule.exporters", "ferrule.graph"]):
+        from import_check import check_import
+        from mutation import mutate
+    seeds = corpus([])
+    for index, data in enumerate(seeds):
+        (folder / f"seed_{index}").write_bytes(data)
+
+    def custom_mutator(data: bytes, max_size: int, seed: int) -> bytes:
+        return mutate(bytes(data), seeds, random.Random(seed))[:max_size]  # noqa: S311
+
+    def one_input(data: bytes) -> None:
+        check_import(bytes(data))
+
+    atheris.Setup([sys.argv[0], str(folder), "-max_len=400000", *arguments], one_input, custom_mutator=custom_mutator)
     atheris.Fuzz()
 
 
@@ -112,7 +125,7 @@ def main() -> int:
     parser.add_argument("--atheris", action="store_true")
     options, rest = parser.parse_known_args()
     if options.atheris:
-        run_atheris(rest)
+        run_atheris(options.keep, rest)
         return 0
     return run(options)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from import_check import check_import
-from mutation import mutate
+from mutation import mutate, mutate_values
 from sample_networks import samples
 
 from ferrule.exporters import to_tflite
@@ -27,6 +27,12 @@ def test_the_scripted_models_pass_the_check() -> None:
 @given(st.integers(0, len(SCRIPTED) - 1), st.integers(0, 2**32 - 1))
 def test_damaged_scripted_models(index: int, seed: int) -> None:
     check_import(mutate(SCRIPTED[index], SCRIPTED, random.Random(seed)))  # noqa: S311
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.integers(0, len(SCRIPTED) - 1), st.integers(0, 2**32 - 1))
+def test_sound_files_with_wrong_numbers(index: int, seed: int) -> None:
+    check_import(mutate_values(SCRIPTED[index], random.Random(seed)))  # noqa: S311
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

@@ -347,6 +347,18 @@ def test_parameters_out_of_range() -> None:
     refused(with_parameter("MEAN", np.array([0], np.float32)), ModelError, "it is float32")
 
 
+def test_parameters_without_elements() -> None:
+    def empty(shape: tuple[int, ...]) -> Table:
+        model = with_parameter("MEAN", None)
+        graph_of(model)["Tensors"][1] = tensor("p", shape, "INT32")
+        graph_of(model)["Inputs"] = np.array([0], np.int32)
+        return model
+
+    assert load_tflite(write(empty((0,)))).layers[0].descriptor.axes == ()
+    for shape in ((-1, 0), (0, 2**31 - 1, 2**31 - 1, 2**31 - 1), (0,) * 100):
+        refused(empty(shape), UnsupportedError, "operator 0 MEAN", "tensor 'p'", "run time")
+
+
 def test_parameters_of_int64_and_negative_axes() -> None:
     model = with_parameter("MEAN", np.array([-1, 1], np.int64))
     graph_of(model)["Tensors"][2] = tensor("y", (1,))

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+from ferrule.importers.tflite.schema import FILE_IDENTIFIER, MODEL
+from ferrule.importers.tflite.verifier import Field, ScalarField, _Walk
 
 _INTERESTING = (0, 1, 2, 3, 4, 5, 7, 8, 9, 127, 128, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 4)
 
@@ -16,6 +19,41 @@ def mutate(data: bytes, others: Sequence[bytes], choice: random.Random) -> bytes
     for _ in range(choice.choice((1, 1, 1, 2, 2, 3, 4))):
         choice.choice(_KINDS)(damaged, others, choice)
     return bytes(damaged)
+
+
+def mutate_values(data: bytes, choice: random.Random) -> bytes:
+    """Return a sound file with one to three of its numbers changed, and its structure kept."""
+    assert data[4:8] == FILE_IDENTIFIER
+    walk = _Recorder(data)
+    walk.table(walk.follow(0, "Model"), MODEL)
+    damaged = bytearray(data)
+    for _ in range(choice.choice((1, 1, 2, 3))):
+        start, count, size_bytes = choice.choice(walk.numbers)
+        place = start + choice.randrange(count) * size_bytes
+        value = choice.choice((*range(-4, 12), choice.randrange(256), choice.choice(_INTERESTING)))
+        damaged[place : place + size_bytes] = (value % 2 ** (8 * size_bytes)).to_bytes(size_bytes, "little")
+    return bytes(damaged)
+
+
+class _Recorder(_Walk):
+    """A walk that remembers where the numbers of a file stand."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.numbers: list[tuple[int, int, int]] = []
+        """(position, count, bytes of one)."""
+
+    def _field(self, place: int, what: str, field: Field, places: Mapping[int, int]) -> None:
+        super()._field(place, what, field, places)
+        if isinstance(field, ScalarField):
+            self.numbers.append((place, 1, field.size_bytes))
+
+    def _vector(self, start: int, size_bytes: int, what: str) -> int:
+        count = super()._vector(start, size_bytes, what)
+        offsets = what in {"Model.operator_codes", "Model.subgraphs", "Model.buffers"}
+        if count and not offsets and what not in {"SubGraph.tensors", "SubGraph.operators"}:
+            self.numbers.append((start + 4, count, size_bytes))
+        return count
 
 
 def _place(data: bytearray, choice: random.Random) -> int:

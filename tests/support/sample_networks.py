@@ -46,18 +46,18 @@ def one_layer(
     dtype: DataType,
     inputs: Sequence[Shape],
     outputs: Sequence[Shape],
-    constants: Sequence[tuple[TensorInfo, Array] | None] = (),
+    constants: Sequence[tuple[TensorInfo, Array]] = (),
     output_dtype: DataType | None = None,
     output_quantization: Quantization | None = None,
 ) -> Graph:
     """Return a graph of one layer: inputs, then constants, in the order of the layer's inputs."""
     graph = Graph(f"{type_.lower()}_{dtype}")
     result_type = output_dtype or dtype
-    names: list[str | None] = [
+    names = [
         graph.add_input(TensorInfo(name=f"input_{i}", shape=shape, dtype=dtype, quantization=quantization(dtype)))
         for i, shape in enumerate(inputs)
     ]
-    names += [None if constant is None else graph.add_constant(*constant) for constant in constants]
+    names += [graph.add_constant(*constant) for constant in constants]
     infos = [
         TensorInfo(
             name=f"output_{i}",
@@ -136,7 +136,7 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
         Conv2dDescriptor(stride_h=2, stride_w=1, dilation_h=1, dilation_w=2, activation=Activation.RELU),
         dtype=dtype,
         inputs=[IMAGE],
-        constants=[conv[0], None],
+        constants=conv[:1],
         outputs=[(1, 2, 1, 3)],
     )
     if dtype is DataType.INT16:
@@ -183,7 +183,7 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
         FullyConnectedDescriptor(keep_num_dims=True),
         dtype=dtype,
         inputs=[(2, 5, 4)],
-        constants=[dense[0], None],
+        constants=dense[:1],
         outputs=[(2, 5, 3)],
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrule.errors import UnsupportedError
+from ferrule.errors import ModelError, UnsupportedError
 from ferrule.exporters.tflite.padding import PaddingScheme, explicit_pad, padding_scheme
 from ferrule.exporters.tflite.record import NO_OPTIONS, OperatorRecord, Options, OptionValue
 from ferrule.exporters.tflite.version import bias_is_int32_with_int16, operator_version
@@ -58,10 +58,13 @@ class Translator:
         version = operator_version(
             layer.type, self._graph.input_infos(layer), self._graph.output_infos(layer), **traits
         )
+        sources = list(layer.inputs if inputs is None else inputs)
+        while sources and sources[-1] is None:  # LiteRT takes a listed bias for a present one
+            sources.pop()
         record = OperatorRecord(
             type=layer.type,
             version=version,
-            inputs=tuple(layer.inputs if inputs is None else inputs),
+            inputs=tuple(sources),
             outputs=layer.outputs,
             options=options,
         )
@@ -103,8 +106,11 @@ class Translator:
 
     def fill(self, layer: Layer, value: float) -> str:
         """Return the name of a PADV2's fill, a scalar in the output's type and quantisation."""
-        output = self._graph.output_infos(layer)[0]
-        return self._fill(layer, output, np.array(value, output.dtype.numpy))
+        output = self.output_info(layer)
+        try:
+            return self._fill(layer, output, np.array(value, output.dtype.numpy))
+        except OverflowError:
+            raise ModelError(f"layer '{layer.name}': the fill {value} does not fit into {output.dtype}") from None
 
     def input_info(self, layer: Layer, index: int) -> TensorInfo:
         """Return what is known of an input that must be there."""

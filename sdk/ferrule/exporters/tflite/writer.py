@@ -28,8 +28,8 @@ class _Writer:
     """The state of one file under construction; flatbuffers grow from leaf to root."""
 
     def __init__(self) -> None:
-        import flatbuffers  # noqa: PLC0415
-        import tflite  # noqa: PLC0415
+        import flatbuffers
+        import tflite
 
         self._schema: Any = tflite
         self._builder: Any = flatbuffers.Builder(1024)

@@ -47,6 +47,10 @@ _HINTS: Mapping[int, str] = {
 }
 
 
+_EMPTY = ((0,), (0, 2))
+"""Shapes of parameters without elements: a vector, and the paddings of a scalar."""
+
+
 class Tensors:
     """Gives out the tensors of one file, checking each when it is first asked for."""
 
@@ -71,12 +75,16 @@ class Tensors:
         if index not in self._infos:
             record = self.record(index)
             with place(f"tensor '{record.name}'"):
-                self._infos[index] = self._checked(record)
+                dtype, shape = _checked(record)
+                quantization = _quantization(record, dtype)
+            self._infos[index] = TensorInfo(name=record.name, shape=shape, dtype=dtype, quantization=quantization)
         return self._infos[index]
 
     def is_constant(self, index: int) -> bool:
         """Whether the file has the tensor's data."""
-        return self._buffer(self.record(index)) is not None
+        record = self.record(index)
+        with place(f"tensor '{record.name}'"):
+            return self._buffer(record) is not None
 
     def data(self, index: int) -> Array:
         """Return a constant's data, read-only; raises as `info` does, and ModelError if it is not a constant."""
@@ -97,28 +105,14 @@ class Tensors:
             if dtype not in {DataType.INT32, DataType.INT64}:
                 raise ModelError(f"it is {dtype}, expected int32 or int64")
             if self._buffer(record) is None:
-                if 0 in record.shape:
-                    return np.zeros(record.shape if len(record.shape) <= MAX_RANK else (0,), np.int64)
+                if record.shape in _EMPTY:
+                    return np.zeros(record.shape, np.int64)
                 raise UnsupportedError("it is computed at run time, expected a constant")
             return self._data(record, dtype, _static_shape(record))
 
-    def _checked(self, record: TensorRecord) -> TensorInfo:
-        dtype = _data_type(record)
-        if record.is_variable:
-            raise UnsupportedError("it is a variable, which keeps state from run to run; networks have none")
-        if record.is_sparse:
-            raise UnsupportedError("it is sparse, expected a dense tensor")
-        shape = _static_shape(record)
-        if math.prod(shape) * dtype.size_bytes > MAX_TENSOR_BYTES:
-            raise ModelError(f"shape {list(shape)} of {dtype} takes more than {MAX_TENSOR_BYTES} bytes")
-        return TensorInfo(name=record.name, shape=shape, dtype=dtype, quantization=_quantization(record, dtype))
-
     def _buffer(self, record: TensorRecord) -> Array | None:
         if record.buffer >= len(self._model.buffers):
-            raise ModelError(
-                f"tensor '{record.name}': its buffer is number {record.buffer}, "
-                f"but the model has {len(self._model.buffers)}"
-            )
+            raise ModelError(f"its buffer is number {record.buffer}, but the model has {len(self._model.buffers)}")
         return self._model.buffers[record.buffer]
 
     def _data(self, record: TensorRecord, dtype: DataType, shape: Shape) -> Array:
@@ -143,6 +137,19 @@ def _typed(buffer: Array, dtype: DataType) -> Array:
         stored = stored.astype(dtype.numpy)
         stored.setflags(write=False)
     return stored
+
+
+def _checked(record: TensorRecord) -> tuple[DataType, Shape]:
+    """Return type and shape of a tensor that a network may have."""
+    dtype = _data_type(record)
+    if record.is_variable:
+        raise UnsupportedError("it is a variable, which keeps state from run to run; networks have none")
+    if record.is_sparse:
+        raise UnsupportedError("it is sparse, expected a dense tensor")
+    shape = _static_shape(record)
+    if math.prod(shape) * dtype.size_bytes > MAX_TENSOR_BYTES:
+        raise ModelError(f"shape {list(shape)} of {dtype} takes more than {MAX_TENSOR_BYTES} bytes")
+    return dtype, shape
 
 
 def _data_type(record: TensorRecord) -> DataType:
