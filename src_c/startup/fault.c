@@ -21,7 +21,8 @@ uint64_t ferrule_fault_stack[32];
 
 void ferrule_fault_store(const uint32_t *frame, uint32_t exc_return);
 
-__attribute__((naked)) void ferrule_fault_entry(void) {
+__attribute__((naked)) void ferrule_fault_entry(void)
+{
     __asm__ volatile("tst lr, #4\n\t"
                      "ite eq\n\t"
                      "mrseq r0, msp\n\t"
@@ -38,7 +39,8 @@ __attribute__((naked)) void ferrule_fault_entry(void) {
                      "b ferrule_fault_store\n\t");
 }
 
-__attribute__((used)) void ferrule_fault_store(const uint32_t *frame, uint32_t exc_return) {
+__attribute__((used)) void ferrule_fault_store(const uint32_t *frame, uint32_t exc_return)
+{
     volatile struct ferrule_fault_record *record = &ferrule_fault_record;
     uint32_t sp = (uint32_t)frame;
     uint32_t room = (uint32_t)ferrule_stack_top - sp;
@@ -69,7 +71,8 @@ __attribute__((used)) void ferrule_fault_store(const uint32_t *frame, uint32_t e
     }
 }
 
-__attribute__((noinline)) void ferrule_fault_halt(void) {
+__attribute__((noinline)) void ferrule_fault_halt(void)
+{
     for (;;) {
         __asm__ volatile("" : : : "memory");
     }

@@ -19,20 +19,23 @@
 #define WORD sizeof(uint32_t)
 
 struct __attribute__((packed, may_alias)) any_word {
-    uint32_t value;
+    uint32_t value; // cppcheck-suppress unusedStructMember ; load() reads it
 };
 
 typedef uint32_t __attribute__((may_alias)) aligned_word;
 
-static inline uint32_t load(const uint8_t *from) {
+static inline uint32_t load(const uint8_t *from)
+{
     return ((const struct any_word *)(const void *)from)->value;
 }
 
-static inline void store(uint8_t *to, uint32_t value) {
+static inline void store(uint8_t *to, uint32_t value)
+{
     *(aligned_word *)(void *)to = value;
 }
 
-NO_IDIOMS static void copy_up(uint8_t *to, const uint8_t *from, size_t bytes) {
+NO_IDIOMS static void copy_up(uint8_t *to, const uint8_t *from, size_t bytes)
+{
     while (bytes > 0 && ((uintptr_t)to % WORD) != 0) {
         *to++ = *from++;
         bytes--;
@@ -63,7 +66,8 @@ NO_IDIOMS static void copy_up(uint8_t *to, const uint8_t *from, size_t bytes) {
 }
 
 /* Both pointers are behind the last byte. */
-NO_IDIOMS static void copy_down(uint8_t *to, const uint8_t *from, size_t bytes) {
+NO_IDIOMS static void copy_down(uint8_t *to, const uint8_t *from, size_t bytes)
+{
     while (bytes > 0 && ((uintptr_t)to % WORD) != 0) {
         *--to = *--from;
         bytes--;
@@ -80,12 +84,14 @@ NO_IDIOMS static void copy_down(uint8_t *to, const uint8_t *from, size_t bytes) 
     }
 }
 
-NO_IDIOMS void *memcpy(void *restrict to, const void *restrict from, size_t bytes) {
+NO_IDIOMS void *memcpy(void *restrict to, const void *restrict from, size_t bytes)
+{
     copy_up(to, from, bytes);
     return to;
 }
 
-NO_IDIOMS void *memmove(void *to, const void *from, size_t bytes) {
+NO_IDIOMS void *memmove(void *to, const void *from, size_t bytes)
+{
     if ((uintptr_t)to - (uintptr_t)from >= bytes) {
         copy_up(to, from, bytes); /* the target lies below the source, or behind it */
     } else {
@@ -94,7 +100,8 @@ NO_IDIOMS void *memmove(void *to, const void *from, size_t bytes) {
     return to;
 }
 
-NO_IDIOMS void *memset(void *to, int value, size_t bytes) {
+NO_IDIOMS void *memset(void *to, int value, size_t bytes)
+{
     uint8_t *at = to;
     uint8_t byte = (uint8_t)value;
     uint32_t word = byte * UINT32_C(0x01010101);
@@ -118,7 +125,8 @@ NO_IDIOMS void *memset(void *to, int value, size_t bytes) {
     return to;
 }
 
-NO_IDIOMS int memcmp(const void *one, const void *other, size_t bytes) {
+NO_IDIOMS int memcmp(const void *one, const void *other, size_t bytes)
+{
     const uint8_t *a = one;
     const uint8_t *b = other;
 

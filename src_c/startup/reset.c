@@ -11,12 +11,13 @@
 extern const uint32_t ferrule_vectors[];
 
 /* Apart from ferrule_reset, so that nothing in there can use the FPU before it is on. */
-__attribute__((noinline, noreturn)) static void start(void) {
+__attribute__((noinline, noreturn)) static void start(void)
+{
     const uint32_t *from = ferrule_data_load;
-    for (uint32_t *to = ferrule_data_start; to < ferrule_data_end; to++) {
+    for (uint32_t *to = ferrule_data_start; (uintptr_t)to < (uintptr_t)ferrule_data_end; to++) {
         *to = *from++;
     }
-    for (uint32_t *to = ferrule_bss_start; to < ferrule_bss_end; to++) {
+    for (uint32_t *to = ferrule_bss_start; (uintptr_t)to < (uintptr_t)ferrule_bss_end; to++) {
         *to = 0;
     }
 
@@ -26,7 +27,8 @@ __attribute__((noinline, noreturn)) static void start(void) {
     }
 }
 
-void ferrule_reset(void) {
+void ferrule_reset(void)
+{
 #if defined(__ARM_FEATURE_CMSE)
     __asm__ volatile("msr msplim, %0"
                      :
@@ -40,7 +42,8 @@ void ferrule_reset(void) {
     start();
 }
 
-__attribute__((noinline)) void ferrule_exit_halt(void) {
+__attribute__((noinline)) void ferrule_exit_halt(void)
+{
     __asm__ volatile("" : : : "memory");
     for (;;) {
         __asm__ volatile("wfi");

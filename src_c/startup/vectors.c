@@ -9,15 +9,18 @@ union vector {
     void (*handler)(void);
 };
 
-__attribute__((weak)) void ferrule_svcall_handler(void) {
+__attribute__((weak)) void ferrule_svcall_handler(void)
+{
     ferrule_fault_entry();
 }
 
-__attribute__((weak)) void ferrule_pendsv_handler(void) {
+__attribute__((weak)) void ferrule_pendsv_handler(void)
+{
     ferrule_fault_entry();
 }
 
-__attribute__((weak)) void ferrule_systick_handler(void) {
+__attribute__((weak)) void ferrule_systick_handler(void)
+{
     ferrule_fault_entry();
 }
 

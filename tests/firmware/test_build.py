@@ -175,6 +175,16 @@ def test_a_failure_leaves_no_older_firmware(any_toolchain: Toolchain, tmp_path: 
     assert not plan.elf.exists()
 
 
+def test_a_folder_that_cannot_be_written_is_named(any_toolchain: Toolchain, programs: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(FerruleError, match=r"cannot build in .*file"):
+        execute(plan_large(any_toolchain, programs, tmp_path / "file"))
+
+
+def test_odd_paths_build(any_toolchain: Toolchain, programs: Path, tmp_path: Path) -> None:
+    assert execute(plan_large(any_toolchain, programs, tmp_path / "a b, c" / "é")).is_file()
+
+
 def test_a_board_that_is_only_a_folder_builds(
     any_toolchain: Toolchain, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

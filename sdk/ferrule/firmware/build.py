@@ -65,12 +65,10 @@ def execute(plan: BuildPlan, *, progress: Progress | None = None, jobs: int | No
     Raises:
         BuildError: a command failed.
         TooLargeError: the firmware does not fit into the board's memories.
+        FerruleError: the folder can't be written.
     """
     total = len(plan.compile) + 1
-    (plan.folder / "objects").mkdir(parents=True, exist_ok=True)
-    plan.elf.unlink(missing_ok=True)
-    for path, text in plan.files.items():
-        path.write_text(text, encoding="utf-8")
+    _prepare(plan)
     done = 0
     with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
         waiting = {pool.submit(_run, step.argv, plan.folder): step for step in plan.compile}
@@ -92,6 +90,16 @@ def execute(plan: BuildPlan, *, progress: Progress | None = None, jobs: int | No
     if progress is not None:
         progress(total, total, plan.elf.name)
     return plan.elf
+
+
+def _prepare(plan: BuildPlan) -> None:
+    try:
+        (plan.folder / "objects").mkdir(parents=True, exist_ok=True)
+        plan.elf.unlink(missing_ok=True)
+        for path, text in plan.files.items():
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FerruleError(f"cannot build in {plan.folder}: {error}") from None
 
 
 def _run(argv: Sequence[str], cwd: Path) -> None:

@@ -131,7 +131,8 @@ def _link_step(
         return (
             *command,
             *toolchain.link_flags(board, level, runtime=runtime),
-            f"-Wl,-T,{script}",
+            "-T",
+            str(script),
             *(str(path) for path in objects),
             *(toolchain.libraries if runtime else ()),
             "-o",

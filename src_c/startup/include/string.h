@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file The part of <string.h> that start-up provides, for toolchains that come without a C library. */
+/** @file The part of <string.h> that start-up provides, for toolchains that come without a C
+ * library. */
 #ifndef FERRULE_STARTUP_STRING_H
 #define FERRULE_STARTUP_STRING_H
 

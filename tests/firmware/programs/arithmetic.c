@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints what start-up has to have prepared: initialised and cleared data, the FPU, the compiler's arithmetic routines. */
+/* Prints what start-up has to have prepared: initialised and cleared data, the FPU, the compiler's
+ * arithmetic routines. */
 
 #include <stdint.h>
 #include <string.h>

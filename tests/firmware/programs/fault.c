@@ -3,9 +3,9 @@
 
 #include <stdint.h>
 
-#define UNMAPPED 1
+#define UNMAPPED  1
 #define UNDEFINED 2
-#define OVERFLOW 3
+#define OVERFLOW  3
 
 int main(void);
 uint32_t recurse(volatile uint32_t *above);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tries memcpy, memmove, memset and memcmp over all alignments; compiled with them renamed to test_..., for the host. */
+/* Tries memcpy, memmove, memset and memcmp over all alignments; compiled with them renamed to
+ * test_..., for the host. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@ void *test_memset(void *to, int value, size_t bytes);
 int test_memcmp(const void *one, const void *other, size_t bytes);
 
 #define LONGEST 40u
-#define ROOM 64u
+#define ROOM    64u
 
 static int failures;
 
@@ -32,13 +33,15 @@ static void fill(uint8_t *block, size_t bytes)
 
 static void try_copies(size_t to, size_t from, size_t bytes)
 {
-    uint8_t *source = malloc(from + bytes + 1); /* exact, so that a sanitizer sees every byte read too far */
+    uint8_t *source =
+        malloc(from + bytes + 1); /* exact, so that a sanitizer sees every byte read too far */
     uint8_t *target = malloc(to + bytes + 1);
     int right = 1;
 
     fill(source, from + bytes);
     target[to + bytes] = 0xEE;
-    check(test_memcpy(target + to, source + from, bytes) == target + to, "memcpy returns", to, from, bytes);
+    check(test_memcpy(target + to, source + from, bytes) == target + to, "memcpy returns", to, from,
+          bytes);
     for (size_t i = 0; i < bytes; i++) {
         right &= target[to + i] == source[from + i];
     }
@@ -57,7 +60,8 @@ static void try_moves(size_t to, size_t from, size_t bytes)
     for (size_t i = 0; i < bytes; i++) {
         wanted[to + i] = (uint8_t)((from + i) * 7 + 1);
     }
-    check(test_memmove(block + to, block + from, bytes) == block + to, "memmove returns", to, from, bytes);
+    check(test_memmove(block + to, block + from, bytes) == block + to, "memmove returns", to, from,
+          bytes);
     for (size_t i = 0; i < sizeof block; i++) {
         check(block[i] == wanted[i], "memmove moves", to, from, bytes);
     }
