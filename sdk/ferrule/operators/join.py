@@ -3,9 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.movement import check_axes, check_quantisations, check_types, data_input
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.weighted import required_array
+
+_CONCATENATION_TYPES = frozenset(DataType) - {DataType.UINT8}
+_SPLIT_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
+_MAX_AXES = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,3 +34,76 @@ class SplitDescriptor(Descriptor):
     axis: int
     """Non-negative."""
     splits: int
+
+
+def infer_concatenation(descriptor: ConcatenationDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the shape of the inputs one behind the other."""
+    operands = Operands(inputs=tuple(inputs), outputs=())
+    infos = [operands.input(index) for index in range(max(len(inputs), 1))]
+    shape, axis = infos[0].shape, descriptor.axis
+    if not 0 <= axis < len(shape):
+        raise ModelError(f"the axis is {axis}, expected one of tensor '{infos[0].name}' of shape {list(shape)}")
+    for info in infos[1:]:
+        if len(info.shape) != len(shape) or any(
+            mine != other for index, (mine, other) in enumerate(zip(info.shape, shape, strict=True)) if index != axis
+        ):
+            raise ModelError(
+                f"tensor '{info.name}' has shape {list(info.shape)}, expected {list(shape)} as '{infos[0].name}' has, "
+                f"apart from axis {axis}"
+            )
+    return ((*shape[:axis], sum(info.shape[axis] for info in infos), *shape[axis + 1 :]),)
+
+
+def check_concatenation(descriptor: ConcatenationDescriptor, operands: Operands) -> None:
+    """Refuse what TensorFlow Lite Micro refuses, above all inputs that would have to be requantised."""
+    del descriptor
+    check_types(operands, _CONCATENATION_TYPES)
+    check_quantisations(operands)
+    check_axes(operands.output, _MAX_AXES)
+
+
+def compute_concatenation(
+    descriptor: ConcatenationDescriptor, operands: Operands, arrays: Sequence[Array | None]
+) -> list[Array]:
+    """Return the inputs one behind the other."""
+    del operands
+    parts = [required_array(arrays, index) for index in range(len(arrays))]
+    return [np.concatenate(parts, axis=descriptor.axis)]
+
+
+def infer_split(descriptor: SplitDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return one shape per output."""
+    source = data_input(inputs)
+    shape, axis, splits = source.shape, descriptor.axis, descriptor.splits
+    if not 0 <= axis < len(shape) or splits < 1 or shape[axis] % splits:
+        raise ModelError(
+            f"tensor '{source.name}' of shape {list(shape)} does not split into {splits} equal parts along axis {axis}"
+        )
+    return ((*shape[:axis], shape[axis] // splits, *shape[axis + 1 :]),) * splits
+
+
+def check_split(descriptor: SplitDescriptor, operands: Operands) -> None:
+    """Refuse types that TensorFlow Lite Micro's kernel has not."""
+    check_types(operands, _SPLIT_TYPES)
+    check_axes(operands.input(0), _MAX_AXES)
+    if len(operands.outputs) != descriptor.splits:
+        raise UnsupportedError(f"there are {len(operands.outputs)} outputs, expected {descriptor.splits}")
+
+
+def compute_split(descriptor: SplitDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the parts of the input."""
+    del operands
+    parts = np.split(np.asarray(arrays[0]), descriptor.splits, axis=descriptor.axis)
+    return [np.ascontiguousarray(part) for part in parts]
+
+
+CONCATENATION = Operator(
+    descriptor=ConcatenationDescriptor,
+    type=LayerType.CONCATENATION,
+    infer=infer_concatenation,
+    check=check_concatenation,
+    kernel=compute_concatenation,
+)
+SPLIT = Operator(
+    descriptor=SplitDescriptor, type=LayerType.SPLIT, infer=infer_split, check=check_split, kernel=compute_split
+)

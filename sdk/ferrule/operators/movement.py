@@ -37,3 +37,9 @@ def check_quantisations(operands: Operands) -> None:
             raise UnsupportedError(
                 f"tensor '{info.name}' has another quantisation than '{source.name}', expected the same"
             )
+
+
+def check_axes(info: TensorInfo, limit: int) -> None:
+    """Raise UnsupportedError if a tensor has more axes than the reference kernels take."""
+    if len(info.shape) > limit:
+        raise UnsupportedError(f"tensor '{info.name}' has {len(info.shape)} axes, expected at most {limit}")

@@ -3,9 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.movement import check_axes, check_types, data_input
+from ferrule.operators.operator import Operands, Operator
+
+_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
+_MAX_AXES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,3 +35,64 @@ class PadV2Descriptor(Descriptor):
     after: tuple[int, ...]
     value: int | float
     """The fill, as stored (an int for integer tensors, in the output's quantisation)."""
+
+
+AnyPadDescriptor = PadDescriptor | PadV2Descriptor
+
+
+def infer(descriptor: AnyPadDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the input's shape with the padding on both sides of each axis."""
+    source = data_input(inputs)
+    if not len(descriptor.before) == len(descriptor.after) == len(source.shape):
+        raise ModelError(
+            f"there are paddings for {len(descriptor.before)} and {len(descriptor.after)} axes, "
+            f"expected {len(source.shape)} as tensor '{source.name}' has"
+        )
+    if min((*descriptor.before, *descriptor.after), default=0) < 0:
+        raise UnsupportedError(
+            f"the paddings are {list(descriptor.before)} and {list(descriptor.after)}, expected none below 0"
+        )
+    return (
+        tuple(
+            before + extent + after
+            for before, extent, after in zip(descriptor.before, source.shape, descriptor.after, strict=True)
+        ),
+    )
+
+
+def check(descriptor: AnyPadDescriptor, operands: Operands) -> None:
+    """Refuse types and ranks that TensorFlow Lite Micro's kernel has not, and a fill that is no stored value."""
+    check_types(operands, _TYPES)
+    source = operands.input(0)
+    check_axes(source, _MAX_AXES)
+    if source.dtype is DataType.INT16 and operands.output.quantization is not None and operands.output.zero_point != 0:
+        raise UnsupportedError(
+            f"tensor '{operands.output.name}' is int16 with zero point {operands.output.zero_point}, expected 0"
+        )
+    value = fill_value(descriptor, operands)
+    if not source.dtype.is_float:
+        limits = np.iinfo(source.dtype.numpy)
+        if value != int(value) or not limits.min <= value <= limits.max:
+            raise UnsupportedError(f"the fill is {value}, expected a whole number that {source.dtype} holds")
+
+
+def fill_value(descriptor: AnyPadDescriptor, operands: Operands) -> int | float:
+    """Return the stored value of padded elements."""
+    if isinstance(descriptor, PadV2Descriptor):
+        return descriptor.value
+    return 0 if operands.output.quantization is None else operands.output.zero_point
+
+
+def kernel(descriptor: AnyPadDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the input with padding around it."""
+    data = np.asarray(arrays[0])
+    padded = np.full(operands.output.shape, fill_value(descriptor, operands), data.dtype)
+    interior = tuple(
+        slice(before, before + extent) for before, extent in zip(descriptor.before, data.shape, strict=True)
+    )
+    padded[interior] = data
+    return [padded]
+
+
+PAD = Operator(descriptor=PadDescriptor, type=LayerType.PAD, infer=infer, check=check, kernel=kernel)
+PADV2 = Operator(descriptor=PadV2Descriptor, type=LayerType.PADV2, infer=infer, check=check, kernel=kernel)

@@ -3,9 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.movement import check_axes, check_types, data_input
+from ferrule.operators.operator import Operands, Operator
+
+_TYPES = frozenset(DataType)
+_MAX_AXES = 5
+_MAX_STRIDED_AXES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +37,128 @@ class StridedSliceDescriptor(Descriptor):
     begin_mask: int = 0
     end_mask: int = 0
     shrink_axis_mask: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """The indices of one axis that are taken: start, start + step..."""
+
+    start: int
+    step: int
+    count: int
+
+
+def slice_ranges(descriptor: SliceDescriptor, source: TensorInfo) -> tuple[Range, ...]:
+    """Return what SLICE takes of each axis.
+
+    Raises:
+        ModelError: it is not within the tensor.
+    """
+    if not len(descriptor.begin) == len(descriptor.size) == len(source.shape):
+        raise ModelError(
+            f"begin and size have {len(descriptor.begin)} and {len(descriptor.size)} elements, "
+            f"expected {len(source.shape)} as tensor '{source.name}' has axes"
+        )
+    ranges = []
+    for begin, size, extent in zip(descriptor.begin, descriptor.size, source.shape, strict=True):
+        count = extent - begin if size == -1 else size
+        if begin < 0 or count < 1 or begin + count > extent:
+            raise ModelError(
+                f"the slice from {list(descriptor.begin)} of size {list(descriptor.size)} is empty or leaves "
+                f"tensor '{source.name}' of shape {list(source.shape)}"
+            )
+        ranges.append(Range(start=begin, step=1, count=count))
+    return tuple(ranges)
+
+
+def strided_ranges(descriptor: StridedSliceDescriptor, source: TensorInfo) -> tuple[Range, ...]:
+    """Return what STRIDED_SLICE takes of each axis; the axes that it removes count 1.
+
+    Raises:
+        ModelError: nothing is taken, or there are not as many numbers as axes.
+    """
+    if not len(descriptor.begin) == len(descriptor.end) == len(descriptor.strides) == len(source.shape):
+        raise ModelError(
+            f"begin, end and strides have {len(descriptor.begin)}, {len(descriptor.end)} and "
+            f"{len(descriptor.strides)} elements, expected {len(source.shape)} as tensor '{source.name}' has axes"
+        )
+    return tuple(_strided_range(descriptor, axis, source) for axis in range(len(source.shape)))
+
+
+def _strided_range(descriptor: StridedSliceDescriptor, axis: int, source: TensorInfo) -> Range:
+    extent, step = source.shape[axis], descriptor.strides[axis]
+    where = f"axis {axis} of tensor '{source.name}' of shape {list(source.shape)}"
+    if step == 0:
+        raise ModelError(f"the stride of {where} is 0")
+    begin = None if descriptor.begin_mask >> axis & 1 else descriptor.begin[axis]
+    end = None if descriptor.end_mask >> axis & 1 else descriptor.end[axis]
+    taken = range(extent)[begin:end:step]
+    if descriptor.shrink_axis_mask >> axis & 1:
+        start = range(extent)[begin::step].start
+        if not 0 <= start < extent:
+            raise ModelError(f"the index {begin} is not on {where}")
+        return Range(start=start, step=1, count=1)
+    if not taken:
+        raise ModelError(f"the slice takes nothing of {where}")
+    return Range(start=taken.start, step=step, count=len(taken))
+
+
+def infer_slice(descriptor: SliceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return how much is taken of each axis."""
+    return (tuple(taken.count for taken in slice_ranges(descriptor, data_input(inputs))),)
+
+
+def infer_strided_slice(descriptor: StridedSliceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return how much is taken of each axis, without the axes that are removed."""
+    ranges = strided_ranges(descriptor, data_input(inputs))
+    return (tuple(taken.count for axis, taken in enumerate(ranges) if not descriptor.shrink_axis_mask >> axis & 1),)
+
+
+def check_slice(descriptor: SliceDescriptor, operands: Operands) -> None:
+    """Refuse ranks that TensorFlow Lite Micro's kernel has not."""
+    del descriptor
+    check_types(operands, _TYPES)
+    check_axes(operands.input(0), _MAX_AXES)
+
+
+def check_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands) -> None:
+    """Refuse what TensorFlow Lite Micro's kernel has not, or computes wrongly."""
+    check_types(operands, _TYPES)
+    check_axes(operands.input(0), _MAX_STRIDED_AXES)
+    for axis, step in enumerate(descriptor.strides):
+        if descriptor.shrink_axis_mask >> axis & 1 and step < 0:
+            raise UnsupportedError(f"axis {axis} is removed with a stride of {step}, expected a positive one")
+
+
+def compute_slice(descriptor: SliceDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the elements within the ranges."""
+    return [_take(np.asarray(arrays[0]), slice_ranges(descriptor, operands.input(0)), operands.output.shape)]
+
+
+def compute_strided_slice(
+    descriptor: StridedSliceDescriptor, operands: Operands, arrays: Sequence[Array | None]
+) -> list[Array]:
+    """Return every stride-th element within the ranges."""
+    return [_take(np.asarray(arrays[0]), strided_ranges(descriptor, operands.input(0)), operands.output.shape)]
+
+
+def _take(data: Array, ranges: Sequence[Range], shape: Shape) -> Array:
+    indices = tuple(_as_slice(taken) for taken in ranges)
+    return np.ascontiguousarray(data[indices]).reshape(shape)
+
+
+def _as_slice(taken: Range) -> slice:
+    stop = taken.start + taken.step * taken.count
+    return slice(taken.start, stop if stop >= 0 else None, taken.step)
+
+
+SLICE = Operator(
+    descriptor=SliceDescriptor, type=LayerType.SLICE, infer=infer_slice, check=check_slice, kernel=compute_slice
+)
+STRIDED_SLICE = Operator(
+    descriptor=StridedSliceDescriptor,
+    type=LayerType.STRIDED_SLICE,
+    infer=infer_strided_slice,
+    check=check_strided_slice,
+    kernel=compute_strided_slice,
+)

@@ -10,13 +10,17 @@ from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
 from ferrule.operators.fully_connected import FULLY_CONNECTED
+from ferrule.operators.join import CONCATENATION, SPLIT
 from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
 from ferrule.operators.operator import Operator
+from ferrule.operators.pad import PAD, PADV2
 from ferrule.operators.pool2d import AVERAGE_POOL_2D, MAX_POOL_2D
 from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
 from ferrule.operators.reduce import MEAN, SUM
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
+from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
+from ferrule.operators.transpose import TRANSPOSE
 
 _ROWS: tuple[Operator, ...] = (
     CONV_2D,
@@ -40,6 +44,13 @@ _ROWS: tuple[Operator, ...] = (
     MUL,
     MAXIMUM,
     MINIMUM,
+    PAD,
+    PADV2,
+    TRANSPOSE,
+    CONCATENATION,
+    SPLIT,
+    SLICE,
+    STRIDED_SLICE,
 )
 
 OPERATORS: Mapping[LayerType, Operator] = {row.type: row for row in _ROWS}

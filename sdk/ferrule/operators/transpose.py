@@ -3,9 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.graph import Descriptor
+import numpy as np
+
+from ferrule.errors import ModelError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.movement import check_axes, check_types, data_input
+from ferrule.operators.operator import Operands, Operator
+
+_MAX_AXES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,3 +22,30 @@ class TransposeDescriptor(Descriptor):
 
     permutation: tuple[int, ...]
     """Axis i of the output is axis permutation[i] of the input."""
+
+
+def infer(descriptor: TransposeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the input's extents in the new order."""
+    source = data_input(inputs)
+    if sorted(descriptor.permutation) != list(range(len(source.shape))):
+        raise ModelError(
+            f"the permutation is {list(descriptor.permutation)}, expected each axis of tensor '{source.name}' of shape "
+            f"{list(source.shape)} once"
+        )
+    return (tuple(source.shape[axis] for axis in descriptor.permutation),)
+
+
+def check(descriptor: TransposeDescriptor, operands: Operands) -> None:
+    """Refuse ranks that TensorFlow Lite Micro's kernel has not."""
+    del descriptor
+    check_types(operands, frozenset(DataType))
+    check_axes(operands.input(0), _MAX_AXES)
+
+
+def kernel(descriptor: TransposeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the input with its axes in the new order."""
+    del operands
+    return [np.ascontiguousarray(np.transpose(np.asarray(arrays[0]), descriptor.permutation))]
+
+
+TRANSPOSE = Operator(descriptor=TransposeDescriptor, type=LayerType.TRANSPOSE, infer=infer, check=check, kernel=kernel)

@@ -121,11 +121,11 @@ class Movements:
         pointer = self._table("ferrule_fill_params", fields)
         self._call(name, (pointer, target))
 
-    def lowered(self) -> LoweredOp:
-        """Return the layer as C."""
+    def lowered(self, what: str) -> LoweredOp:
+        """Return the layer as C; `what` and the last kernel name it in reports."""
         kernels = tuple(dict.fromkeys(self._kernels))
         return LoweredOp(
-            kernel=kernels[-1],
+            kernel=f"{what}_{kernels[-1]}",
             statements=tuple(self._statements),
             declarations=tuple(self._declarations),
             blobs=tuple(self._blobs),

@@ -15,4 +15,4 @@ def lower_view(context: LoweringContext) -> LoweredOp:
     movements = Movements(context)
     movement = Movement(axes=(Axis(source.elements, 1, 1),))
     movements.copy(movement, source.dtype.size_bytes, movements.source(0), context.output_pointer())
-    return movements.lowered()
+    return movements.lowered("reshape")

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators that move elements, beside other people's kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from layer_case import layer_network
+from movement_cases import MOVEMENTS, TFLM_TYPES, info
+from oracle import litert_reference, random_inputs, tflm
+
+from ferrule.errors import FerruleError, ModelError, UnsupportedError
+from ferrule.graph import DataType, Descriptor, LayerType, Quantization, Shape
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
+from ferrule.operators.transpose import TransposeDescriptor
+
+
+@pytest.mark.parametrize("type_", MOVEMENTS)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject) -> None:
+    network = data.draw(MOVEMENTS[type_])
+    inputs = random_inputs(network)
+    (layer,) = network.layers
+    oracle = tflm if network.inputs[0].dtype in TFLM_TYPES[layer.type] else litert_reference
+    for got, wanted, expected in zip(network.run(inputs), oracle(network, inputs), network.outputs, strict=True):
+        assert got.dtype == expected.dtype.numpy
+        np.testing.assert_array_equal(got, wanted.reshape(expected.shape))
+
+
+@pytest.mark.parametrize(
+    ("type_", "descriptor", "shape"),
+    [
+        (LayerType.RESHAPE, ReshapeDescriptor(shape=(4, 2)), (3, 2)),
+        (LayerType.RESHAPE, ReshapeDescriptor(shape=(-1, -1)), (3, 2)),
+        (LayerType.RESHAPE, ReshapeDescriptor(shape=(-1, 4)), (3, 2)),
+        (LayerType.SQUEEZE, SqueezeDescriptor(axes=(0,)), (3, 2)),
+        (LayerType.SQUEEZE, SqueezeDescriptor(axes=(2,)), (1, 2)),
+        (LayerType.EXPAND_DIMS, ExpandDimsDescriptor(axis=3), (3, 2)),
+        (LayerType.PAD, PadDescriptor(before=(1,), after=(1,)), (3, 2)),
+        (LayerType.PAD, PadDescriptor(before=(-1, 0), after=(1, 0)), (3, 2)),
+        (LayerType.TRANSPOSE, TransposeDescriptor(permutation=(0, 0)), (3, 2)),
+        (LayerType.SPLIT, SplitDescriptor(axis=0, splits=2), (3, 2)),
+        (LayerType.SPLIT, SplitDescriptor(axis=2, splits=1), (3, 2)),
+        (LayerType.CONCATENATION, ConcatenationDescriptor(axis=2), (3, 2)),
+        (LayerType.SLICE, SliceDescriptor(begin=(0, 1), size=(3, 2)), (3, 2)),
+        (LayerType.SLICE, SliceDescriptor(begin=(-1, 0), size=(1, 1)), (3, 2)),
+        (LayerType.SLICE, SliceDescriptor(begin=(0,), size=(1,)), (3, 2)),
+        (LayerType.STRIDED_SLICE, StridedSliceDescriptor(begin=(0,), end=(1,), strides=(1,)), (3, 2)),
+        (LayerType.STRIDED_SLICE, StridedSliceDescriptor(begin=(2,), end=(1,), strides=(1,)), (3,)),
+        (LayerType.STRIDED_SLICE, StridedSliceDescriptor(begin=(0,), end=(1,), strides=(0,)), (3,)),
+        (
+            LayerType.STRIDED_SLICE,
+            StridedSliceDescriptor(begin=(3,), end=(4,), strides=(1,), shrink_axis_mask=1),
+            (3,),
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(type_: LayerType, descriptor: Descriptor, shape: Shape) -> None:
+    with pytest.raises(FerruleError):
+        layer_network(type_, descriptor, [info("input", shape, DataType.INT8)])
+
+
+@pytest.mark.parametrize(
+    ("type_", "descriptor", "shape", "dtype", "message"),
+    [
+        (LayerType.PAD, PadDescriptor(before=(1,), after=(1,)), (3,), DataType.INT64, "int64"),
+        (LayerType.PAD, PadDescriptor(before=(0,) * 6, after=(0,) * 6), (1,) * 6, DataType.INT8, "6 axes"),
+        (LayerType.PADV2, PadV2Descriptor(before=(1,), after=(1,), value=300), (3,), DataType.INT8, "300"),
+        (LayerType.TRANSPOSE, TransposeDescriptor(permutation=tuple(range(6))), (1,) * 6, DataType.INT8, "6 axes"),
+        (LayerType.SPLIT, SplitDescriptor(axis=0, splits=3), (3,), DataType.BOOL, "bool"),
+        (LayerType.SLICE, SliceDescriptor(begin=(0,) * 6, size=(1,) * 6), (1,) * 6, DataType.INT8, "6 axes"),
+        (
+            LayerType.STRIDED_SLICE,
+            StridedSliceDescriptor(begin=(0,), end=(1,), strides=(-1,), shrink_axis_mask=1),
+            (3,),
+            DataType.INT8,
+            "stride of -1",
+        ),
+    ],
+)
+def test_what_no_reference_kernel_has_is_refused_by_name(
+    type_: LayerType, descriptor: Descriptor, shape: Shape, dtype: DataType, message: str
+) -> None:
+    source = info("input", shape, dtype)
+    network = layer_network(type_, descriptor, [source], source.quantization)
+    with pytest.raises(UnsupportedError, match=message):
+        network.validate()
+
+
+def test_concatenation_does_not_requantise() -> None:
+    infos = [info("a", (2,), DataType.INT8, 1), info("b", (2,), DataType.INT8, 2)]
+    network = layer_network(LayerType.CONCATENATION, ConcatenationDescriptor(axis=0), infos, Quantization.of(0.25, 1))
+    with pytest.raises(UnsupportedError, match="'b' has another quantisation"):
+        network.validate()
+
+
+def test_joined_tensors_have_one_shape_apart_from_the_axis() -> None:
+    infos = [info("a", (2, 3), DataType.INT8), info("b", (2, 4), DataType.INT8)]
+    with pytest.raises(ModelError, match=r"'b' has shape \[2, 4\]"):
+        layer_network(LayerType.CONCATENATION, ConcatenationDescriptor(axis=0), infos)
+
+
+def test_a_scalar_can_be_expanded_and_squeezed() -> None:
+    scalar = info("input", (), DataType.FLOAT32)
+    network = layer_network(LayerType.EXPAND_DIMS, ExpandDimsDescriptor(axis=0), [scalar])
+    (result,) = network.run([np.array(3, np.float32)])
+    np.testing.assert_array_equal(result, np.array([3], np.float32))
+    assert (
+        layer_network(LayerType.SQUEEZE, SqueezeDescriptor(), [info("x", (1, 1), DataType.BOOL)]).outputs[0].shape == ()
+    )

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the C that a layer is lowered to, on the host, without generating a source file.
+
+The lowered statements are calls of kernels with parameter tables: the kernels are compiled once each, with the
+undefined-behaviour sanitizer (or the address sanitizer, where FERRULE_TEST_SANITIZER says `address`), and called
+through cffi with the tables that the lowering describes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from needs import require_module, require_program
+
+from ferrule.backends.cpu_acc.backend import CpuAccTarget
+from ferrule.backends.firmware import CoreFeatures, LoweredOp, LoweringContext
+from ferrule.dom import (
+    AddressOf,
+    Aggregate,
+    ArrayData,
+    Boolean,
+    Call,
+    Const,
+    Evaluate,
+    Expression,
+    Float,
+    Identifier,
+    Integer,
+    Null,
+    StructType,
+    Variable,
+)
+from ferrule.graph import Array, Graph
+from ferrule.resources import root
+
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+GUARD_BYTES = 64
+_GUARD = 0xA5
+
+
+def lower(graph: Graph, core: CoreFeatures | None = None) -> LoweredOp:
+    """Return the only layer of a graph as C."""
+    (layer,) = graph.layers
+    names = [tensor.info.name for tensor in graph.tensors if not tensor.is_constant]
+    context = LoweringContext(
+        graph=graph,
+        layer=layer,
+        core=core or CoreFeatures(name="cortex-m4"),
+        prefix="case",
+        pointers={name: Identifier(f"tensor_{name}") for name in names},
+    )
+    return CpuAccTarget().lower(context)
+
+
+def run_lowered(graph: Graph, inputs: list[Array]) -> list[Array]:
+    """Return what the C of the only layer computes; it may not write outside its outputs nor change its inputs."""
+    op = lower(graph)
+    if op.view_of is not None:
+        data = inputs[[info.name for info in graph.inputs].index(op.view_of)]
+        return [data.reshape(graph.outputs[0].shape)]
+    call = _Calls(op)
+    given = {info.name: np.ascontiguousarray(data) for info, data in zip(graph.inputs, inputs, strict=True)}
+    for name, data in given.items():
+        call.add(f"tensor_{name}", data)
+    for info in graph.outputs:
+        call.add(f"tensor_{info.name}", np.full(info.shape, _GUARD & 0x7F, np.uint8).astype(info.dtype.numpy))
+    call.run()
+    for name, data in given.items():
+        assert np.array_equal(call.array(f"tensor_{name}", data), data, equal_nan=data.dtype.kind == "f")
+    return [call.array(f"tensor_{info.name}", np.empty(info.shape, info.dtype.numpy)) for info in graph.outputs]
+
+
+class _Calls:
+    """The memory and the symbols of one lowered operator."""
+
+    def __init__(self, op: LoweredOp) -> None:
+        self._op = op
+        self._ffi, self._library = _library(op.sources, op.headers)
+        self._symbols: dict[str, Any] = {}
+        self._buffers: dict[str, Any] = {}
+        for blob in op.blobs:
+            self.add(blob.name, np.ascontiguousarray(blob.data))
+        if op.scratch_bytes:
+            self.add("scratch", np.zeros(op.scratch_bytes, np.uint8))
+        self._keep: list[Any] = []
+        for declaration in op.declarations:
+            assert isinstance(declaration, Variable)
+            assert isinstance(declaration.type, Const)
+            assert isinstance(declaration.type.type, StructType)
+            tag = declaration.type.type.name
+            value = self._ffi.new(f"struct {tag} *", self._value(declaration.value))
+            self._symbols[declaration.name] = value
+
+    def add(self, name: str, data: Array) -> None:
+        """Give a symbol memory between guards."""
+        size = data.nbytes
+        memory = self._ffi.new("uint8_t[]", size + 2 * GUARD_BYTES)
+        view = self._ffi.buffer(memory)
+        view[:] = bytes([_GUARD]) * len(view)
+        view[GUARD_BYTES : GUARD_BYTES + size] = data.tobytes()
+        self._buffers[name] = (memory, size)
+        self._symbols[name] = self._ffi.cast("void *", memory + GUARD_BYTES)
+
+    def array(self, name: str, like: Array) -> Array:
+        """Return the memory of a symbol as an array, after a look at the guards."""
+        memory, size = self._buffers[name]
+        content = bytes(self._ffi.buffer(memory))
+        guard = bytes([_GUARD]) * GUARD_BYTES
+        assert content[:GUARD_BYTES] == guard, f"{name}: written before its start"
+        assert content[GUARD_BYTES + size :] == guard, f"{name}: written past its end"
+        return np.frombuffer(content[GUARD_BYTES : GUARD_BYTES + size], like.dtype).reshape(like.shape)
+
+    def run(self) -> None:
+        """Make the calls in order."""
+        for statement in self._op.statements:
+            assert isinstance(statement, Evaluate)
+            call = statement.expression
+            assert isinstance(call, Call)
+            assert isinstance(call.function, Identifier)
+            function = getattr(self._library, call.function.name)
+            function(*(self._value(argument) for argument in call.arguments))
+
+    def _value(self, node: Expression | None) -> Any:  # noqa: ANN401
+        match node:
+            case Integer(value) | Float(value) | Boolean(value):
+                return value
+            case Null():
+                return self._ffi.NULL
+            case Identifier(name) | AddressOf(Identifier(name)):
+                return self._symbols[name]
+            case ArrayData(values):
+                return np.ravel(values).tolist()
+            case Aggregate(fields):
+                if all(field.name is None for field in fields):
+                    return [self._value(field.value) for field in fields]
+                return {str(field.name): self._value(field.value) for field in fields}
+            case _:
+                raise TypeError(f"not understood: {node!r}")
+
+
+@cache
+def _library(sources: tuple[str, ...], headers: tuple[str, ...]) -> tuple[Any, Any]:
+    """Compile the sources into a library and return it with what declares its functions."""
+    require_module("cffi", "pip install ferrule[run]")
+    compiler = require_program("cc", "apt-get install gcc")
+    from cffi import FFI
+
+    base = Path(str(root()))
+    kind = os.environ.get("FERRULE_TEST_SANITIZER", "undefined")
+    sanitizer = (f"-fsanitize={kind}", *(("-fno-sanitize-recover=all",) if kind == "undefined" else ()))
+    folder = Path(tempfile.mkdtemp(prefix="ferrule_kernels_"))
+    target = folder / "kernels.so"
+    include = base / "src_c" / "kernels" / "include"
+    command = [compiler, "-std=c11", "-O1", "-g", "-ffp-contract=off", "-fPIC", "-shared", *WARNINGS, *sanitizer]
+    subprocess.run([*command, f"-I{include}", *(str(base / name) for name in sources), "-o", str(target)], check=True)
+    ffi = FFI()
+    ffi.cdef(_declarations(compiler, include, headers))
+    return ffi, ffi.dlopen(str(target))
+
+
+def _declarations(compiler: str, include: Path, headers: tuple[str, ...]) -> str:
+    """Return the headers' declarations: preprocessed, without system headers and inline functions."""
+    text = "\n".join(_with_own_includes(include, name, set()) for name in headers)
+    done = subprocess.run([compiler, "-E", "-P", "-"], input=text, capture_output=True, text=True, check=True)
+    return re.sub(r"static inline[^{;]*\{.*?\n\}\n", "", done.stdout, flags=re.DOTALL)
+
+
+def _with_own_includes(include: Path, name: str, seen: set[str]) -> str:
+    if name in seen:
+        return ""
+    seen.add(name)
+    lines = []
+    for line in (include / name).read_text(encoding="utf-8").splitlines():
+        own = re.match(r'#include "(.*)"', line)
+        if own:
+            lines.append(_with_own_includes(include, own[1], seen))
+        elif not line.startswith("#include"):
+            lines.append(line)
+    return "\n".join(lines)
