@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,42 @@ def test_hang_is_placed(either: Engine, build: Callable[..., Machine]) -> None:
     assert report.symbol.partition("+")[0] == "spin"
     assert "main" in " ".join(report.notes)
     assert str(EngineError("", report=report)).startswith("sent nothing for 0.4 s at pc 0x0000_")
+
+
+def test_time_out_holds_on_slow_registers(unicorn: Engine, build: Callable[..., Machine]) -> None:
+    with unicorn.start(build("misdeed")) as session:
+        channel = session.channel()
+        assert channel.read(1, 10) == b"!"
+        channel.write(b"v")
+        channel.read(1, 5)  # finds its pace
+        start = time.process_time()
+        assert channel.read(1, 0.1) == b""
+        assert time.process_time() - start < 1
+
+
+def test_a_peripheral_without_a_model_is_named(unicorn: Engine, build: Callable[..., Machine]) -> None:
+    machine = build("misdeed")
+    extra = replace(machine.board.link_uart, name="radio0", type="Wireless.Radio", address=0x7000_0000)
+    board = replace(machine.board, peripherals=(*machine.board.peripherals, extra))
+    with unicorn.start(replace(machine, board=board)) as session:
+        report = commit(session, "r")
+    assert "radio0, a Wireless.Radio, of which the unicorn engine has no model" in report.reason
+
+
+def test_no_vector_table(unicorn: Engine, build: Callable[..., Machine]) -> None:
+    machine = build("echo")
+    placement = replace(machine.board.placement, code="psram")
+    with pytest.raises(EngineError, match="no reset vector at 0x2100_0004"):
+        unicorn.start(replace(machine, board=replace(machine.board, placement=placement)))
+
+
+def test_a_core_that_unicorn_lacks(unicorn: Engine, build: Callable[..., Machine]) -> None:
+    machine = build("echo")
+    board = replace(machine.board, cpu=replace(machine.board.cpu, type="cortex-m55"))
+    with pytest.raises(EngineError, match="no cortex-m55"):
+        unicorn.start(replace(machine, board=board))
+    assert "cortex-m55" in (unicorn.refuses(board) or "")
+    assert unicorn.refuses(machine.board) is None
 
 
 def test_a_switched_off_transmitter_is_told(unicorn: Engine, build: Callable[..., Machine]) -> None:

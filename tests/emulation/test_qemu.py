@@ -106,8 +106,11 @@ def test_a_machine_that_qemu_does_not_know(qemu: str, build: Callable[..., Machi
 
 def test_a_board_without_qemu(qemu: str, build: Callable[..., Machine]) -> None:
     machine = build("echo")
+    board = replace(machine.board, qemu=None)
+    assert engine("qemu").refuses(board) is not None
+    assert engine("qemu").refuses(machine.board) is None
     with pytest.raises(EngineError, match="no QEMU machine") as caught:
-        engine("qemu").start(Machine(board=replace(machine.board, qemu=None), elf=machine.elf))
+        engine("qemu").start(Machine(board=board, elf=machine.elf))
     assert "unicorn" in (caught.value.hint or "")
 
 

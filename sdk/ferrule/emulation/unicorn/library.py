@@ -22,7 +22,8 @@ from ferrule.emulation.crash import EngineError
 from ferrule.emulation.unicorn import layout
 from ferrule.errors import FerruleError, MissingToolError
 
-FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared")
+FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", *(() if sys.platform == "darwin" else ("-nostdlib",)))
+"""Without a C library, which the hooks don't need: zig would build its own first, for seconds."""
 COMPILE_TIMEOUT_S = 300
 
 

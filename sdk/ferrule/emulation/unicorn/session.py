@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from types import TracebackType
 from typing import Self
 
 from ferrule._typing import override
-from ferrule.emulation.crash import CrashReport, EngineError, called_from
+from ferrule.emulation.crash import CrashReport, EngineError, address_text, called_from
 from ferrule.emulation.disassembly import disassemble
 from ferrule.emulation.engine import Counters, Machine, Session
 from ferrule.emulation.image import load_image
@@ -21,7 +22,9 @@ from ferrule.errors import unknown_name
 from ferrule.link import Channel
 
 SLICE_INSTRUCTIONS = 2_000_000
-"""Between two looks at the clock: some 10 ms."""
+"""Most instructions between two looks at the clock: some 10 ms."""
+SLICE_S = 0.05
+"""A slice that takes longer, since the firmware sits on slow registers, is halved next time."""
 IDLE_PATIENCE_INSTRUCTIONS = 100_000
 """A firmware that polls an empty UART for so long sends nothing without further input."""
 REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr")
@@ -66,10 +69,18 @@ class UnicornSession(Session):
         self._uarts = attach(self._guest, self._board, vector_table)
         self._guest.load(self._image)
         self._failure: EngineError | None = None
-        vectors = self._guest.read_memory(vector_table, 8)
-        self._guest.set_register("sp", int.from_bytes(vectors[:4], "little"))
-        self._guest.set_register("lr", 0xFFFF_FFFF)
-        self._guest.set_register("pc", int.from_bytes(vectors[4:], "little"))
+        self._slice = SLICE_INSTRUCTIONS
+        self._reset(vector_table)
+
+    def _reset(self, vector_table: int) -> None:
+        stack, reset = struct.unpack("<II", self._guest.read_memory(vector_table, 8))
+        if not reset & 1:
+            raise EngineError(
+                f"no reset vector at {address_text(vector_table + 4)}: {reset:#x} is not the address of Thumb code",
+                hint="link the vector table to the start of the memory that holds the code",
+            )
+        for name, value in (("sp", stack & ~3), ("lr", 0xFFFF_FFFF), ("pc", reset)):
+            self._guest.set_register(name, value)
 
     @override
     def channel(self, name: str = "link") -> UnicornChannel:
@@ -111,8 +122,9 @@ class UnicornSession(Session):
     def _run_slice(self) -> Stop:
         if self._failure is not None:
             raise self._failure
+        start = time.monotonic()
         try:
-            stop = self._guest.run(SLICE_INSTRUCTIONS)
+            stop = self._guest.run(self._slice)
         except self._guest.error as error:
             self._failure = self._fault(error)
             raise self._failure from None
@@ -125,6 +137,8 @@ class UnicornSession(Session):
         if stop is Stop.RUNS:
             self._failure = self._error("the firmware sleeps (wfi) and no interrupt is modelled that would wake it")
             raise self._failure
+        slow = time.monotonic() - start > SLICE_S
+        self._slice = max(1, self._slice // 2) if slow else min(2 * self._slice, SLICE_INSTRUCTIONS)
         return stop
 
     def _fault(self, error: Exception) -> EngineError:
