@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from chains import chain
 
@@ -33,12 +35,14 @@ def test_a_drawing_shows_place_size_life_and_scratch() -> None:
     assert draw(found.plan, found.requests) == EXPECTED
 
 
-@pytest.mark.parametrize("width", [1, 70, 80, 200])
-def test_lines_are_no_wider_than_asked(width: int) -> None:
-    found = plan_graph(chain([16] * 300), REGIONS)
-    lines = draw(found.plan, found.requests, width=width).splitlines()
-    assert max(len(line) for line in lines) <= max(width, 70)
-    assert len(lines) == 300 + 3
+@pytest.mark.parametrize("width", [1, 80, 100, 133, 400])
+@pytest.mark.parametrize("steps", [12, 33, 300])
+def test_lines_are_no_wider_than_asked(width: int, steps: int) -> None:
+    found = plan_graph(chain([16] * steps), REGIONS)
+    renamed = [replace(one, name=f"{one.name}:" + 70 * "x") for one in found.requests]
+    lines = draw(plan(renamed, REGIONS), renamed, width=width).splitlines()
+    assert max(len(line) for line in lines) <= max(width, 80)
+    assert len(lines) == steps + 3
 
 
 def test_long_names_are_shortened_in_the_middle() -> None:
@@ -46,9 +50,10 @@ def test_long_names_are_shortened_in_the_middle() -> None:
     requests = list(graph.requests)
     name = "model/activation_12/Relu;model/batch_normalization_12/FusedBatchNormV3"
     renamed = [type(one)(name=name, size_bytes=16, lifetime=one.lifetime, regions=one.regions) for one in requests[:1]]
-    text = draw(plan(renamed, REGIONS), renamed)
-    assert "model/activat..edBatchNormV3" in text
+    text = draw(plan(renamed, REGIONS), renamed, width=80)
+    assert "model/activat..sedBatchNormV3" in text
     assert name not in text
+    assert name in draw(plan(renamed, REGIONS), renamed, width=150)
 
 
 def test_each_region_with_buffers_has_its_drawing() -> None:

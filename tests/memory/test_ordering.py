@@ -149,6 +149,16 @@ def test_long_chains_are_ordered_at_once() -> None:
     assert (found.peak_bytes, found.proved, len(found.layers)) == (14, True, 1499)
 
 
+def test_wide_graphs_are_ordered_with_bounded_effort() -> None:
+    branches = 150
+    grow = [(["x"], [(f"a{n}", 50 + n)]) for n in range(branches)]
+    shrink = [([f"a{n}"], [(f"b{n}", 1)]) for n in range(branches)]
+    graph = build([("x", 10)], [*grow, *shrink, ([f"b{n}" for n in range(branches)], [("y", 1)])], ["y"])
+    found = order_layers(graph, states=300)
+    assert measure_order(graph, [layer.name for layer in graph.layers]).peak_bytes > 18_000
+    assert found.peak_bytes <= 10 + branches + 50 + branches
+
+
 def test_a_graph_without_layers_has_its_inputs() -> None:
     graph = build([("x", 3), ("unread", 4)], [], ["x"])
     found = order_layers(graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from ferrule.memory.storage import Storage
 
@@ -34,14 +35,33 @@ class Arena:
         self.sizes = [storage.size_bytes for storage in storages]
         self.alignments = [math.lcm(storage.alignment, alignment) for storage in storages]
         self.overlaps = self._applicable()
-        self.neighbours: list[list[tuple[int, int, int]]] = [[] for _ in storages]
+        self.crowds = self._crowds()
+        """What lives at each step at which something starts to live; the other steps have no more."""
+
+    def _crowds(self) -> list[tuple[int, ...]]:
+        starting: dict[int, list[int]] = {}
+        for number, storage in enumerate(self.storages):
+            starting.setdefault(storage.lifetime.first, []).append(number)
+        live: list[int] = []
+        crowds = []
+        for step in sorted(starting):
+            live = [number for number in live if self.storages[number].lifetime.last >= step] + starting[step]
+            crowds.append(tuple(live))
+        return crowds
+
+    @cached_property
+    def neighbours(self) -> list[list[tuple[int, int, int]]]:
         """Per storage b: each c that lives at the same time, distance(b, c) and distance(c, b)."""
-        for one, storage in enumerate(self.storages):
-            for two in range(one + 1, len(self.storages)):
-                if storage.lifetime.meets(self.storages[two].lifetime):
-                    below, above = self.distance(one, two), self.distance(two, one)
-                    self.neighbours[one].append((two, below, above))
-                    self.neighbours[two].append((one, above, below))
+        found: list[list[tuple[int, int, int]]] = [[] for _ in self.storages]
+        for crowd in self.crowds:
+            step = self.storages[crowd[-1]].lifetime.first
+            for place, one in enumerate(crowd):
+                if self.storages[one].lifetime.first == step:
+                    for two in crowd[:place]:
+                        below, above = self.distance(one, two), self.distance(two, one)
+                        found[one].append((two, below, above))
+                        found[two].append((one, above, below))
+        return found
 
     def without_scratch(self) -> Arena:
         """The same arena with the activations alone."""
@@ -82,6 +102,25 @@ class Arena:
                 position = round_up(high, self.alignments[storage])
         return position
 
+    def highest(self, storage: int, offsets: Offsets, height: int) -> int:
+        """The highest offset at which a storage ends within `height` and keeps its distances; negative if none."""
+        blocked = sorted(
+            (
+                (offsets[other] + above, offsets[other] - below)
+                for other, below, above in self.neighbours[storage]
+                if offsets[other] >= 0
+            ),
+            reverse=True,
+        )
+        grain = self.alignments[storage]
+        position = (height - self.sizes[storage]) // grain * grain
+        for high, low in blocked:
+            if position >= high:
+                break
+            if position > low:
+                position = low // grain * grain
+        return position
+
     def place(self, order: Sequence[int], *, fixed: Offsets | None = None) -> Offsets:
         """Place storages one by one, each as low as it goes beside those before it and beside `fixed`."""
         offsets = [UNPLACED] * len(self.sizes) if fixed is None else list(fixed)
@@ -97,6 +136,18 @@ class Arena:
             if offset + self.sizes[storage] > limit:
                 return None
             offsets[storage] = offset
+        return offsets
+
+    def place_from_both_ends(self, order: Sequence[int], height: int) -> Offsets:
+        """Place what can start at 0 there, and the rest as high as it goes below `height`, or above it if need be.
+
+        Solves chains, in which each storage meets the one before it and the one after it.
+        """
+        offsets = [UNPLACED] * len(self.sizes)
+        for storage in order:
+            low = self.lowest(storage, offsets)
+            high = self.highest(storage, offsets, height)
+            offsets[storage] = low if low == 0 or high < 0 else high
         return offsets
 
 

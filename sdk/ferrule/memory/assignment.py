@@ -13,6 +13,8 @@ from ferrule.memory.region import Region
 from ferrule.memory.storage import Storage
 
 _MOST_CHOICES = 5_000
+_MOST_COMPARISONS = 400_000
+_MOST_MOVABLE = 200
 
 
 class LaidOut(Protocol):
@@ -97,6 +99,8 @@ class _Assigner(Generic[Result]):
     ) -> None:
         self.storages = storages
         self.regions = regions
+        self._by_name = {region.name: region for region in regions}
+        self._tries = 0
         self._arena = arena
         self._lay_out = lay_out
         self._known: dict[tuple[str, tuple[str, ...]], Result] = {}
@@ -154,21 +158,23 @@ class _Assigner(Generic[Result]):
 
     def enumerate(self) -> Choice | None:
         """Try choices in order of preference, the largest storages first; None if no choice tried fits."""
-        self._tries = _MOST_CHOICES
-        largest_first = sorted(self.storages, key=lambda storage: -storage.size_bytes)
-        return self._extend({}, largest_first)
+        choice = {storage.name: 0 for storage in self.storages if len(storage.regions) == 1}
+        movable = [storage for storage in self.storages if storage.name not in choice]
+        if not movable or len(movable) > _MOST_MOVABLE:
+            return None
+        self._tries = min(_MOST_CHOICES, _MOST_COMPARISONS // len(self.storages) ** 2)
+        return self._extend(choice, sorted(movable, key=lambda storage: -storage.size_bytes))
 
     def _extend(self, choice: Choice, left: Sequence[Storage]) -> Choice | None:
         if not left:
-            fits = all(self._overflow(region, choice) is None for region in self.regions)
-            return dict(choice) if fits else None
+            return dict(choice) if all(self._overflow(region, choice) is None for region in self.regions) else None
         storage = left[0]
         for index, name in enumerate(storage.regions):
             self._tries -= 1
             if self._tries < 0:
                 return None
             choice[storage.name] = index
-            region = next(region for region in self.regions if region.name == name)
+            region = self._by_name[name]
             if lower_bound(self._arena_of(region, choice)) <= region.size_bytes:
                 found = self._extend(choice, left[1:])
                 if found is not None:

@@ -13,21 +13,12 @@ _MOST_STACKED = 8
 
 def lower_bound(arena: Arena) -> int:
     """Return the most bytes that must be there at one step; no layout of the arena is smaller."""
-    return max((bound_at(arena, live) for live in _crowds(arena)), default=0)
+    return max((bound_at(arena, live) for live in arena.crowds), default=0)
 
 
-def fullest(arena: Arena) -> list[int]:
+def fullest(arena: Arena) -> Sequence[int]:
     """The storages that live at the step that gives the bound, the first such step."""
-    return max(_crowds(arena), key=lambda live: bound_at(arena, live), default=[])
-
-
-def _crowds(arena: Arena) -> list[list[int]]:
-    """What lives at each step at which something starts to live; the other steps have no more."""
-    starts = sorted({storage.lifetime.first for storage in arena.storages})
-    return [
-        [number for number, one in enumerate(arena.storages) if one.lifetime.first <= step <= one.lifetime.last]
-        for step in starts
-    ]
+    return max(arena.crowds, key=lambda live: bound_at(arena, live), default=())
 
 
 def bound_at(arena: Arena, live: Sequence[int]) -> int:
@@ -36,9 +27,9 @@ def bound_at(arena: Arena, live: Sequence[int]) -> int:
     overlaps = [pair for pair in arena.overlaps if members.issuperset(pair)]
     if overlaps:
         return sum(arena.sizes[number] for number in live) - _saved(arena, overlaps)
-    if len(live) <= _MOST_STACKED:
-        return _stacked(arena, live)
     grains = {arena.alignments[number] for number in live}
+    if len(grains) > 1 and len(live) <= _MOST_STACKED:
+        return _stacked(arena, live)
     grains.add(math.gcd(*grains))
     return max(_aligned_sum(arena, live, grain) for grain in grains)
 

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from ferrule.memory.placement import Plan, RegionPlan
 from ferrule.memory.request import BufferKind, Request
 
-_FEWEST_COLUMNS = 8
-_WIDEST_NAME = 28
+_NARROWEST = 80
+_FEWEST_COLUMNS = 16
+_MOST_COLUMNS_BEFORE_NAMES = 60
+_PLACE = "{:>10} {:>10} {:>9}  "
 _BARS = {BufferKind.ACTIVATION: "#", BufferKind.SCRATCH: "="}
 
 
 def draw(plan: Plan, requests: Sequence[Request], *, width: int = 100) -> str:
-    """Return the drawing, in lines of at most `width` characters (70 at least), regions without buffers left out.
+    """Return the drawing, in lines of at most `width` characters (80 at least), regions without buffers left out.
 
     Rows stand in the order of offsets; '#' is an activation, '=' is scratch. A region's last row has the height of
     the arena that is in use at each step, in tenths of the peak (9 is 90 % and more).
@@ -23,24 +25,26 @@ def draw(plan: Plan, requests: Sequence[Request], *, width: int = 100) -> str:
     for region in plan.regions:
         rows = [request for request in requests if plan.placements[request.name].region == region.region]
         if rows:
-            parts.append(_draw_region(plan, region, rows, max(width, 70)))
+            parts.append(_draw_region(plan, region, rows, max(width, _NARROWEST)))
     return "\n\n".join(parts)
 
 
 def _draw_region(plan: Plan, region: RegionPlan, rows: Sequence[Request], width: int) -> str:
     rows = sorted(rows, key=lambda row: (plan.placements[row.name].offset, row.lifetime.first, row.name))
     steps = 1 + max(row.lifetime.last for row in rows)
-    names = {row.name: _shortened(row.name, _WIDEST_NAME) for row in rows}
+    room = width - len(_PLACE.format("", "", ""))
+    name_room = room - 2 - min(max(steps, _FEWEST_COLUMNS), _MOST_COLUMNS_BEFORE_NAMES, room // 2)
+    names = {row.name: _shortened(row.name, name_room) for row in rows}
     name_width = max(len("buffer"), *(len(name) for name in names.values()))
-    prefix = f"{'offset':>10} {'size':>10} {'steps':>9}  {'buffer':<{name_width}}  "
-    columns = min(steps, max(width - len(prefix), _FEWEST_COLUMNS))
+    prefix = f"{_PLACE.format('offset', 'size', 'steps')}{'buffer':<{name_width}}  "
+    columns = min(steps, width - len(prefix))
     lines = [*_heading(region), prefix + _ruler(steps, columns)]
     for row in rows:
         offset, life = plan.placements[row.name].offset, row.lifetime
         bar = _bar(life.first, life.last, steps, columns, _BARS[row.kind])
         lines.append(
-            f"{offset:>10,} {row.size_bytes:>10,} {f'{life.first}-{life.last}':>9}  "
-            f"{names[row.name]:<{name_width}}  {bar}".rstrip()
+            f"{_PLACE.format(f'{offset:,}', f'{row.size_bytes:,}', f'{life.first}-{life.last}')}"
+            f"{names[row.name]:<{name_width}}  {bar}"
         )
     label = "in use, tenths of the peak"
     lines.append(f"{label:>{len(prefix) - 2}}  {_heights(plan, region, rows, steps, columns)}")
@@ -67,11 +71,12 @@ def _column(step: int, steps: int, columns: int) -> int:
 
 
 def _ruler(steps: int, columns: int) -> str:
-    """Every tenth column has the step that starts there."""
+    """Every tenth column has the step that starts there, if there is room for its number."""
     ruler = ""
     for column in range(0, columns, 10):
         step = -(-column * steps // columns)
-        ruler = f"{ruler:<{column}}{step}"
+        if column + len(str(step)) <= columns:
+            ruler = f"{ruler:<{column}}{step}"
     return ruler
 
 

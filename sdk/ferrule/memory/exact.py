@@ -109,15 +109,6 @@ class _Search:
 
 def _crowds(arena: Arena) -> list[frozenset[int]]:
     """The sets of storages that live at one step and may not overlap, without those that another set contains."""
-    starts = sorted({storage.lifetime.first for storage in arena.storages})
     lapping = {output for output, _ in arena.overlaps}
-    crowds = {
-        frozenset(
-            number
-            for number, storage in enumerate(arena.storages)
-            if storage.lifetime.first <= step <= storage.lifetime.last and number not in lapping
-        )
-        for step in starts
-    }
-    kept = [crowd for crowd in crowds if not any(crowd < other for other in crowds)]
-    return sorted(kept, key=sorted)
+    crowds = {frozenset(crowd).difference(lapping) for crowd in arena.crowds}
+    return sorted((crowd for crowd in crowds if not any(crowd < other for other in crowds)), key=sorted)

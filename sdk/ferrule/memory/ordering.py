@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from ferrule.memory.request import Alias, AliasKind
 from ferrule.memory.storage import group_names
 
 _BEAM = 16
+_MOST_LAYERS_TRIED = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,29 @@ def measure_order(
     number = {layer.name: index for index, layer in enumerate(graph.layers)}
     peak = problem.peak([number[layer.name] for layer in layers])
     return Ordering(layers=tuple(layer.name for layer in layers), peak_bytes=peak, proved=False)
+
+
+class _State:
+    """A set of layers that have run."""
+
+    __slots__ = ("done", "last", "live")
+
+    def __init__(self, done: int, live: int, last: tuple[int, _State] | None) -> None:
+        self.done = done
+        """As bits."""
+        self.live = live
+        """Bytes that live on."""
+        self.last = last
+        """The layer that ran last, and the state before it."""
+
+    def order(self) -> tuple[int, ...]:
+        """The layers in the order in which they ran."""
+        found = []
+        last = self.last
+        while last is not None:
+            found.append(last[0])
+            last = last[1].last
+        return tuple(reversed(found))
 
 
 class _Problem:
@@ -144,37 +169,39 @@ def _best_first(problem: _Problem, own_peak: int, states: int) -> tuple[tuple[in
     """Return the best order that is below `own_peak`, None if there is none, and whether that is certain."""
     count = len(problem.needs)
     everything = (1 << count) - 1
-    queue: list[tuple[int, int, tuple[int, ...], int, int]] = [(problem.start, 0, (), 0, problem.start)]
+    most = min(states, _MOST_LAYERS_TRIED // max(count, 1))
+    ranks = itertools.count()
+    queue: list[tuple[int, int, int, _State]] = [(problem.start, 0, 0, _State(0, problem.start, None))]
     seen: set[int] = set()
     while queue:
-        peak, _, order, done, live = heapq.heappop(queue)
-        if done == everything:
-            return order, True
-        if done in seen:
+        peak, depth, _, state = heapq.heappop(queue)
+        if state.done == everything:
+            return state.order(), True
+        if state.done in seen:
             continue
-        seen.add(done)
-        if len(seen) > states:
+        seen.add(state.done)
+        if len(seen) > most:
             return None, False
-        for number in problem.ready(done):
-            during, left = problem.step(done, live, number)
-            highest = max(peak, during)
-            after = done | 1 << number
-            if highest < own_peak and after not in seen:
-                heapq.heappush(queue, (highest, -len(order) - 1, (*order, number), after, left))
+        for number in problem.ready(state.done):
+            during, left = problem.step(state.done, state.live, number)
+            after = state.done | 1 << number
+            if max(peak, during) < own_peak and after not in seen:
+                following = _State(after, left, (number, state))
+                heapq.heappush(queue, (max(peak, during), depth - 1, next(ranks), following))
     return None, True
 
 
 def _beam(problem: _Problem) -> tuple[int, ...]:
     """Return a good order: at each step the states with the lowest peak, then the fewest live bytes, go on."""
-    states: list[tuple[int, int, tuple[int, ...], int]] = [(problem.start, problem.start, (), 0)]
+    width = max(1, min(_BEAM, _MOST_LAYERS_TRIED // (len(problem.needs) + 1) ** 2))
+    states = [(problem.start, _State(0, problem.start, None))]
     for _ in problem.needs:
-        best: dict[int, tuple[int, int, tuple[int, ...], int]] = {}
-        for peak, live, order, done in states:
-            for number in problem.ready(done):
-                during, left = problem.step(done, live, number)
-                after = done | 1 << number
-                state = (max(peak, during), left, (*order, number), after)
-                if after not in best or state < best[after]:
-                    best[after] = state
-        states = sorted(best.values())[:_BEAM]
-    return min(states)[2]
+        best: dict[int, tuple[int, _State]] = {}
+        for peak, state in states:
+            for number in problem.ready(state.done):
+                during, left = problem.step(state.done, state.live, number)
+                after = state.done | 1 << number
+                if after not in best or max(peak, during) < best[after][0]:
+                    best[after] = (max(peak, during), _State(after, left, (number, state)))
+        states = sorted(best.values(), key=lambda pair: (pair[0], pair[1].live))[:width]
+    return states[0][1].order()

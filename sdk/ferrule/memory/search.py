@@ -86,11 +86,18 @@ def _tie_orders(arena: Arena) -> list[Callable[[int], tuple[int, ...]]]:
     ]
 
 
+def _by_offset(offsets: Offsets) -> list[int]:
+    """An order in which each storage, placed as low as it goes, ends up no higher (but for overlaps)."""
+    return sorted(range(len(offsets)), key=lambda number: (offsets[number], number))
+
+
 def _greedy(arena: Arena, free: Sequence[int], fixed: Offsets | None) -> tuple[Offsets, list[int]]:
-    tried = []
-    for key in _tie_orders(arena):
-        order = sorted(free, key=key)
-        tried.append((arena.place(order, fixed=fixed), order))
+    """Return the best of the layouts that simple rules give, and the order of placing that gives it."""
+    orders = [sorted(free, key=key) for key in _tie_orders(arena)]
+    if fixed is None:
+        height = lower_bound(arena)
+        orders += [_by_offset(arena.place_from_both_ends(order, height)) for order in orders]
+    tried = [(arena.place(order, fixed=fixed), order) for order in orders]
     return min(tried, key=lambda one: arena.peak(one[0]))
 
 
