@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ferrule.boards import MemoryKind, board_names, load_board, read_platform
 from ferrule.errors import FerruleError
@@ -102,6 +104,9 @@ def test_a_search_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pyte
         ("clock_hz", "clock", "unknown field `clock`"),
         ("stack_bytes = 16384", "stack_bytes = -8", r"\$.placement.stack_bytes"),
         ("stack_bytes = 16384", "stack_bytes = 1001", "no multiple of 8"),
+        ("stack_bytes = 16384", "stack_bytes = 4194312", "'ssram23' holds 4194304"),
+        ("title = ", "title = " + "[" * 9999 + " #", "nested too deep"),
+        ('platform = "mps2-an386.repl"', 'platform = "a\\u0000b"', "cannot read"),
         ("stack_bytes = 16384", 'stack_bytes = "16 K"', r"Expected `int`, got `str` - at `\$.placement.stack_bytes`"),
         ('kind = "flash"', 'kind = "rom"', r"at `\$.memories"),
         ('kind = "flash"', 'kind = "flash"\nkinds = 1', "unknown field `kinds`"),
@@ -168,3 +173,51 @@ def test_names_of_parts_are_looked_up() -> None:
         board.memory("ssram")
     with pytest.raises(FerruleError, match="there is no peripheral of board mps2-an386 'uart'"):
         board.peripheral("uart")
+
+
+BOARD_TOML = (root() / "boards" / "mps2-an500" / "board.toml").read_text(encoding="utf-8")
+PIECES = [
+    "",
+    "[",
+    "]",
+    "[[",
+    "{",
+    "}",
+    "=",
+    '"',
+    "'",
+    ".",
+    ",",
+    "#",
+    "\n",
+    "-",
+    "0",
+    "9" * 30,
+    "1.5",
+    "inf",
+    "true",
+    "ram",
+    "cpu",
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_any_damage_to_a_description_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "damaged"
+    if not folder.exists():
+        shutil.copytree(root() / "boards" / "mps2-an500", folder)
+    text = BOARD_TOML
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        until = data.draw(st.integers(at, min(len(text), at + 15)))
+        text = text[:at] + data.draw(st.sampled_from(PIECES)) + text[until:]
+    (folder / "board.toml").write_text(text, encoding="utf-8")
+    name, message = "", ""
+    try:
+        name = load_board(folder).name
+    except FerruleError as error:
+        message = str(error)
+    assert (name == "damaged") != bool(message)

@@ -236,6 +236,11 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription, file
             raise FerruleError(f"{file}: placement.{part}: {error}", hint=error.hint)
         if kinds[name] is not kind:
             raise FerruleError(f"{file}: placement.{part}: '{name}' is {kinds[name]}, but {kind} is needed")
+    stack = next(memory for memory in memories if memory.name == wanted.stack)
+    if wanted.stack_bytes > stack.size_bytes:
+        raise FerruleError(
+            f"{file}: placement.stack_bytes is {wanted.stack_bytes}, '{stack.name}' holds {stack.size_bytes}"
+        )
     if wanted.stack_bytes % 8:
         raise FerruleError(f"{file}: placement.stack_bytes is {wanted.stack_bytes}, which is no multiple of 8")
     return Placement(

@@ -93,5 +93,7 @@ def read_description(file: Path) -> BoardDescription:
         raise FerruleError(f"there is no {file}", hint="a board is a folder with a board.toml") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FerruleError(f"cannot read {file}: {error}") from None
+    except RecursionError:
+        raise FerruleError(f"{file}: its values are nested too deep") from None
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise FerruleError(f"{file}: {error}", hint="docs/boards.md describes every key") from None

@@ -54,8 +54,8 @@ def _read_into(entries: dict[str, _Draft], file: Path, *, parents: tuple[Path, .
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise FerruleError(f"there is no platform description {file}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FerruleError(f"cannot read {file}: {error}") from None
+    except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a null character in the path
+        raise FerruleError(f"cannot read {str(file)!r}: {error}") from None
     _Parser(text, file, entries, parents).parse()
 
 
