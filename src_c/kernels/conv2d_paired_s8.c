@@ -13,15 +13,15 @@ static int8_t *fill(int8_t *target, int32_t bytes, int32_t value)
 
 static int8_t *copy(int8_t *target, const int8_t *source, int32_t bytes)
 {
-    int32_t i = 0;
-
-    for (; i + 4 <= bytes; i += 4) {
-        memcpy(target + i, source + i, 4);
+    for (; bytes >= 4; bytes -= 4) {
+        memcpy(target, source, 4);
+        target += 4;
+        source += 4;
     }
-    for (; i < bytes; ++i) {
-        target[i] = source[i];
+    for (; bytes > 0; --bytes) {
+        *target++ = *source++;
     }
-    return target + bytes;
+    return target;
 }
 
 /* Collect the pixels under one window position, then widen them all. */
@@ -42,8 +42,12 @@ static void gather_bytes(const struct ferrule_conv2d_paired_s8_params *params, c
             at = fill(at, window->kernel_w * channels, params->input_zero_point);
             continue;
         }
-        const int8_t *source =
-            image + (row * window->input_w + x + inside.first * window->dilation_w) * channels;
+        int32_t column = x + inside.first * window->dilation_w;
+        const int8_t *source = image + (row * window->input_w + column) * channels;
+        if (row_bytes == window->kernel_w * channels && window->dilation_w == 1) {
+            at = copy(at, source, row_bytes);
+            continue;
+        }
         at = fill(at, inside.first * channels, params->input_zero_point);
         if (window->dilation_w == 1) {
             at = copy(at, source, row_bytes);
@@ -55,10 +59,10 @@ static void gather_bytes(const struct ferrule_conv2d_paired_s8_params *params, c
         }
         at = fill(at, (window->kernel_w - inside.end) * channels, params->input_zero_point);
     }
-    while (at != bytes + 4 * params->words) {
+    while (at != bytes + 4 * params->paired.words) {
         *at++ = 0; /* its weights are 0 */
     }
-    ferrule_widen(bytes, params->words, target, 4);
+    ferrule_widen(bytes, params->paired.words, target, 4);
 }
 
 static uint32_t *fill_words(uint32_t *target, int32_t words, uint32_t value)
@@ -106,42 +110,47 @@ static void gather_words(const struct ferrule_conv2d_paired_s8_params *params, c
     }
 }
 
+static inline void convolve(const struct ferrule_conv2d_paired_s8_params *params,
+                            const int8_t *input, int8_t *output, uint32_t *patches, bool plain)
+{
+    const struct ferrule_window *window = &params->window;
+    int8_t *bytes = (int8_t *)(patches + 4 * params->paired.words);
+    int8_t *first = output;
+    int32_t waiting = 0; /* pixels gathered but not computed: 0 or 1 */
+
+    for (int32_t b = 0; b < window->batches; ++b) {
+        for (int32_t i = 0; i < window->output_h; ++i) {
+            int32_t y = i * window->stride_h - window->pad_top;
+
+            for (int32_t j = 0; j < window->output_w; ++j) {
+                int32_t x = j * window->stride_w - window->pad_left;
+
+                if (window->input_c % 4 == 0) {
+                    gather_words(params, input, y, x, patches + waiting);
+                } else {
+                    gather_bytes(params, input, y, x, bytes, patches + waiting);
+                }
+                if (waiting != 0) {
+                    ferrule_store_pixels_s8(&params->paired, patches, first, output, plain);
+                }
+                waiting ^= 1;
+                first = output;
+                output += params->paired.output_c;
+            }
+        }
+        input += window->input_h * window->input_w * window->input_c;
+    }
+    if (waiting != 0) {
+        ferrule_store_pixels_s8(&params->paired, patches, first, first, plain);
+    }
+}
+
 void ferrule_conv2d_paired_s8(const struct ferrule_conv2d_paired_s8_params *params,
                               const int8_t *input, int8_t *output, void *scratch)
 {
-    const struct ferrule_window *window = &params->window;
-    uint32_t *patches = scratch;
-    int8_t *bytes = (int8_t *)(patches + 4 * params->words);
-    int32_t positions = window->output_h * window->output_w;
-    int32_t pixels = window->batches * positions;
-    int32_t column = 0;
-    int32_t y = -window->pad_top;
-    int32_t waiting = 0; /* pixels gathered but not computed: 0 or 1 */
-
-    for (int32_t i = 0; i < pixels; ++i) {
-        int32_t x = column * window->stride_w - window->pad_left;
-
-        if (window->input_c % 4 == 0) {
-            gather_words(params, input, y, x, patches + waiting);
-        } else {
-            gather_bytes(params, input, y, x, bytes, patches + waiting);
-        }
-        if (++column == window->output_w) {
-            column = 0;
-            y += window->stride_h;
-        }
-        if (y == window->output_h * window->stride_h - window->pad_top && column == 0) {
-            y = -window->pad_top;
-            input += window->input_h * window->input_w * window->input_c;
-        }
-        waiting += 1;
-        if (waiting == 2 || i + 1 == pixels) {
-            int8_t *second = waiting == 2 ? output + params->output_c : output;
-
-            ferrule_store_pixels_s8(patches, params->words, params->weights, params->channels,
-                                    params->output_c, &params->output, output, second);
-            output = second + params->output_c;
-            waiting = 0;
-        }
+    if (ferrule_is_plain(&params->paired.output)) {
+        convolve(params, input, output, scratch, true);
+    } else {
+        convolve(params, input, output, scratch, false);
     }
 }

@@ -16,42 +16,86 @@ static void widen_row(const int8_t *row, int32_t bytes, uint32_t *target)
     }
 }
 
-static void multiply_row(const struct ferrule_fully_connected_paired_s8_params *params,
-                         const uint32_t *row, int8_t *output)
+/* Sums of four channels: two pairs, each 256 * b + a beside a. */
+struct sums {
+    uint32_t both01;
+    uint32_t both23;
+    uint32_t sum0;
+    uint32_t sum2;
+};
+
+static inline struct sums multiply(const uint32_t *row, const int32_t *weights, int32_t words)
 {
-    const int32_t *weights = params->weights;
-    const int32_t *channel = params->channels;
-    const uint32_t *row_end = row + 2 * params->words;
+    struct sums sums = {0, 0, 0, 0};
+    const uint32_t *end = row + 2 * words;
 
-    for (int32_t c = 0; c < params->output_c; c += 4) {
-        uint32_t both01 = 0;
-        uint32_t both23 = 0;
-        uint32_t sum0 = 0;
-        uint32_t sum2 = 0;
-
-        for (const uint32_t *x = row; x != row_end; x += 2) {
+#if FERRULE_HAS_DSP
+    /* The loop below, with pairs of words loaded at once and no register spilled. */
+    uint32_t x0;
+    uint32_t x1;
+    uint32_t w01;
+    uint32_t w23;
+    __asm__("1:\n\t"
+            "ldrd %[x0], %[x1], [%[row]], #8\n\t"
+            "ldrd %[w01], %[w23], [%[weights]], #8\n\t"
+            "smlad %[both01], %[x0], %[w01], %[both01]\n\t"
+            "smlad %[both23], %[x0], %[w23], %[both23]\n\t"
+            "sxtb16 %[w01], %[w01]\n\t"
+            "sxtb16 %[w23], %[w23]\n\t"
+            "smlad %[sum0], %[x0], %[w01], %[sum0]\n\t"
+            "smlad %[sum2], %[x0], %[w23], %[sum2]\n\t"
+            "ldrd %[w01], %[w23], [%[weights]], #8\n\t"
+            "smlad %[both01], %[x1], %[w01], %[both01]\n\t"
+            "smlad %[both23], %[x1], %[w23], %[both23]\n\t"
+            "sxtb16 %[w01], %[w01]\n\t"
+            "sxtb16 %[w23], %[w23]\n\t"
+            "smlad %[sum0], %[x1], %[w01], %[sum0]\n\t"
+            "smlad %[sum2], %[x1], %[w23], %[sum2]\n\t"
+            "cmp %[row], %[end]\n\t"
+            "bne 1b\n\t"
+            : [both01] "+r"(sums.both01), [both23] "+r"(sums.both23), [sum0] "+r"(sums.sum0),
+              [sum2] "+r"(sums.sum2), [weights] "+r"(weights), [row] "+r"(row), [x0] "=&r"(x0),
+              [x1] "=&r"(x1), [w01] "=&r"(w01), [w23] "=&r"(w23)
+            : [end] "r"(end)
+            : "cc", "memory");
+#else
+    do {
+        for (int32_t i = 0; i < 2; ++i) {
             uint32_t w01 = (uint32_t)weights[0];
             uint32_t w23 = (uint32_t)weights[1];
 
-            both01 = ferrule_dual_multiply_add(x[0], w01, both01);
-            both23 = ferrule_dual_multiply_add(x[0], w23, both23);
-            sum0 = ferrule_dual_multiply_add(x[0], ferrule_even_bytes(w01), sum0);
-            sum2 = ferrule_dual_multiply_add(x[0], ferrule_even_bytes(w23), sum2);
-            w01 = (uint32_t)weights[2];
-            w23 = (uint32_t)weights[3];
-            both01 = ferrule_dual_multiply_add(x[1], w01, both01);
-            both23 = ferrule_dual_multiply_add(x[1], w23, both23);
-            sum0 = ferrule_dual_multiply_add(x[1], ferrule_even_bytes(w01), sum0);
-            sum2 = ferrule_dual_multiply_add(x[1], ferrule_even_bytes(w23), sum2);
-            weights += 4;
+            sums.both01 = ferrule_dual_multiply_add(*row, w01, sums.both01);
+            sums.both23 = ferrule_dual_multiply_add(*row, w23, sums.both23);
+            sums.sum0 = ferrule_dual_multiply_add(*row, ferrule_even_bytes(w01), sums.sum0);
+            sums.sum2 = ferrule_dual_multiply_add(*row, ferrule_even_bytes(w23), sums.sum2);
+            row += 1;
+            weights += 2;
         }
+    } while (row != end);
+#endif
+    return sums;
+}
 
-        uint32_t sums[4] = {sum0, (uint32_t)((int32_t)(both01 - sum0) >> 8), sum2,
-                            (uint32_t)((int32_t)(both23 - sum2) >> 8)};
+static inline void multiply_row(const struct ferrule_fully_connected_paired_s8_params *params,
+                                const uint32_t *row, int8_t *output, bool plain)
+{
+    const int32_t *weights = params->weights;
+    const int32_t *channel = params->channels;
+    const struct ferrule_output_s8 common = params->output;
+    int32_t odd = 2 * common.zero_point + 1;
+
+    for (int32_t c = 0; c < params->output_c; c += 4) {
+        struct sums sums = multiply(row, weights, params->words);
+        uint32_t twice[4] = {2u * sums.sum0, ferrule_twice_b(sums.both01, sums.sum0),
+                             2u * sums.sum2, ferrule_twice_b(sums.both23, sums.sum2)};
+
         for (int32_t i = 0; i < 4 && c + i < params->output_c; ++i) {
-            *output++ = ferrule_store_s8(sums[i], channel, &params->output);
+            struct ferrule_scale scale = ferrule_scale_of(channel, odd);
+
+            *output++ = ferrule_store_s8(twice[i], &scale, &common, plain);
             channel += FERRULE_CHANNEL_WORDS;
         }
+        weights += 4 * params->words;
     }
 }
 
@@ -59,9 +103,15 @@ void ferrule_fully_connected_paired_s8(
     const struct ferrule_fully_connected_paired_s8_params *params, const int8_t *input,
     int8_t *output, void *scratch)
 {
+    bool plain = ferrule_is_plain(&params->output);
+
     for (int32_t r = 0; r < params->rows; ++r) {
         widen_row(input, params->input_c, scratch);
-        multiply_row(params, scratch, output);
+        if (plain) {
+            multiply_row(params, scratch, output, true);
+        } else {
+            multiply_row(params, scratch, output, false);
+        }
         input += params->input_c;
         output += params->output_c;
     }

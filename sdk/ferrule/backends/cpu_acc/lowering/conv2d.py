@@ -12,9 +12,11 @@ from ferrule.backends.cpu_acc.lowering.paired import (
     channel_words,
     check_reach,
     fold_constants,
+    is_plain,
     pair_weights,
 )
 from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.dom import Aggregate, Field, Identifier, Integer
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 from ferrule.operators.conv2d import Conv2dDescriptor
@@ -65,7 +67,7 @@ def _lower_int8(context: LoweringContext, descriptor: Conv2dDescriptor) -> Lower
     channels = int8_channels(context, matrix, factors(context.operands, 0))
     low, high = activation_range(descriptor.activation, output)
     packed = fold_constants(channels, zero_point=output.zero_point, low=low, high=high)
-    if not can_pair(packed):
+    if not can_pair(packed, plain=is_plain(output.zero_point, low, high)):
         return kernel_call(
             context,
             "conv2d_s8",
@@ -80,6 +82,8 @@ def _lower_int8(context: LoweringContext, descriptor: Conv2dDescriptor) -> Lower
             output=output_value(output, descriptor.activation),
         )
     words = -(-matrix.shape[1] // 4)
+    pairs = context.blob("weights", pair_weights(packed.matrix, 2))
+    scales = context.blob("channels", channel_words(packed, 2))
     whole_words = image.shape[3] % 4 == 0
     return kernel_call(
         context,
@@ -88,12 +92,17 @@ def _lower_int8(context: LoweringContext, descriptor: Conv2dDescriptor) -> Lower
         table="conv2d_paired_s8_params",
         scratch_bytes=words * (16 if whole_words else 20),
         window=window_value(window, image, output),
-        output_c=len(matrix),
         input_zero_point=image.zero_point,
-        words=words,
-        weights=context.blob("weights", pair_weights(packed.matrix, 2)),
-        channels=context.blob("channels", channel_words(packed, 1)),
-        output=output_value(output, descriptor.activation),
+        paired=Aggregate(
+            (
+                Field(Identifier(pairs.name), "weights"),
+                Field(Identifier(scales.name), "channels"),
+                Field(Integer(words), "words"),
+                Field(Integer(len(matrix)), "output_c"),
+                Field(output_value(output, descriptor.activation), "output"),
+            )
+        ),
+        extra_blobs=(pairs, scales),
     )
 
 

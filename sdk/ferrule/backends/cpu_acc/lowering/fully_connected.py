@@ -7,7 +7,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.conv2d import int8_channels, plain_bias, weights_of
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
-from ferrule.backends.cpu_acc.lowering.paired import can_pair, channel_words, fold_constants, pair_weights
+from ferrule.backends.cpu_acc.lowering.paired import can_pair, channel_words, fold_constants, is_plain, pair_weights
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
@@ -35,7 +35,7 @@ def _lower_int8(context: LoweringContext, descriptor: FullyConnectedDescriptor) 
     channels = int8_channels(context, weights, output_factors(context.operands))
     low, high = activation_range(descriptor.activation, output)
     packed = fold_constants(channels, zero_point=output.zero_point, low=low, high=high)
-    if not can_pair(packed):
+    if not can_pair(packed, plain=is_plain(output.zero_point, low, high)):
         # A convolution over an image of one column does the same.
         column = TensorInfo(name=data.name, shape=(rows, 1, 1, input_c), dtype=data.dtype)
         result = TensorInfo(name=output.name, shape=(rows, 1, 1, output_c), dtype=output.dtype)

@@ -23,14 +23,16 @@ def kernel_call(
     table: str | None = None,
     scratch_bytes: int = 0,
     scratch_alignment: int = 4,
+    extra_blobs: tuple[Blob, ...] = (),
     **fields: FieldValue,
 ) -> LoweredOp:
     """Return the call ferrule_<kernel>(parameters, input, output[, scratch]).
 
-    `fields` are the members of `struct ferrule_<table>`, by default `<kernel>_params`. Input and output do not overlap.
+    `fields` are the members of `struct ferrule_<table>`, by default `<kernel>_params`; `extra_blobs` are
+    those that its nested members refer to. Input and output do not overlap.
     """
     parameters, pointer = parameter_table(context, f"ferrule_{table or f'{kernel}_params'}", **fields)
-    blobs = [value for value in fields.values() if isinstance(value, Blob)]
+    blobs = [*extra_blobs, *(value for value in fields.values() if isinstance(value, Blob))]
     if context.is_constant(0):
         data = context.blob("input", np.asarray(context.constant(0)))
         blobs.append(data)

@@ -15,7 +15,9 @@ from ferrule.operators.weighted import Factor
 
 _LARGEST_DATA = 128
 """The largest magnitude of an int8."""
-_HALF = Factor(multiplier=1 << 30, shift=0)
+_LARGEST_RIGHT_SHIFT = 22
+"""With it, a zero point of 8 bits and an accumulator below 2**30 fit 32 bits."""
+_QUARTER = Factor(multiplier=1 << 30, shift=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,18 +64,28 @@ def fold_constants(channels: Channels, *, zero_point: int, low: int, high: int) 
     constant = (lowest == highest) & whole
     matrix, bias = channels.matrix.copy(), channels.bias.copy()
     matrix[constant] = 0
-    bias[constant] = 2 * (lowest[constant] - zero_point)
-    factors = [_HALF if fixed else factor for fixed, factor in zip(constant, channels.factors, strict=True)]
+    bias[constant] = 4 * (lowest[constant] - zero_point)
+    factors = [_QUARTER if fixed else factor for fixed, factor in zip(constant, channels.factors, strict=True)]
     return Channels(matrix=matrix, bias=bias, factors=factors)
 
 
-def can_pair(channels: Channels) -> bool:
-    """Whether every pair of channels keeps to the limits of the packed form."""
+def can_pair(channels: Channels, *, plain: bool) -> bool:
+    """Whether every channel keeps to the limits of the packed form.
+
+    `plain` stands for an output at zero point -128 that nothing but int8 clamps; others need a right shift.
+    """
     second = channels.matrix[1::2].astype(np.int64)
     if np.abs(second).sum(axis=1).max(initial=0) * _LARGEST_DATA >= 1 << 23 or (second == -128).any():
         return False
-    left = np.array([max(factor.shift, 0) for factor in channels.factors], np.int64)
-    return bool((channels.reach.astype(np.float64) * np.exp2(left) < 2.0**30).all())
+    right = np.array([-factor.shift for factor in channels.factors], np.int64)
+    if right.min() < (0 if plain else 1) or right.max() > _LARGEST_RIGHT_SHIFT:
+        return False
+    return bool((channels.reach < 1 << 30).all())
+
+
+def is_plain(zero_point: int, low: int, high: int) -> bool:
+    """Whether an int8 output is clamped by nothing but its type, which also cuts off below its zero."""
+    return (zero_point, low, high) == (-128, -128, 127)
 
 
 def pair_weights(matrix: Array, channels_per_block: int) -> Array:
@@ -93,15 +105,10 @@ def pair_weights(matrix: Array, channels_per_block: int) -> Array:
 
 
 def channel_words(channels: Channels, multiple: int) -> Array:
-    """Return bias, multiplier and shifts of each channel; their number is rounded up with zeros."""
+    """Return twice the bias, multiplier and right shift of each channel; their number is rounded up with zeros."""
     count = len(channels.factors)
     words = np.zeros((-(-count // multiple) * multiple, 3), np.int64)
-    words[:count, 0] = channels.bias
+    words[:count, 0] = 2 * channels.bias
     words[:count, 1] = [factor.multiplier for factor in channels.factors]
-    words[:count, 2] = [_shift_word(factor.shift) for factor in channels.factors]
+    words[:count, 2] = [-factor.shift for factor in channels.factors]
     return words.reshape(-1).astype(np.int32)
-
-
-def _shift_word(shift: int) -> int:
-    left, right = max(shift, 0), max(-shift, 0)
-    return (-(1 << 16) if right else 0) | (left + 1) << 8 | right

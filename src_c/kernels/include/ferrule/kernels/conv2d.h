@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "ferrule/kernels/paired.h"
+#include "ferrule/kernels/paired_pixels.h"
 #include "ferrule/kernels/window.h"
 
 /** int8 with any weights and scales. */
@@ -25,12 +25,8 @@ struct ferrule_conv2d_s8_params {
 /** int8 with weights in pairs of channels. */
 struct ferrule_conv2d_paired_s8_params {
     struct ferrule_window window;
-    int32_t output_c;
     int32_t input_zero_point;
-    int32_t words;           /**< products per output / 4, rounded up */
-    const int32_t *weights;  /**< per pair of channels 2 * words words of two weight pairs */
-    const int32_t *channels; /**< FERRULE_CHANNEL_WORDS per output channel */
-    struct ferrule_output_s8 output;
+    struct ferrule_paired_weights paired;
 };
 
 /** @brief Convolve; no scratch. */

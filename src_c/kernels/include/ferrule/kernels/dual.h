@@ -10,10 +10,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Define it as 0 to keep to plain C. */
+#ifndef FERRULE_HAS_DSP
 #if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
 #define FERRULE_HAS_DSP 1
 #else
 #define FERRULE_HAS_DSP 0
+#endif
 #endif
 
 /** @brief Load four bytes from any address. */
@@ -51,6 +54,19 @@ static inline uint32_t ferrule_odd_bytes(uint32_t word)
     return result;
 #else
     return ferrule_pair((int8_t)(word >> 8), (int8_t)(word >> 24));
+#endif
+}
+
+/** @brief Return round(a * b / 2^32), halves up. */
+static inline int32_t ferrule_high_product(int32_t a, int32_t b)
+{
+#if FERRULE_HAS_DSP
+    int32_t result;
+    __asm__("smmulr %0, %1, %2" : "=r"(result) : "r"(a), "r"(b));
+    return result;
+#else
+    int64_t product = (int64_t)a * b;
+    return (int32_t)(product >> 32) + (int32_t)((uint32_t)product >> 31);
 #endif
 }
 

@@ -13,13 +13,14 @@
 #ifndef FERRULE_KERNELS_PAIRED_H_INCLUDED
 #define FERRULE_KERNELS_PAIRED_H_INCLUDED
 
+#include <stdbool.h>
+
 #include "ferrule/kernels/dual.h"
 #include "ferrule/kernels/requantize.h"
 
 /**
- * How the accumulators of a channel become stored values: bias with what the input's zero point
- * contributes, multiplier of 31 bits, and shifts (bits 0-7: to the right, bits 8-15: to the left,
- * plus 1, bits 16-31: -1 if there is one to the right). Channels follow each other.
+ * How the sums of a channel become stored values: twice the bias (with what the input's zero point
+ * contributes), multiplier of 31 bits, right shift. Channels follow each other.
  */
 enum { FERRULE_CHANNEL_WORDS = 3 };
 
@@ -30,24 +31,60 @@ struct ferrule_output_s8 {
     int32_t high;
 };
 
-/**
- * @brief Return the stored value of a sum of products of one channel.
- *
- * Sum plus bias, times 2^left, has a magnitude below 2^30. Same result as ferrule_requantize.
- */
-static inline int8_t ferrule_store_s8(uint32_t sum, const int32_t *channel,
-                                      const struct ferrule_output_s8 *output)
-{
-    int32_t shifts = channel[2];
-    int32_t right = shifts & 0xff;
-    int32_t value = (int32_t)((sum + (uint32_t)channel[0]) << ((shifts >> 8) & 0xff));
-    int64_t product = (int64_t)value * channel[1];
-    int32_t high = (int32_t)(product >> 32) + (int32_t)((uint32_t)product >> 31);
+/** The constants of one channel and its output, as ferrule_store_s8 wants them. */
+struct ferrule_scale {
+    uint32_t bias2;
+    int32_t multiplier;
+    int32_t right;
+    int32_t rounding; /**< with the zero point */
+};
 
-    high += (high >> 31) & (shifts >> 16); /* halves go away from zero */
-    high = (high + (int32_t)((UINT32_C(1) << right) >> 1)) >> right;
-    high = ferrule_add_wrap(high, output->zero_point);
-    return (int8_t)ferrule_clamp(high, output->low, output->high);
+/** @brief Return the constants of a channel; `odd` is 2 * zero point + 1. */
+static inline struct ferrule_scale ferrule_scale_of(const int32_t *channel, int32_t odd)
+{
+    struct ferrule_scale scale = {(uint32_t)channel[0], channel[1], channel[2],
+                                  (int32_t)((uint32_t)odd << channel[2]) >> 1};
+    return scale;
+}
+
+/**
+ * @brief Return the stored value for twice a sum plus bias, before the clamp.
+ *
+ * The result of ferrule_requantize plus the zero point where twice the sum, and the product plus
+ * rounding, keep to 32 bits. Without `exact_below` halves below the zero point are rounded up,
+ * which matters to no output that is clamped there; with it the right shift is at least 1.
+ */
+static inline int32_t ferrule_scale_sum(uint32_t sum2, const struct ferrule_scale *scale,
+                                        bool exact_below)
+{
+    int32_t high = ferrule_high_product((int32_t)(sum2 + scale->bias2), scale->multiplier);
+
+    if (exact_below) {
+        high += high >> 31;
+    }
+    return (high + scale->rounding) >> scale->right;
+}
+
+/** @brief Return the stored value: `plain` stands for no clamp but that of int8, and 0 at -128. */
+static inline int8_t ferrule_store_s8(uint32_t sum2, const struct ferrule_scale *scale,
+                                      const struct ferrule_output_s8 *output, bool plain)
+{
+    int32_t value = ferrule_scale_sum(sum2, scale, !plain);
+
+    return (int8_t)(plain ? ferrule_clamp(value, INT8_MIN, INT8_MAX)
+                          : ferrule_clamp(value, output->low, output->high));
+}
+
+/** @brief Return whether `plain` of ferrule_store_s8 is right for an output. */
+static inline bool ferrule_is_plain(const struct ferrule_output_s8 *output)
+{
+    return output->zero_point == INT8_MIN && output->low == INT8_MIN && output->high == INT8_MAX;
+}
+
+/** @brief Return twice the sum of channel b. */
+static inline uint32_t ferrule_twice_b(uint32_t both, uint32_t a)
+{
+    return (uint32_t)((int32_t)(both - a) >> 7);
 }
 
 /** @brief Widen `words` times four bytes; word i goes to target[i * step], target[i * step + step /

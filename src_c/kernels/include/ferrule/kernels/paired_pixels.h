@@ -7,17 +7,82 @@
 
 #include "ferrule/kernels/paired.h"
 
-/** Sums of two channels of one pixel. */
-struct ferrule_pair_sums {
-    uint32_t both; /**< 256 * b + a */
-    uint32_t a;
+/** Sums of two channels of two pixels. */
+struct ferrule_four_sums {
+    uint32_t both_first; /**< 256 * b + a */
+    uint32_t both_second;
+    uint32_t a_first;
+    uint32_t a_second;
 };
 
-/** @brief Return the sum of channel b. */
-static inline uint32_t ferrule_sum_b(struct ferrule_pair_sums sums)
+/** @brief Add two products for each pixel and channel. */
+static inline void ferrule_add_products(struct ferrule_four_sums *sums, uint32_t first,
+                                        uint32_t second, uint32_t weights)
 {
-    return (uint32_t)((int32_t)(sums.both - sums.a) >> 8);
+    uint32_t a = ferrule_even_bytes(weights);
+
+    sums->both_first = ferrule_dual_multiply_add(first, weights, sums->both_first);
+    sums->both_second = ferrule_dual_multiply_add(second, weights, sums->both_second);
+    sums->a_first = ferrule_dual_multiply_add(first, a, sums->a_first);
+    sums->a_second = ferrule_dual_multiply_add(second, a, sums->a_second);
 }
+
+/** @brief Multiply two patches with one pair of channels; words is positive. */
+static inline struct ferrule_four_sums
+ferrule_multiply_patches(const uint32_t *patches, const int32_t *weights, int32_t words)
+{
+    struct ferrule_four_sums sums = {0, 0, 0, 0};
+    const int32_t *end = weights + 2 * words;
+
+#if FERRULE_HAS_DSP
+    /* The loop below, with pairs of words loaded at once and no register spilled. */
+    uint32_t x0;
+    uint32_t x1;
+    uint32_t w0;
+    uint32_t w1;
+#define FERRULE_STEP                                                                               \
+    "ldrd %[w0], %[w1], [%[weights]], #8\n\t"                                                      \
+    "ldrd %[x0], %[x1], [%[patches]], #8\n\t"                                                      \
+    "smlad %[bf], %[x0], %[w0], %[bf]\n\t"                                                         \
+    "smlad %[bs], %[x1], %[w0], %[bs]\n\t"                                                         \
+    "sxtb16 %[w0], %[w0]\n\t"                                                                      \
+    "smlad %[af], %[x0], %[w0], %[af]\n\t"                                                         \
+    "smlad %[as], %[x1], %[w0], %[as]\n\t"                                                         \
+    "ldrd %[x0], %[x1], [%[patches]], #8\n\t"                                                      \
+    "smlad %[bf], %[x0], %[w1], %[bf]\n\t"                                                         \
+    "smlad %[bs], %[x1], %[w1], %[bs]\n\t"                                                         \
+    "sxtb16 %[w1], %[w1]\n\t"                                                                      \
+    "smlad %[af], %[x0], %[w1], %[af]\n\t"                                                         \
+    "smlad %[as], %[x1], %[w1], %[as]\n\t"
+    __asm__("tst %[words], #1\n\t"
+            "bne 2f\n"
+            "1:\n\t" FERRULE_STEP "2:\n\t" FERRULE_STEP "cmp %[weights], %[end]\n\t"
+            "bne 1b\n\t"
+            : [bf] "+r"(sums.both_first), [bs] "+r"(sums.both_second), [af] "+r"(sums.a_first),
+              [as] "+r"(sums.a_second), [weights] "+r"(weights), [patches] "+r"(patches),
+              [x0] "=&r"(x0), [x1] "=&r"(x1), [w0] "=&r"(w0), [w1] "=&r"(w1)
+            : [end] "r"(end), [words] "r"(words)
+            : "cc", "memory");
+#undef FERRULE_STEP
+#else
+    do {
+        ferrule_add_products(&sums, patches[0], patches[1], (uint32_t)weights[0]);
+        ferrule_add_products(&sums, patches[2], patches[3], (uint32_t)weights[1]);
+        patches += 4;
+        weights += 2;
+    } while (weights != end);
+#endif
+    return sums;
+}
+
+/** What all pixels of an output have in common. */
+struct ferrule_paired_weights {
+    const int32_t *weights;  /**< per pair of channels 2 * words words of two weight pairs */
+    const int32_t *channels; /**< FERRULE_CHANNEL_WORDS per output channel, rounded up to two */
+    int32_t words;           /**< products per output / 4, rounded up */
+    int32_t output_c;
+    struct ferrule_output_s8 output;
+};
 
 /**
  * @brief Compute and store all channels of two pixels.
@@ -25,43 +90,35 @@ static inline uint32_t ferrule_sum_b(struct ferrule_pair_sums sums)
  * `patches` has for each two products the word of the first and that of the second pixel. For a
  * single pixel let `first` and `second` be the same; then only the first patch counts.
  */
-static inline void ferrule_store_pixels_s8(const uint32_t *patches, int32_t words,
-                                           const int32_t *weights, const int32_t *channels,
-                                           int32_t output_c, const struct ferrule_output_s8 *output,
-                                           int8_t *first, int8_t *second)
+static inline void ferrule_store_pixels_s8(const struct ferrule_paired_weights *paired,
+                                           const uint32_t *patches, int8_t *first, int8_t *second,
+                                           bool plain)
 {
+    const struct ferrule_output_s8 output = paired->output;
+    const int32_t *weights = paired->weights;
+    const int32_t *channel = paired->channels;
+    int32_t words = paired->words;
+    int32_t output_c = paired->output_c;
+    int32_t odd = 2 * output.zero_point + 1;
+
     for (int32_t c = 0; c < output_c; c += 2) {
-        struct ferrule_pair_sums one = {0, 0};
-        struct ferrule_pair_sums two = {0, 0};
-        const uint32_t *x = patches;
-        const int32_t *end = weights + 2 * words;
+        struct ferrule_four_sums sums = ferrule_multiply_patches(patches, weights, words);
+        struct ferrule_scale a = ferrule_scale_of(channel, odd);
+        int8_t a_second = ferrule_store_s8(2u * sums.a_second, &a, &output, plain);
+        int8_t a_first = ferrule_store_s8(2u * sums.a_first, &a, &output, plain);
 
-        do {
-            uint32_t even = (uint32_t)weights[0];
-            uint32_t odd = (uint32_t)weights[1];
-            uint32_t a = ferrule_even_bytes(even);
-
-            one.both = ferrule_dual_multiply_add(x[0], even, one.both);
-            two.both = ferrule_dual_multiply_add(x[1], even, two.both);
-            one.a = ferrule_dual_multiply_add(x[0], a, one.a);
-            two.a = ferrule_dual_multiply_add(x[1], a, two.a);
-            a = ferrule_even_bytes(odd);
-            one.both = ferrule_dual_multiply_add(x[2], odd, one.both);
-            two.both = ferrule_dual_multiply_add(x[3], odd, two.both);
-            one.a = ferrule_dual_multiply_add(x[2], a, one.a);
-            two.a = ferrule_dual_multiply_add(x[3], a, two.a);
-            x += 4;
-            weights += 2;
-        } while (weights != end);
-
-        second[c] = ferrule_store_s8(two.a, channels, output);
-        first[c] = ferrule_store_s8(one.a, channels, output);
+        second[c] = a_second;
+        first[c] = a_first;
         if (c + 1 < output_c) {
-            channels += FERRULE_CHANNEL_WORDS;
-            second[c + 1] = ferrule_store_s8(ferrule_sum_b(two), channels, output);
-            first[c + 1] = ferrule_store_s8(ferrule_sum_b(one), channels, output);
-            channels += FERRULE_CHANNEL_WORDS;
+            struct ferrule_scale b = ferrule_scale_of(channel + FERRULE_CHANNEL_WORDS, odd);
+            uint32_t b_second = ferrule_twice_b(sums.both_second, sums.a_second);
+            uint32_t b_first = ferrule_twice_b(sums.both_first, sums.a_first);
+
+            second[c + 1] = ferrule_store_s8(b_second, &b, &output, plain);
+            first[c + 1] = ferrule_store_s8(b_first, &b, &output, plain);
         }
+        weights += 2 * words;
+        channel += 2 * FERRULE_CHANNEL_WORDS;
     }
 }
 
