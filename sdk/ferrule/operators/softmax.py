@@ -200,7 +200,8 @@ def _softmax_int16(data: Array, beta: float, scale: float) -> Array:
 
 def _softmax_float(data: Array, beta: float) -> Array:
     wide = data.astype(np.float64)
-    exponential = np.exp((wide - wide.max(axis=-1, keepdims=True)) * beta)
+    with np.errstate(invalid="ignore", over="ignore"):
+        exponential = np.exp((wide - wide.max(axis=-1, keepdims=True)) * beta)
     return np.asarray(exponential / exponential.sum(axis=-1, keepdims=True), np.float32)
 
 

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""expf and tanhf in float32 beside float64: the error bounds that ferrule/kernels/math.h states."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from needs import lacking, require_module
+from numpy.typing import NDArray
+
+from ferrule.resources import root
+
+pytestmark = pytest.mark.cc
+
+Floats = NDArray[np.float32]
+Function = Callable[[Floats], Floats]
+
+HARNESS = """
+#include "ferrule/kernels/math.h"
+void exp_all(const float *x, float *y, int n) { for (int i = 0; i < n; ++i) y[i] = ferrule_expf(x[i]); }
+void tanh_all(const float *x, float *y, int n) { for (int i = 0; i < n; ++i) y[i] = ferrule_tanhf(x[i]); }
+"""
+FLAGS = {"separate": ("-ffp-contract=off",), "fused": ("-ffp-contract=fast", "-mfma")}
+
+
+@pytest.fixture(scope="module", params=FLAGS)
+def functions(
+    request: pytest.FixtureRequest, host_cc: str, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Function]:
+    require_module("cffi", "pip install ferrule[run]")
+    from cffi import FFI
+
+    cpu = Path("/proc/cpuinfo")
+    if request.param == "fused" and not (cpu.exists() and " fma " in cpu.read_text(encoding="utf-8")):
+        lacking("a processor with fused multiply-add", "run this test on one")
+    kernels = root() / "src_c" / "kernels"
+    library = tmp_path_factory.mktemp("math") / "math.so"
+    sources = [str(kernels / "math" / name) for name in ("expf.c", "tanhf.c")]
+    command = [host_cc, "-std=c11", "-O2", "-shared", "-fPIC", *FLAGS[request.param], f"-I{kernels / 'include'}"]
+    subprocess.run([*command, *sources, "-x", "c", "-", "-o", str(library)], input=HARNESS, text=True, check=True)
+    ffi = FFI()
+    ffi.cdef("void exp_all(const float *, float *, int); void tanh_all(const float *, float *, int);")
+    compiled = ffi.dlopen(str(library))
+
+    def wrap(name: str) -> Function:
+        def call(x: Floats) -> Floats:
+            x, y = np.ascontiguousarray(x, np.float32), np.empty(x.size, np.float32)
+            getattr(compiled, name)(
+                ffi.cast("const float *", x.ctypes.data), ffi.cast("float *", y.ctypes.data), x.size
+            )
+            return y
+
+        return call
+
+    return {"exp": wrap("exp_all"), "tanh": wrap("tanh_all")}
+
+
+def between(low: float, high: float) -> Floats:
+    """Return every float32 from low to high, which have one sign."""
+    first, last = sorted(int(np.float32(value).view(np.uint32)) for value in (low, high))
+    return np.arange(first, last + 1, dtype=np.uint32).view(np.float32)
+
+
+def errors(got: Floats, exact: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the errors in units of the spacing of float32 at the exact results."""
+    exponent = np.frexp(exact)[1]
+    unit = np.ldexp(1.0, np.where(exact == 0, -149, np.maximum(exponent - 24, -149)))
+    return np.abs(got.astype(np.float64) - exact) / unit
+
+
+def exp_error(function: Function, x: Floats) -> float:
+    with np.errstate(over="ignore"):
+        exact = np.exp(x.astype(np.float64))
+    got = function(x)
+    overflow = exact >= 2.0**128 - 2.0**103
+    assert np.array_equal(np.isposinf(got), overflow)
+    return float(errors(got[~overflow], exact[~overflow]).max(initial=0.0))
+
+
+def tanh_error(function: Function, x: Floats) -> float:
+    got = function(x)
+    assert np.array_equal(np.signbit(got), np.signbit(x))
+    assert (np.abs(got) <= 1).all()
+    return float(errors(got, np.tanh(x.astype(np.float64))).max())
+
+
+def test_all_of_float32_in_strides(functions: dict[str, Function]) -> None:
+    # an odd stride, so that all low bits of the significand take part
+    x = np.arange(0, 2**32, 2003, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    x = x[~np.isnan(x)]
+    assert exp_error(functions["exp"], x) < 1
+    assert tanh_error(functions["tanh"], x) < 1.5
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (88.0, 89.5),  # overflow
+        (-88.0, -87.0),  # the smallest normal numbers
+        (-104.5, -103.0),  # the smallest denormal numbers
+        (-0.36, -0.34),  # the ends of the reduced interval
+        (0.34, 0.36),
+        (5.0, 5.4),
+        (-5.4, -5.0),
+        (0.0, 1e-42),
+        (-1e-42, -0.0),
+    ],
+)
+def test_every_value_of_exps_critical_ranges(functions: dict[str, Function], low: float, high: float) -> None:
+    assert exp_error(functions["exp"], between(low, high)) < 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.99e-4, 1.01e-4), (0.6, 0.66), (-0.66, -0.6), (8.9, 9.3), (0.0, 1e-42), (-1e-42, -0.0)]
+)
+def test_every_value_of_tanhs_critical_ranges(functions: dict[str, Function], low: float, high: float) -> None:
+    assert tanh_error(functions["tanh"], between(low, high)) < 1.5
+
+
+def test_special_values(functions: dict[str, Function]) -> None:
+    x = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 3e38, -3e38], np.float32)
+    exp, tanh = functions["exp"](x), functions["tanh"](x)
+    assert np.array_equal(exp, np.array([np.inf, 0, np.nan, 1, 1, np.inf, 0]), equal_nan=True)
+    assert np.array_equal(tanh, np.array([1, -1, np.nan, 0, 0, 1, -1]), equal_nan=True)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QUANTIZE and DEQUANTIZE in numpy beside TensorFlow Lite Micro's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from layer_case import layer_network, tensor
+from oracle import tflm
+from unary_cases import QUANTIZE_PAIRS, dequantize_cases, quantize_cases, quantize_float_cases
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
+from ferrule.operators.operator import Operands
+from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE, DequantizeDescriptor, QuantizeDescriptor
+
+
+@pytest.mark.parametrize("types", QUANTIZE_PAIRS, ids=lambda types: f"{types[0]}-{types[1]}")
+@given(drawn=st.data())
+@settings(deadline=None, max_examples=40)
+def test_integers_equal_tflm(types: tuple[DataType, DataType], drawn: st.DataObject) -> None:
+    network, values = drawn.draw(quantize_cases(types))
+    assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])
+
+
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16])
+@given(drawn=st.data())
+@settings(deadline=None, max_examples=60)
+def test_floats_equal_tflm(dtype: DataType, drawn: st.DataObject) -> None:
+    network, values = drawn.draw(quantize_float_cases(dtype))
+    assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])
+
+
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16])
+@given(drawn=st.data())
+@settings(deadline=None, max_examples=40)
+def test_dequantize_gives_tflms_bits(dtype: DataType, drawn: st.DataObject) -> None:
+    network, values = drawn.draw(dequantize_cases(dtype))
+    assert network.run([values])[0].tobytes() == tflm(network, [values])[0].tobytes()
+
+
+def test_floats_beyond_int32_saturate_and_nan_is_zero() -> None:
+    # TensorFlow Lite Micro's conversion is undefined there
+    network = layer_network(
+        LayerType.QUANTIZE,
+        QuantizeDescriptor(),
+        [tensor("x", (6,), DataType.FLOAT32)],
+        Quantization.of(1e-3, 5),
+        output_dtype=DataType.INT8,
+    )
+    values = np.array([1e30, -1e30, np.inf, -np.inf, np.nan, 0.0], np.float32)
+    assert network.run([values])[0].tolist() == [127, -128, 127, -128, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "message"),
+    [
+        (tensor("x", (2,), DataType.UINT8, 1), tensor("y", (2,), DataType.INT8, 1), "uint8 to int8"),
+        (tensor("x", (2,), DataType.FLOAT32), tensor("y", (2,), DataType.INT32, 1), "float32 to int32"),
+        (tensor("x", (2,), DataType.FLOAT32), tensor("y", (2,), DataType.INT8), "'y' is int8 without"),
+        (tensor("x", (2,), DataType.INT32), tensor("y", (2,), DataType.INT8, 1), "'x' is int32 without"),
+        (tensor("x", (2,), DataType.INT8, 1e5), tensor("y", (2,), DataType.INT8, 1e-5), "below 2.30"),
+    ],
+)
+def test_quantize_refuses(source: TensorInfo, output: TensorInfo, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        QUANTIZE.check(QuantizeDescriptor(), Operands(inputs=(source,), outputs=(output,)))
+
+
+def test_refuses_per_channel_scales() -> None:
+    quantization = Quantization(scales=(0.5, 0.25), zero_points=(0, 0))
+    channels = TensorInfo(name="x", shape=(2,), dtype=DataType.INT8, quantization=quantization)
+    with pytest.raises(UnsupportedError, match="'x' has 2 scales"):
+        DEQUANTIZE.check(
+            DequantizeDescriptor(), Operands(inputs=(channels,), outputs=(tensor("y", (2,), DataType.FLOAT32),))
+        )
+
+
+def test_dequantize_refuses_int32() -> None:
+    source, output = tensor("x", (2,), DataType.INT32, 1), tensor("y", (2,), DataType.FLOAT32)
+    with pytest.raises(UnsupportedError, match="int32 to float32"):
+        DEQUANTIZE.check(DequantizeDescriptor(), Operands(inputs=(source,), outputs=(output,)))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SOFTMAX in numpy beside TensorFlow Lite Micro's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from layer_case import layer_network, tensor
+from oracle import tflm
+from unary_cases import SOFTMAX_OUTPUTS, network_of, softmax_cases
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import DataType, LayerType, Quantization
+from ferrule.operators.operator import Operands
+from ferrule.operators.softmax import SOFTMAX, SoftmaxDescriptor, exponentials, int16_tables
+
+DESCRIPTOR = SoftmaxDescriptor()
+
+
+@pytest.mark.parametrize("types", SOFTMAX_OUTPUTS, ids=lambda types: f"{types[0]}-{types[1]}")
+@given(drawn=st.data())
+@settings(deadline=None, max_examples=60)
+def test_equals_tflm(types: tuple[DataType, DataType], drawn: st.DataObject) -> None:
+    network, values = drawn.draw(softmax_cases(types))
+    assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])
+
+
+@pytest.mark.parametrize("depth", [4095, 4096, 8191])
+def test_long_rows_of_equal_values_to_int16(depth: int) -> None:
+    source, output = DataType.INT8, DataType.INT16
+    network = network_of(
+        LayerType.SOFTMAX,
+        DESCRIPTOR,
+        ((1, depth), source, Quantization.of(0.1)),
+        output,
+        SOFTMAX_OUTPUTS[source, output],
+    )
+    values = np.full((1, depth), -7, np.int8)
+    assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])
+
+
+def test_long_rows_of_equal_values_to_int8_give_zero() -> None:
+    network = layer_network(
+        LayerType.SOFTMAX, DESCRIPTOR, [tensor("x", (1, 600), DataType.INT8, 0.1)], Quantization.of(1 / 256, -128)
+    )
+    # TensorFlow Lite Micro aborts here; 1/600 is less than half a step of 1/256
+    assert (network.run([np.zeros((1, 600), np.int8)])[0] == -128).all()
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.25, -1.0])
+def test_float_is_within_tolerance_of_float64(beta: float) -> None:
+    network = layer_network(LayerType.SOFTMAX, SoftmaxDescriptor(beta=beta), [tensor("x", (8, 50), DataType.FLOAT32)])
+    values = np.random.default_rng(0).normal(0, 5, (8, 50)).astype(np.float32)
+    exponential = np.exp(values.astype(np.float64) * beta)
+    wanted = exponential / exponential.sum(axis=-1, keepdims=True)
+    ours, theirs = network.run([values])[0], tflm(network, [values])[0]
+    np.testing.assert_allclose(ours, wanted, rtol=1e-6, atol=1e-38)
+    np.testing.assert_allclose(theirs, wanted, rtol=2e-5, atol=1e-38)
+
+
+def test_large_floats_do_not_overflow() -> None:
+    network = layer_network(LayerType.SOFTMAX, DESCRIPTOR, [tensor("x", (1, 3), DataType.FLOAT32)])
+    result = network.run([np.array([[3e38, 3e38, -3e38]], np.float32)])[0]
+    assert result.tolist() == [[0.5, 0.5, 0.0]]
+
+
+def test_tables_reach_both_ends() -> None:
+    exp, inverse = int16_tables()
+    assert (exp.size, inverse.size) == (513, 513)
+    assert (exp[0], exp[-1]) == (2, 32767)
+    assert (inverse[0], inverse[-1]) == (32767, 16384)
+    assert exponentials(1.0, 1e-6).size == 256
+    assert exponentials(1.0, 1000.0).tolist() == [2**31 - 1]
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "message"),
+    [
+        (tensor("x", (2,), DataType.UINT8, 0.1), tensor("y", (2,), DataType.UINT8, 1 / 256), "uint8 to uint8"),
+        (tensor("x", (2,), DataType.INT8, 0.1), tensor("y", (2,), DataType.INT8, 1 / 128, -128), "'y' has scale"),
+        (tensor("x", (2,), DataType.INT8, 0.1), tensor("y", (2,), DataType.INT8, 1 / 256, 0), "zero point 0"),
+        (tensor("x", (2,), DataType.INT8), tensor("y", (2,), DataType.INT8, 1 / 256, -128), "without quantisation"),
+        (tensor("x", (2,), DataType.INT8, 1e-9), tensor("y", (2,), DataType.INT8, 1 / 256, -128), "exceed"),
+        (tensor("x", (9000,), DataType.INT8, 1), tensor("y", (9000,), DataType.INT8, 1 / 256, -128), "at most 8191"),
+        (tensor("x", (2,), DataType.INT16, 0.1, 4), tensor("y", (2,), DataType.INT16, 1 / 32768), "zero point 4"),
+        (tensor("x", (2,), DataType.INT16, 9), tensor("y", (2,), DataType.INT16, 1 / 32768), "below 5"),
+        (tensor("x", (), DataType.FLOAT32), tensor("y", (), DataType.FLOAT32), "scalar"),
+    ],
+)
+def test_refuses(source, output, message: str) -> None:  # noqa: ANN001
+    with pytest.raises(UnsupportedError, match=message):
+        SOFTMAX.check(DESCRIPTOR, Operands(inputs=(source,), outputs=(output,)))
