@@ -150,6 +150,31 @@ def test_every_buffer_lives_where_it_may(requests: list[Request]) -> None:
     verify(found, requests, regions, schedule_of_lifetimes(requests))
 
 
+@given(problems(most=14, largest=60, regions=("fast", "sram")), st.data())
+@settings(max_examples=60, deadline=None)
+def test_aliases_and_overlaps_together_lose_no_byte(requests: list[Request], data: st.DataObject) -> None:
+    regions = (Region(name="fast", size_bytes=100, alignment=4), Region(name="sram", size_bytes=2_000))
+    aliases: list[Alias] = []
+    overlaps: list[Overlap] = []
+    aliased: set[str] = set()
+    for one, two in itertools.permutations(requests, 2):
+        if one.lifetime.first != two.lifetime.last or two.lifetime.first == two.lifetime.last:
+            continue
+        what = data.draw(st.sampled_from(["nothing", "alias", "overlap"]))
+        common = set(one.regions) & set(two.regions) and one.kind == two.kind
+        if what == "alias" and common and not aliased & {one.name, two.name}:
+            aliases.append(Alias(output=one.name, input=two.name, kind=AliasKind.IN_PLACE))
+            aliased |= {one.name, two.name}
+        elif what == "overlap":
+            distance = data.draw(st.integers(-20, 40))
+            overlaps.append(Overlap(output=one.name, input=two.name, distance_bytes=distance))
+    try:
+        found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=QUICK)
+    except ArenaOverflowError:
+        return
+    verify(found, requests, regions, schedule_of_lifetimes(requests), aliases=aliases, overlaps=overlaps)
+
+
 @given(problems(most=4, largest=6, regions=("fast", "slow")))
 @settings(max_examples=60, deadline=None)
 def test_an_overflow_is_reported_only_where_no_choice_of_regions_fits(requests: list[Request]) -> None:
@@ -333,6 +358,12 @@ def test_a_buffer_that_lives_on_cannot_be_replaced_in_place() -> None:
         plan(requests, LARGE, aliases=(Alias(output="b", input="a", kind=AliasKind.IN_PLACE),))
 
 
+def test_scratch_and_activations_do_not_alias() -> None:
+    requests = [request("a", 8, 0, 2), request("b", 8, 2, 4, kind=BufferKind.SCRATCH)]
+    with pytest.raises(ValueError, match="scratch and an activation"):
+        plan(requests, LARGE, aliases=(Alias(output="b", input="a", kind=AliasKind.IN_PLACE),))
+
+
 def test_two_buffers_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="same name"):
         plan([request("a", 1, 0, 0), request("a", 2, 0, 0)], LARGE)
@@ -366,3 +397,12 @@ def test_an_overlap_is_ignored_where_the_input_is_read_later() -> None:
     found = plan(requests, LARGE, overlaps=(overlap,))
     verify(found, requests, LARGE, schedule_of_lifetimes(requests), overlaps=(overlap,))
     assert found.peak_bytes == 190
+
+
+def test_an_overlap_is_ignored_where_another_output_has_replaced_the_input() -> None:
+    requests = [request("in", 16, 0, 1), request("same", 16, 1, 1), request("out", 16, 1, 2)]
+    aliases = (Alias(output="same", input="in", kind=AliasKind.IN_PLACE),)
+    overlaps = (Overlap(output="out", input="in", distance_bytes=4),)
+    found = plan(requests, LARGE, aliases=aliases, overlaps=overlaps)
+    verify(found, requests, LARGE, schedule_of_lifetimes(requests), aliases=aliases, overlaps=overlaps)
+    assert found.peak_bytes == 32

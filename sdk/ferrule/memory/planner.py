@@ -113,12 +113,17 @@ def _distances(
     overlaps: Sequence[Overlap], groups: Mapping[str, str], lifetimes: Mapping[str, Lifetime]
 ) -> dict[tuple[str, str], int]:
     """The safe distances by storage, of those overlaps whose input ends where their output begins."""
+    starts: dict[str, dict[str, int]] = {}
+    for name, group in groups.items():
+        starts.setdefault(group, {})[name] = lifetimes[name].first
     found: dict[tuple[str, str], int] = {}
     for overlap in overlaps:
         output, source = overlap.output, overlap.input
         if output not in groups or source not in groups:
             raise ValueError(f"overlap of '{output}' and '{source}' names a buffer that is not requested")
-        if lifetimes[output].first == lifetimes[source].last:
+        step = lifetimes[output].first
+        others = (first for name, first in starts[groups[source]].items() if name != source)
+        if lifetimes[source].last == step and all(first < step for first in others):
             pair = groups[output], groups[source]
             found[pair] = max(overlap.distance_bytes, found.get(pair, overlap.distance_bytes))
     return found

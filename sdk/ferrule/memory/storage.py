@@ -58,8 +58,8 @@ def merge(requests: Sequence[Request], aliases: Sequence[Alias]) -> list[Storage
     """Return the storages, in the order of their first members.
 
     Raises:
-        ValueError: two requests have one name, an alias names a buffer that is not there, or a buffer is still
-            alive after another one has replaced it in place.
+        ValueError: two requests have one name, an alias names a buffer that is not there or one of another
+            kind, or a buffer is still alive after another one has replaced it in place.
         FerruleError: no region is allowed for all members of a group.
     """
     by_name = {request.name: request for request in requests}
@@ -88,6 +88,8 @@ def _check_in_place(members: Sequence[Request], aliases: Sequence[Alias]) -> Non
 
 
 def _merged(members: Sequence[Request]) -> Storage:
+    if len({member.kind for member in members}) > 1:
+        raise ValueError(f"scratch and an activation alias each other: {[member.name for member in members]}")
     lifetime = members[0].lifetime
     regions = members[0].regions
     for member in members[1:]:
@@ -105,5 +107,5 @@ def _merged(members: Sequence[Request]) -> Storage:
         alignment=math.lcm(*(member.alignment for member in members)),
         lifetime=lifetime,
         regions=regions,
-        is_scratch=all(member.kind is BufferKind.SCRATCH for member in members),
+        is_scratch=members[0].kind is BufferKind.SCRATCH,
     )
