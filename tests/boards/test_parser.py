@@ -58,7 +58,14 @@ e''']
     reset: // a comment
         Disable
 
-gate: Miscellaneous.Gate
+gate: Miscellaneous.Gate @ none
+
+port: Miscellaneous.Port @ {
+    timer 0x1_0;
+    gate [1, 2];
+    adc Alias.Three
+}
+    series: .L5
 
 timer:
     factor: 2
@@ -82,7 +89,7 @@ def parse(folder: Path, text: str) -> Platform:
 
 def test_reads_everything_of_the_grammar(tmp_path: Path) -> None:
     platform = parse(tmp_path, WHOLE)
-    assert list(platform.entries) == ["cpu", "nvic", "ram", "uart", "timer", "gate", "sysbus"]
+    assert list(platform.entries) == ["cpu", "nvic", "ram", "uart", "timer", "gate", "port", "sysbus"]
     cpu = platform.entry("cpu")
     assert (cpu.type, cpu.text("cpuType"), cpu.properties["enableTrustZone"]) == ("CPU.CortexM", "cortex-m33", True)
     assert cpu.properties["nvic"] == Reference(name="nvic")
@@ -104,7 +111,14 @@ def test_reads_everything_of_the_grammar(tmp_path: Path) -> None:
         ("RxInterrupt", 40),
     ]
     gate = platform.entry("gate")
-    assert (gate.registrations, gate.properties) == ((), {})
+    assert (gate.registrations, gate.properties) == ((Registration(bus="none"),), {})
+    port = platform.entry("port")
+    assert port.registrations == (
+        Registration(bus="timer", point=0x10),
+        Registration(bus="gate", point=(1, 2)),
+        Registration(bus="adc", point=Reference(name="Alias.Three")),
+    )
+    assert port.properties == {"series": Reference(name=".L5")}
     assert platform.entry("sysbus").scripts == (Script(kind="init add", lines=("ApplySVD @file",)),)
 
 
@@ -139,7 +153,10 @@ def test_entries_of_one_name_merge_and_the_last_value_wins(tmp_path: Path) -> No
 def test_includes_other_files(tmp_path: Path) -> None:
     (tmp_path / "chips").mkdir()
     write(tmp_path, "ram: Memory.MappedMemory @ sysbus 0x0\n    size: 16\n", "chips/chip.repl")
-    platform = parse(tmp_path, 'using "chips/chip.repl"\nram:\n    size: 32\n')
+    write(tmp_path, 'using "./core.repl"\nusing "chips/chip.repl"\n', "chips/all.repl")
+    write(tmp_path, "cpu: CPU.CortexM\n", "chips/core.repl")
+    platform = parse(tmp_path, 'using "chips/all.repl"\nram:\n    size: 32\n')
+    assert list(platform.entries) == ["cpu", "ram"]
     assert platform.entry("ram").integer("size") == 32
     assert platform.entry("ram").place.endswith("chip.repl:1")
 
@@ -161,9 +178,14 @@ def test_crlf_and_a_byte_order_mark_change_nothing(tmp_path: Path) -> None:
         ("\n    a: 1\n", 2, "stands where an entry has to begin"),
         ("a: X\nb: Y z: W\n", 2, "not understood behind the registration"),
         ("a: X\na: X\n", 2, "declared a second time"),
-        ("a: X @ none\n", 1, "'@ none' is not supported"),
+        ("a: X\n    b: 0x1_\n", 2, "'0x1_' is not understood"),
+        ("a: X\n    b: 0x1__2\n", 2, "'0x1__2' is not understood"),
+        ("a: X\n    b: 1__2\n", 2, "'1__2' is not understood"),
+        ('a: X\n    b: { "c": 1 }\n', 2, "a value is wanted, '{' found"),
         ('a: X @ sysbus 0x0 as "alias"\n', 1, "'as' is not understood"),
-        ("a: X @ sysbus 1.5\n", 1, "an address has to be an integer"),
+        ("a: X @ sysbus 1.5\n", 1, "an address on sysbus has to be an integer"),
+        ("a: X @ sysbus b\n", 1, "an address on sysbus has to be an integer"),
+        ("a: X @ sysbus true\n", 1, "an address on sysbus has to be an integer"),
         ("a: X @ sysbus -1\n", 1, "out of range"),
         ("a: X @ sysbus <0x10, 0x10>\n", 1, "empty or out of bounds"),
         ("a: X @ sysbus <0x10 0x20>\n", 1, "',' is wanted in a range"),
@@ -218,7 +240,28 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
 PIECES = [
     *("cpu", "sysbus", "nvic", "X", "Bus.Point", "none", "empty", "new", "true", "using", "init", "as", "local"),
     *(":", "@", "<", ">", ",", "+", "{", "}", "[", "]", ";", "->", "|", "#", "-", "$", "*/", "/*", "//", '"', "'''"),
-    *("0", "0x10", "+4", "-3", "1.5", "0-1", '"a"', "\n", "\n    ", "\n\t", "\n        ", " ", "    init:\n", "é"),
+    *(
+        "0",
+        "1__2",
+        "0x_",
+        "0x1_0",
+        ".Two",
+        "3" * 50,
+        "2.",
+        "0x10",
+        "+4",
+        "-3",
+        "1.5",
+        "0-1",
+        '"a"',
+        "\n",
+        "\n    ",
+        "\n\t",
+        "\n        ",
+        " ",
+        "    init:\n",
+        "é",
+    ),
 ]
 
 

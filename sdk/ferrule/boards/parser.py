@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads Renode platform descriptions (.repl).
 
-The grammar is that of Renode 1.16; what is left out (`@ none`, `as "alias"`, `local`, `using ... prefixed`) is refused
-by name.
+The grammar is that of Renode 1.16; what is left out (`as "alias"`, dictionaries, `local`, `using ... prefixed`) is
+refused by name.
 """
 
 from __future__ import annotations
@@ -109,8 +109,6 @@ class _Parser:
                 started = True
                 self._entry()
 
-    # Tokens ----------------------------------------------------------------------------------------------------------
-
     def _peek(self, ahead: int = 0) -> Token:
         return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
 
@@ -150,20 +148,18 @@ class _Parser:
     def _error(self, token: Token, message: str, hint: str | None = None) -> FerruleError:
         return place_error(self._file, token.line, message, hint=hint)
 
-    # Entries ---------------------------------------------------------------------------------------------------------
-
     def _using(self) -> None:
         self._next()
         token = self._next()
         if not self._peek().first:
             raise self._error(self._peek(), f"{self._peek()} is not supported behind 'using'")
-        path = (self._file.parent / _text(token)).resolve()
+        starts = (self._file.parent.resolve(), self._parents[0].parent)
+        path = next((path for start in starts if (path := (start / _text(token)).resolve()).is_file()), None)
+        if path is None:
+            hint = f"paths in 'using' start from {' or '.join(dict.fromkeys(str(start) for start in starts))}"
+            raise self._error(token, f"there is no file '{_text(token)}'", hint)
         if path in self._parents:
             raise self._error(token, f"'{_text(token)}' includes itself")
-        if not path.is_file():
-            raise self._error(
-                token, f"there is no file '{_text(token)}'", f"paths in 'using' start from {self._file.parent}"
-            )
         _read_into(self._entries, path, parents=self._parents)
 
     def _entry(self) -> None:
@@ -226,8 +222,6 @@ class _Parser:
         if ends_at_line and not after.first:
             raise self._error(after, f"{after} is not understood at the end of the line")
 
-    # Registrations ---------------------------------------------------------------------------------------------------
-
     def _registrations(self) -> tuple[Registration, ...]:
         if not self._take("{"):
             return (self._registration(),)
@@ -239,12 +233,10 @@ class _Parser:
         return tuple(found)
 
     def _registration(self) -> Registration:
-        token = self._peek()
         bus = self._name("the name of a bus")
-        if bus == "none":
-            raise self._error(token, "'@ none' is not supported")
         following = self._peek()
-        if following.first or not (following.kind is TokenKind.NUMBER or self._is("<") or following.text == "new"):
+        named = following.kind is TokenKind.NAME and following.text != "as"
+        if following.first or not (following.kind is TokenKind.NUMBER or self._is("<") or self._is("[") or named):
             return Registration(bus=bus)
         point = self._value()
         if not isinstance(point, NewObject):
@@ -260,15 +252,13 @@ class _Parser:
         return self._checked(Registration(bus=bus, point=address, size_bytes=size, properties=rest), following)
 
     def _checked(self, registration: Registration, token: Token) -> Registration:
-        if isinstance(registration.point, float):
-            raise self._error(token, "an address has to be an integer")
+        if registration.bus == "sysbus" and registration.address is None:
+            raise self._error(token, "an address on sysbus has to be an integer or a range")
         if registration.address is not None and not 0 <= registration.address < _ADDRESS_END:
             raise self._error(token, f"the address {registration.address} is out of range")
         if registration.size_bytes is not None and not 0 < registration.size_bytes <= _ADDRESS_END:
             raise self._error(token, f"the size {registration.size_bytes} is out of range")
         return registration
-
-    # Values ----------------------------------------------------------------------------------------------------------
 
     def _value(self, depth: int = 0) -> Value:
         token = self._next()
@@ -329,8 +319,6 @@ class _Parser:
                 if not self._is("}"):
                     self._expect(";", "between two properties in braces")
         return NewObject(type=type_name, properties=properties)
-
-    # Interrupts ------------------------------------------------------------------------------------------------------
 
     def _interrupts(self, draft: _Draft) -> None:
         token = self._peek()
