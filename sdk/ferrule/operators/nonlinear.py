@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from ferrule.operators.sigmoid_table import SIGMOID_TABLE
 from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
 _INT8 = np.arange(-128, 128, dtype=np.int64)
+_TABLES = 64
+"""How many tables are kept of each kind, for networks that run many times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,23 +108,26 @@ def look_up(table: Array, data: Array) -> Array:
     return np.asarray(table[data.astype(np.int64) + 128])
 
 
+@lru_cache(maxsize=_TABLES)
 def logistic_table(source: TensorInfo) -> Array:
     """Return the int8 result for each int8 input from -128 on."""
     inside, q4, above = _to_q4(source)
     value = rounding_divide_by_pot(functions.logistic(q4), 31 - 8) - 128
-    return np.asarray(np.where(inside, np.minimum(value, 127), np.where(above, 127, -128)), np.int8)
+    return _frozen(np.where(inside, np.minimum(value, 127), np.where(above, 127, -128)))
 
 
+@lru_cache(maxsize=_TABLES)
 def tanh_table(source: TensorInfo) -> Array:
     """Return the int8 result for each int8 input from -128 on."""
     inside, q4, above = _to_q4(source)
     value = rounding_divide_by_pot(functions.tanh(q4), 31 - 7)
-    return np.asarray(np.where(inside, np.clip(value, -128, 127), np.where(above, 127, -128)), np.int8)
+    return _frozen(np.where(inside, np.clip(value, -128, 127), np.where(above, 127, -128)))
 
 
+@lru_cache(maxsize=_TABLES)
 def hard_swish_table(source: TensorInfo, output: TensorInfo) -> Array:
     """Return the int8 result for each int8 input from -128 on."""
-    return _HardSwish.of(source, output).table()
+    return _frozen(_HardSwish.of(source, output).table())
 
 
 def sigmoid_multiplier(scale: float, exact_shifts: tuple[int, ...]) -> tuple[int, int]:
@@ -136,6 +142,13 @@ def sigmoid_multiplier(scale: float, exact_shifts: tuple[int, ...]) -> tuple[int
     while factor <= 32767.0 / 2.0 and shift <= 30:
         factor, shift = factor * 2.0, shift + 1
     return int(factor), shift
+
+
+def _frozen(table: Array) -> Array:
+    """Return an int8 table that every caller may share."""
+    shared = table.astype(np.int8)
+    shared.setflags(write=False)
+    return shared
 
 
 def _check_types(name: str, source: TensorInfo, output: TensorInfo, dtypes: tuple[DataType, ...]) -> None:
@@ -256,7 +269,7 @@ class _HardSwish:
             gate_exponent=gate_exponent,
         )
 
-    def table(self) -> Array:
+    def table(self) -> functions.Raw:
         """Return the results of all int8 inputs."""
         fine = (_INT8 - self.input_zero_point) << 7
         product = _multiply_high_16(fine, self.output_multiplier)
@@ -273,7 +286,7 @@ class _HardSwish:
         gated = gate * product
         cut = np.sign(gated) * (np.abs(gated) >> 15)
         result = rounding_divide_by_pot(cut, -self.output_exponent) + self.output_zero_point
-        return np.asarray(np.clip(result, -128, 127), np.int8)
+        return np.asarray(np.clip(result, -128, 127), np.int64)
 
 
 def _high_half(multiplier: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +110,7 @@ def kernel(descriptor: SoftmaxDescriptor, operands: Operands, arrays: Sequence[A
     return [_softmax_int16(data, descriptor.beta, source.scale)]
 
 
+@lru_cache(maxsize=64)
 def exponentials(beta: float, scale: float) -> Array:
     """Return exp(-i * scale * beta) in Q0.31 as int32 for i = 0, 1...; what lies beyond the end counts as zero."""
     real = min(beta * scale * (1 << (31 - _DIFFERENCE_BITS)), (1 << 31) - 1.0)
@@ -117,7 +118,9 @@ def exponentials(beta: float, scale: float) -> Array:
     radius = math.floor(((1 << _DIFFERENCE_BITS) - 1) * (1 << (31 - _DIFFERENCE_BITS)) / (1 << shift))
     differences = -np.arange(min(radius, 255) + 1, dtype=np.int64)
     rescaled = saturating_rounding_doubling_high_mul(differences << shift, multiplier)
-    return functions.exp_of_negative(rescaled, _DIFFERENCE_BITS).astype(np.int32)
+    table = functions.exp_of_negative(rescaled, _DIFFERENCE_BITS).astype(np.int32)
+    table.setflags(write=False)
+    return table
 
 
 def int16_multiplier(beta: float, scale: float) -> tuple[int, int]:
