@@ -285,6 +285,7 @@ def test_options_out_of_range() -> None:
     refused(convolution(conv_options(StrideH=-3)), ModelError, "strides are [-3, 1]")
     refused(convolution(conv_options(DilationHFactor=0)), ModelError, "dilation factors are [0, 1]")
     refused(convolution(conv_options(Padding=7)), ModelError, "padding is number 7")
+    refused(convolution(conv_options(Padding=0, DilationWFactor=2**30)), UnsupportedError, "2147483649 pixels")
     refused(convolution(conv_options(FusedActivationFunction=4)), UnsupportedError, "TANH")
     refused(convolution(conv_options(FusedActivationFunction=5)), UnsupportedError, "SIGN_BIT")
     refused(convolution(conv_options(FusedActivationFunction=77)), ModelError, "number 77")
@@ -455,6 +456,24 @@ def test_outputs_of_another_shape_than_the_operator_gives() -> None:
     model = convolution(conv_options())
     graph_of(model)["Tensors"][2] = tensor("y", (1, 2, 3, 1))
     refused(model, ModelError, "operator 0 CONV_2D", "output 'y' has shape [1, 2, 3, 1], expected [1, 2, 2, 1]")
+
+
+def test_fills_are_numbers() -> None:
+    pads = np.zeros((2, 2), np.int32).tobytes()
+    tensors = [tensor("x", (1, 4)), tensor("pads", (2, 2), "INT32", 1), tensor("fill", (), buffer=2)]
+    for value, fits in ((np.nan, False), (-np.inf, True)):
+        buffers = (pads, np.float32(value).tobytes())
+        model = one_operator_model("PADV2", [*tensors, tensor("y", (1, 4))], [0, 1, 2], [3], buffers=buffers)
+        if fits:
+            assert load_tflite(write(model)).layers[0].descriptor.value == value
+        else:
+            refused(model, ModelError, "operator 0 PADV2", "fill 'fill' is nan")
+
+
+def test_a_bias_that_is_listed_as_absent() -> None:
+    model = convolution(conv_options())
+    graph_of(model)["Operators"][0]["Inputs"] = np.array([0, 1, -1], np.int32)
+    assert load_tflite(write(model)).layers[0].inputs == ("image", "weights")
 
 
 # Names

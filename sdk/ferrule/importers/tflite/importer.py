@@ -78,13 +78,13 @@ class _Importer:
             raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted(RULES))}")
         node = Node(record, self._tensors)
         node.check_arity(rule.inputs, rule.outputs)
-        positions = [position for position in rule.data_inputs if position < len(record.inputs)]
         sources = [
-            None
-            if position in rule.optional and not node.has_input(position)
-            else self._source(record.inputs[position])
-            for position in positions
+            None if position in rule.optional and not node.has_input(position) else self._source(index)
+            for position, index in enumerate(record.inputs)
+            if position in rule.data_inputs
         ]
+        while sources and sources[-1] is None:  # absent at the end is the same as not listed
+            sources.pop()
         layer = Layer(
             name=f"{record.type.lower()}_{record.index}",
             type=LayerType(record.type),

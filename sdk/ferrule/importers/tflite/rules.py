@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -91,7 +92,10 @@ def _pad_v2(node: Node) -> Descriptor:
         raise ModelError(f"its fill '{info.name}' is {info.dtype}, expected {output.dtype} as its output")
     if info.quantization != output.quantization:
         raise UnsupportedError(f"its fill '{info.name}' has another quantisation than its output, expected the same")
-    return PadV2Descriptor(before=before, after=after, value=data.ravel()[0].item())
+    value = data.ravel()[0].item()
+    if math.isnan(value):
+        raise ModelError(f"its fill '{info.name}' is {value}, expected a number")
+    return PadV2Descriptor(before=before, after=after, value=value)
 
 
 def _reshape(node: Node) -> Descriptor:

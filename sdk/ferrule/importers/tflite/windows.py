@@ -14,6 +14,9 @@ from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.window import NO_PADDING, Padding, same_padding
 
+MAX_WINDOW = 1 << 14
+"""Pixels along one axis that a window may span, dilation included; SAME padding is about as large."""
+
 _SAME, _VALID = 0, 1
 
 
@@ -122,7 +125,11 @@ def _padding(
     strides: tuple[int, int],
     dilations: tuple[int, int],
 ) -> Padding:
-    """Return explicit padding for the scheme of the options."""
+    """Return explicit padding for the scheme of the options; UnsupportedError if the window is absurdly large."""
+    for extent, dilation in zip(window, dilations, strict=True):
+        span = (extent - 1) * dilation + 1
+        if span > MAX_WINDOW:
+            raise UnsupportedError(f"its window spans {span} pixels, expected at most {MAX_WINDOW}")
     scheme = options.Padding()
     if scheme == _VALID:
         return NO_PADDING
