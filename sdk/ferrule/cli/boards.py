@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import click
 
+from ferrule.cli.console import console
+
 
 @click.command("boards")
 def command() -> None:
@@ -13,7 +15,6 @@ def command() -> None:
     A board is a folder with a Renode platform description and a board.toml; FERRULE_BOARDS names further folders to
     look in. docs/boards.md shows how to add one.
     """
-    from rich.console import Console
     from rich.table import Table
 
     from ferrule.boards import board_names, load_board
@@ -25,7 +26,7 @@ def command() -> None:
     for name in board_names():
         board = load_board(name)
         fpu = f" + {board.cpu.fpu}" if board.cpu.hard_float else ""
-        memories = ", ".join(f"{m.name} {m.size_bytes // 1024:,} KiB" for m in board.memories)
+        memories = "\n".join(f"{m.name} {m.size_bytes // 1024:,} KiB" for m in board.memories)
         engines = ", ".join(e for e in engine_names() if engine(e).refuses(board) is None)
         table.add_row(name, board.cpu.type + fpu, f"{board.clock_hz / 1e6:g} MHz", memories, engines, board.title)
-    Console().print(table)
+    console().print(table)

@@ -3,7 +3,17 @@
 
 from __future__ import annotations
 
+import re
+
 import click
+
+from ferrule.cli.console import console
+
+
+def _brief(version: str) -> str:
+    """Return the number in what a tool says of its version."""
+    found = re.search(r"\d+\.\d+[\w.+-]*", re.sub(r"\([^)]*\)", "", version))
+    return found.group() if found else version
 
 
 @click.command("doctor")
@@ -21,7 +31,6 @@ def command(as_json: bool) -> None:
 
         click.echo(msgspec.json.format(msgspec.json.encode(tools), indent=2).decode())
         return
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
@@ -31,5 +40,5 @@ def command(as_json: bool) -> None:
     for tool in tools:
         state = "[green]found[/]" if tool.found else "[yellow]missing[/]"
         remedy = "" if tool.found else escape(tool.remedy)
-        table.add_row(tool.name, state, escape(tool.version or ""), escape(tool.purpose), remedy)
-    Console().print(table)
+        table.add_row(tool.name, state, escape(_brief(tool.version or "")), escape(tool.purpose), remedy)
+    console().print(table)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ferrule.cli.console import console
 from ferrule.cli.options import model_argument
 
 
@@ -26,11 +27,10 @@ def command(model: Path, show_plan: bool, as_json: bool) -> None:
 
         click.echo(msgspec.json.format(msgspec.json.encode(inspection), indent=2).decode())
         return
-    from rich.console import Console
 
     from ferrule.report.inspection_console import print_inspection
 
-    print_inspection(inspection, Console())
+    print_inspection(inspection, console())
     if show_plan:
         from ferrule.memory import draw
         from ferrule.report.inspection import activation_plan

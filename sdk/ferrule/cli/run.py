@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ferrule.cli.console import console
 from ferrule.cli.options import model_argument, target_options
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
@@ -89,11 +90,9 @@ def command(
         )
     _write(report, targets, json_path)
     if not quiet and str(json_path) != "-":
-        from rich.console import Console
-
         from ferrule.report.console import print_report
 
-        print_report(report.document, Console())
+        print_report(report.document, console())
     return int(report.verdict == "different")
 
 
