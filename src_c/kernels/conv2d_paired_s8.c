@@ -14,7 +14,7 @@ static int8_t *fill(int8_t *target, int32_t bytes, int32_t value)
 static int8_t *copy(int8_t *target, const int8_t *source, int32_t bytes)
 {
     for (; bytes >= 4; bytes -= 4) {
-        memcpy(target, source, 4);
+        FERRULE_COPY_WORD(target, source);
         target += 4;
         source += 4;
     }

@@ -19,11 +19,18 @@
 #endif
 #endif
 
+/* Freestanding compilers call memcpy by its name even for one word. */
+#if defined(__GNUC__)
+#define FERRULE_COPY_WORD(target, source) __builtin_memcpy((target), (source), 4)
+#else
+#define FERRULE_COPY_WORD(target, source) memcpy((target), (source), 4)
+#endif
+
 /** @brief Load four bytes from any address. */
 static inline uint32_t ferrule_load_word(const int8_t *source)
 {
     uint32_t word;
-    memcpy(&word, source, sizeof word);
+    FERRULE_COPY_WORD(&word, source);
     return word;
 }
 
