@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -62,3 +63,9 @@ def test_each_region_with_buffers_has_its_drawing() -> None:
     assert first.startswith("region sram: 16 of 4,096 B, optimal\n")
     assert second.startswith("region npu: 16 of 64 B, optimal\n")
     assert draw(plan([], REGIONS), []) == ""
+
+
+def test_a_region_without_limit_shows_none() -> None:
+    regions = (Region(name="sram", size_bytes=sys.maxsize),)
+    found = plan_graph(chain([16, 16]), regions)
+    assert draw(found.plan, found.requests).startswith("region sram: 32 B, optimal\n")

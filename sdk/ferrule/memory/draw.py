@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from ferrule.memory.placement import Plan, RegionPlan
@@ -52,7 +53,8 @@ def _draw_region(plan: Plan, region: RegionPlan, rows: Sequence[Request], width:
 
 
 def _heading(region: RegionPlan) -> list[str]:
-    first = f"region {region.region}: {region.peak_bytes:,} of {region.size_bytes:,} B, {region.certificate}"
+    limit = "" if region.size_bytes >= sys.maxsize else f" of {region.size_bytes:,}"
+    first = f"region {region.region}: {region.peak_bytes:,}{limit} B, {region.certificate}"
     if region.scratch_bytes == 0:
         return [first]
     return [

@@ -13,7 +13,7 @@ class Region:
 
     name: str
     size_bytes: int
-    """What the plan may take of it."""
+    """What the plan may take of it; sys.maxsize where there is no limit."""
     alignment: int = 1
     """Every offset in it is a multiple of this, in bytes: 1, a bus width, or a cache line that none may share."""
     reachable_by: frozenset[str] = frozenset()
