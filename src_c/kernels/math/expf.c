@@ -10,7 +10,9 @@ union bits {
 
 static float power_of_two(int32_t exponent)
 {
-    union bits bits = {.word = (uint32_t)(exponent + 127) << 23};
+    union bits bits;
+
+    bits.word = (uint32_t)(exponent + 127) << 23;
     return bits.value;
 }
 
