@@ -13,7 +13,6 @@ from ferrule.importers.tflite.record import ModelRecord, OperatorRecord
 from ferrule.importers.tflite.rules import RULES
 from ferrule.importers.tflite.tensors import Tensors, check_signature
 from ferrule.network import Network, check_shapes
-from ferrule.operators.table import OPERATORS
 
 MAX_FILE_BYTES = 1 << 28
 """256 MiB, far above what fits on a board."""
@@ -97,8 +96,7 @@ class _Importer:
                 raise ModelError(f"output '{self._tensors.info(index).name}' has data, expected a computed tensor")
         self._network.add_layer(layer, [self._tensors.info(index) for index in record.outputs])
         self._available.update(record.outputs)
-        if layer.type in OPERATORS:
-            check_shapes(self._network, layer)
+        check_shapes(self._network, layer)
 
     def _source(self, index: int) -> str:
         """Return the name of a tensor that is read; constants join the network when they are first read."""
