@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.conv2d import int8_channels, plain_bias, weights_of
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, fold_constants, is_plain
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType
+from ferrule.graph import Array, DataType
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.weighted import factors
+from ferrule.operators.window import Window
 
 
 def lower_depthwise_conv2d(context: LoweringContext) -> LoweredOp:
@@ -31,6 +36,12 @@ def _lower_int8(context: LoweringContext, descriptor: DepthwiseConv2dDescriptor)
     window = descriptor.window(context.input(1))
     matrix = weights.reshape(-1, weights.shape[3]).T
     channels = int8_channels(context, matrix, factors(context.operands, 3))
+    low, high = activation_range(descriptor.activation, output)
+    folded = fold_constants(channels, zero_point=output.zero_point, low=low, high=high)
+    sliding = _choose_sliding(window, image.shape, output.shape)
+    plain = is_plain(output.zero_point, low, high)
+    if sliding is not None and descriptor.depth_multiplier == 1 and can_scale(folded, plain=plain):
+        return _lower_3x3(context, descriptor, folded, sliding)
     return kernel_call(
         context,
         "depthwise_conv2d_s8",
@@ -44,3 +55,104 @@ def _lower_int8(context: LoweringContext, descriptor: DepthwiseConv2dDescriptor)
         shifts=context.blob("shifts", np.array([f.shift for f in channels.factors], np.int8)),
         output=output_value(output, descriptor.activation),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Axis:
+    """One axis of the image under a window of three."""
+
+    input_extent: int
+    output_extent: int
+    input_stride: int
+    """Elements from one index to the next, in the input."""
+    output_stride: int
+    window_stride: int
+    pad: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sliding:
+    """Which axis a window of 3x3 slides along, and which one from line to line."""
+
+    lines: _Axis
+    steps: _Axis
+    transposed: bool
+    """The steps are rows."""
+
+    @property
+    def words(self) -> int:
+        """How many pairs of pixels of a line the kernel reads."""
+        outputs = self.steps.output_extent
+        return outputs + 1 if self.steps.window_stride == 2 else -(-outputs // 2) + 1
+
+
+def _choose_sliding(window: Window, image: tuple[int, ...], output: tuple[int, ...]) -> _Sliding | None:
+    """Return how the 3x3 kernel slides best: along the longer axis; None if it does not fit."""
+    if (window.height, window.width, window.dilation_h, window.dilation_w) != (3, 3, 1, 1):
+        return None
+    channels = image[3]
+    rows = _Axis(
+        input_extent=image[1],
+        output_extent=output[1],
+        input_stride=image[2] * channels,
+        output_stride=output[2] * channels,
+        window_stride=window.stride_h,
+        pad=window.padding.top,
+    )
+    columns = _Axis(
+        input_extent=image[2],
+        output_extent=output[2],
+        input_stride=channels,
+        output_stride=channels,
+        window_stride=window.stride_w,
+        pad=window.padding.left,
+    )
+    if max(rows.pad, columns.pad) > 2:
+        return None
+    ways = [
+        _Sliding(lines=rows, steps=columns, transposed=False),
+        _Sliding(lines=columns, steps=rows, transposed=True),
+    ]
+    fitting = [way for way in ways if way.steps.window_stride in {1, 2}]
+    return max(fitting, key=lambda way: way.steps.output_extent, default=None)
+
+
+def _lower_3x3(
+    context: LoweringContext, descriptor: DepthwiseConv2dDescriptor, channels: Channels, sliding: _Sliding
+) -> LoweredOp:
+    image, output = context.input(0), context.operands.output
+    lines, steps = sliding.lines, sliding.steps
+    return kernel_call(
+        context,
+        "depthwise_conv2d_3x3_s8",
+        header="depthwise_conv2d",
+        scratch_bytes=12 * sliding.words,
+        batches=image.shape[0],
+        channels=image.shape[3],
+        input_lines=lines.input_extent,
+        input_steps=steps.input_extent,
+        input_line_bytes=lines.input_stride,
+        input_step_bytes=steps.input_stride,
+        output_lines=lines.output_extent,
+        output_steps=steps.output_extent,
+        output_line_bytes=lines.output_stride,
+        output_step_bytes=steps.output_stride,
+        line_stride=lines.window_stride,
+        step_stride=steps.window_stride,
+        pad_lines=lines.pad,
+        pad_steps=steps.pad,
+        words=sliding.words,
+        input_zero_point=image.zero_point,
+        weights=context.blob("weights", _line_words(channels.matrix, transposed=sliding.transposed)),
+        scales=context.blob("scales", channel_words(channels, 1)),
+        output=output_value(output, descriptor.activation),
+    )
+
+
+def _line_words(matrix: Array, *, transposed: bool) -> Array:
+    """Return a word for each channel and line of the window: its weights as bytes w0, w1, w1, w2."""
+    taps = matrix.reshape(-1, 3, 3)
+    if transposed:
+        taps = taps.transpose(0, 2, 1)
+    ordered = np.ascontiguousarray(taps[:, :, [0, 1, 1, 2]], np.int8)
+    return ordered.view("<i4").reshape(-1).astype(np.int32)

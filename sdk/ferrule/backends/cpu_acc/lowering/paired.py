@@ -70,13 +70,18 @@ def fold_constants(channels: Channels, *, zero_point: int, low: int, high: int) 
 
 
 def can_pair(channels: Channels, *, plain: bool) -> bool:
-    """Whether every channel keeps to the limits of the packed form.
-
-    `plain` stands for an output at zero point -128 that nothing but int8 clamps; others need a right shift.
-    """
+    """Whether every channel keeps to the limits of the packed form; for `plain` see `can_scale`."""
     second = channels.matrix[1::2].astype(np.int64)
     if np.abs(second).sum(axis=1).max(initial=0) * _LARGEST_DATA >= 1 << 23 or (second == -128).any():
         return False
+    return can_scale(channels, plain=plain)
+
+
+def can_scale(channels: Channels, *, plain: bool) -> bool:
+    """Whether `ferrule_store_s8` gives what the reference kernels give.
+
+    `plain` stands for an output at zero point -128 that nothing but int8 clamps; others need a right shift.
+    """
     right = np.array([-factor.shift for factor in channels.factors], np.int64)
     if right.min() < (0 if plain else 1) or right.max() > _LARGEST_RIGHT_SHIFT:
         return False

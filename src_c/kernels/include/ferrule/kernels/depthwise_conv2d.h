@@ -22,8 +22,39 @@ struct ferrule_depthwise_conv2d_s8_params {
     struct ferrule_output_s8 output;
 };
 
+/**
+ * int8 with a window of 3x3 that slides along steps, line by line: steps are columns and lines are
+ * rows, or the other way round. Strides between elements are in bytes.
+ */
+struct ferrule_depthwise_conv2d_3x3_s8_params {
+    int32_t batches;
+    int32_t channels;
+    int32_t input_lines;
+    int32_t input_steps;
+    int32_t input_line_bytes;
+    int32_t input_step_bytes;
+    int32_t output_lines;
+    int32_t output_steps;
+    int32_t output_line_bytes;
+    int32_t output_step_bytes;
+    int32_t line_stride; /**< of the window, positive */
+    int32_t step_stride; /**< of the window, 1 or 2 */
+    int32_t pad_lines;   /**< before the first, 0 to 2 */
+    int32_t pad_steps;   /**< before the first, 0 to 2 */
+    int32_t words;       /**< of a line of two pixels each: output_steps / 2 + 1, rounded up, for
+                              stride 1, output_steps + 1 for stride 2 */
+    int32_t input_zero_point;
+    const int32_t *weights; /**< per channel a word per line of the window: bytes w0, w1, w1, w2 */
+    const int32_t *scales;  /**< FERRULE_CHANNEL_WORDS per channel */
+    struct ferrule_output_s8 output;
+};
+
 /** @brief Convolve each channel on its own; no scratch. */
 void ferrule_depthwise_conv2d_s8(const struct ferrule_depthwise_conv2d_s8_params *params,
                                  const int8_t *input, int8_t *output);
+
+/** @brief Convolve each channel on its own; scratch: 12 * words bytes aligned to 4. */
+void ferrule_depthwise_conv2d_3x3_s8(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,
+                                     const int8_t *input, int8_t *output, void *scratch);
 
 #endif

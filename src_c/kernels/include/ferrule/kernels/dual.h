@@ -89,4 +89,10 @@ static inline uint32_t ferrule_dual_multiply_add(uint32_t x, uint32_t y, uint32_
 #endif
 }
 
+/** @brief Return sum + x.low * y.high, modulo 2^32. */
+static inline uint32_t ferrule_low_high_multiply_add(uint32_t x, uint32_t y, uint32_t sum)
+{
+    return sum + (uint32_t)((int32_t)(int16_t)x * (int16_t)(y >> 16));
+}
+
 #endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/depthwise_conv2d.h"
+
+/*
+ * One channel at a time. Scratch holds three lines of it, widened to 16 bits, two pixels to a word;
+ * the words of the three lines that stand at the same step follow each other. A new line replaces
+ * the oldest, so the lines' order in scratch rotates, and the weights with it.
+ */
+enum { LINES = 3 };
+
+/* Weights of one line of the window: w0, w1 and w1, w2. */
+struct line_weights {
+    uint32_t w01;
+    uint32_t w12;
+};
+
+static inline int32_t pixel_or_outside(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,
+                                       const int8_t *line, int32_t step)
+{
+    return step >= 0 && step < params->input_steps ? line[step * params->input_step_bytes]
+                                                   : params->input_zero_point;
+}
+
+static void widen_line(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,
+                       const int8_t *plane, int32_t line, uint32_t *target)
+{
+    int32_t step_bytes = params->input_step_bytes;
+    int32_t step = -params->pad_steps;
+    const uint32_t *end = target + LINES * params->words;
+
+    if (line < 0 || line >= params->input_lines) {
+        uint32_t outside = ferrule_pair(params->input_zero_point, params->input_zero_point);
+
+        for (; target != end; target += LINES) {
+            *target = outside;
+        }
+        return;
+    }
+
+    const int8_t *source = plane + line * params->input_line_bytes;
+    for (; step < 0; step += 2) {
+        *target = ferrule_pair(pixel_or_outside(params, source, step),
+                               pixel_or_outside(params, source, step + 1));
+        target += LINES;
+    }
+    const int8_t *pixel = source + step * step_bytes;
+    for (; step + 1 < params->input_steps && target != end; step += 2) {
+        *target = ferrule_pair(pixel[0], pixel[step_bytes]);
+        pixel += 2 * step_bytes;
+        target += LINES;
+    }
+    for (; target != end; target += LINES) {
+        *target = ferrule_pair(pixel_or_outside(params, source, step),
+                               pixel_or_outside(params, source, step + 1));
+        step += 2;
+    }
+}
+
+static inline void store_line(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,
+                              const uint32_t *words, const struct line_weights weights[LINES],
+                              const struct ferrule_scale *scale, int8_t *output, bool plain)
+{
+    int32_t step_bytes = params->output_step_bytes;
+    const struct ferrule_output_s8 common = params->output;
+    struct line_weights w0 = weights[0];
+    struct line_weights w1 = weights[1];
+    struct line_weights w2 = weights[2];
+    int32_t steps = params->output_steps;
+
+    if (params->step_stride == 2) {
+        for (; steps > 0; --steps) {
+            uint32_t sum = ferrule_dual_multiply_add(words[0], w0.w01, 0);
+
+            sum = ferrule_low_high_multiply_add(words[LINES], w0.w12, sum);
+            sum = ferrule_dual_multiply_add(words[1], w1.w01, sum);
+            sum = ferrule_low_high_multiply_add(words[LINES + 1], w1.w12, sum);
+            sum = ferrule_dual_multiply_add(words[2], w2.w01, sum);
+            sum = ferrule_low_high_multiply_add(words[LINES + 2], w2.w12, sum);
+            *output = ferrule_store_s8(2u * sum, scale, &common, plain);
+            output += step_bytes;
+            words += LINES;
+        }
+        return;
+    }
+    for (; steps > 0; steps -= 2) {
+        uint32_t even = ferrule_dual_multiply_add(words[0], w0.w01, 0);
+        uint32_t odd = ferrule_dual_multiply_add(words[LINES], w0.w12, 0);
+
+        even = ferrule_low_high_multiply_add(words[LINES], w0.w12, even);
+        odd = ferrule_low_high_multiply_add(w0.w01, words[0], odd);
+        even = ferrule_dual_multiply_add(words[1], w1.w01, even);
+        odd = ferrule_dual_multiply_add(words[LINES + 1], w1.w12, odd);
+        even = ferrule_low_high_multiply_add(words[LINES + 1], w1.w12, even);
+        odd = ferrule_low_high_multiply_add(w1.w01, words[1], odd);
+        even = ferrule_dual_multiply_add(words[2], w2.w01, even);
+        odd = ferrule_dual_multiply_add(words[LINES + 2], w2.w12, odd);
+        even = ferrule_low_high_multiply_add(words[LINES + 2], w2.w12, even);
+        odd = ferrule_low_high_multiply_add(w2.w01, words[2], odd);
+
+        int8_t odd_value = ferrule_store_s8(2u * odd, scale, &common, plain);
+        *output = ferrule_store_s8(2u * even, scale, &common, plain);
+        output += step_bytes;
+        if (steps > 1) {
+            *output = odd_value;
+        }
+        output += step_bytes;
+        words += LINES;
+    }
+}
+
+static inline void convolve_plane(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,
+                                  const int8_t *plane, int8_t *output, const int32_t *weights,
+                                  const struct ferrule_scale *scale, uint32_t *lines, bool plain)
+{
+    int32_t next = -params->pad_lines; /* the input line that is widened next */
+    int32_t oldest = 0;                /* the place of the oldest line, taken by the next one */
+    struct line_weights turned[2 * LINES - 1];
+
+    /* The window's line j stands at place (oldest + j) % 3, so place p has the weights of line
+     * (p - oldest) mod 3. */
+    for (int32_t j = 0; j < 2 * LINES - 1; ++j) {
+        uint32_t word = (uint32_t)weights[(j + 1) % LINES];
+
+        turned[j].w01 = ferrule_even_bytes(word);
+        turned[j].w12 = ferrule_odd_bytes(word);
+    }
+    for (int32_t i = 0; i < params->output_lines; ++i) {
+        int32_t top = i * params->line_stride - params->pad_lines;
+
+        if (next < top) {
+            next = top;
+        }
+        for (; next < top + LINES; ++next) {
+            widen_line(params, plane, next, lines + oldest);
+            oldest = oldest == LINES - 1 ? 0 : oldest + 1;
+        }
+        store_line(params, lines, turned + (LINES - 1 - oldest), scale, output, plain);
+        output += params->output_line_bytes;
+    }
+}
+
+static inline void convolve(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,
+                            const int8_t *input, int8_t *output, uint32_t *lines, bool plain)
+{
+    int32_t odd = 2 * params->output.zero_point + 1;
+
+    for (int32_t b = 0; b < params->batches; ++b) {
+        const int32_t *weights = params->weights;
+        const int32_t *channel = params->scales;
+
+        for (int32_t c = 0; c < params->channels; ++c) {
+            struct ferrule_scale scale = ferrule_scale_of(channel, odd);
+
+            convolve_plane(params, input + c, output + c, weights, &scale, lines, plain);
+            weights += LINES;
+            channel += FERRULE_CHANNEL_WORDS;
+        }
+        input += params->input_lines * params->input_steps * params->channels;
+        output += params->output_lines * params->output_steps * params->channels;
+    }
+}
+
+void ferrule_depthwise_conv2d_3x3_s8(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,
+                                     const int8_t *input, int8_t *output, void *scratch)
+{
+    if (ferrule_is_plain(&params->output)) {
+        convolve(params, input, output, scratch, true);
+    } else {
+        convolve(params, input, output, scratch, false);
+    }
+}
