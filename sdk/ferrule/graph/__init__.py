@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks as data: tensors, layers and the graph that holds them."""
 
+from ferrule.graph.assembly import assemble
 from ferrule.graph.datatype import DataType
 from ferrule.graph.graph import Graph
 from ferrule.graph.layer import Descriptor, Layer, LayerType
+from ferrule.graph.subgraph import SubgraphView
 from ferrule.graph.tensor import Array, Quantization, Shape, Tensor, TensorInfo
 
 __all__ = [
@@ -15,6 +17,8 @@ __all__ = [
     "LayerType",
     "Quantization",
     "Shape",
+    "SubgraphView",
     "Tensor",
     "TensorInfo",
+    "assemble",
 ]

@@ -13,6 +13,7 @@ class DataType(StrEnum):
     """An element type; its value is numpy's name for it."""
 
     FLOAT32 = "float32"
+    FLOAT16 = "float16"
     INT8 = "int8"
     INT16 = "int16"
     INT32 = "int32"
@@ -33,7 +34,7 @@ class DataType(StrEnum):
     @property
     def is_float(self) -> bool:
         """Whether the values are floating point."""
-        return self is DataType.FLOAT32
+        return self in {DataType.FLOAT32, DataType.FLOAT16}
 
     @property
     def is_quantizable(self) -> bool:

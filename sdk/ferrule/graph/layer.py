@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class LayerType(StrEnum):
-    """The operators, by their TensorFlow Lite names."""
+    """The operators, by their TensorFlow Lite names, and the layers that only the optimizer adds."""
 
     ADD = "ADD"
     AVERAGE_POOL_2D = "AVERAGE_POOL_2D"
@@ -43,6 +43,14 @@ class LayerType(StrEnum):
     SUM = "SUM"
     TANH = "TANH"
     TRANSPOSE = "TRANSPOSE"
+
+    # not of TensorFlow Lite: what the optimizer puts in
+    CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32"
+    CONVERT_FP32_TO_FP16 = "CONVERT_FP32_TO_FP16"
+    DEBUG = "DEBUG"
+    MEM_COPY = "MEM_COPY"
+    MEM_IMPORT = "MEM_IMPORT"
+    PRE_COMPILED = "PRE_COMPILED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

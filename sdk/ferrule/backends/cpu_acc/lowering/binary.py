@@ -118,7 +118,7 @@ def binary_call(
             arguments.append(Identifier(blob.name))
             continue
         arguments.append(context.input_pointer(index))
-        if info.elements == operands.output.elements:
+        if (info.elements, info.dtype) == (operands.output.elements, operands.output.dtype):
             overlaps[info.name] = Overlap(input=info.name, output=operands.output.name, distance_bytes=0)
     call = Call(Identifier(f"ferrule_{kernel}"), (*arguments, context.output_pointer()))
     return LoweredOp(

@@ -14,6 +14,7 @@ from ferrule.backends.cpu_acc.lowering.nonlinear import lower_hard_swish, lower_
 from ferrule.backends.cpu_acc.lowering.pad import lower_pad
 from ferrule.backends.cpu_acc.lowering.pool2d import lower_pool2d
 from ferrule.backends.cpu_acc.lowering.quantize import lower_dequantize, lower_quantize
+from ferrule.backends.cpu_acc.lowering.rectify import lower_prelu, lower_rectify
 from ferrule.backends.cpu_acc.lowering.reduce import lower_reduce
 from ferrule.backends.cpu_acc.lowering.reshape import lower_view
 from ferrule.backends.cpu_acc.lowering.slice import lower_slice, lower_strided_slice
@@ -53,5 +54,10 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SPLIT: lower_split,
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided_slice,
+    LayerType.PRELU: lower_prelu,
+    LayerType.RELU: lower_rectify,
+    LayerType.RELU6: lower_rectify,
+    LayerType.RELU_N1_TO_1: lower_rectify,
+    LayerType.LEAKY_RELU: lower_rectify,
 }
 """One row per layer type with a kernel in C."""

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A part of a graph, seen as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ferrule.errors import ModelError
+from ferrule.graph.graph import Graph
+from ferrule.graph.layer import Layer
+from ferrule.graph.tensor import TensorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class SubgraphView:
+    """Some layers of a graph; the graph itself is not copied and not changed."""
+
+    graph: Graph
+    names: tuple[str, ...]
+    """The layers' names, in the order in which the graph runs them."""
+
+    @classmethod
+    def of(cls, graph: Graph, layers: Iterable[str]) -> SubgraphView:
+        """Return a view of some layers, in the graph's order; ModelError if one does not exist."""
+        wanted = set(layers)
+        for name in wanted:
+            graph.layer(name)
+        return cls(graph, tuple(layer.name for layer in graph.layers if layer.name in wanted))
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers, in an order that can be executed."""
+        return tuple(self.graph.layer(name) for name in self.names)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Tensors that come from outside (constants left out), in the order of their first reader."""
+        own = {name for layer in self.layers for name in layer.outputs}
+        read = (name for layer in self.layers for name in layer.present_inputs)
+        return tuple(dict.fromkeys(n for n in read if n not in own and not self.graph.tensor(n).is_constant))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Tensors that the outside reads: other layers, or the graph's outputs; in the order of their writers."""
+        inside = set(self.names)
+        graph_outputs = {info.name for info in self.graph.outputs}
+        return tuple(
+            name
+            for layer in self.layers
+            for name in layer.outputs
+            if name in graph_outputs or any(reader.name not in inside for reader in self.graph.consumers(name))
+        )
+
+    def info(self, tensor: str) -> TensorInfo:
+        """Return what is known of a tensor."""
+        return self.graph.info(tensor)
+
+    def without(self, layers: Iterable[str]) -> SubgraphView:
+        """Return the view without some layers; ModelError if one is not in it."""
+        gone = set(layers)
+        if gone - set(self.names):
+            raise ModelError(f"layers {sorted(gone - set(self.names))} are not in the subgraph {list(self.names)}")
+        return SubgraphView(self.graph, tuple(name for name in self.names if name not in gone))
