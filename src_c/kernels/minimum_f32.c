@@ -14,7 +14,7 @@ void ferrule_minimum_f32(const struct ferrule_broadcast *shape, const float *fir
         const float *b = &second[row.second];
 
         for (int32_t i = 0; i < extent; ++i) {
-            *output++ = *a < *b || *a != *a ? *a : *b;
+            *output++ = *a < *b ? *a : *b;
             a += first_stride;
             b += second_stride;
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/binary.h"
+#include "ferrule/kernels/requantize.h"
 
 void ferrule_sub_f32(const struct ferrule_binary_f32_params *params, const float *first,
                      const float *second, float *output)
@@ -18,8 +19,7 @@ void ferrule_sub_f32(const struct ferrule_binary_f32_params *params, const float
         for (int32_t i = 0; i < extent; ++i) {
             float value = *a - *b;
 
-            value = value < low ? low : value;
-            *output++ = value > high ? high : value;
+            *output++ = ferrule_clamp_f32(value, low, high);
             a += first_stride;
             b += second_stride;
         }

@@ -22,7 +22,7 @@ def tflm(network: Graph | bytes, inputs: Sequence[Array]) -> list[Array]:
     model = network if isinstance(network, bytes) else to_tflite(network)
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=_arena_bytes(network, model))
     for index, array in enumerate(inputs):
-        interpreter.set_input(np.ascontiguousarray(array), index)
+        interpreter.set_input(np.array(array, order="C"), index)
     interpreter.invoke()
     count = _output_count(model)
     return [np.array(interpreter.get_output(index)) for index in range(count)]

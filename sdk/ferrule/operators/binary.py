@@ -88,7 +88,8 @@ def _compute_extremum(
 ) -> list[Array]:
     del descriptor, operands
     first, second = required_array(arrays, 0), required_array(arrays, 1)
-    return [np.asarray(_EXTREMUM[layer_type](first, second))]
+    # Where one is a NaN, the second is taken, as by the reference kernels.
+    return [np.where(_TAKES_FIRST[layer_type](first, second), first, second)]
 
 
 _ARITHMETIC: dict[LayerType, Callable[[Array, Array], Any]] = {
@@ -96,9 +97,9 @@ _ARITHMETIC: dict[LayerType, Callable[[Array, Array], Any]] = {
     LayerType.SUB: np.subtract,
     LayerType.MUL: np.multiply,
 }
-_EXTREMUM: dict[LayerType, Callable[[Array, Array], Any]] = {
-    LayerType.MAXIMUM: np.maximum,
-    LayerType.MINIMUM: np.minimum,
+_TAKES_FIRST: dict[LayerType, Callable[[Array, Array], Any]] = {
+    LayerType.MAXIMUM: np.greater,
+    LayerType.MINIMUM: np.less,
 }
 
 

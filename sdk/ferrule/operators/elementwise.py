@@ -107,16 +107,9 @@ def sum_of(operands: Operands, activation: Activation, *, subtract: bool) -> Sum
     """
     first, second, output = operands.input(0), operands.input(1), operands.output
     left_shift = _LEFT_SHIFT[output.dtype]
-    # SUB computes the factors in float32, ADD in float64.
-    real = np.float32 if subtract else np.float64
-    with np.errstate(over="ignore", under="ignore"):
-        twice_max = real(2) * max(real(first.scale), real(second.scale))
-        factor = float(twice_max / (real(1 << left_shift) * real(output.scale)))
-        terms = [
-            Term(offset=-info.zero_point, left_shift=left_shift, multiplier=multiplier, shift=shift)
-            for info in (first, second)
-            for multiplier, shift in [_factor_below_one(float(real(info.scale) / twice_max), info)]
-        ]
+    twice_max = 2 * max(first.scale, second.scale)
+    terms = [_term(info, twice_max, left_shift) for info in (first, second)]
+    factor = twice_max / ((1 << left_shift) * output.scale)
     multiplier, shift = _factor_below_one(factor, output)
     result = _result(output, activation, multiplier, shift)
     return Sum(first=terms[0], second=terms[1], result=result, subtract=subtract)
@@ -155,6 +148,11 @@ def int8_results(combination: Combination) -> Array:
     results = combination.apply(stored[:, np.newaxis], stored).astype(np.int8).reshape(-1)
     results.setflags(write=False)
     return results
+
+
+def _term(info: TensorInfo, twice_max: float, left_shift: int) -> Term:
+    multiplier, shift = _factor_below_one(info.scale / twice_max, info)
+    return Term(offset=-info.zero_point, left_shift=left_shift, multiplier=multiplier, shift=shift)
 
 
 def _factor_below_one(real: float, info: TensorInfo) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from ferrule.operators.operator import Operator
 from ferrule.operators.pad import PAD, PADV2
 from ferrule.operators.pool2d import AVERAGE_POOL_2D, MAX_POOL_2D
 from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
+from ferrule.operators.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO_1
 from ferrule.operators.reduce import MEAN, SUM
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
@@ -51,6 +52,11 @@ _ROWS: tuple[Operator, ...] = (
     SPLIT,
     SLICE,
     STRIDED_SLICE,
+    RELU,
+    RELU6,
+    RELU_N1_TO_1,
+    LEAKY_RELU,
+    PRELU,
 )
 
 OPERATORS: Mapping[LayerType, Operator] = {row.type: row for row in _ROWS}

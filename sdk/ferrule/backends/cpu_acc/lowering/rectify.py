@@ -46,7 +46,13 @@ def lower_rectify(context: LoweringContext) -> LoweredOp:
     if high is None:
         return unary_call(context, "relu_f32", header="rectify", parameters="relu_f32_params", elements=elements)
     return unary_call(
-        context, "clamp_f32", header="rectify", parameters="clamp_f32_params", low=low, high=high, elements=elements
+        context,
+        "bounded_relu_f32",
+        header="rectify",
+        parameters="bounded_relu_f32_params",
+        low=low,
+        high=high,
+        elements=elements,
     )
 
 

@@ -107,7 +107,7 @@ void ferrule_maximum_s16(const struct ferrule_broadcast *shape, const int16_t *f
 /** @brief Return the larger of two int32. */
 void ferrule_maximum_s32(const struct ferrule_broadcast *shape, const int32_t *first,
                          const int32_t *second, int32_t *output);
-/** @brief Return the larger of two float32; a NaN in either input gives NaN. */
+/** @brief Return the larger of two float32, the second if one is a NaN. */
 void ferrule_maximum_f32(const struct ferrule_broadcast *shape, const float *first,
                          const float *second, float *output);
 /** @brief Return the smaller of two int8. */
@@ -119,7 +119,7 @@ void ferrule_minimum_s16(const struct ferrule_broadcast *shape, const int16_t *f
 /** @brief Return the smaller of two int32. */
 void ferrule_minimum_s32(const struct ferrule_broadcast *shape, const int32_t *first,
                          const int32_t *second, int32_t *output);
-/** @brief Return the smaller of two float32; a NaN in either input gives NaN. */
+/** @brief Return the smaller of two float32, the second if one is a NaN. */
 void ferrule_minimum_f32(const struct ferrule_broadcast *shape, const float *first,
                          const float *second, float *output);
 

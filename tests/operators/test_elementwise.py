@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementwise operators beside other people's kernels, bit for bit; float32 too, since each result is rounded once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from elementwise_cases import ARITHMETIC, ELEMENTWISE, EXTREMA, info
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from layer_case import layer_network
+from oracle import edge_inputs, litert_reference, random_inputs, tflm
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import Array, DataType, LayerType, Quantization
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
+
+Q = Quantization.of(0.5, 3)
+
+
+def inputs_of(network: Network, which: str) -> list[Array]:
+    inputs = random_inputs(network) if which == "random" else edge_inputs(network)[which]
+    # The reference kernels' int32 overflows, which C leaves undefined.
+    return [array >> 16 if array.dtype == np.int32 else array for array in inputs]
+
+
+@pytest.mark.parametrize("type_", ELEMENTWISE)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), which=st.sampled_from(["random", "random", "random", "lowest", "highest", "zero point"]))
+def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject, which: str) -> None:
+    network = data.draw(ELEMENTWISE[type_])
+    inputs = inputs_of(network, which)
+    oracle = litert_reference if type_ is LayerType.RELU_N1_TO_1 else tflm
+    (got,), (wanted,) = network.run(inputs), oracle(network, inputs)
+    assert got.dtype == wanted.dtype
+    np.testing.assert_array_equal(got, wanted.reshape(got.shape))
+
+
+@pytest.mark.parametrize("type_", [*ARITHMETIC, LayerType.PRELU])
+def test_all_pairs_of_int8_are_exact(type_: LayerType) -> None:
+    every = np.arange(-128, 128, dtype=np.int8)
+    infos = [
+        info("a", (256, 1), DataType.INT8, Quantization.of(0.031, -7)),
+        info("b", (1, 256) if type_ is not LayerType.PRELU else (256, 256), DataType.INT8, Quantization.of(0.054, 11)),
+    ]
+    if type_ is LayerType.PRELU:
+        infos[0], infos[1] = (
+            info("a", (256, 256), DataType.INT8, infos[0].quantization),
+            info("b", (1, 256), DataType.INT8, infos[1].quantization),
+        )
+    first = np.broadcast_to(every[:, np.newaxis], infos[0].shape)
+    second = np.broadcast_to(every, infos[1].shape)
+    descriptor = PreluDescriptor() if type_ is LayerType.PRELU else BinaryDescriptor()
+    network = layer_network(type_, descriptor, infos, Quantization.of(0.07, 5))
+    inputs = [np.ascontiguousarray(first), np.ascontiguousarray(second)]
+    np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
+
+
+@pytest.mark.parametrize("type_", EXTREMA)
+def test_not_a_number_gives_way_to_the_second_input(type_: LayerType) -> None:
+    nan = np.float32(np.nan)
+    infos = [info(name, (3,), DataType.FLOAT32, None) for name in "ab"]
+    network = layer_network(type_, ExtremumDescriptor(), infos)
+    inputs = [np.array([nan, 1, nan], np.float32), np.array([2, nan, nan], np.float32)]
+    (result,) = network.run(inputs)
+    np.testing.assert_array_equal(result, inputs[1])
+    np.testing.assert_array_equal(result, tflm(network, inputs)[0])
+
+
+def test_overflowing_floats_become_the_largest_as_in_the_reference() -> None:
+    infos = [info(name, (2,), DataType.FLOAT32, None) for name in "ab"]
+    network = layer_network(LayerType.MUL, BinaryDescriptor(), infos)
+    inputs = [np.array([3e38, -3e38], np.float32)] * 2
+    (result,) = network.run(inputs)
+    np.testing.assert_array_equal(result, tflm(network, inputs)[0])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "output", "message"),
+    [
+        (Q, None, Q, "'b' is int8 without quantisation"),
+        (Q, Quantization.of(1e-30), Quantization.of(1e-30), "factor of"),
+        (Q, Q, Quantization.of(1e-20), "tensor 'output_0' has scale 1e-20"),
+    ],
+)
+def test_scales_that_the_reference_refuses_are_refused(
+    first: Quantization, second: Quantization | None, output: Quantization, message: str
+) -> None:
+    infos = [info("a", (2,), DataType.INT8, first), info("b", (2,), DataType.INT8, second)]
+    network = layer_network(LayerType.ADD, BinaryDescriptor(), infos, output)
+    with pytest.raises(UnsupportedError, match=message):
+        network.validate()
+
+
+def test_what_does_not_broadcast_is_refused() -> None:
+    infos = [info("a", (2, 3), DataType.INT8, Q), info("b", (2,), DataType.INT8, Q)]
+    with pytest.raises(ModelError, match=r"'b' of shape \[2\] does not broadcast with 'a'"):
+        layer_network(LayerType.ADD, BinaryDescriptor(), infos, Q)
+    with pytest.raises(ModelError, match=r"'b' of shape \[2\] does not broadcast to 'a'"):
+        layer_network(LayerType.PRELU, PreluDescriptor(), infos, Q)
+
+
+@pytest.mark.parametrize(
+    ("type_", "dtype", "output", "message"),
+    [
+        (LayerType.MAXIMUM, DataType.INT8, Quantization.of(0.25), "has another quantisation"),
+        (LayerType.MINIMUM, DataType.INT64, None, "int64"),
+        (LayerType.ADD, DataType.UINT8, Q, "uint8"),
+        (LayerType.MUL, DataType.INT32, Q, "int32 with a quantisation"),
+    ],
+)
+def test_cells_without_an_oracle_are_refused_by_name(
+    type_: LayerType, dtype: DataType, output: Quantization | None, message: str
+) -> None:
+    own = Q if dtype in {DataType.INT8, DataType.UINT8} else None
+    infos = [info(name, (2,), dtype, own) for name in "ab"]
+    descriptor = ExtremumDescriptor() if type_ in EXTREMA else BinaryDescriptor()
+    with pytest.raises(UnsupportedError, match=message):
+        layer_network(type_, descriptor, infos, output).validate()
+
+
+def test_int32_has_no_fused_activation() -> None:
+    infos = [info(name, (2,), DataType.INT32, None) for name in "ab"]
+    network = layer_network(LayerType.ADD, BinaryDescriptor(activation=Activation.RELU), infos)
+    with pytest.raises(UnsupportedError, match="activation RELU"):
+        network.validate()
+
+
+@pytest.mark.parametrize(
+    ("type_", "dtype", "output", "message"),
+    [
+        (LayerType.RELU6, DataType.INT8, Quantization.of(0.25), "has another quantisation"),
+        (LayerType.RELU_N1_TO_1, DataType.INT16, Quantization.of(0.5), "int16"),
+        (LayerType.RELU, DataType.INT8, Quantization.of(1e-12), "below 2"),
+        (LayerType.RELU, DataType.INT8, None, "without quantisation"),
+    ],
+)
+def test_rectifiers_refuse_what_the_reference_kernels_cannot(
+    type_: LayerType, dtype: DataType, output: Quantization | None, message: str
+) -> None:
+    own = Q if dtype is DataType.INT8 else Quantization.of(0.5)
+    network = layer_network(type_, ReluDescriptor(), [info("a", (2,), dtype, own)], output)
+    with pytest.raises(UnsupportedError, match=message):
+        network.validate()
+
+
+def test_prelu_of_int16_has_int8_factors() -> None:
+    infos = [info(name, (2,), DataType.INT16, Quantization.of(0.5)) for name in "ab"]
+    network = layer_network(LayerType.PRELU, PreluDescriptor(), infos, Quantization.of(0.5))
+    with pytest.raises(UnsupportedError, match="'b' is int16, expected int8"):
+        network.validate()
+
+
+def test_a_slope_may_be_negative() -> None:
+    network = layer_network(
+        LayerType.LEAKY_RELU, LeakyReluDescriptor(alpha=-0.5), [info("a", (4,), DataType.INT8, Q)], Q
+    )
+    inputs = [np.array([-128, 2, 3, 4], np.int8)]
+    np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
