@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that move or combine elements, through generated C: one of each, in every type."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ckernels import run_native
+from oracle import random_inputs
+from sample_networks import samples
+
+from ferrule.graph import Graph, LayerType
+from ferrule.network import Network
+
+pytestmark = [pytest.mark.cc, pytest.mark.slow]
+
+TYPES = frozenset(
+    {
+        LayerType.ADD,
+        LayerType.CONCATENATION,
+        LayerType.EXPAND_DIMS,
+        LayerType.LEAKY_RELU,
+        LayerType.MAXIMUM,
+        LayerType.MINIMUM,
+        LayerType.MUL,
+        LayerType.PAD,
+        LayerType.PADV2,
+        LayerType.PRELU,
+        LayerType.RELU,
+        LayerType.RELU6,
+        LayerType.RELU_N1_TO_1,
+        LayerType.RESHAPE,
+        LayerType.SLICE,
+        LayerType.SPLIT,
+        LayerType.SQUEEZE,
+        LayerType.STRIDED_SLICE,
+        LayerType.SUB,
+        LayerType.TRANSPOSE,
+    }
+)
+REFUSED = {"relu_n1_to_1_int16", "prelu_int16"}
+"""Files can have these; no reference kernel takes them."""
+CASES = [graph for graph in samples() if graph.layers[0].type in TYPES and graph.name not in REFUSED]
+
+
+def as_network(graph: Graph) -> Network:
+    network = Network(graph.name)
+    for info in graph.inputs:
+        network.add_input(info)
+    for item in graph.tensors:
+        if item.data is not None:
+            network.add_constant(item.info, item.data)
+    for layer in graph.layers:
+        network.add_layer(layer, graph.output_infos(layer))
+    network.set_outputs(info.name for info in graph.outputs)
+    return network
+
+
+def test_every_operator_has_a_sample() -> None:
+    assert {graph.layers[0].type for graph in CASES} == TYPES
+
+
+@pytest.mark.parametrize("graph", CASES, ids=lambda graph: graph.name)
+def test_generated_c_is_the_numpy_kernels(graph: Graph) -> None:
+    network = as_network(graph)
+    inputs = random_inputs(network)
+    for got, wanted in zip(run_native(network, inputs), network.run(inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted, strict=True)
