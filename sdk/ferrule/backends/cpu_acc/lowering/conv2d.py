@@ -3,25 +3,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
-from ferrule.backends.cpu_acc.lowering.paired import (
-    Channels,
-    can_pair,
-    channel_words,
-    check_reach,
-    fold_constants,
-    is_plain,
-    pair_weights,
-)
+from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
+from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, weights_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Identifier, Integer
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType
+from ferrule.graph import DataType
 from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.fixed_point import activation_range
-from ferrule.operators.weighted import Factor, factors, folded_bias
+from ferrule.operators.weighted import factors
 from ferrule.operators.window import NO_PADDING, Window
 
 
@@ -30,60 +20,34 @@ def lower_conv2d(context: LoweringContext) -> LoweredOp:
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, Conv2dDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    match context.input(0).dtype:
-        case DataType.INT8:
-            return _lower_int8(context, descriptor)
-        case dtype:
-            raise UnsupportedError(f"layer '{context.layer.name}': there is no kernel for CONV_2D of {dtype}")
-
-
-def weights_of(context: LoweringContext) -> Array:
-    """Return the constant weights of a layer."""
-    weights = context.constant(1)
-    if weights is None:
-        raise UnsupportedError(f"layer '{context.layer.name}' has no weights")
-    return weights
-
-
-def int8_channels(context: LoweringContext, matrix: Array, channel_factors: tuple[Factor, ...]) -> Channels:
-    """Return what the layer does with each output channel; `matrix` is [channels, products]."""
-    sums = matrix.sum(axis=1, dtype=np.int64)
-    bias = folded_bias(sums, context.constant(2), context.input(0).zero_point)
-    channels = Channels(matrix=matrix, bias=bias, factors=channel_factors)
-    check_reach(channels, context.layer.name)
-    return channels
-
-
-def plain_bias(context: LoweringContext, channels: int, dtype: type[np.generic]) -> Array:
-    """Return the bias as it is stored, zeros if there is none."""
-    bias = context.constant(2)
-    return np.zeros(channels, dtype) if bias is None else bias.reshape(-1).astype(dtype)
-
-
-def _lower_int8(context: LoweringContext, descriptor: Conv2dDescriptor) -> LoweredOp:
-    weights, image, output = weights_of(context), context.input(0), context.operands.output
-    window = descriptor.window(context.input(1))
+    image, output, weights = context.input(0), context.operands.output, weights_of(context)
     matrix = weights.reshape(weights.shape[0], -1)
-    channels = int8_channels(context, matrix, factors(context.operands, 0))
-    low, high = activation_range(descriptor.activation, output)
-    packed = fold_constants(channels, zero_point=output.zero_point, low=low, high=high)
-    if not can_pair(packed, plain=is_plain(output.zero_point, low, high)):
-        return kernel_call(
-            context,
-            "conv2d_s8",
-            header="conv2d",
-            window=window_value(window, image, output),
-            output_c=len(matrix),
-            input_zero_point=image.zero_point,
-            weights=context.blob("weights", weights),
-            bias=context.blob("bias", plain_bias(context, len(matrix), np.int32)),
-            multipliers=context.blob("multipliers", np.array([f.multiplier for f in channels.factors], np.int32)),
-            shifts=context.blob("shifts", np.array([f.shift for f in channels.factors], np.int8)),
-            output=output_value(output, descriptor.activation),
-        )
-    words = -(-matrix.shape[1] // 4)
-    pairs = context.blob("weights", pair_weights(packed.matrix, 2))
-    scales = context.blob("channels", channel_words(packed, 2))
+    check_reach(context, matrix)
+    channel_factors = () if image.dtype.is_float else factors(context.operands, 0)
+    if image.dtype is DataType.INT8:
+        channels = int8_channels(context, matrix, channel_factors, descriptor.activation)
+        if can_pair(channels, output, descriptor.activation):
+            return _lower_paired(context, descriptor, channels)
+    return lower_plain(
+        context,
+        "conv2d",
+        window=descriptor.window(context.input(1)),
+        image=image,
+        output=output,
+        channels=len(matrix),
+        activation=descriptor.activation,
+        channel_factors=channel_factors,
+        output_c=len(matrix),
+    )
+
+
+def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channels: Channels) -> LoweredOp:
+    image, output = context.input(0), context.operands.output
+    window = descriptor.window(context.input(1))
+    output_c, products = channels.matrix.shape
+    words = -(-products // 4)
+    weights = context.blob("weights", pair_weights(channels.matrix, 2))
+    scales = context.blob("channels", channel_words(channels, 2))
     whole_words = image.shape[3] % 4 == 0
     return kernel_call(
         context,
@@ -95,17 +59,17 @@ def _lower_int8(context: LoweringContext, descriptor: Conv2dDescriptor) -> Lower
         input_zero_point=image.zero_point,
         paired=Aggregate(
             (
-                Field(Identifier(pairs.name), "weights"),
+                Field(Identifier(weights.name), "weights"),
                 Field(Identifier(scales.name), "channels"),
                 Field(Integer(words), "words"),
-                Field(Integer(len(matrix)), "output_c"),
+                Field(Integer(output_c), "output_c"),
                 Field(output_value(output, descriptor.activation), "output"),
             )
         ),
-        extra_blobs=(pairs, scales),
+        extra_blobs=(weights, scales),
     )
 
 
 def _is_pointwise(window: Window) -> bool:
-    return window == Window(height=1, width=1, stride_h=1, stride_w=1, dilation_h=window.dilation_h,
-                            dilation_w=window.dilation_w, padding=NO_PADDING)  # fmt: skip
+    one_pixel = (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1)
+    return one_pixel and window.padding == NO_PADDING

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.conv2d import int8_channels, plain_bias, weights_of
-from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, fold_constants, is_plain
+from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels
+from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, weights_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.weighted import factors
 from ferrule.operators.window import Window
 
@@ -24,36 +23,26 @@ def lower_depthwise_conv2d(context: LoweringContext) -> LoweredOp:
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, DepthwiseConv2dDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    match context.input(0).dtype:
-        case DataType.INT8:
-            return _lower_int8(context, descriptor)
-        case dtype:
-            raise UnsupportedError(f"layer '{context.layer.name}': there is no kernel for DEPTHWISE_CONV_2D of {dtype}")
-
-
-def _lower_int8(context: LoweringContext, descriptor: DepthwiseConv2dDescriptor) -> LoweredOp:
-    weights, image, output = weights_of(context), context.input(0), context.operands.output
+    image, output, weights = context.input(0), context.operands.output, weights_of(context)
     window = descriptor.window(context.input(1))
     matrix = weights.reshape(-1, weights.shape[3]).T
-    channels = int8_channels(context, matrix, factors(context.operands, 3))
-    low, high = activation_range(descriptor.activation, output)
-    folded = fold_constants(channels, zero_point=output.zero_point, low=low, high=high)
+    check_reach(context, matrix)
+    channel_factors = () if image.dtype.is_float else factors(context.operands, 3)
     sliding = _choose_sliding(window, image.shape, output.shape)
-    plain = is_plain(output.zero_point, low, high)
-    if sliding is not None and descriptor.depth_multiplier == 1 and can_scale(folded, plain=plain):
-        return _lower_3x3(context, descriptor, folded, sliding)
-    return kernel_call(
+    if image.dtype is DataType.INT8 and sliding is not None and descriptor.depth_multiplier == 1:
+        channels = int8_channels(context, matrix, channel_factors, descriptor.activation)
+        if can_scale(channels, output, descriptor.activation):
+            return _lower_3x3(context, descriptor, channels, sliding)
+    return lower_plain(
         context,
-        "depthwise_conv2d_s8",
-        header="depthwise_conv2d",
-        window=window_value(window, image, output),
+        "depthwise_conv2d",
+        window=window,
+        image=image,
+        output=output,
+        channels=len(matrix),
+        activation=descriptor.activation,
+        channel_factors=channel_factors,
         depth_multiplier=descriptor.depth_multiplier,
-        input_zero_point=image.zero_point,
-        weights=context.blob("weights", weights),
-        bias=context.blob("bias", plain_bias(context, len(matrix), np.int32)),
-        multipliers=context.blob("multipliers", np.array([f.multiplier for f in channels.factors], np.int32)),
-        shifts=context.blob("shifts", np.array([f.shift for f in channels.factors], np.int8)),
-        output=output_value(output, descriptor.activation),
     )
 
 

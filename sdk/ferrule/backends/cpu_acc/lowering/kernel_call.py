@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
@@ -22,7 +24,6 @@ def kernel_call(
     header: str,
     table: str | None = None,
     scratch_bytes: int = 0,
-    scratch_alignment: int = 4,
     extra_blobs: tuple[Blob, ...] = (),
     **fields: FieldValue,
 ) -> LoweredOp:
@@ -31,7 +32,29 @@ def kernel_call(
     `fields` are the members of `struct ferrule_<table>`, by default `<kernel>_params`; `extra_blobs` are
     those that its nested members refer to. Input and output do not overlap.
     """
-    parameters, pointer = parameter_table(context, f"ferrule_{table or f'{kernel}_params'}", **fields)
+    return table_call(
+        context,
+        kernel,
+        fields,
+        header=header,
+        table=table or f"{kernel}_params",
+        scratch_bytes=scratch_bytes,
+        extra_blobs=extra_blobs,
+    )
+
+
+def table_call(
+    context: LoweringContext,
+    kernel: str,
+    fields: Mapping[str, FieldValue],
+    *,
+    header: str,
+    table: str,
+    scratch_bytes: int = 0,
+    extra_blobs: tuple[Blob, ...] = (),
+) -> LoweredOp:
+    """Return the same as `kernel_call`, the members in a mapping."""
+    parameters, pointer = parameter_table(context, f"ferrule_{table}", **fields)
     blobs = [*extra_blobs, *(value for value in fields.values() if isinstance(value, Blob))]
     if context.is_constant(0):
         data = context.blob("input", np.asarray(context.constant(0)))
@@ -48,7 +71,7 @@ def kernel_call(
         declarations=(parameters,),
         blobs=tuple(blobs),
         scratch_bytes=scratch_bytes,
-        scratch_alignment=scratch_alignment,
+        scratch_alignment=4,
         headers=(f"ferrule/kernels/{header}.h",),
         sources=(f"src_c/kernels/{kernel}.c",),
         include_dirs=("src_c/kernels/include",),

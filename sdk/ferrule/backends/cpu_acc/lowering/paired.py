@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.errors import UnsupportedError
-from ferrule.graph import Array
-from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
-from ferrule.operators.weighted import Factor
+from ferrule.backends.firmware import LoweringContext
+from ferrule.graph import Array, TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.fixed_point import activation_range, multiply_by_quantized_multiplier
+from ferrule.operators.weighted import Factor, folded_bias
 
 _LARGEST_DATA = 128
 """The largest magnitude of an int8."""
@@ -37,18 +38,23 @@ class Channels:
         return products + np.abs(self.bias)
 
 
-def check_reach(channels: Channels, layer: str) -> None:
-    """Refuse accumulators that may leave 32 bits; the reference kernels' result is then undefined."""
-    reach = int(channels.reach.max())
-    if reach >= 1 << 31:
-        raise UnsupportedError(f"layer '{layer}': a sum of products may reach {reach}, expected less than 2**31")
+def int8_channels(
+    context: LoweringContext, matrix: Array, channel_factors: Sequence[Factor], activation: Activation
+) -> Channels:
+    """Return what the layer does with each output channel; `matrix` is [channels, products].
+
+    Channels that give one stored value alone have no weights: training leaves dead channels, with biases so large
+    that no packed form holds their sums.
+    """
+    output = context.operands.output
+    low, high = activation_range(activation, output)
+    bias = folded_bias(matrix.sum(axis=1, dtype=np.int64), context.constant(2), context.input(0).zero_point)
+    channels = Channels(matrix=matrix, bias=bias, factors=channel_factors)
+    return fold_constants(channels, zero_point=output.zero_point, low=low, high=high)
 
 
 def fold_constants(channels: Channels, *, zero_point: int, low: int, high: int) -> Channels:
-    """Return channels with the same stored values, where those that give one value alone have no weights.
-
-    Training leaves dead channels, with biases so large that no packed form holds their sums.
-    """
+    """Return channels with the same stored values, where those that give one value alone have no weights."""
     weights = channels.matrix.astype(np.int64)
     reach = weights.clip(min=0).sum(axis=1) * 127 - weights.clip(max=0).sum(axis=1) * 128
     depth = weights.clip(min=0).sum(axis=1) * 128 - weights.clip(max=0).sum(axis=1) * 127
@@ -69,28 +75,22 @@ def fold_constants(channels: Channels, *, zero_point: int, low: int, high: int) 
     return Channels(matrix=matrix, bias=bias, factors=factors)
 
 
-def can_pair(channels: Channels, *, plain: bool) -> bool:
-    """Whether every channel keeps to the limits of the packed form; for `plain` see `can_scale`."""
+def can_pair(channels: Channels, output: TensorInfo, activation: Activation) -> bool:
+    """Whether every channel keeps to the limits of the packed form."""
     second = channels.matrix[1::2].astype(np.int64)
     if np.abs(second).sum(axis=1).max(initial=0) * _LARGEST_DATA >= 1 << 23 or (second == -128).any():
         return False
-    return can_scale(channels, plain=plain)
+    return can_scale(channels, output, activation)
 
 
-def can_scale(channels: Channels, *, plain: bool) -> bool:
-    """Whether `ferrule_store_s8` gives what the reference kernels give.
-
-    `plain` stands for an output at zero point -128 that nothing but int8 clamps; others need a right shift.
-    """
+def can_scale(channels: Channels, output: TensorInfo, activation: Activation) -> bool:
+    """Whether `ferrule_store_s8` gives what the reference kernels give."""
+    # With zero point and clamp at the ends of int8 halves below zero are cut off; else they need a right shift.
+    plain = (output.zero_point, *activation_range(activation, output)) == (-128, -128, 127)
     right = np.array([-factor.shift for factor in channels.factors], np.int64)
     if right.min() < (0 if plain else 1) or right.max() > _LARGEST_RIGHT_SHIFT:
         return False
     return bool((channels.reach < 1 << 30).all())
-
-
-def is_plain(zero_point: int, low: int, high: int) -> bool:
-    """Whether an int8 output is clamped by nothing but its type, which also cuts off below its zero."""
-    return (zero_point, low, high) == (-128, -128, 127)
 
 
 def pair_weights(matrix: Array, channels_per_block: int) -> Array:

@@ -49,7 +49,33 @@ struct ferrule_depthwise_conv2d_3x3_s8_params {
     struct ferrule_output_s8 output;
 };
 
+/** int16 with int8 weights. */
+struct ferrule_depthwise_conv2d_s16_params {
+    struct ferrule_window window;
+    int32_t depth_multiplier;   /**< output channels per input channel */
+    const int8_t *weights;      /**< [kernel_h, kernel_w, output channels] */
+    const int64_t *bias;        /**< one per output channel */
+    const int32_t *multipliers; /**< one per output channel, of 15 bits */
+    const int8_t *shifts;       /**< one per output channel, positive to the left */
+    int32_t low;
+    int32_t high;
+};
+
+/** float32. */
+struct ferrule_depthwise_conv2d_f32_params {
+    struct ferrule_window window;
+    int32_t depth_multiplier; /**< output channels per input channel */
+    const float *weights;     /**< [kernel_h, kernel_w, output channels] */
+    const float *bias;        /**< one per output channel */
+    float low;
+    float high;
+};
+
 /** @brief Convolve each channel on its own; no scratch. */
+void ferrule_depthwise_conv2d_s16(const struct ferrule_depthwise_conv2d_s16_params *params,
+                                  const int16_t *input, int16_t *output);
+void ferrule_depthwise_conv2d_f32(const struct ferrule_depthwise_conv2d_f32_params *params,
+                                  const float *input, float *output);
 void ferrule_depthwise_conv2d_s8(const struct ferrule_depthwise_conv2d_s8_params *params,
                                  const int8_t *input, int8_t *output);
 

@@ -67,4 +67,13 @@ static inline int32_t ferrule_clamp(int32_t value, int32_t low, int32_t high)
     return value > high ? high : value;
 }
 
+/** @brief Return the value, or the limit that it passes. */
+static inline float ferrule_clamp_f32(float value, float low, float high)
+{
+    if (value < low) {
+        return low;
+    }
+    return value > high ? high : value;
+}
+
 #endif

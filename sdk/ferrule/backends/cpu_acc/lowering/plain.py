@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weighted layers by the plain kernels, which take any window, scales and weights in the model's own order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value, table_call, window_value
+from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.fixed_point import activation_range, reduced_multiplier
+from ferrule.operators.weighted import Factor
+from ferrule.operators.window import Window
+
+_SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
+_REACH_LIMITS = {DataType.INT8: 31, DataType.INT16: 47}
+"""Bits that the magnitude of an accumulator must keep to."""
+_LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
+"""The largest magnitude of a stored value less its zero point."""
+
+
+def weights_of(context: LoweringContext) -> Array:
+    """Return the constant weights of a layer."""
+    weights = context.constant(1)
+    if weights is None:
+        raise UnsupportedError(f"layer '{context.layer.name}' has no weights")
+    return weights
+
+
+def check_reach(context: LoweringContext, matrix: Array) -> None:
+    """Refuse accumulators that may overflow, where the reference kernels' result is undefined.
+
+    `matrix` is [channels, products].
+    """
+    data = context.input(0)
+    if data.dtype.is_float:
+        return
+    magnitudes = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DIFFERENCE[data.dtype]
+    reach = int((magnitudes + np.abs(_bias(context, len(matrix)).astype(np.int64))).max())
+    bits = _REACH_LIMITS[data.dtype]
+    if reach >= 1 << bits:
+        raise UnsupportedError(
+            f"layer '{context.layer.name}': a sum of products may reach {reach}, expected less than 2**{bits}"
+        )
+
+
+def lower_plain(
+    context: LoweringContext,
+    operator: str,
+    *,
+    window: Window,
+    image: TensorInfo,
+    output: TensorInfo,
+    channels: int,
+    activation: Activation,
+    channel_factors: Sequence[Factor],
+    **fields: FieldValue,
+) -> LoweredOp:
+    """Return the call of `<operator>_s8`, `_s16` or `_f32`.
+
+    `fields` are members that the operator's parameter tables have beside window, weights, scales and clamp.
+    """
+    bias = _bias(context, channels)
+    members: dict[str, FieldValue] = {
+        "window": window_value(window, image, output),
+        **fields,
+        "weights": context.blob("weights", weights_of(context)),
+        "bias": context.blob("bias", bias, alignment=max(4, bias.itemsize)),
+    }
+    if not output.dtype.is_float:
+        multipliers = np.array([factor.multiplier for factor in channel_factors], np.int64)
+        if output.dtype is DataType.INT16:
+            multipliers = reduced_multiplier(multipliers)
+        members |= {
+            "multipliers": context.blob("multipliers", multipliers.astype(np.int32)),
+            "shifts": context.blob("shifts", np.array([factor.shift for factor in channel_factors], np.int8)),
+        }
+    if output.dtype is DataType.INT8:
+        members |= {"input_zero_point": image.zero_point, "output": output_value(output, activation)}
+    else:
+        low, high = float_limits(activation) if output.dtype.is_float else activation_range(activation, output)
+        members |= {"low": low, "high": high}
+    kernel = f"{operator}_{_SUFFIXES[output.dtype]}"
+    return table_call(context, kernel, members, header=operator, table=f"{kernel}_params")
+
+
+def _bias(context: LoweringContext, channels: int) -> Array:
+    bias = context.constant(2)
+    if bias is not None:
+        return bias.reshape(-1)
+    data = context.input(0).dtype
+    return np.zeros(channels, {DataType.INT8: np.int32, DataType.INT16: np.int64}.get(data, np.float32))
