@@ -74,6 +74,8 @@ def test_what_does_not_fit_is_refused(type_: LayerType, descriptor: Descriptor, 
         (LayerType.PADV2, PadV2Descriptor(before=(1,), after=(1,), value=300), (3,), DataType.INT8, "300"),
         (LayerType.TRANSPOSE, TransposeDescriptor(permutation=tuple(range(6))), (1,) * 6, DataType.INT8, "6 axes"),
         (LayerType.SPLIT, SplitDescriptor(axis=0, splits=3), (3,), DataType.BOOL, "bool"),
+        (LayerType.TRANSPOSE, TransposeDescriptor(permutation=(0,)), (3,), DataType.FLOAT16, "float16"),
+        (LayerType.RESHAPE, ReshapeDescriptor(shape=(3,)), (3,), DataType.FLOAT16, "float16"),
         (LayerType.SLICE, SliceDescriptor(begin=(0,) * 6, size=(1,) * 6), (1,) * 6, DataType.INT8, "6 axes"),
         (
             LayerType.STRIDED_SLICE,
@@ -91,6 +93,14 @@ def test_what_no_reference_kernel_has_is_refused_by_name(
     network = layer_network(type_, descriptor, [source], source.quantization)
     with pytest.raises(UnsupportedError, match=message):
         network.validate()
+
+
+def test_more_inputs_can_be_joined_than_the_micro_kernel_takes() -> None:
+    infos = [info(f"input_{i}", (2, 1 + i % 3), DataType.INT8, 1) for i in range(13)]
+    descriptor = ConcatenationDescriptor(axis=1)
+    network = layer_network(LayerType.CONCATENATION, descriptor, infos, infos[0].quantization)
+    inputs = random_inputs(network)
+    np.testing.assert_array_equal(network.run(inputs)[0], litert_reference(network, inputs)[0])
 
 
 def test_concatenation_does_not_requantise() -> None:

@@ -10,11 +10,11 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import check_axes, check_quantisations, check_types, data_input
+from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.weighted import required_array
 
-_CONCATENATION_TYPES = frozenset(DataType) - {DataType.UINT8}
+_CONCATENATION_TYPES = MOVABLE - {DataType.UINT8}
 _SPLIT_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
 _MAX_AXES = 6
 

@@ -9,6 +9,9 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
 from ferrule.operators.operator import Operands
 
+MOVABLE = frozenset(DataType) - {DataType.FLOAT16}
+"""The types whose elements TensorFlow Lite Micro or LiteRT moves."""
+
 
 def data_input(inputs: Sequence[TensorInfo | None]) -> TensorInfo:
     """Return the first input; UnsupportedError if it is absent."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import check_types, data_input
+from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.movement import MOVABLE, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
 
 
@@ -83,7 +83,7 @@ def infer_expand_dims(descriptor: ExpandDimsDescriptor, inputs: Sequence[TensorI
 def check(descriptor: Descriptor, operands: Operands) -> None:
     """Refuse inputs and outputs of different types; quantisations do not matter, as the bytes are copied."""
     del descriptor
-    check_types(operands, frozenset(DataType))
+    check_types(operands, MOVABLE)
 
 
 def kernel(descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import check_axes, check_types, data_input
+from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
 
-_TYPES = frozenset(DataType)
 _MAX_AXES = 5
 _MAX_STRIDED_AXES = 4
 
@@ -117,13 +116,13 @@ def infer_strided_slice(descriptor: StridedSliceDescriptor, inputs: Sequence[Ten
 def check_slice(descriptor: SliceDescriptor, operands: Operands) -> None:
     """Refuse ranks that TensorFlow Lite Micro's kernel has not."""
     del descriptor
-    check_types(operands, _TYPES)
+    check_types(operands, MOVABLE)
     check_axes(operands.input(0), _MAX_AXES)
 
 
 def check_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands) -> None:
     """Refuse what TensorFlow Lite Micro's kernel has not, or computes wrongly."""
-    check_types(operands, _TYPES)
+    check_types(operands, MOVABLE)
     check_axes(operands.input(0), _MAX_STRIDED_AXES)
     for axis, step in enumerate(descriptor.strides):
         if descriptor.shrink_axis_mask >> axis & 1 and step < 0:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import check_axes, check_types, data_input
+from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
 
 _MAX_AXES = 5
@@ -38,7 +38,7 @@ def infer(descriptor: TransposeDescriptor, inputs: Sequence[TensorInfo | None]) 
 def check(descriptor: TransposeDescriptor, operands: Operands) -> None:
     """Refuse ranks that TensorFlow Lite Micro's kernel has not."""
     del descriptor
-    check_types(operands, frozenset(DataType))
+    check_types(operands, MOVABLE)
     check_axes(operands.input(0), _MAX_AXES)
 
 
