@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -73,6 +74,18 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """C that a backend brings along in its own folder."""
+
+    folder: Path
+    """The backend's folder; its name becomes that of a folder in the generated project."""
+    sources: tuple[str, ...] = ()
+    """Files below the folder."""
+    include_dirs: tuple[str, ...] = ()
+    """Folders below the folder; all headers in them go with the firmware."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredOp:
     """A layer as C: the statements that run it, and everything that they need."""
 
@@ -96,6 +109,8 @@ class LoweredOp:
     """Files below the resources' root, such as src_c/kernels/conv2d_s8.c."""
     include_dirs: tuple[str, ...] = ()
     """Folders below the resources' root."""
+    contribution: Contribution | None = None
+    """What comes from the backend's own folder instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

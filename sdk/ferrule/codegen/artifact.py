@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferrule.backends import BackendId
+from ferrule.backends.firmware import Contribution
 from ferrule.codegen.storage import StoragePlan
 from ferrule.graph import Graph
 
@@ -41,6 +42,8 @@ class Artifact:
     """C files below the resources' root that the generated ones call."""
     include_dirs: tuple[str, ...]
     """Folders below the resources' root."""
+    contributions: tuple[Contribution, ...]
+    """What comes from the folders of backends, one per folder, sorted by its name."""
     operators: tuple[OperatorRecord, ...]
     storage: StoragePlan
     workspace_bytes: int

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ferrule._version import VERSION
 from ferrule.backends import BackendId
-from ferrule.backends.firmware import CoreFeatures, FirmwareTarget
+from ferrule.backends.firmware import Contribution, CoreFeatures, FirmwareTarget
 from ferrule.codegen.artifact import Artifact, OperatorRecord
 from ferrule.codegen.c_writer import write_header, write_source
 from ferrule.codegen.digest import digest
@@ -15,6 +15,7 @@ from ferrule.codegen.executor import REGION, ExecutorBuilder, one_line
 from ferrule.codegen.link_table import link_module
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan, plan_storage
+from ferrule.errors import FerruleError
 from ferrule.graph import Graph
 from ferrule.memory import Region, order_layers, views
 from ferrule.operators.operator import Operands
@@ -55,6 +56,7 @@ def generate(
         files=files,
         sources=_sorted_union(item.op.sources for item in lowered.layers),
         include_dirs=_sorted_union(item.op.include_dirs for item in lowered.layers),
+        contributions=_merged(item.op.contribution for item in lowered.layers),
         operators=tuple(_record(lowered, storage, item) for item in lowered.layers),
         storage=storage,
         workspace_bytes=storage.plan.region(REGION).peak_bytes,
@@ -63,6 +65,30 @@ def generate(
 
 def _sorted_union(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(sorted({item for group in groups for item in group}))
+
+
+def _merged(contributions: Iterable[Contribution | None]) -> tuple[Contribution, ...]:
+    """Return one contribution per folder.
+
+    Raises:
+        FerruleError: two folders have one name, which a project cannot hold apart.
+    """
+    by_name: dict[str, list[Contribution]] = {}
+    for contribution in contributions:
+        if contribution is not None:
+            by_name.setdefault(contribution.folder.name, []).append(contribution)
+    for name, parts in by_name.items():
+        if len({part.folder for part in parts}) > 1:
+            folders = ", ".join(sorted({str(part.folder) for part in parts}))
+            raise FerruleError(f"two backends' folders are called '{name}' ({folders}), expected different names")
+    return tuple(
+        Contribution(
+            folder=parts[0].folder,
+            sources=_sorted_union(part.sources for part in parts),
+            include_dirs=_sorted_union(part.include_dirs for part in parts),
+        )
+        for _, parts in sorted(by_name.items())
+    )
 
 
 def _record(lowered: LoweredGraph, storage: StoragePlan, item: LoweredLayer) -> OperatorRecord:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ferrule._version import VERSION
+from ferrule.backends.firmware import Contribution
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
 from ferrule.firmware.build import execute
@@ -58,7 +59,7 @@ def write_project(
             ]
         )
     )
-    include_dirs = (MODEL_FOLDER, *(f"{LIBRARY_FOLDER}/{name}" for name in (*_INCLUDE_DIRS, *artifact.include_dirs)))
+    include_dirs = _include_dirs(artifact)
     files = {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in artifact.files.items()}
     files |= library
     files |= _rendered(artifact, board, toolchain_name, optimization, sources, include_dirs)
@@ -126,7 +127,29 @@ def _library(artifact: Artifact, board: Board) -> dict[str, bytes]:
         names |= set(_below(folder, ".h"))
     for source in artifact.sources:  # headers that are private to kernels stand beside them
         names |= {str(Path(source).parent / path.name) for path in (root() / source).parent.glob("*.h")}
-    return {f"{LIBRARY_FOLDER}/{name}": (root() / name).read_bytes() for name in sorted(names)}
+    files = {f"{LIBRARY_FOLDER}/{name}": (root() / name).read_bytes() for name in sorted(names)}
+    for contribution in artifact.contributions:
+        for path in _contributed(contribution):
+            files[f"{_home(contribution)}/{path.relative_to(contribution.folder).as_posix()}"] = path.read_bytes()
+    return files
+
+
+def _home(contribution: Contribution) -> str:
+    """Return where a backend's own C lies in the project."""
+    return f"{LIBRARY_FOLDER}/backends/{contribution.folder.name}"
+
+
+def _contributed(contribution: Contribution) -> Iterator[Path]:
+    for source in contribution.sources:
+        yield contribution.folder / source
+    for include in contribution.include_dirs:
+        yield from sorted((contribution.folder / include).rglob("*.h"))
+
+
+def _include_dirs(artifact: Artifact) -> tuple[str, ...]:
+    shared = (f"{LIBRARY_FOLDER}/{name}" for name in (*_INCLUDE_DIRS, *artifact.include_dirs))
+    own = (f"{_home(part)}/{include}" for part in artifact.contributions for include in part.include_dirs)
+    return (MODEL_FOLDER, *shared, *own)
 
 
 def _below(folder: str, suffix: str) -> Iterator[str]:
