@@ -69,7 +69,7 @@ def _infer(descriptor: Conv2dDescriptor, inputs: Sequence[TensorInfo | None]) ->
 
 
 def _check(descriptor: Conv2dDescriptor, operands: Operands) -> None:
-    check_weighted(operands, descriptor.activation, channel_axis=0)
+    check_weighted(operands, descriptor.activation, channel_axis=0, narrow_bias=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -60,17 +60,12 @@ def _infer(descriptor: FullyConnectedDescriptor, inputs: Sequence[TensorInfo | N
 
 
 def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
-    check_weighted(operands, descriptor.activation, channel_axis=0)
+    check_weighted(operands, descriptor.activation, channel_axis=0, narrow_bias=True)
     data, weights, bias = operands.input(0), operands.input(1), bias_info(operands)
     if data.dtype.is_float or weights.quantization is None:
         return
-    if weights.quantization.per_channel:
-        raise UnsupportedError(
-            f"weights '{weights.name}' have a scale per channel, expected one: "
-            "TensorFlow Lite Micro's reference kernel takes one"
-        )
     output_factors(operands)
-    if bias is None:
+    if bias is None or weights.quantization.per_channel:
         return
     bias_scale = 0.0 if bias.quantization is None else bias.scale
     difference = abs(data.scale * weights.scale - bias_scale)
@@ -83,7 +78,8 @@ def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
 
 def output_factors(operands: Operands) -> tuple[Factor, ...]:
     """Return the output multiplier of each channel."""
-    return factors(operands, 0, single_product=True)
+    quantization = operands.input(1).quantization
+    return factors(operands, 0, single_product=quantization is not None and not quantization.per_channel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

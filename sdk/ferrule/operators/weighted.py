@@ -26,6 +26,7 @@ _BIAS: dict[DataType, DataType] = {
     DataType.INT8: DataType.INT32,
     DataType.INT16: DataType.INT64,
 }
+"""The type of the bias; with int16 data it may be int32 where an operator says so."""
 _EXACT_FLOAT32 = 2.0**24
 _EXACT_FLOAT64 = 2.0**53
 _LARGEST: dict[DataType, float] = {DataType.INT8: 2.0**7, DataType.INT16: 2.0**15}
@@ -57,8 +58,16 @@ def required_array(arrays: Sequence[Array | None], index: int) -> Array:
     return array
 
 
-def check_weighted(operands: Operands, activation: Activation, *, channel_axis: int) -> None:
+def is_wide(operands: Operands) -> bool:
+    """Whether accumulators have 64 bits and are rounded once: with int16 data, unless the bias is int32."""
+    bias = bias_info(operands)
+    return operands.output.dtype is DataType.INT16 and (bias is None or bias.dtype is not DataType.INT32)
+
+
+def check_weighted(operands: Operands, activation: Activation, *, channel_axis: int, narrow_bias: bool = False) -> None:
     """Check types and quantisation of data, weights [1], bias [2] and output.
+
+    `narrow_bias` allows an int32 bias with int16 data.
 
     Raises:
         UnsupportedError: a tensor has a type, scale or zero point that the reference kernels do not take.
@@ -69,7 +78,8 @@ def check_weighted(operands: Operands, activation: Activation, *, channel_axis: 
     _expect_dtype(weights, _WEIGHTS[data.dtype], data)
     _expect_dtype(output, data.dtype, data)
     if bias is not None:
-        _expect_dtype(bias, _BIAS[data.dtype], data)
+        if not (narrow_bias and data.dtype is DataType.INT16 and bias.dtype is DataType.INT32):
+            _expect_dtype(bias, _BIAS[data.dtype], data)
         channels = weights.shape[channel_axis]
         if bias.elements != channels:
             raise UnsupportedError(f"bias '{bias.name}' has {bias.elements} elements, expected {channels}")
@@ -124,7 +134,7 @@ def factors(operands: Operands, channel_axis: int, *, single_product: bool = Fal
     quantization = weights.quantization
     if quantization is None:
         raise UnsupportedError(f"weights '{weights.name}' have no quantisation, expected scales")
-    largest = MAX_WIDE_SHIFT if data.dtype is DataType.INT16 else MAX_SHIFT
+    largest = MAX_WIDE_SHIFT if is_wide(operands) else MAX_SHIFT
     scales = quantization.scales if quantization.per_channel else quantization.scales[:1]
     found = []
     for scale in scales:
@@ -209,7 +219,7 @@ def integer_finish(
         low=low,
         high=high,
         dtype=output.dtype.numpy,
-        wide=output.dtype is DataType.INT16,
+        wide=is_wide(operands),
     )
     bound = np.abs(weights.astype(np.int64)).sum(axis=0) * _LARGEST[data.dtype]
     return Finish(activation=activation, rescaler=Rescaler(scaling, bound, repeat), bias=None)

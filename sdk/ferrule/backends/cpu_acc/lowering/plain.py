@@ -13,12 +13,10 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range, reduced_multiplier
-from ferrule.operators.weighted import Factor
+from ferrule.operators.weighted import Factor, is_wide
 from ferrule.operators.window import Window
 
 _SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
-_REACH_LIMITS = {DataType.INT8: 31, DataType.INT16: 47}
-"""Bits that the magnitude of an accumulator must keep to."""
 _LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
 """The largest magnitude of a stored value less its zero point."""
 
@@ -41,7 +39,7 @@ def check_reach(context: LoweringContext, matrix: Array) -> None:
         return
     magnitudes = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DIFFERENCE[data.dtype]
     reach = int((magnitudes + np.abs(_bias(context, len(matrix)).astype(np.int64))).max())
-    bits = _REACH_LIMITS[data.dtype]
+    bits = 47 if is_wide(context.operands) else 31
     if reach >= 1 << bits:
         raise UnsupportedError(
             f"layer '{context.layer.name}': a sum of products may reach {reach}, expected less than 2**{bits}"
@@ -60,7 +58,7 @@ def lower_plain(
     channel_factors: Sequence[Factor],
     **fields: FieldValue,
 ) -> LoweredOp:
-    """Return the call of `<operator>_s8`, `_s16` or `_f32`.
+    """Return the call of `<operator>_s8`, `_s16`, `_narrow_s16` (for an int32 bias) or `_f32`.
 
     `fields` are members that the operator's parameter tables have beside window, weights, scales and clamp.
     """
@@ -73,7 +71,7 @@ def lower_plain(
     }
     if not output.dtype.is_float:
         multipliers = np.array([factor.multiplier for factor in channel_factors], np.int64)
-        if output.dtype is DataType.INT16:
+        if is_wide(context.operands):
             multipliers = reduced_multiplier(multipliers)
         members |= {
             "multipliers": context.blob("multipliers", multipliers.astype(np.int32)),
@@ -84,7 +82,8 @@ def lower_plain(
     else:
         low, high = float_limits(activation) if output.dtype.is_float else activation_range(activation, output)
         members |= {"low": low, "high": high}
-    kernel = f"{operator}_{_SUFFIXES[output.dtype]}"
+    narrow = output.dtype is DataType.INT16 and not is_wide(context.operands)
+    kernel = f"{operator}_{'narrow_' if narrow else ''}{_SUFFIXES[output.dtype]}"
     return table_call(context, kernel, members, header=operator, table=f"{kernel}_params")
 
 

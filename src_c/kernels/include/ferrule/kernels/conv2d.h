@@ -41,6 +41,18 @@ struct ferrule_conv2d_s16_params {
     int32_t high;
 };
 
+/** int16 with int8 weights, an int32 bias and accumulators of 32 bits. */
+struct ferrule_conv2d_narrow_s16_params {
+    struct ferrule_window window;
+    int32_t output_c;
+    const int8_t *weights;      /**< OHWI */
+    const int32_t *bias;        /**< one per output channel */
+    const int32_t *multipliers; /**< one per output channel */
+    const int8_t *shifts;       /**< one per output channel, positive to the left */
+    int32_t low;
+    int32_t high;
+};
+
 /** float32. */
 struct ferrule_conv2d_f32_params {
     struct ferrule_window window;
@@ -54,6 +66,8 @@ struct ferrule_conv2d_f32_params {
 /** @brief Convolve; no scratch. */
 void ferrule_conv2d_s16(const struct ferrule_conv2d_s16_params *params, const int16_t *input,
                         int16_t *output);
+void ferrule_conv2d_narrow_s16(const struct ferrule_conv2d_narrow_s16_params *params,
+                               const int16_t *input, int16_t *output);
 void ferrule_conv2d_f32(const struct ferrule_conv2d_f32_params *params, const float *input,
                         float *output);
 void ferrule_conv2d_s8(const struct ferrule_conv2d_s8_params *params, const int8_t *input,
