@@ -19,9 +19,9 @@ from guest import build_guest
 
 from ferrule.boards import load_board
 from ferrule.emulation import Machine
-from ferrule.emulation.image import load_image
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.session import UnicornSession
+from ferrule.firmware import read_image
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
 REPEATS = 5
@@ -49,7 +49,7 @@ def uncounted(machine: Machine) -> float:
     with patch.object(Guest, "_add_hook", add_others):
         session = UnicornSession(machine)
     guest = session._guest  # noqa: SLF001
-    guest.engine.ctl_set_exits([load_image(machine.elf).symbols["put_result"]])
+    guest.engine.ctl_set_exits([read_image(machine.elf).address_of("put_result")])
     start = time.perf_counter()
     guest.engine.emu_start(guest.register("pc") | 1, 0)
     return time.perf_counter() - start

@@ -12,14 +12,19 @@ from ferrule.emulation import CrashReport, EngineError, engine, engine_names
 from ferrule.emulation.crash import called_from
 from ferrule.emulation.disassembly import disassemble
 from ferrule.emulation.fault_record import FIELDS, MAGIC, fault_record
-from ferrule.emulation.image import Image, Segment, load_image
 from ferrule.emulation.unicorn import engine as unicorn_engine
 from ferrule.errors import FerruleError
+from ferrule.firmware import Image, Segment, Symbol, read_image
 
 IMAGE = Image(
     segments=(Segment(address=0x100, data=bytes(range(64))),),
-    symbols={"main": 0x110},
-    functions=((0x100, 0x10, "reset"), (0x110, 0x20, "main"), (0x200, 0, "hand_made")),
+    path=Path("firmware.elf"),
+    entry=0x100,
+    sections=(),
+    symbols=(
+        Symbol(name="reset", address=0x100, size_bytes=0x10, is_function=True),
+        Symbol(name="main", address=0x110, size_bytes=0x20, is_function=True),
+    ),
 )
 
 
@@ -40,10 +45,10 @@ def test_missing_unicorn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("address", "symbol"),
-    [(0x100, "reset"), (0x10E, "reset+0xe"), (0x110, "main"), (0x130, "?"), (0x204, "hand_made+0x4"), (0x40, "?")],
+    [(0x100, "reset"), (0x10E, "reset+0xe"), (0x110, "main"), (0x130, "?"), (0x40, "?")],
 )
 def test_nearest_symbol(address: int, symbol: str) -> None:
-    assert IMAGE.symbol_at(address) == symbol
+    assert IMAGE.describe(address) == symbol
 
 
 def test_initial_contents() -> None:
@@ -55,7 +60,7 @@ def test_initial_contents() -> None:
 @pytest.mark.parametrize("path", [Path(sys.executable), Path("nowhere.elf")])
 def test_not_a_firmware(path: Path) -> None:
     with pytest.raises(FerruleError):
-        load_image(path)
+        read_image(path)
 
 
 def test_report_as_text() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ferrule.emulation import CrashReport, Engine, EngineError, Machine, Session, engine
-from ferrule.emulation.image import load_image
 from ferrule.errors import FerruleError
+from ferrule.firmware import read_image
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -60,7 +60,7 @@ def test_fault_has_reason_and_place(either: Engine, build: Callable[..., Machine
     assert any(part in report.reason for part in reason.split("|"))
     assert report.symbol.partition("+")[0] == function
     assert report.registers["sp"] > 0x2000_0000
-    assert load_image(machine.elf).symbol_at(report.pc) == report.symbol
+    assert read_image(machine.elf).describe(report.pc) == report.symbol
 
 
 def test_both_engines_name_the_same_instruction(unicorn: Engine, qemu: str, build: Callable[..., Machine]) -> None:
@@ -151,7 +151,7 @@ def test_words_before_a_fault_are_not_lost(unicorn: Engine, build: Callable[...,
 def test_not_a_firmware(either: Engine, build: Callable[..., Machine], tmp_path: Path) -> None:
     text = tmp_path / "notes.elf"
     text.write_text("hello")
-    with pytest.raises(FerruleError, match="not a valid ELF"):
+    with pytest.raises(FerruleError, match="not a sound ELF"):
         either.start(Machine(board=build("echo").board, elf=text))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ferrule._typing import override
-from ferrule.emulation.image import Image
 from ferrule.errors import FerruleError
+from ferrule.firmware import Image
 
 FAULT_RECORD = "ferrule_fault_record"
 """Symbol of the memory that the firmware's fault handler writes."""
@@ -51,7 +51,7 @@ class CrashReport:
 
 def called_from(image: Image, registers: Mapping[str, int]) -> str:
     """Return a note on the call that lr stands behind."""
-    return f"called from {image.symbol_at((registers.get('lr', 0) - 2) & ~1)}, if lr still has the return address"
+    return f"called from {image.describe((registers.get('lr', 0) - 2) & ~1)}, if lr still has the return address"
 
 
 class EngineError(FerruleError):

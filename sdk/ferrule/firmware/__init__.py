@@ -2,7 +2,7 @@
 """Firmware: toolchains, builds, linker scripts and the images that come out."""
 
 from ferrule.firmware.build import BuildError, TooLargeError, execute
-from ferrule.firmware.image import Group, Image, Section, Symbol, read_image
+from ferrule.firmware.image import Group, Image, Section, Segment, Symbol, read_image
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.manifest import Manifest
 from ferrule.firmware.plan import (
@@ -42,6 +42,7 @@ __all__ = [
     "Optimization",
     "Project",
     "Section",
+    "Segment",
     "Symbol",
     "TooLargeError",
     "ToolStatus",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a firmware's ELF file: sections, groups, symbols."""
+"""Reads a firmware's ELF file: sections, groups, symbols, initial contents."""
 
 from __future__ import annotations
 
@@ -56,6 +56,14 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Bytes that stand in memory before reset."""
+
+    address: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Symbol:
     """A function or object; `size_bytes` is 0 for a symbol of the linker script."""
 
@@ -72,6 +80,7 @@ class Image:
     path: Path
     entry: int
     sections: tuple[Section, ...]
+    segments: tuple[Segment, ...]
     symbols: tuple[Symbol, ...]
     """Sorted by address."""
 
@@ -108,6 +117,14 @@ class Image:
         """Whether there is a symbol of that name."""
         return name in self._by_name
 
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return initial contents; empty where no segment holds them all."""
+        for segment in self.segments:
+            offset = address - segment.address
+            if offset >= 0 and offset + size_bytes <= len(segment.data):
+                return segment.data[offset : offset + size_bytes]
+        return b""
+
     def symbol_at(self, address: int) -> Symbol | None:
         """Return the function or object that an address lies in, None outside of all."""
         address_even = address & ~1
@@ -122,10 +139,10 @@ class Image:
         return None
 
     def describe(self, address: int) -> str:
-        """Return `name+0x12`, or the bare address outside of all symbols."""
+        """Return `name+0x12`, or `?` outside of all symbols."""
         symbol = self.symbol_at(address)
         if symbol is None:
-            return f"0x{address >> 16:04x}_{address & 0xFFFF:04x}"
+            return "?"
         offset = (address & ~1) - symbol.address
         return f"{symbol.name}+{offset:#x}" if offset else symbol.name
 
@@ -158,18 +175,27 @@ def read_image(path: Path) -> Image:
     try:
         with path.open("rb") as stream:
             elf = ELFFile(stream)
-            if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32:
-                raise FerruleError(f"{path} is not a firmware for a 32-bit Arm core")
+            if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32 or not elf.little_endian:
+                raise FerruleError(
+                    f"{path} is not a firmware for a 32-bit little-endian Arm core", hint="build it for the board first"
+                )
             return Image(
                 path=path,
                 entry=elf["e_entry"] & ~1,
                 sections=tuple(_sections(elf)),
+                segments=tuple(_segments(elf)),
                 symbols=tuple(sorted(_symbols(elf), key=lambda symbol: (symbol.address, symbol.name))),
             )
     except OSError as error:
         raise FerruleError(f"cannot read {path}: {error}") from None
     except (ELFError, UnicodeDecodeError) as error:
         raise FerruleError(f"{path} is not a sound ELF file: {error}") from None
+
+
+def _segments(elf: ELFFile) -> Iterator[Segment]:
+    for segment in elf.iter_segments("PT_LOAD"):
+        if segment["p_filesz"]:
+            yield Segment(address=segment["p_paddr"], data=segment.data())
 
 
 def _sections(elf: ELFFile) -> Iterator[Section]:

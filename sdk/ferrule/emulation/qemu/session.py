@@ -14,10 +14,10 @@ from ferrule.emulation.crash import FAULT_RECORD, CrashReport, EngineError, call
 from ferrule.emulation.disassembly import disassemble
 from ferrule.emulation.engine import Counters, Machine, Session
 from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
-from ferrule.emulation.image import load_image
 from ferrule.emulation.qemu.monitor import Monitor
 from ferrule.emulation.qemu.process import QemuProcess
 from ferrule.errors import unknown_name
+from ferrule.firmware import read_image
 from ferrule.link import Channel
 
 FIRST_SILENCE_S, SILENCE_S = 0.01, 0.5
@@ -91,7 +91,7 @@ class QemuSession(Session):
 
     def __init__(self, program: str, machine: Machine) -> None:
         self._board = machine.board
-        self._image = load_image(machine.elf)
+        self._image = read_image(machine.elf)
         uarts = {machine.board.link_uart.name, machine.board.console_uart.name}
         self._process = QemuProcess(program, machine.board, machine.elf, sorted(uarts))
         self._monitor = Monitor(self._process.monitor)
@@ -138,8 +138,9 @@ class QemuSession(Session):
             raise self._failure
 
     def _recorded_fault(self) -> FaultRecord | None:
-        address = self._image.symbols.get(FAULT_RECORD)
-        return None if address is None else fault_record(self._monitor.words(address, len(FIELDS)))
+        if not self._image.has(FAULT_RECORD):
+            return None
+        return fault_record(self._monitor.words(self._image.address_of(FAULT_RECORD), len(FIELDS)))
 
     @override
     def crash_report(self, reason: str) -> CrashReport:
@@ -155,7 +156,7 @@ class QemuSession(Session):
         return CrashReport(
             reason=reason,
             pc=pc,
-            symbol=self._image.symbol_at(pc),
+            symbol=self._image.describe(pc),
             registers=registers,
             instruction=disassemble(self._image.read(pc, 4), pc),
             notes=(called_from(self._image, registers),),

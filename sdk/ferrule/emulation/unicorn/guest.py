@@ -11,9 +11,9 @@ from typing import Any
 
 from ferrule.boards import Board, Memory, MemoryKind
 from ferrule.emulation.crash import EngineError
-from ferrule.emulation.image import Image
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.library import load_hooks
+from ferrule.firmware import Image
 
 PAGE_BYTES = 1024
 """Unicorn's smallest mapping for M-profile cores."""

@@ -12,13 +12,13 @@ from ferrule._typing import override
 from ferrule.emulation.crash import CrashReport, EngineError, address_text, called_from
 from ferrule.emulation.disassembly import disassemble
 from ferrule.emulation.engine import Counters, Machine, Session
-from ferrule.emulation.image import load_image
 from ferrule.emulation.unicorn.fault import exception_text, fault_text
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.layout import Stop
 from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
 from ferrule.emulation.unicorn.uart import Uart
 from ferrule.errors import unknown_name
+from ferrule.firmware import read_image
 from ferrule.link import Channel
 
 SLICE_INSTRUCTIONS = 2_000_000
@@ -63,7 +63,7 @@ class UnicornSession(Session):
 
     def __init__(self, machine: Machine) -> None:
         self._board = machine.board
-        self._image = load_image(machine.elf)
+        self._image = read_image(machine.elf)
         vector_table = self._board.memory(self._board.placement.code).address
         self._guest = Guest(self._board)
         self._uarts = attach(self._guest, self._board, vector_table)
@@ -155,7 +155,7 @@ class UnicornSession(Session):
         return CrashReport(
             reason=reason,
             pc=pc,
-            symbol=self._image.symbol_at(pc),
+            symbol=self._image.describe(pc),
             registers={**registers, "pc": pc},
             instruction=disassemble(self._guest.read_memory(pc, 4), pc),
             notes=(
