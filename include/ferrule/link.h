@@ -29,6 +29,7 @@ enum ferrule_link_type {
     FERRULE_LINK_UINT8 = 5,
     FERRULE_LINK_BOOL = 6,
     FERRULE_LINK_FLOAT32 = 7,
+    FERRULE_LINK_FLOAT16 = 8,
 };
 
 /** An input or output of the model. */

@@ -25,9 +25,10 @@ static void record(void *context, uint32_t index)
     struct profile *profile = context;
     const uint64_t end = ferrule_counter_read(profile->counter);
     if (profile->running < profile->count) {
-        const uint64_t gross = end - profile->begin;
-        const uint64_t net = gross > profile->overhead ? gross - profile->overhead : 0u;
-        profile->counters[profile->running] = net < UINT32_MAX ? (uint32_t)net : UINT32_MAX;
+        /* two neighbouring readings are less than 2^32 apart */
+        const uint32_t gross = (uint32_t)(end - profile->begin);
+        profile->counters[profile->running] =
+            gross > profile->overhead ? gross - profile->overhead : 0u;
     }
     profile->running = index;
     profile->begin = ferrule_counter_read(profile->counter);

@@ -14,7 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ferrule.link.frame import Frame, FrameReceiver
-from ferrule.link.protocol import ErrorCode, MessageType, decode_error, output_request, write_request
+from ferrule.link.protocol import (
+    ErrorCode,
+    MessageType,
+    counters_request,
+    decode_counters,
+    decode_error,
+    output_request,
+    write_request,
+)
 
 pytestmark = pytest.mark.cc
 
@@ -123,6 +131,25 @@ def test_frames_longer_than_the_buffer_are_dropped(firmware: HostFirmware, size:
     assert [each.type for each in answers] == ([0x84] if size == 1024 else [])
     (hello,) = ask(firmware, MessageType.HELLO)
     assert hello.type == 0x81
+
+
+def test_a_block_that_is_cut_off_is_dropped_though_the_crc_is_right(firmware: HostFirmware) -> None:
+    wire = bytearray(HELLO.encode())
+    assert firmware.exchange(bytes(wire))
+    assert wire[5] == 5  # the code of the last block, which is the CRC
+    wire[5] = 6
+    assert not firmware.exchange(bytes(wire))
+
+
+def test_counters_of_operators_that_did_not_run_are_zero(firmware: HostFirmware) -> None:
+    firmware.exchange(HELLO.encode())
+    for index in range(600):
+        firmware.state.operator_cycles[index] = 5
+    ask(firmware, MessageType.RUN, b"\1", sequence=1)
+    firmware.state.failing = 17
+    ask(firmware, MessageType.RUN, b"\1", sequence=2)
+    (frame,) = ask(firmware, MessageType.READ_COUNTERS, counters_request(0))
+    assert decode_counters(frame.payload) == (5,) * 17 + (0,) * 239
 
 
 @many

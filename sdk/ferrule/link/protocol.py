@@ -71,6 +71,7 @@ _TYPES: Mapping[int, DataType] = {
     5: DataType.UINT8,
     6: DataType.BOOL,
     7: DataType.FLOAT32,
+    8: DataType.FLOAT16,
 }
 TYPE_CODES: Mapping[DataType, int] = {dtype: code for code, dtype in _TYPES.items()}
 """The numbers of the element types, `enum ferrule_link_type` in C."""

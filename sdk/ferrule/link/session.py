@@ -53,7 +53,7 @@ class LinkRun:
     """Counted from call to return. With `profiled` it includes the callbacks between the operators: for a clean
     total, run again without."""
     counters: tuple[int, ...]
-    """Per operator, each at most 2^32 - 1 (that value may stand for more); empty unless `profiled`."""
+    """Per operator, below 2^32 each; empty unless `profiled`."""
     counter: CounterSource
     stack: StackUse
     profiled: bool
