@@ -2,8 +2,10 @@
 """Runs the C that a layer is lowered to, on the host, without generating a source file.
 
 The lowered statements are calls of kernels with parameter tables: the kernels are compiled once each, with the
-undefined-behaviour sanitizer (or the address sanitizer, where FERRULE_TEST_SANITIZER says `address`), and called
-through cffi with the tables that the lowering describes.
+undefined behaviour sanitizer, and called through cffi with the tables that the lowering describes.
+
+Where FERRULE_TEST_SANITIZER says `address`, it is the address sanitizer, and each tensor has memory of its own and of
+just its size. Python has to run with libasan preloaded then; `address_sanitizer_environment` has what that needs.
 """
 
 from __future__ import annotations
@@ -43,6 +45,18 @@ from ferrule.resources import root
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 GUARD_BYTES = 64
 _GUARD = 0xA5
+
+
+def address_sanitizer_environment() -> dict[str, str]:
+    """Return the environment in which Python runs these kernels under the address sanitizer."""
+    compiler = require_program("cc", "apt-get install gcc")
+    found = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    return {
+        **os.environ,
+        "LD_PRELOAD": found.stdout.strip(),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "FERRULE_TEST_SANITIZER": "address",
+    }
 
 
 def lower(graph: Graph, core: CoreFeatures | None = None) -> LoweredOp:
@@ -85,11 +99,11 @@ class _Calls:
         self._ffi, self._library = _library(op.sources, op.headers)
         self._symbols: dict[str, Any] = {}
         self._buffers: dict[str, Any] = {}
+        self._keep: list[Any] = []
         for blob in op.blobs:
             self.add(blob.name, np.ascontiguousarray(blob.data))
         if op.scratch_bytes:
             self.add("scratch", np.zeros(op.scratch_bytes, np.uint8))
-        self._keep: list[Any] = []
         for declaration in op.declarations:
             assert isinstance(declaration, Variable)
             assert isinstance(declaration.type, Const)
@@ -99,23 +113,24 @@ class _Calls:
             self._symbols[declaration.name] = value
 
     def add(self, name: str, data: Array) -> None:
-        """Give a symbol memory between guards."""
-        size = data.nbytes
-        memory = self._ffi.new("uint8_t[]", size + 2 * GUARD_BYTES)
-        view = self._ffi.buffer(memory)
+        """Give a symbol memory between guards, which the address sanitizer brings along."""
+        size, guards = data.nbytes, 0 if _address_sanitizer() else GUARD_BYTES
+        memory = self._ffi.gc(self._library.malloc(size + 2 * guards), self._library.free)
+        view = self._ffi.buffer(memory, size + 2 * guards)
         view[:] = bytes([_GUARD]) * len(view)
-        view[GUARD_BYTES : GUARD_BYTES + size] = data.tobytes()
-        self._buffers[name] = (memory, size)
-        self._symbols[name] = self._ffi.cast("void *", memory + GUARD_BYTES)
+        view[guards : guards + size] = data.tobytes()
+        self._buffers[name] = view, guards
+        self._keep.append(memory)
+        self._symbols[name] = self._ffi.cast("void *", self._ffi.cast("char *", memory) + guards)
 
     def array(self, name: str, like: Array) -> Array:
         """Return the memory of a symbol as an array, after a look at the guards."""
-        memory, size = self._buffers[name]
-        content = bytes(self._ffi.buffer(memory))
-        guard = bytes([_GUARD]) * GUARD_BYTES
-        assert content[:GUARD_BYTES] == guard, f"{name}: written before its start"
-        assert content[GUARD_BYTES + size :] == guard, f"{name}: written past its end"
-        return np.frombuffer(content[GUARD_BYTES : GUARD_BYTES + size], like.dtype).reshape(like.shape)
+        view, guards = self._buffers[name]
+        content = bytes(view)
+        end = len(content) - guards
+        assert set(content[:guards]) <= {_GUARD}, f"{name}: written before its start"
+        assert set(content[end:]) <= {_GUARD}, f"{name}: written past its end"
+        return np.frombuffer(content[guards:end], like.dtype).reshape(like.shape)
 
     def run(self) -> None:
         """Make the calls in order."""
@@ -145,6 +160,10 @@ class _Calls:
                 raise TypeError(f"not understood: {node!r}")
 
 
+def _address_sanitizer() -> bool:
+    return os.environ.get("FERRULE_TEST_SANITIZER") == "address"
+
+
 @cache
 def _library(sources: tuple[str, ...], headers: tuple[str, ...]) -> tuple[Any, Any]:
     """Compile the sources into a library and return it with what declares its functions."""
@@ -153,8 +172,9 @@ def _library(sources: tuple[str, ...], headers: tuple[str, ...]) -> tuple[Any, A
     from cffi import FFI
 
     base = Path(str(root()))
-    kind = os.environ.get("FERRULE_TEST_SANITIZER", "undefined")
-    sanitizer = (f"-fsanitize={kind}", *(("-fno-sanitize-recover=all",) if kind == "undefined" else ()))
+    sanitizer = (
+        ("-fsanitize=address",) if _address_sanitizer() else ("-fsanitize=undefined", "-fno-sanitize-recover=all")
+    )
     folder = Path(tempfile.mkdtemp(prefix="ferrule_kernels_"))
     target = folder / "kernels.so"
     include = base / "src_c" / "kernels" / "include"
@@ -162,6 +182,7 @@ def _library(sources: tuple[str, ...], headers: tuple[str, ...]) -> tuple[Any, A
     subprocess.run([*command, f"-I{include}", *(str(base / name) for name in sources), "-o", str(target)], check=True)
     ffi = FFI()
     ffi.cdef(_declarations(compiler, include, headers))
+    ffi.cdef("void *malloc(size_t size); void free(void *memory);")
     return ffi, ffi.dlopen(str(target))
 
 

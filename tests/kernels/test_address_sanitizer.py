@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels that are called without generated C, once more under the address sanitizer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lowered_call import address_sanitizer_environment
+
+FOLDER = Path(__file__).parent
+
+
+@pytest.mark.cc
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["test_elementwise.py", "test_movement.py"])
+def test_no_kernel_leaves_its_tensors(module: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / module)]
+    done = subprocess.run(
+        command, env=address_sanitizer_environment(), capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
