@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from ferrule._version import VERSION as __version__
+from ferrule._version import VERSION as __version__  # noqa: N811
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:

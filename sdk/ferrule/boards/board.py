@@ -129,6 +129,8 @@ class Board:
     folder: Path
     platform: Path
     """The .repl file."""
+    files: tuple[Path, ...]
+    """board.toml, the .repl file and all that it includes."""
 
     def memory(self, name: str) -> Memory:
         """Return a memory by name."""

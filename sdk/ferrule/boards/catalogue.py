@@ -99,6 +99,7 @@ def _load(folder: Path) -> Board:
         flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
         folder=folder,
         platform=platform.file,
+        files=(file, *platform.files),
     )
 
 

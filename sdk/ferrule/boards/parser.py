@@ -39,24 +39,28 @@ def read_platform(file: Path) -> Platform:
         FerruleError: it can't be read, is malformed or uses what is not supported; the message begins with file:line.
     """
     entries: dict[str, _Draft] = {}
-    _read_into(entries, file, parents=())
+    files: list[Path] = []
+    _read_into(entries, files, file, parents=())
     for draft in entries.values():
         for interrupt in draft.interrupts:
             if interrupt.target not in entries:
                 raise place_error(
                     draft.file, draft.line, f"'{draft.name}' interrupts '{interrupt.target}', not an entry"
                 )
-    return Platform(file=file, entries={name: draft.entry() for name, draft in entries.items()})
+    return Platform(
+        file=file, files=tuple(dict.fromkeys(files)), entries={name: draft.entry() for name, draft in entries.items()}
+    )
 
 
-def _read_into(entries: dict[str, _Draft], file: Path, *, parents: tuple[Path, ...]) -> None:
+def _read_into(entries: dict[str, _Draft], files: list[Path], file: Path, *, parents: tuple[Path, ...]) -> None:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise FerruleError(f"there is no platform description {file}") from None
     except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a null character in the path
         raise FerruleError(f"cannot read {str(file)!r}: {error}") from None
-    _Parser(text, file, entries, parents).parse()
+    files.append(file.resolve())
+    _Parser(text, file, entries, files, parents).parse()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,11 +90,14 @@ class _Draft:
 
 
 class _Parser:
-    def __init__(self, text: str, file: Path, entries: dict[str, _Draft], parents: tuple[Path, ...]) -> None:
+    def __init__(
+        self, text: str, file: Path, entries: dict[str, _Draft], files: list[Path], parents: tuple[Path, ...]
+    ) -> None:
         self._file = file
         self._tokens = tokenize(text, file)
         self._at = 0
         self._entries = entries
+        self._files = files
         self._parents = (*parents, file.resolve())
 
     def parse(self) -> None:
@@ -160,7 +167,7 @@ class _Parser:
             raise self._error(token, f"there is no file '{_text(token)}'", hint)
         if path in self._parents:
             raise self._error(token, f"'{_text(token)}' includes itself")
-        _read_into(self._entries, path, parents=self._parents)
+        _read_into(self._entries, self._files, path, parents=self._parents)
 
     def _entry(self) -> None:
         token = self._peek()

@@ -119,6 +119,8 @@ class Platform:
     """All entries of a description, in the order in which they are first named."""
 
     file: Path
+    files: tuple[Path, ...]
+    """The file and all that it includes."""
     entries: Mapping[str, Entry]
 
     def entry(self, name: str) -> Entry:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of long steps: one live line on a terminal, plain lines elsewhere, always on standard error."""
+"""Progress of long steps on standard error: one live line on a terminal, a line per phase elsewhere."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-Progress = Callable[[str], None]
+if TYPE_CHECKING:
+    from ferrule.facade.step import Progress, Step
 
 
 @contextmanager
@@ -17,8 +19,14 @@ def progress(*, quiet: bool) -> Iterator[Progress]:
         yield lambda _: None
     elif sys.stderr.isatty():
         from rich.console import Console
+        from rich.markup import escape
 
         with Console(stderr=True).status("starting") as status:
-            yield status.update
+            yield lambda step: status.update(escape(str(step)))
     else:
-        yield lambda text: print(text, file=sys.stderr, flush=True)  # noqa: T201
+        yield _print_phase
+
+
+def _print_phase(step: Step) -> None:
+    if step.begins:
+        print(step.phase, file=sys.stderr, flush=True)  # noqa: T201

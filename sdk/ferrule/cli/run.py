@@ -69,9 +69,10 @@ def command(
     """
     from ferrule import facade
     from ferrule.facade.samples import parse_input_options
+    from ferrule.facade.step import Step
 
     with progress(quiet=quiet or str(json_path) == "-") as say:
-        say(f"importing {model}")
+        say(Step(phase=f"importing {model}"))
         network = facade.load(model)
         arrays = parse_input_options(inputs, network.inputs) if inputs else None
         targets = _output_paths(outputs, network)

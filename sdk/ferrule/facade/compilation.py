@@ -7,24 +7,18 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
 from ferrule.facade.generation import DEFAULT_BACKENDS, DEFAULT_BOARD, DEFAULT_TOOLCHAIN, emit
+from ferrule.facade.step import Progress, Step, say_nothing
 from ferrule.firmware import Image, Project, build_project, toolchain, write_project
 from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.report import RunReport
-
-Progress = Callable[[str], None]
-"""Called with one line about the step that begins."""
-
-
-def say_nothing(_: str) -> None:
-    """Show no progress."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,19 +110,19 @@ def _compile(
     described = load_board(board)
     chosen = toolchain(toolchain_name)
     chosen.require()
-    progress(f"generating C for {described.name}")
+    progress(Step(phase=f"generating C for {described.name}"))
     artifact = emit(network, board=described, backends=backends)
     project = write_project(
         artifact,
         board=described,
-        board_reference=board,
         toolchain_name=toolchain_name,
         optimization=optimization,
         folder=folder,
     )
-    progress(f"building with {toolchain_name}")
+    phase = f"building with {toolchain_name}"
+    progress(Step(phase=phase))
     started = time.perf_counter()
-    image = build_project(project, progress=progress)
+    image = build_project(project, progress=lambda done, total, _: progress(Step(phase=phase, done=done, total=total)))
     return Firmware(
         network=network,
         board=described,

@@ -68,7 +68,6 @@ def generate(
     return write_project(
         emit(network, board=described, backends=backends),
         board=described,
-        board_reference=board,
         toolchain_name=toolchain,
         optimization=optimization,
         folder=out,

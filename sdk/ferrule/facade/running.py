@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from ferrule.boards import Board, load_board
 from ferrule.emulation import Engine, EngineError, Machine, Session, engine
 from ferrule.errors import FerruleError
 from ferrule.facade.samples import Sample, pattern_sample, split
+from ferrule.facade.step import Progress, Step
 from ferrule.firmware import Group, Image
 from ferrule.graph import Array
 from ferrule.link import CounterSource, LinkRun, LinkSession, LinkTimeoutError, ModelInfo
@@ -34,7 +35,7 @@ from ferrule.report import (
 )
 
 if TYPE_CHECKING:
-    from ferrule.facade.compilation import Firmware, Progress
+    from ferrule.facade.compilation import Firmware
 
 
 def check_engine(name: str, board: str) -> None:
@@ -75,7 +76,7 @@ def run(
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
     chosen = _usable(engine, firmware.board)
     done = _execute(firmware, chosen, samples, timeout_s, progress)
-    progress("comparing with the numpy reference")
+    progress(Step(phase="comparing with the numpy reference"))
     parts = []
     for index, (sample, result) in enumerate(zip(samples, done.runs, strict=True)):
         verdict, difference = compare(result.outputs, network.run(sample))
@@ -114,10 +115,15 @@ def _execute(
     firmware: Firmware, chosen: Engine, samples: Sequence[Sample], timeout_s: float, progress: Progress
 ) -> _Runs:
     started = time.perf_counter()
-    progress(f"starting {chosen.name}")
+    phase = f"running on {firmware.board.name} by {chosen.name}"
+    progress(Step(phase=phase))
+
+    def report(done: int) -> None:
+        progress(Step(phase=phase, done=done, total=len(samples)))
+
     with chosen.start(Machine(board=firmware.board, elf=firmware.elf)) as session:
         try:
-            return _serve(firmware, session, samples, timeout_s, progress, started)
+            return _serve(firmware, session, samples, timeout_s, report, started)
         except LinkTimeoutError as error:
             raise EngineError("", report=session.crash_report(str(error))) from error
 
@@ -127,18 +133,17 @@ def _serve(
     session: Session,
     samples: Sequence[Sample],
     timeout_s: float,
-    progress: Progress,
+    report: Callable[[int], None],
     started: float,
 ) -> _Runs:
     link = LinkSession(session.channel(), run_timeout_s=timeout_s)
     info = link.model_info()
     _check_identity(firmware, info)
-    progress(f"running sample 1 of {len(samples)}, layer by layer")
     profiled = link.run(samples[0], profile=True)
     runs = []
     for number, sample in enumerate(samples, start=1):
-        progress(f"running sample {number} of {len(samples)}")
         runs.append(link.run(sample, profile=False))
+        report(number)
     return _Runs(
         info=info,
         profiled=profiled,
@@ -160,9 +165,7 @@ def _stacked(results: Sequence[Sequence[Array]]) -> list[Array]:
     first = list(results[0])
     if len(results) == 1:
         return first
-    return [
-        np.concatenate([np.atleast_1d(result[index]) for result in results], axis=0) for index in range(len(first))
-    ]
+    return [np.concatenate([np.atleast_1d(result[index]) for result in results], axis=0) for index in range(len(first))]
 
 
 def _build_part(firmware: Firmware) -> BuildPart:

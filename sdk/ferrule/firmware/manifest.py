@@ -21,7 +21,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     model: str
     digest: str
     board: str
-    """A name, or the path of a board's folder."""
+    """The board's folder, relative to the project."""
     toolchain: str
     optimization: str
     sources: tuple[str, ...]
@@ -54,7 +54,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"{path} has schema version {manifest.schema_version}, expected {SCHEMA_VERSION}",
             hint="generate the project again with this version of ferrule",
         )
-    for name in (*manifest.sources, *manifest.include_dirs, *manifest.files):
+    for name in (manifest.board, *manifest.sources, *manifest.include_dirs, *manifest.files):
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise FerruleError(f"{path}: '{name}' leads out of the project", hint="generate the project again")
     return manifest

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from ferrule._version import VERSION
 from ferrule.backends.firmware import Contribution
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
-from ferrule.firmware.build import execute
+from ferrule.errors import FerruleError
+from ferrule.firmware.build import Progress, execute
 from ferrule.firmware.folder import sha256, write_folder
 from ferrule.firmware.image import Image, read_image
 from ferrule.firmware.linker import linker_script
@@ -26,6 +27,7 @@ from ferrule.resources import root
 
 MODEL_FOLDER = "model"
 LIBRARY_FOLDER = "lib"
+BOARD_FOLDER = "board"
 BUILD_FOLDER = "build"
 _LIBRARY_SOURCES = ("src_c/startup", "src_c/runtime", "src_c/link")
 _INCLUDE_DIRS = ("include", "src_c/startup/include")
@@ -39,13 +41,11 @@ class Project:
     manifest: Manifest
 
 
-def write_project(
-    artifact: Artifact, *, board: Board, board_reference: str, toolchain_name: str, optimization: str, folder: Path
-) -> Project:
-    """Write the project of a model for a board.
+def write_project(artifact: Artifact, *, board: Board, toolchain_name: str, optimization: str, folder: Path) -> Project:
+    """Write the project of a model for a board, with the board's own files, so that it builds wherever it is moved.
 
-    `board_reference` is how the user named the board. The toolchain need not be installed. Raises as
-    `ferrule.firmware.folder.write_folder` does, and FerruleError where the board's link UART has no driver.
+    The toolchain need not be installed. Raises as `ferrule.firmware.folder.write_folder` does, and FerruleError where
+    the board's link UART has no driver, or the board includes a file from far away.
     """
     library = _library(artifact, board)
     sources = tuple(
@@ -62,12 +62,13 @@ def write_project(
     include_dirs = _include_dirs(artifact)
     files = {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in artifact.files.items()}
     files |= library
+    files |= _board_files(board)
     files |= _rendered(artifact, board, toolchain_name, optimization, sources, include_dirs)
     manifest = Manifest(
         ferrule_version=VERSION,
         model=artifact.graph.name,
         digest=artifact.digest,
-        board=board_reference,
+        board=f"{BOARD_FOLDER}/{board.name}",
         toolchain=toolchain_name,
         optimization=optimization,
         sources=sources,
@@ -89,7 +90,7 @@ def build_project(
     *,
     toolchain_name: str | None = None,
     optimization: str | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Image:
     """Build a project into its folder `build` and return the firmware's image.
 
@@ -104,18 +105,13 @@ def build_project(
     plan = plan_build(
         [folder / name for name in manifest.sources],
         [folder / name for name in manifest.include_dirs],
-        load_board(manifest.board),
+        load_board(folder / manifest.board),
         toolchain(toolchain_name or manifest.toolchain),
         folder / BUILD_FOLDER,
         optimization or manifest.optimization,
         startup=False,
     )
-
-    def report(done: int, total: int, name: str) -> None:
-        if progress is not None:
-            progress(f"built {done} of {total}: {name}")
-
-    return read_image(execute(plan, progress=report))
+    return read_image(execute(plan, progress=progress))
 
 
 def _library(artifact: Artifact, board: Board) -> dict[str, bytes]:
@@ -150,6 +146,19 @@ def _include_dirs(artifact: Artifact) -> tuple[str, ...]:
     shared = (f"{LIBRARY_FOLDER}/{name}" for name in (*_INCLUDE_DIRS, *artifact.include_dirs))
     own = (f"{_home(part)}/{include}" for part in artifact.contributions for include in part.include_dirs)
     return (MODEL_FOLDER, *shared, *own)
+
+
+def _board_files(board: Board) -> dict[str, bytes]:
+    """Return the board's files by path in the project; they keep their places relative to each other."""
+    files = {}
+    for path in board.files:
+        if not path.is_relative_to(board.folder.parent):
+            raise FerruleError(
+                f"board {board.name} includes {path}, which lies outside of {board.folder.parent}",
+                hint="a project takes the board's files along: put what the board includes beside its folder",
+            )
+        files[f"{BOARD_FOLDER}/{path.relative_to(board.folder.parent).as_posix()}"] = path.read_bytes()
+    return files
 
 
 def _below(folder: str, suffix: str) -> Iterator[str]:
