@@ -9,7 +9,7 @@ from elementwise_cases import ARITHMETIC, ELEMENTWISE, EXTREMA, SCALES, info
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
-from lowered_call import lower, run_lowered
+from lowered_call import lower, run_lowered, run_overlapping
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering.binary import TABLE_MIN_ELEMENTS, sum_tables
@@ -117,3 +117,16 @@ def test_values_of_another_shape_are_not_written_over() -> None:
     infos = [info("a", (4, 3), DataType.INT8, Quantization.of(0.5)), info("b", (3,), DataType.INT8, Quantization.of(1))]
     network = layer_network(LayerType.ADD, BinaryDescriptor(), infos, Quantization.of(2))
     assert [overlap.input for overlap in lower(network).overlaps] == ["a"]
+
+
+@pytest.mark.parametrize("type_", ELEMENTWISE)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), further=st.integers(0, 5))
+def test_the_output_may_lie_where_the_lowering_says(type_: LayerType, data: st.DataObject, further: int) -> None:
+    network = data.draw(ELEMENTWISE[type_])
+    inputs = random_inputs(network)
+    (wanted,) = network.run(inputs)
+    for overlap in lower(network).overlaps:
+        shift_bytes = overlap.distance_bytes + further * wanted.itemsize
+        got = run_overlapping(network, inputs, overlap, shift_bytes)
+        np.testing.assert_array_equal(got, wanted, strict=True)

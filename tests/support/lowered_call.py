@@ -40,6 +40,7 @@ from ferrule.dom import (
     Variable,
 )
 from ferrule.graph import Array, Graph
+from ferrule.memory.request import Overlap
 from ferrule.resources import root
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
@@ -91,6 +92,24 @@ def run_lowered(graph: Graph, inputs: list[Array]) -> list[Array]:
     return [call.array(f"tensor_{info.name}", np.empty(info.shape, info.dtype.numpy)) for info in graph.outputs]
 
 
+def run_overlapping(graph: Graph, inputs: list[Array], overlap: Overlap, shift_bytes: int) -> Array:
+    """Return what the C computes with its output `shift_bytes` below the input that the overlap names."""
+    op = lower(graph)
+    call = _Calls(op)
+    for info, data in zip(graph.inputs, inputs, strict=True):
+        if info.name != overlap.input:
+            call.add(f"tensor_{info.name}", data)
+            continue
+        whole = np.zeros(max(shift_bytes + data.nbytes, graph.outputs[0].size_bytes), np.uint8)
+        whole[shift_bytes : shift_bytes + data.nbytes] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        call.add(f"tensor_{overlap.output}", whole)
+        call.place(f"tensor_{info.name}", f"tensor_{overlap.output}", shift_bytes)
+    call.run()
+    output = graph.outputs[0]
+    content = call.array(f"tensor_{overlap.output}", np.empty(0, np.uint8))
+    return content[: output.size_bytes].view(output.dtype.numpy).reshape(output.shape)
+
+
 class _Calls:
     """The memory and the symbols of one lowered operator."""
 
@@ -123,6 +142,10 @@ class _Calls:
         self._keep.append(memory)
         self._symbols[name] = self._ffi.cast("void *", self._ffi.cast("char *", memory) + guards)
 
+    def place(self, name: str, base: str, shift_bytes: int) -> None:
+        """Give a symbol an address within the memory of another one."""
+        self._symbols[name] = self._ffi.cast("void *", self._ffi.cast("char *", self._symbols[base]) + shift_bytes)
+
     def array(self, name: str, like: Array) -> Array:
         """Return the memory of a symbol as an array, after a look at the guards."""
         view, guards = self._buffers[name]
@@ -130,7 +153,8 @@ class _Calls:
         end = len(content) - guards
         assert set(content[:guards]) <= {_GUARD}, f"{name}: written before its start"
         assert set(content[end:]) <= {_GUARD}, f"{name}: written past its end"
-        return np.frombuffer(content[guards:end], like.dtype).reshape(like.shape)
+        data = np.frombuffer(content[guards:end], like.dtype)
+        return data.reshape(like.shape) if data.size == like.size else data
 
     def run(self) -> None:
         """Make the calls in order."""
