@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ferrule.graph import LayerType
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.conv2d import CONV_2D
+from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
 from ferrule.operators.fully_connected import FULLY_CONNECTED
 from ferrule.operators.join import CONCATENATION, SPLIT
@@ -21,6 +22,7 @@ from ferrule.operators.reduce import MEAN, SUM
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
+from ferrule.operators.transfer import DEBUG, MEM_COPY, MEM_IMPORT
 from ferrule.operators.transpose import TRANSPOSE
 
 _ROWS: tuple[Operator, ...] = (
@@ -59,5 +61,16 @@ _ROWS: tuple[Operator, ...] = (
     PRELU,
 )
 
-OPERATORS: Mapping[LayerType, Operator] = {row.type: row for row in _ROWS}
+_OPTIMIZER_ROWS: tuple[Operator, ...] = (
+    CONVERT_FP16_TO_FP32,
+    CONVERT_FP32_TO_FP16,
+    DEBUG,
+    MEM_COPY,
+    MEM_IMPORT,
+)
+
+OPERATORS: Mapping[LayerType, Operator] = {row.type: row for row in (*_ROWS, *_OPTIMIZER_ROWS)}
 """How each layer type is described, checked and computed."""
+
+OPTIMIZER_TYPES = frozenset(row.type for row in _OPTIMIZER_ROWS)
+"""Those that no file has: the optimizer puts them in."""

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONVERT_FP16_TO_FP32 and CONVERT_FP32_TO_FP16."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.unary import infer_same_shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertFp16ToFp32Descriptor(Descriptor):
+    """One float16 input, one float32 output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertFp32ToFp16Descriptor(Descriptor):
+    """One float32 input, one float16 output."""
+
+
+def check_widening(descriptor: ConvertFp16ToFp32Descriptor, operands: Operands) -> None:
+    """Refuse anything but float16 to float32."""
+    del descriptor
+    _check(operands, DataType.FLOAT16, DataType.FLOAT32)
+
+
+def check_narrowing(descriptor: ConvertFp32ToFp16Descriptor, operands: Operands) -> None:
+    """Refuse anything but float32 to float16."""
+    del descriptor
+    _check(operands, DataType.FLOAT32, DataType.FLOAT16)
+
+
+def convert(descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the values in the output's type: widening is exact, narrowing rounds halves to even."""
+    del descriptor
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return [np.asarray(arrays[0]).astype(operands.output.dtype.numpy)]
+
+
+def _check(operands: Operands, source: DataType, result: DataType) -> None:
+    for info, wanted in ((operands.input(0), source), (operands.output, result)):
+        if info.dtype is not wanted:
+            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {wanted}")
+
+
+CONVERT_FP16_TO_FP32 = Operator(
+    descriptor=ConvertFp16ToFp32Descriptor,
+    type=LayerType.CONVERT_FP16_TO_FP32,
+    infer=infer_same_shape,
+    check=check_widening,
+    kernel=convert,
+)
+CONVERT_FP32_TO_FP16 = Operator(
+    descriptor=ConvertFp32ToFp16Descriptor,
+    type=LayerType.CONVERT_FP32_TO_FP16,
+    infer=infer_same_shape,
+    check=check_narrowing,
+    kernel=convert,
+)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MEM_COPY, MEM_IMPORT and DEBUG: what the optimizer puts between layers; the values stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, Descriptor, LayerType
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.unary import infer_same_shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemCopyDescriptor(Descriptor):
+    """One input, one output, which another backend reads: the bytes are copied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemImportDescriptor(Descriptor):
+    """One input, one output, which another backend reads: the memory is handed over, without a copy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebugDescriptor(Descriptor):
+    """One input, one output; what is done with the values is the runtime's business."""
+
+    layer: str
+    """The layer that computed the values."""
+    output: int = 0
+    """Which of its outputs they are."""
+
+
+def check(descriptor: Descriptor, operands: Operands) -> None:
+    """Refuse an output that differs from the input in type or quantisation."""
+    del descriptor
+    source, output = operands.input(0), operands.output
+    if output.dtype is not source.dtype:
+        raise UnsupportedError(f"tensor '{output.name}' is {output.dtype}, expected {source.dtype} as '{source.name}'")
+    if output.quantization != source.quantization:
+        raise UnsupportedError(f"tensor '{output.name}' has another quantisation than '{source.name}'")
+
+
+def kernel(descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the input."""
+    del descriptor, operands
+    return [np.asarray(arrays[0])]
+
+
+MEM_COPY = Operator(
+    descriptor=MemCopyDescriptor, type=LayerType.MEM_COPY, infer=infer_same_shape, check=check, kernel=kernel
+)
+MEM_IMPORT = Operator(
+    descriptor=MemImportDescriptor, type=LayerType.MEM_IMPORT, infer=infer_same_shape, check=check, kernel=kernel
+)
+DEBUG = Operator(descriptor=DebugDescriptor, type=LayerType.DEBUG, infer=infer_same_shape, check=check, kernel=kernel)
