@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from elementwise_cases import ARITHMETIC, ELEMENTWISE, EXTREMA, info
+from elementwise_cases import ARITHMETIC, ELEMENTWISE, EXTREMA, RECTIFIERS, info
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
@@ -28,7 +28,7 @@ def inputs_of(network: Network, which: str) -> list[Array]:
 
 
 @pytest.mark.parametrize("type_", ELEMENTWISE)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), which=st.sampled_from(["random", "random", "random", "lowest", "highest", "zero point"]))
 def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject, which: str) -> None:
     network = data.draw(ELEMENTWISE[type_])
@@ -152,6 +152,24 @@ def test_prelu_of_int16_has_int8_factors() -> None:
     network = layer_network(LayerType.PRELU, PreluDescriptor(), infos, Quantization.of(0.5))
     with pytest.raises(UnsupportedError, match="'b' is int16, expected int8"):
         network.validate()
+
+
+def test_scales_per_channel_are_refused() -> None:
+    per_channel = Quantization(scales=(0.5, 0.25), zero_points=(0, 0), axis=0)
+    infos = [info(name, (2,), DataType.INT8, per_channel) for name in "ab"]
+    for type_, descriptor in ((LayerType.MAXIMUM, ExtremumDescriptor()), (LayerType.ADD, BinaryDescriptor())):
+        with pytest.raises(UnsupportedError, match="has 2 scales, expected one"):
+            layer_network(type_, descriptor, infos, per_channel).validate()
+
+
+def test_infinite_and_undefined_floats_pass_without_a_warning() -> None:
+    values = np.array([np.inf, -np.inf, np.nan, -0.0, 1e-45], np.float32)
+    own = info("a", values.shape, DataType.FLOAT32, None)
+    for type_ in RECTIFIERS:
+        if type_ is not LayerType.RELU_N1_TO_1:
+            descriptor = LeakyReluDescriptor(alpha=0.0) if type_ is LayerType.LEAKY_RELU else ReluDescriptor()
+            network = layer_network(type_, descriptor, [own])
+            np.testing.assert_array_equal(network.run([values])[0], tflm(network, [values])[0])
 
 
 def test_a_slope_may_be_negative() -> None:

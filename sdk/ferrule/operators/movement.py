@@ -33,10 +33,14 @@ def check_types(operands: Operands, allowed: frozenset[DataType]) -> None:
 
 
 def check_quantisations(operands: Operands) -> None:
-    """Raise UnsupportedError unless all tensors have the same quantisation."""
+    """Raise UnsupportedError unless all tensors have the same quantisation, with one scale at most."""
     source = operands.input(0)
     for info in (*operands.inputs, *operands.outputs):
-        if info is not None and info.quantization != source.quantization:
+        if info is None:
+            continue
+        if info.quantization is not None and info.quantization.per_channel:
+            raise UnsupportedError(f"tensor '{info.name}' has {len(info.quantization.scales)} scales, expected one")
+        if _scale_and_zero_point(info) != _scale_and_zero_point(source):
             raise UnsupportedError(
                 f"tensor '{info.name}' has another quantisation than '{source.name}', expected the same"
             )
@@ -46,3 +50,7 @@ def check_axes(info: TensorInfo, limit: int) -> None:
     """Raise UnsupportedError if a tensor has more axes than the reference kernels take."""
     if len(info.shape) > limit:
         raise UnsupportedError(f"tensor '{info.name}' has {len(info.shape)} axes, expected at most {limit}")
+
+
+def _scale_and_zero_point(info: TensorInfo) -> tuple[float, int] | None:
+    return None if info.quantization is None else (info.scale, info.zero_point)

@@ -213,7 +213,7 @@ def _compute(
         rectifier = rectifier_of(layer_type, descriptor, operands)
         return [rectifier.apply(data.astype(np.int64)).astype(np.int16)]
     if isinstance(descriptor, LeakyReluDescriptor):
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return [np.where(data > 0, data, data * np.float32(descriptor.alpha))]
     return [np.clip(data, *_CLAMPS[layer_type].limits)]
 
