@@ -83,17 +83,12 @@ def activation_range(activation: Activation, info: TensorInfo) -> tuple[int, int
     """Return the lowest and highest stored value of a quantised tensor that follows a fused activation.
 
     Raises:
-        UnsupportedError: a limit does not fit 32 bits, or the range is empty.
+        UnsupportedError: a limit does not fit 32 bits.
     """
     limits = np.iinfo(info.dtype.numpy)
     lower, upper = activation.limits
     low = int(limits.min) if lower is None else max(int(limits.min), _quantize_limit(lower, info))
     high = int(limits.max) if upper is None else min(int(limits.max), _quantize_limit(upper, info))
-    if low > high:
-        raise UnsupportedError(
-            f"activation {activation} leaves tensor '{info.name}' no value: {low} to {high} "
-            f"at scale {info.scale} and zero point {info.zero_point}"
-        )
     return low, high
 
 

@@ -15,7 +15,6 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.weighted import (
-    Factor,
     Finish,
     bias_info,
     check_weighted,
@@ -64,7 +63,6 @@ def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
     data, weights, bias = operands.input(0), operands.input(1), bias_info(operands)
     if data.dtype.is_float or weights.quantization is None:
         return
-    output_factors(operands)
     if bias is None or weights.quantization.per_channel:
         return
     bias_scale = 0.0 if bias.quantization is None else bias.scale
@@ -74,12 +72,6 @@ def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
             f"bias '{bias.name}' has scale {bias_scale:g}, expected {data.scale * weights.scale:g}: "
             "the input's scale times the weights'"
         )
-
-
-def output_factors(operands: Operands) -> tuple[Factor, ...]:
-    """Return the output multiplier of each channel."""
-    quantization = operands.input(1).quantization
-    return factors(operands, 0, single_product=quantization is not None and not quantization.per_channel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,7 +98,7 @@ def _make_plan(descriptor: FullyConnectedDescriptor, operands: Operands, weights
         finish = float_finish(descriptor.activation, bias, repeat=1)
         dtype: np.dtype[Any] = np.dtype(np.float64)
     else:
-        finish = integer_finish(operands, descriptor.activation, output_factors(operands), matrix, bias, repeat=1)
+        finish = integer_finish(operands, descriptor.activation, factors(operands, 0), matrix, bias, repeat=1)
         dtype = exact_dtype(magnitude_sum(matrix), data.dtype)
     return _Plan(matrix=np.ascontiguousarray(matrix, dtype), finish=finish)
 

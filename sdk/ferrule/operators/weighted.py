@@ -27,6 +27,7 @@ _BIAS: dict[DataType, DataType] = {
     DataType.INT16: DataType.INT64,
 }
 """The type of the bias; with int16 data it may be int32 where an operator says so."""
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 _EXACT_FLOAT32 = 2.0**24
 _EXACT_FLOAT64 = 2.0**53
 _LARGEST: dict[DataType, float] = {DataType.INT8: 2.0**7, DataType.INT16: 2.0**15}
@@ -124,11 +125,8 @@ def _check_weights_quantization(weights: TensorInfo, channel_axis: int) -> None:
         )
 
 
-def factors(operands: Operands, channel_axis: int, *, single_product: bool = False) -> tuple[Factor, ...]:
-    """Return the output multiplier of each channel.
-
-    `single_product` rounds the product of the two scales to float32 first, as per-tensor FULLY_CONNECTED does.
-    """
+def factors(operands: Operands, channel_axis: int) -> tuple[Factor, ...]:
+    """Return the output multiplier of each channel."""
     data, weights, output = operands.input(0), operands.input(1), operands.output
     channels = weights.shape[channel_axis]
     quantization = weights.quantization
@@ -138,11 +136,7 @@ def factors(operands: Operands, channel_axis: int, *, single_product: bool = Fal
     scales = quantization.scales if quantization.per_channel else quantization.scales[:1]
     found = []
     for scale in scales:
-        product = data.scale * scale
-        if single_product:
-            with np.errstate(over="ignore", under="ignore"):
-                product = float(np.float32(product))
-        real = product / output.scale
+        real = data.scale * scale / output.scale
         multiplier, shift = quantize_multiplier(real)
         if shift > largest:
             raise UnsupportedError(
@@ -190,12 +184,10 @@ class Finish:
 
 
 def clamp_float(values: Array, activation: Activation) -> Array:
-    """Clamp float values in place by a fused activation and return them."""
+    """Clamp float values in place by a fused activation, else to the finite float32 numbers, and return them."""
     lower, upper = activation.limits
-    if lower is not None:
-        np.maximum(values, lower, out=values)
-    if upper is not None:
-        np.minimum(values, upper, out=values)
+    np.maximum(values, -_LARGEST_FLOAT32 if lower is None else lower, out=values)
+    np.minimum(values, _LARGEST_FLOAT32 if upper is None else upper, out=values)
     return values
 
 

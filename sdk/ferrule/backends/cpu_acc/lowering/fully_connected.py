@@ -9,7 +9,8 @@ from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, we
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
-from ferrule.operators.fully_connected import FullyConnectedDescriptor, output_factors
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted import factors
 from ferrule.operators.window import Window
 
 
@@ -20,7 +21,7 @@ def lower_fully_connected(context: LoweringContext) -> LoweredOp:
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
     data, output, weights = context.input(0), context.operands.output, weights_of(context)
     check_reach(context, weights)
-    channel_factors = () if data.dtype.is_float else output_factors(context.operands)
+    channel_factors = () if data.dtype.is_float else factors(context.operands, 0)
     rows = data.elements // weights.shape[1]
     if data.dtype is DataType.INT8:
         channels = int8_channels(context, weights, channel_factors, descriptor.activation)

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hypothesis strategies for networks of one convolution, FULLY_CONNECTED or pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from hypothesis import strategies as st
+from layer_case import layer_network
+
+from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.window import NO_PADDING, Padding, same_padding
+
+FLOOR_ABSOLUTE = 1e-6
+RELATIVE = 1e-5
+
+_SMALL = st.integers(1, 8)
+_ZERO_POINTS = st.one_of(st.sampled_from([-128, 0, 127]), st.integers(-128, 127))
+_EXPONENTS = {DataType.INT8: (3, 10), DataType.INT16: (5, 12), DataType.FLOAT32: (0, 0)}
+
+
+def within_tolerance(got: Array, wanted: Array) -> bool:
+    """Whether float32 values are within 1e-5 of the wanted ones plus 1e-6 of the largest of them, or of 1."""
+    floor = FLOOR_ABSOLUTE * max(1.0, float(np.abs(wanted).max()))
+    return bool((np.abs(got.astype(np.float64) - wanted) <= RELATIVE * np.abs(wanted) + floor).all())
+
+
+def quantization(draw: st.DrawFn, dtype: DataType, scale: float) -> Quantization | None:
+    """Draw the quantisation of an activation: zero points at the ends of int8 are frequent."""
+    if dtype.is_float:
+        return None
+    return Quantization.of(scale, draw(_ZERO_POINTS) if dtype is DataType.INT8 else 0)
+
+
+def _scale(draw: st.DrawFn, low: float, high: float) -> float:
+    return float(np.float32(2.0 ** draw(st.floats(low, high))))
+
+
+class _Constants:
+    """Weights and bias of a layer: random data of one drawn seed."""
+
+    def __init__(self, draw: st.DrawFn, dtype: DataType, shape: Shape, axis: int, data_scale: float) -> None:
+        channels = shape[axis]
+        random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+        self.infos: list[TensorInfo] = []
+        self.arrays: Mapping[int, Array] = {}
+        if dtype.is_float:
+            self.scale = 1.0
+            self._add(TensorInfo(name="weights", shape=shape, dtype=dtype), random.normal(size=shape))
+            if draw(st.booleans()):
+                self._add(TensorInfo(name="bias", shape=(channels,), dtype=dtype), random.normal(size=channels))
+            return
+        count = channels if draw(st.booleans()) else 1
+        scales = tuple(float(np.float32(2.0 ** random.uniform(-9, 0))) for _ in range(count))
+        self.scale = float(np.mean(scales))
+        quantized = Quantization(scales=scales, zero_points=(0,) * count, axis=axis)
+        lowest = draw(st.sampled_from([-127, -127, -127, -128]))
+        self._add(
+            TensorInfo(name="weights", shape=shape, dtype=DataType.INT8, quantization=quantized),
+            random.integers(lowest, 128, shape),
+        )
+        if not draw(st.booleans()):
+            return
+        wide = dtype is DataType.INT16 and (axis == 3 or draw(st.booleans()))
+        products = Quantization(
+            scales=tuple(float(np.float32(data_scale * scale)) for scale in scales), zero_points=(0,) * count
+        )
+        self._add(
+            TensorInfo(
+                name="bias",
+                shape=(channels,),
+                dtype=DataType.INT64 if wide else DataType.INT32,
+                quantization=products,
+            ),
+            random.integers(-3000, 3000, channels),
+        )
+
+    def _add(self, info: TensorInfo, data: Array) -> None:
+        self.infos.append(info)
+        self.arrays = {**self.arrays, len(self.infos): data.astype(info.dtype.numpy)}
+
+
+def _weighted(
+    draw: st.DrawFn,
+    type_: LayerType,
+    descriptor: Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor,
+    dtype: DataType,
+    data: Shape,
+    weights: Shape,
+) -> Network:
+    data_scale = _scale(draw, -8, 2)
+    constants = _Constants(draw, dtype, weights, 3 if type_ is LayerType.DEPTHWISE_CONV_2D else 0, data_scale)
+    info = TensorInfo(name="data", shape=data, dtype=dtype, quantization=quantization(draw, dtype, data_scale))
+    # Now and then the output's scale is so small that products are shifted to the left.
+    exponent = draw(st.one_of(st.floats(*_EXPONENTS[dtype]), st.floats(-4, 1)))
+    output = quantization(draw, dtype, data_scale * constants.scale * 2.0**exponent)
+    return layer_network(type_, descriptor, [info, *constants.infos], output, constants.arrays)
+
+
+def _padding(draw: st.DrawFn, height: int, width: int, window: tuple[int, int, int, int, int, int]) -> Padding:
+    """Draw SAME, none, or any padding that lets at least one window fit."""
+    kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w = window
+    if draw(st.booleans()):
+        top, bottom = same_padding(height, kernel_h, stride_h, dilation_h)
+        left, right = same_padding(width, kernel_w, stride_w, dilation_w)
+        return Padding(top=top, bottom=bottom, left=left, right=right)
+    missing_h = max((kernel_h - 1) * dilation_h + 1 - height, 0)
+    missing_w = max((kernel_w - 1) * dilation_w + 1 - width, 0)
+    if not missing_h and not missing_w and draw(st.booleans()):
+        return NO_PADDING
+    extra = st.integers(0, 3)
+    return Padding(top=missing_h + draw(extra), bottom=draw(extra), left=draw(extra), right=missing_w + draw(extra))
+
+
+@st.composite
+def conv2d(draw: st.DrawFn, dtype: DataType) -> Network:
+    """Draw a CONV_2D with any padding, stride and dilation."""
+    batch, height, width, channels = draw(st.integers(1, 2)), draw(_SMALL), draw(_SMALL), draw(_SMALL)
+    kernel_h, kernel_w = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    stride_h, stride_w = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    dilation_h, dilation_w = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    window = (kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w)
+    descriptor = Conv2dDescriptor(
+        stride_h=stride_h,
+        stride_w=stride_w,
+        dilation_h=dilation_h,
+        dilation_w=dilation_w,
+        padding=_padding(draw, height, width, window),
+        activation=draw(st.sampled_from(Activation)),
+    )
+    weights = (draw(_SMALL), kernel_h, kernel_w, channels)
+    return _weighted(draw, LayerType.CONV_2D, descriptor, dtype, (batch, height, width, channels), weights)
+
+
+@st.composite
+def pointwise(draw: st.DrawFn, dtype: DataType) -> Network:
+    """Draw a CONV_2D of one pixel, whose channels are often a multiple of four."""
+    data = (draw(st.integers(1, 2)), draw(_SMALL), draw(_SMALL), draw(st.sampled_from([1, 3, 4, 8, 12, 20])))
+    descriptor = Conv2dDescriptor(activation=draw(st.sampled_from(Activation)))
+    return _weighted(draw, LayerType.CONV_2D, descriptor, dtype, data, (draw(_SMALL), 1, 1, data[3]))
+
+
+@st.composite
+def depthwise_conv2d(draw: st.DrawFn, dtype: DataType) -> Network:
+    """Draw a DEPTHWISE_CONV_2D; a window of 3x3 and a multiplier of one are frequent."""
+    batch, height, width, channels = draw(st.integers(1, 2)), draw(_SMALL), draw(_SMALL), draw(st.integers(1, 6))
+    usual = draw(st.booleans())
+    kernel_h, kernel_w = (3, 3) if usual else (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
+    dilation_h, dilation_w = (1, 1) if usual else (draw(st.integers(1, 2)), draw(st.integers(1, 2)))
+    stride_h, stride_w = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    multiplier = 1 if usual else draw(st.integers(1, 3))
+    window = (kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w)
+    descriptor = DepthwiseConv2dDescriptor(
+        depth_multiplier=multiplier,
+        stride_h=stride_h,
+        stride_w=stride_w,
+        dilation_h=dilation_h,
+        dilation_w=dilation_w,
+        padding=_padding(draw, height, width, window),
+        activation=draw(st.sampled_from(Activation)),
+    )
+    weights = (1, kernel_h, kernel_w, channels * multiplier)
+    return _weighted(draw, LayerType.DEPTHWISE_CONV_2D, descriptor, dtype, (batch, height, width, channels), weights)
+
+
+@st.composite
+def fully_connected(draw: st.DrawFn, dtype: DataType) -> Network:
+    """Draw a FULLY_CONNECTED with or without the input's dimensions kept."""
+    depth, outputs, keep = draw(st.integers(1, 40)), draw(st.integers(1, 20)), draw(st.booleans())
+    data = (draw(st.integers(1, 3)), draw(st.integers(1, 3)), depth) if keep else (draw(st.integers(1, 3)), depth)
+    descriptor = FullyConnectedDescriptor(keep_num_dims=keep, activation=draw(st.sampled_from(Activation)))
+    return _weighted(draw, LayerType.FULLY_CONNECTED, descriptor, dtype, data, (outputs, depth))
+
+
+def pool2d(type_: LayerType) -> Callable[[DataType], st.SearchStrategy[Network]]:
+    """Return the strategy of one of the pools."""
+
+    @st.composite
+    def pool(draw: st.DrawFn, dtype: DataType) -> Network:
+        batch, height, width, channels = draw(st.integers(1, 2)), draw(_SMALL), draw(_SMALL), draw(_SMALL)
+        pool_h, pool_w = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+        stride_h, stride_w = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+        padding = NO_PADDING
+        if pool_h > height or pool_w > width or draw(st.booleans()):
+            top, bottom = same_padding(height, pool_h, stride_h)
+            left, right = same_padding(width, pool_w, stride_w)
+            padding = Padding(top=top, bottom=bottom, left=left, right=right)
+        descriptor = Pool2dDescriptor(
+            pool_h=pool_h,
+            pool_w=pool_w,
+            stride_h=stride_h,
+            stride_w=stride_w,
+            padding=padding,
+            activation=draw(st.sampled_from(Activation)),
+        )
+        quantized = quantization(draw, dtype, _scale(draw, -8, 0))
+        info = TensorInfo(name="data", shape=(batch, height, width, channels), dtype=dtype, quantization=quantized)
+        return layer_network(type_, descriptor, [info], quantized)
+
+    return pool
+
+
+FAMILY: Mapping[str, Callable[[DataType], st.SearchStrategy[Network]]] = {
+    "conv2d": conv2d,
+    "pointwise": pointwise,
+    "depthwise_conv2d": depthwise_conv2d,
+    "fully_connected": fully_connected,
+    "average_pool2d": pool2d(LayerType.AVERAGE_POOL_2D),
+    "max_pool2d": pool2d(LayerType.MAX_POOL_2D),
+}
+"""Each operator's strategy, by the data's type."""
