@@ -12,6 +12,10 @@
 
 #include "ferrule/kernels/broadcast.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /** How one input of a sum is brought to the common scale. */
 struct ferrule_term {
     int32_t offset; /**< minus the zero point */
@@ -122,5 +126,9 @@ void ferrule_minimum_s32(const struct ferrule_broadcast *shape, const int32_t *f
 /** @brief Return the smaller of two float32, the second if one is a NaN. */
 void ferrule_minimum_f32(const struct ferrule_broadcast *shape, const float *first,
                          const float *second, float *output);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -11,6 +11,10 @@
 
 #include "ferrule/kernels/broadcast.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /** The factor sign * multiplier * 2^(shift - 31). */
 struct ferrule_slope {
     int32_t multiplier; /**< 0 or more */
@@ -83,5 +87,9 @@ void ferrule_prelu_s16(const struct ferrule_prelu_params *params, const int16_t 
 /** @brief PRELU of float32. */
 void ferrule_prelu_f32(const struct ferrule_prelu_f32_params *params, const float *input,
                        const float *alpha, float *output);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
