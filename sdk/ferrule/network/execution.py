@@ -52,6 +52,11 @@ def check_inputs(graph: Graph, inputs: Sequence[Array] | Mapping[str, Array]) ->
     return dict(inputs)
 
 
+def run_graph(graph: Graph, inputs: Sequence[Array] | Mapping[str, Array]) -> list[Array]:
+    """Run any graph on the numpy kernels; InputError as `check_inputs` raises it."""
+    return execute(graph, check_inputs(graph, inputs))
+
+
 def execute(graph: Graph, arrays: Mapping[str, Array], observe: Observer | None = None) -> list[Array]:
     """Run all layers on checked inputs and return the outputs; tensors are freed after their last reader."""
     outputs = [info.name for info in graph.outputs]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fuses activations and pads into the layers beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ferrule.errors import FerruleError
+from ferrule.graph import Descriptor, Graph, Layer, LayerType
+from ferrule.operators.activation import Activation
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.operator import Operands
+from ferrule.operators.pad import PadDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.table import OPERATORS
+from ferrule.operators.window import Padding
+from ferrule.optimizer.simplify.draft import Draft
+
+_ACTIVATIONS: Mapping[LayerType, Activation] = {
+    LayerType.RELU: Activation.RELU,
+    LayerType.RELU6: Activation.RELU6,
+    LayerType.RELU_N1_TO_1: Activation.RELU_N1_TO_1,
+}
+_Fusable = Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor | Pool2dDescriptor | BinaryDescriptor
+_Padded = Conv2dDescriptor | DepthwiseConv2dDescriptor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FuseActivations:
+    """RELU, RELU6 and RELU_N1_TO_1 become the clamp of the layer before them.
+
+    Only where the activation does not change scale and zero point: then clamping once, at the tighter limits, gives
+    the same bits as clamping twice.
+    """
+
+    name: str = "fuse activations"
+
+    def run(self, graph: Graph) -> Graph:
+        """Return the graph with the activations fused that can be."""
+        draft = Draft(graph)
+        for layer in draft.layers():
+            activation = _ACTIVATIONS.get(layer.type)
+            source = layer.inputs[0] if layer.inputs else None
+            if activation is None or source is None or draft.only_reader(source) is not layer:
+                continue
+            before = draft.writer(source)
+            if before is None or replace(draft.info(source), name="") != replace(draft.info(layer.outputs[0]), name=""):
+                continue
+            descriptor = _with_activation(before.descriptor, activation)
+            if descriptor is not None and _accepts(draft, before, descriptor):
+                draft.remove_layer(layer.name)
+                draft.replace_layer(replace(before, descriptor=descriptor, outputs=layer.outputs))
+        return draft.graph()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldPads:
+    """PAD of height and width becomes the padding of the convolution that reads it.
+
+    Both fill with the zero point. Pools are left alone: their padded pixels do not count, those of PAD do.
+    """
+
+    name: str = "fold pads"
+
+    def run(self, graph: Graph) -> Graph:
+        """Return the graph with the pads folded that can be."""
+        draft = Draft(graph)
+        for layer in draft.layers():
+            source = layer.inputs[0] if layer.inputs else None
+            pad = None if source is None else draft.writer(source)
+            if pad is None or source is None or not isinstance(pad.descriptor, PadDescriptor):
+                continue
+            inner = pad.inputs[0]
+            if inner is None or draft.info(inner).quantization != draft.info(source).quantization:
+                continue
+            descriptor = _with_padding(layer.descriptor, pad.descriptor)
+            if descriptor is not None:
+                changed = replace(layer, descriptor=descriptor, inputs=(inner, *layer.inputs[1:]))
+                if _accepts(draft, changed, descriptor):
+                    draft.replace_layer(changed)
+        return draft.graph()
+
+
+def _with_activation(descriptor: Descriptor, activation: Activation) -> Descriptor | None:
+    if not isinstance(descriptor, _Fusable):
+        return None
+    if descriptor.activation not in {Activation.NONE, activation}:
+        return None
+    return replace(descriptor, activation=activation)
+
+
+def _with_padding(descriptor: Descriptor, pad: PadDescriptor) -> Descriptor | None:
+    if not isinstance(descriptor, _Padded) or len(pad.before) != 4:
+        return None
+    if pad.before[0] or pad.after[0] or pad.before[3] or pad.after[3]:
+        return None
+    old = descriptor.padding
+    padding = Padding(
+        top=old.top + pad.before[1],
+        bottom=old.bottom + pad.after[1],
+        left=old.left + pad.before[2],
+        right=old.right + pad.after[2],
+    )
+    return replace(descriptor, padding=padding)
+
+
+def _accepts(draft: Draft, layer: Layer, descriptor: Descriptor) -> bool:
+    """Whether the operator runs with the new descriptor, so that a pass never makes a layer unsupported."""
+    operands = Operands(
+        inputs=tuple(None if name is None else draft.info(name) for name in layer.inputs),
+        outputs=tuple(draft.info(name) for name in layer.outputs),
+    )
+    try:
+        OPERATORS[layer.type].check(descriptor, operands)
+    except FerruleError:
+        return False
+    return True

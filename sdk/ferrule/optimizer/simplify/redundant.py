@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Removes layers that change nothing, that nothing reads, or that another layer repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from ferrule.graph import Graph, Layer, LayerType
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.optimizer.simplify.draft import Draft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveIdentities:
+    """Layers whose output has the input's elements in the same order, shape and quantisation."""
+
+    name: str = "remove identities"
+
+    def run(self, graph: Graph) -> Graph:
+        """Return the graph without them."""
+        draft = Draft(graph)
+        for layer in draft.layers():
+            test = _IDENTITIES.get(layer.type)
+            source = layer.inputs[0] if layer.inputs else None
+            if test is None or source is None or len(layer.outputs) != 1:
+                continue
+            same = replace(draft.info(source), name="") == replace(draft.info(layer.outputs[0]), name="")
+            if same and test(layer):
+                draft.bypass(layer, source)
+        return draft.graph()
+
+
+def _always(_: Layer) -> bool:
+    return True
+
+
+def _pads_nothing(layer: Layer) -> bool:
+    descriptor = layer.descriptor
+    return isinstance(descriptor, PadDescriptor | PadV2Descriptor) and not any((*descriptor.before, *descriptor.after))
+
+
+def _in_order(layer: Layer) -> bool:
+    descriptor = layer.descriptor
+    return isinstance(descriptor, TransposeDescriptor) and descriptor.permutation == tuple(
+        range(len(descriptor.permutation))
+    )
+
+
+def _one_part(layer: Layer) -> bool:
+    descriptor = layer.descriptor
+    if isinstance(descriptor, SplitDescriptor):
+        return descriptor.splits == 1
+    return isinstance(descriptor, ConcatenationDescriptor) and len(layer.inputs) == 1
+
+
+_IDENTITIES: Mapping[LayerType, Callable[[Layer], bool]] = {
+    LayerType.RESHAPE: _always,
+    LayerType.SQUEEZE: _always,
+    LayerType.EXPAND_DIMS: _always,
+    LayerType.SLICE: _always,  # same shape: it begins at 0 and takes all
+    LayerType.QUANTIZE: _always,  # same type, scale and zero point
+    LayerType.PAD: _pads_nothing,
+    LayerType.PADV2: _pads_nothing,
+    LayerType.TRANSPOSE: _in_order,
+    LayerType.SPLIT: _one_part,
+    LayerType.CONCATENATION: _one_part,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveDeadLayers:
+    """Layers none of whose outputs anything reads."""
+
+    name: str = "remove dead layers"
+
+    def run(self, graph: Graph) -> Graph:
+        """Return the graph without them."""
+        needed = {info.name for info in graph.outputs}
+        alive = set()
+        for layer in reversed(graph.layers):
+            if needed & set(layer.outputs):
+                alive.add(layer.name)
+                needed |= set(layer.present_inputs)
+        draft = Draft(graph)
+        for layer in graph.layers:
+            if layer.name not in alive:
+                draft.remove_layer(layer.name)
+        return draft.graph()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeTwins:
+    """Layers that do the same to the same tensors: the first does it for all."""
+
+    name: str = "merge twins"
+
+    def run(self, graph: Graph) -> Graph:
+        """Return the graph without the twins whose one output the graph does not hand out itself."""
+        draft = Draft(graph)
+        seen: dict[object, Layer] = {}
+        for layer in draft.layers():
+            if len(layer.outputs) != 1 or layer.type is LayerType.DEBUG:
+                continue
+            key = (layer.type, layer.descriptor, layer.inputs, replace(draft.info(layer.outputs[0]), name=""))
+            first = seen.setdefault(key, layer)
+            if first is not layer and not draft.is_output(layer.outputs[0]):
+                draft.bypass(layer, first.outputs[0])
+        return draft.graph()

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each simplification keeps every bit of the outputs and does what it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import edge_inputs, random_inputs
+from random_networks import random_network
+
+import ferrule
+from ferrule.graph import DataType, Graph, LayerType, Quantization, TensorInfo
+from ferrule.network import Network, run_graph
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.window import Padding
+from ferrule.optimizer.simplify import PASSES, Pass, simplify
+
+
+def assert_same_bits(network: Network, simpler: Graph) -> None:
+    assert simpler.inputs == network.inputs
+    assert simpler.outputs == network.outputs
+    for inputs in (random_inputs(network, seed=5), *edge_inputs(network).values()):
+        for one, other in zip(network.run(inputs), run_graph(simpler, inputs), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 2**32), layers=st.integers(1, 14))
+def test_all_passes_keep_the_bits(seed: int, layers: int) -> None:
+    network = random_network(seed, layers)
+    assert_same_bits(network, simplify(network))
+
+
+@pytest.mark.parametrize("item", PASSES, ids=lambda item: item.name)
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_each_pass_keeps_the_bits(item: Pass, seed: int) -> None:
+    network = random_network(seed, 10)
+    assert_same_bits(network, item.run(network))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_simplifying_twice_changes_nothing(seed: int) -> None:
+    once = simplify(random_network(seed, 10))
+    assert simplify(once).layers == once.layers
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "ad01_int8",
+        "ad01_fp32",
+        "kws_ref_model",
+        "pretrainedResnet",
+        "pretrainedResnet_quant",
+        "vww_96_float",
+        "vww_96_int8",
+    ],
+)
+def test_trained_models_keep_their_bits(models: Path, model: str) -> None:
+    network = ferrule.load(models / f"{model}.tflite")
+    assert_same_bits(network, simplify(network))
+
+
+def image(network: Network, name: str = "x", shape: tuple[int, ...] = (1, 4, 4, 2)) -> str:
+    return network.add_input(
+        TensorInfo(name=name, shape=shape, dtype=DataType.INT8, quantization=Quantization.of(0.1, -3))
+    )
+
+
+def types(graph: Graph) -> list[LayerType]:
+    return [layer.type for layer in graph.layers]
+
+
+def conv(network: Network, source: str, **options: object) -> str:
+    channels = network.info(source).shape[-1]
+    weights = np.arange(2 * 9 * channels, dtype=np.int8).reshape(2, 3, 3, channels)
+    return network.add_conv2d_layer(
+        source, weights, weights_quantization=Quantization.of(0.02), quantization=Quantization.of(0.3, 5), **options
+    )
+
+
+def test_an_activation_joins_the_convolution() -> None:
+    network = Network("n")
+    network.set_outputs([network.add_relu_layer(conv(network, image(network)), name="y")])
+    simpler = simplify(network)
+    assert types(simpler) == [LayerType.CONV_2D]
+    descriptor = simpler.layers[0].descriptor
+    assert isinstance(descriptor, Conv2dDescriptor)
+    assert descriptor.activation is Activation.RELU
+    assert_same_bits(network, simpler)
+
+
+def test_an_activation_that_rescales_stays() -> None:
+    network = Network("n")
+    convolved = conv(network, image(network))
+    network.set_outputs([network.add_relu_layer(convolved, quantization=Quantization.of(0.2, -128))])
+    assert types(simplify(network)) == [LayerType.CONV_2D, LayerType.RELU]
+
+
+def test_an_activation_stays_where_others_read_the_convolution_too() -> None:
+    network = Network("n")
+    convolved = conv(network, image(network))
+    network.set_outputs([network.add_relu_layer(convolved), convolved])
+    assert types(simplify(network)) == [LayerType.CONV_2D, LayerType.RELU]
+
+
+def test_a_pad_joins_the_convolution() -> None:
+    network = Network("n")
+    padded = network.add_pad_layer(image(network), [(0, 0), (1, 2), (0, 1), (0, 0)])
+    network.set_outputs([conv(network, padded)])
+    simpler = simplify(network)
+    assert types(simpler) == [LayerType.CONV_2D]
+    descriptor = simpler.layers[0].descriptor
+    assert isinstance(descriptor, Conv2dDescriptor)
+    assert descriptor.padding == Padding(top=1, bottom=2, left=0, right=1)
+    assert_same_bits(network, simpler)
+
+
+def test_a_pad_of_channels_stays() -> None:
+    network = Network("n")
+    padded = network.add_pad_layer(image(network), [(0, 0), (1, 1), (1, 1), (0, 1)])
+    network.set_outputs([conv(network, padded)])
+    assert LayerType.PAD in types(simplify(network))
+
+
+def test_a_pad_before_a_pool_stays() -> None:
+    network = Network("n")
+    padded = network.add_pad_layer(image(network), [(0, 0), (1, 1), (1, 1), (0, 0)])
+    network.set_outputs([network.add_max_pool2d_layer(padded, (2, 2))])
+    assert types(simplify(network)) == [LayerType.PAD, LayerType.MAX_POOL_2D]
+
+
+def test_inverse_transposes_vanish() -> None:
+    network = Network("n")
+    turned = network.add_transpose_layer(image(network), (0, 3, 1, 2))
+    back = network.add_transpose_layer(turned, (0, 2, 3, 1))
+    network.set_outputs([conv(network, back)])
+    assert types(simplify(network)) == [LayerType.CONV_2D]
+
+
+def test_a_chain_of_views_becomes_one() -> None:
+    network = Network("n")
+    flat = network.add_reshape_layer(image(network), (1, 32))
+    network.set_outputs([network.add_reshape_layer(network.add_expand_dims_layer(flat, 0), (2, 16), name="y")])
+    assert types(simplify(network)) == [LayerType.RESHAPE]
+
+
+def test_a_transpose_of_unit_axes_becomes_a_reshape() -> None:
+    network = Network("n")
+    network.set_outputs([network.add_transpose_layer(image(network), (1, 0, 2, 3))])
+    assert types(simplify(network)) == [LayerType.RESHAPE]
+
+
+def test_constants_are_computed() -> None:
+    network = Network("n")
+    x = image(network)
+    fixed = network.add_constant_array("fixed", np.ones((1, 4, 4, 2), np.int8), Quantization.of(0.1, -3))
+    doubled = network.add_add_layer(fixed, fixed, quantization=Quantization.of(0.1, -3))
+    network.set_outputs([network.add_add_layer(x, doubled, quantization=Quantization.of(0.2, 0))])
+    simpler = simplify(network)
+    assert types(simpler) == [LayerType.ADD]
+    assert_same_bits(network, simpler)
+
+
+def test_twins_are_merged_and_dead_layers_removed() -> None:
+    network = Network("n")
+    x = image(network)
+    one, other = network.add_logistic_layer(x), network.add_logistic_layer(x)
+    network.add_tanh_layer(x)
+    network.set_outputs([network.add_add_layer(one, other, quantization=Quantization.of(0.01, -128))])
+    assert types(simplify(network)) == [LayerType.LOGISTIC, LayerType.ADD]
+
+
+def test_an_output_keeps_its_name_when_its_layer_vanishes() -> None:
+    network = Network("n")
+    convolved = conv(network, image(network))
+    network.set_outputs([network.add_reshape_layer(convolved, network.info(convolved).shape, name="result")])
+    simpler = simplify(network)
+    assert types(simpler) == [LayerType.CONV_2D]
+    assert simpler.outputs[0].name == "result"
