@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +79,8 @@ def command(
         network = facade.load(model)
         arrays = parse_input_options(inputs, network.inputs) if inputs else None
         targets = _output_paths(outputs, network)
+        if json_path is not None and str(json_path) != "-":
+            _require_writable("--json", json_path)
         facade.check_engine(engine, board)
         firmware = facade.compile(
             network,
@@ -111,24 +116,43 @@ def _output_paths(options: tuple[str, ...], network: Network) -> dict[int, Path]
                 f"--output {option} does not name an output, expected name=file",
                 hint=f"the model's outputs: {', '.join(names)}",
             )
-        if not Path(path).absolute().parent.is_dir():
-            raise FerruleError(f"--output {path}: there is no folder {Path(path).absolute().parent}")
+        if index in paths:
+            raise FerruleError(f"--output {option}: the output '{names[index]}' is written to {paths[index]} already")
         paths[index] = Path(path)
+        _require_writable("--output", paths[index])
     return paths
+
+
+def _require_writable(option: str, path: Path) -> None:
+    """Refuse a path that cannot become a file, before anything is built."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise FerruleError(f"{option} {path}: there is no folder {folder}")
+    if path.is_dir():
+        raise FerruleError(f"{option} {path}: is a folder, expected a file")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise FerruleError(f"{option} {path}: cannot be written")
 
 
 def _write(report: RunReport, targets: dict[int, Path], json_path: Path | None) -> None:
     import numpy as np
 
     for index, path in targets.items():
-        with path.open("wb") as file:
+        with _writing(path), path.open("wb") as file:
             np.save(file, report.outputs[index], allow_pickle=False)
-    if json_path is not None:
-        text = report.to_json() + "\n"
-        if str(json_path) == "-":
-            click.echo(text, nl=False)
-        else:
-            try:
-                json_path.write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise FerruleError(f"--json {json_path}: cannot be written: {error.strerror}") from error
+    if json_path is None:
+        return
+    text = report.to_json() + "\n"
+    if str(json_path) == "-":
+        click.echo(text, nl=False)
+        return
+    with _writing(json_path):
+        json_path.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FerruleError(f"{path} cannot be written: {error.strerror or error}") from error

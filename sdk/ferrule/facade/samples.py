@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -100,11 +101,16 @@ def load_array(path: Path) -> Array:
         InputError: the file cannot be read, or is no plain .npy.
     """
     try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: cannot be read as .npy: {error}") from error
-    if not isinstance(array, np.ndarray):
-        raise InputError(f"{path}: is an archive of several arrays, expected one .npy")
+        with path.open("rb") as file:
+            if zipfile.is_zipfile(file):
+                raise InputError(f"{path}: is an archive, expected one array", hint="write it with numpy.save")
+            file.seek(0)
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, EOFError, MemoryError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"{path}: is no .npy file: {reason}", hint="write it with numpy.save") from error
     return array
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -16,17 +17,18 @@ FLOOR = 1e-6
 """Absolute, times the largest magnitude of the tensor or 1, whichever is larger."""
 
 
-def compare(outputs: Sequence[Array], expected: Sequence[Array]) -> tuple[Verdict, float]:
+def compare(outputs: Sequence[Array], expected: Sequence[Array]) -> tuple[Verdict, float | None]:
     """Return the verdict over all outputs of one inference and the largest difference of an element.
 
+    The difference is None where it is no number: shapes differ, or one side alone has a NaN or an infinity.
     Integers are compared bit for bit. A float32 is within tolerance where
     |x - reference| <= RELATIVE * |reference| + FLOOR * max(1, largest |reference| of the tensor).
     """
-    verdicts, differences = [], [0.0]
-    for output, reference in zip(outputs, expected, strict=True):
-        verdicts.append(_verdict(output, reference))
-        differences.append(_difference(output, reference))
-    return worst(verdicts), max(differences)
+    pairs = list(zip(outputs, expected, strict=True))
+    differences = [_difference(output, reference) for output, reference in pairs]
+    largest = max([0.0, *differences])
+    verdict = worst(_verdict(output, reference) for output, reference in pairs)
+    return verdict, largest if np.isfinite(largest) else None
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -52,7 +54,13 @@ def _verdict(output: Array, reference: Array) -> Verdict:
 
 
 def _difference(output: Array, reference: Array) -> float:
-    if output.shape != reference.shape or not output.size:
-        return float("inf") if output.shape != reference.shape else 0.0
-    gap = np.abs(output.astype(np.float64) - reference.astype(np.float64))
-    return float(np.nanmax(np.where(output == reference, 0.0, gap)))
+    """Return the largest difference, infinity where there is no telling."""
+    if output.shape != reference.shape:
+        return math.inf
+    differ = output != reference
+    if not output.dtype.kind == reference.dtype.kind == "f":
+        exact = object if output.dtype.itemsize > 4 else np.float64
+        return float(np.abs(output[differ].astype(exact) - reference[differ].astype(exact)).max(initial=0.0))
+    differ &= ~(np.isnan(output) & np.isnan(reference))
+    gaps = np.abs(output[differ].astype(np.float64) - reference[differ].astype(np.float64))
+    return math.inf if np.isnan(gaps).any() else float(gaps.max(initial=0.0))

@@ -72,17 +72,17 @@ def _totals(document: ReportDocument) -> Table:
 
 def _count(count: CountPart, macs: int) -> str:
     ratio = f", {count.per_inference / macs:.2f} per MAC" if macs else ""
-    exactness = "exact" if count.resolution <= 1 else f"± {count.resolution}"
+    exactness = "exact" if count.resolution <= 1 else f"in steps of {count.resolution}"
     return f"{count.per_inference:,} ({exactness}, by {count.source}{ratio})"
 
 
 def _print_samples(document: ReportDocument, console: Console) -> None:
-    if len(document.samples) == 1:
-        return
-    equal = sum(sample.verdict is not Verdict.DIFFERENT for sample in document.samples)
-    console.print(f"samples: {equal} of {len(document.samples)} agree with the reference", highlight=False)
+    if len(document.samples) > 1:
+        equal = sum(sample.verdict is not Verdict.DIFFERENT for sample in document.samples)
+        console.print(f"samples: {equal} of {len(document.samples)} agree with the reference", highlight=False)
     different = [sample for sample in document.samples if sample.verdict is Verdict.DIFFERENT]
     for sample in different[:_SAMPLES_LISTED]:
-        console.print(f"  sample {sample.index} differs by up to {sample.max_difference:g}", highlight=False)
+        extent = "" if sample.max_difference is None else f" by up to {sample.max_difference:g}"
+        console.print(f"  sample {sample.index} differs{extent}", highlight=False)
     if len(different) > _SAMPLES_LISTED:
         console.print(f"  and {len(different) - _SAMPLES_LISTED} more", highlight=False)

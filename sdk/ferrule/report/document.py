@@ -51,7 +51,7 @@ class CountPart:
     unit: str
     """"instructions" or "cycles"."""
     resolution: int
-    """Every count is within this many units of the truth."""
+    """The counter's step: 1 is exact. A coarser count holds its own readings too, some tens of instructions per layer."""
     source: str
     """What counted: the emulator's cycle counter ("dwt"), a timer ("systick")."""
     per_inference: int
@@ -118,8 +118,10 @@ class SamplePart:
 
     index: int
     verdict: Verdict
-    max_difference: float
-    """The largest difference of an output element from the reference, in stored units for integers."""
+    max_difference: float | None
+    """The largest difference of an output element from the reference, in stored units for integers.
+
+    None where it is no number: one of the two alone has a NaN or an infinity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

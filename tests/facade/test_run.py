@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a network to a report."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small_networks
+
+import ferrule
+from ferrule.emulation import EngineError
+from ferrule.errors import FerruleError, InputError, MissingToolError
+from ferrule.facade.step import Step
+from ferrule.firmware import BuildError, ZigToolchain, build_project, project
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
+
+Build = Callable[[ferrule.Network], ferrule.Firmware]
+
+
+def test_compile_and_run(any_toolchain: str, tmp_path: Path) -> None:
+    network = small_networks.dense()
+    firmware = ferrule.compile(network, toolchain=any_toolchain, out=tmp_path / "project", optimization="O2")
+    assert firmware.elf == tmp_path / "project" / "build" / "firmware.elf"
+    x = np.array([[-128, 127, 0, 3, 5, -7]], np.int8)
+    report = firmware.run([x])
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert report.outputs[0].tolist() == network.run([x])[0].tolist()
+    document = report.document
+    assert (document.input, document.engine, document.build.board) == ("arrays", "unicorn", "mps2-an386")
+    assert (document.build.toolchain, document.build.optimization) == (any_toolchain, "O2")
+    assert document.build.toolchain_version == firmware.toolchain_version
+    assert [(layer.type, layer.backend, layer.macs) for layer in report.layers] == [("FULLY_CONNECTED", "CpuAcc", 24)]
+    assert 0 < report.layers[0].count < report.count_per_inference < 20_000
+    assert report.layers[0].share == 1.0
+    assert document.count.resolution == 1
+    assert report.memory.flash.total == firmware.image.flash_bytes
+    assert report.memory.ram.total == firmware.image.ram_bytes
+    assert 0 < report.memory.ram.stack_used < report.memory.ram.stack_reserved
+    flash, ram = report.memory.flash, report.memory.ram
+    assert flash.total == flash.code + flash.constants + flash.weights
+    assert ram.total == ram.workspace + ram.stack_reserved + ram.other
+
+
+def test_several_inputs_and_outputs(built: Build) -> None:
+    network = small_networks.two_by_two()
+    left = np.arange(-9, 9, dtype=np.int8).reshape(3, 2, 3)
+    right = np.array([[[1, -2, 3]], [[100, -100, 0]], [[-128, 127, 5]]], np.int8)
+    report = built(network).run({"right": right, "left": left})
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert [output.shape for output in report.outputs] == [(3, 2, 3), (3, 2, 3)]
+    assert len(report.samples) == 3
+    for index in range(3):
+        wanted = network.run([left[index : index + 1], right[index : index + 1]])
+        for output, reference in zip(report.outputs, wanted, strict=True):
+            assert output[index : index + 1].tolist() == reference.tolist()
+
+
+def test_a_batch_is_one_sample(built: Build) -> None:
+    network = small_networks.dense(batch=3)
+    x = np.arange(36, dtype=np.int8).reshape(6, 6)
+    report = built(network).run([x])
+    assert len(report.samples) == 2
+    assert report.outputs[0].tolist() == np.concatenate([*network.run([x[:3]]), *network.run([x[3:]])]).tolist()
+
+
+def test_scalars(built: Build) -> None:
+    report = built(small_networks.scalar()).run([np.int8(4), np.int8(-4)])
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert (report.outputs[0].shape, report.outputs[0].item()) == ((), 4)
+
+
+def test_floats_are_within_the_tolerance(built: Build) -> None:
+    report = built(small_networks.float_dense()).run()
+    assert report.document.input == "pattern"
+    assert report.verdict in {ferrule.Verdict.EXACT, ferrule.Verdict.WITHIN_TOLERANCE}
+    difference = report.samples[0].max_difference
+    assert difference is not None
+    assert difference < 1e-5
+
+
+def test_a_reference_that_differs_is_told(built: Build) -> None:
+    firmware = replace(built(small_networks.dense()), network=small_networks.dense(seed=9))
+    x = np.zeros((4, 6), np.int8)
+    x[2] = 100
+    report = firmware.run([x])
+    assert report.verdict is ferrule.Verdict.DIFFERENT
+    for sample, output in zip(report.samples, report.outputs[0], strict=True):
+        reference = firmware.network.run([x[sample.index : sample.index + 1]])[0][0]
+        gap = np.abs(output.astype(int) - reference.astype(int)).max()
+        assert sample.max_difference == gap
+        assert (sample.verdict is ferrule.Verdict.DIFFERENT) == (gap > 0)
+
+
+def test_one_sample_that_differs_is_told(built: Build) -> None:
+    """Of a network that is the same but for inputs that reach its clamp."""
+    network = small_networks.two_by_two()
+    other = ferrule.Network(network.name)
+    for info in network.inputs:
+        other.add_input(info)
+    other.add_add_layer("left", "right", quantization=small_networks.SCALE, name="sum")
+    other.add_minimum_layer("left", "right", name="largest")
+    other.set_outputs(["sum", "largest"])
+    left = np.full((3, 2, 3), 5, np.int8)
+    right = np.full((3, 1, 3), 5, np.int8)
+    right[1] = 6
+    report = replace(built(network), network=other).run([left, right])
+    assert [str(sample.verdict) for sample in report.samples] == ["exact", "different", "exact"]
+    assert [sample.max_difference for sample in report.samples] == [0.0, 1.0, 0.0]
+    assert report.verdict is ferrule.Verdict.DIFFERENT
+
+
+def test_wrong_inputs_are_refused_before_anything_runs(built: Build) -> None:
+    steps: list[Step] = []
+    with pytest.raises(InputError, match="'x' is int16"):
+        built(small_networks.dense()).run([np.zeros((1, 6), np.int16)], progress=steps.append)
+    assert steps == []
+
+
+def test_another_firmware_is_recognised(built: Build) -> None:
+    firmware, other = built(small_networks.dense()), built(small_networks.dense(batch=3))
+    with pytest.raises(FerruleError, match="was generated from another model"):
+        replace(firmware, artifact=other.artifact).run()
+
+
+def test_progress_tells_every_phase(zig: str, tmp_path: Path) -> None:
+    steps: list[Step] = []
+    firmware = ferrule.compile(small_networks.dense(), toolchain=zig, out=tmp_path / "project", progress=steps.append)
+    firmware.run([np.zeros((2, 6), np.int8)], progress=steps.append)
+    assert [str(step) for step in steps if step.begins] == [
+        "generating C for mps2-an386",
+        "building with zig",
+        "running on mps2-an386 by unicorn",
+        "comparing with the numpy reference",
+    ]
+    assert str(steps[-2]) == "running on mps2-an386 by unicorn: 2 of 2"
+    objects = len(firmware.project.manifest.sources) + 1
+    assert sum(step.phase == "building with zig" for step in steps) == 1 + objects
+
+
+def test_without_a_folder_nothing_stays(zig: str, temporary: Path) -> None:
+    firmware = ferrule.compile(small_networks.dense(), toolchain=zig)
+    folder = firmware.project.folder
+    assert folder.is_relative_to(temporary)
+    assert firmware.elf.is_file()
+    firmware.run()
+    del firmware
+    gc.collect()
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_failure_leaves_nothing(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments in ({"board": "mps2-an38"}, {"toolchain": "gcc"}, {"backends": ["CpuAc"]}, {"optimization": "O9"}):
+        with pytest.raises(FerruleError, match="there is no"):
+            ferrule.compile(small_networks.dense(), **arguments)  # type: ignore[arg-type]
+    monkeypatch.setattr(ZigToolchain, "find", lambda _: None)
+    with pytest.raises(MissingToolError) as caught:
+        ferrule.compile(small_networks.dense())
+    assert caught.value.hint == "pip install 'ferrule[run]'"
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_failed_build_leaves_nothing(zig: str, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    render = project.render
+    monkeypatch.setattr(
+        project,
+        "render",
+        lambda name, **values: render(name, **values) + ("#error stop" if name == "main.c.j2" else ""),
+    )
+    with pytest.raises(BuildError, match="stop"):
+        ferrule.compile(small_networks.dense(), toolchain=zig)
+    assert list(temporary.iterdir()) == []
+
+
+def test_engines_that_cannot_run(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    firmware = built(small_networks.dense())
+    with pytest.raises(FerruleError, match="no engine 'unicor'"):
+        firmware.run(engine="unicor")
+    with monkeypatch.context() as patched:
+        patched.setattr("ferrule.emulation.unicorn.engine.find_spec", lambda _: None)
+        with pytest.raises(MissingToolError, match="unicorn is missing"):
+            firmware.run()
+    boardless = replace(firmware, board=replace(firmware.board, qemu=None))
+    monkeypatch.setattr("ferrule.emulation.qemu.engine.QemuEngine.missing", lambda _: None)
+    with pytest.raises(FerruleError, match="engine qemu cannot run board mps2-an386"):
+        boardless.run(engine="qemu")
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("for (;;) {}", "did not end within 0.5 s"),
+        ("*(volatile unsigned *)0x70000000 = 1;", "0x7000_?0000|write|bus"),
+        ('__asm volatile("udf #1");', "undefined"),
+    ],
+)
+def test_a_firmware_that_hangs_or_faults(zig: str, tmp_path: Path, statement: str, reason: str) -> None:
+    firmware = ferrule.compile(small_networks.dense(), toolchain=zig, out=tmp_path / "project")
+    source = tmp_path / "project" / "model" / "ferrule_dense.c"
+    text = source.read_text(encoding="utf-8")
+    head, brace, body = text.partition("\n{\n")
+    assert "ferrule_dense_run(" in head
+    source.write_text(f"{head}{brace}    {statement}\n{body}", encoding="utf-8")
+    broken = replace(firmware, image=build_project(firmware.project, optimization="Os"))
+    with pytest.raises(EngineError, match=reason) as caught:
+        broken.run(timeout_s=0.5)
+    report = caught.value.report
+    assert report is not None
+    assert report.symbol.startswith("ferrule_dense_run")
+    assert report.registers["pc"] == report.pc
+    assert "\n" in str(caught.value)
+
+
+def test_both_engines_agree(built: Build, qemu: str) -> None:
+    firmware = built(small_networks.two_by_two())
+    by_qemu, by_unicorn = firmware.run(engine="qemu"), firmware.run()
+    assert by_qemu.verdict is by_unicorn.verdict is ferrule.Verdict.EXACT
+    assert [output.tolist() for output in by_qemu.outputs] == [output.tolist() for output in by_unicorn.outputs]
+    assert by_qemu.document.count.resolution == 40
+    assert math.isclose(by_qemu.count_per_inference, by_unicorn.count_per_inference, abs_tol=200)
+
+
+def test_generated_bytes_do_not_depend_on_the_day(zig: str, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        ferrule.compile(small_networks.dense(), toolchain=zig, out=tmp_path / name)
+    manifests = [(tmp_path / name / "ferrule-project.json").read_bytes() for name in ("one", "two")]
+    assert manifests[0] == manifests[1]

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks that take a moment to build and run, one for each shape of interface."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule import DataType, Network, Quantization, TensorInfo
+
+SCALE = Quantization.of(0.05, 3)
+"""Of all int8 activations here."""
+
+
+def int8_input(name: str, *shape: int) -> TensorInfo:
+    """Return an int8 input."""
+    return TensorInfo(name=name, shape=shape, dtype=DataType.INT8, quantization=SCALE)
+
+
+def dense(*, batch: int = 1, seed: int = 1) -> Network:
+    """Return FULLY_CONNECTED of int8: `x` [batch, 6] to `y` [batch, 4]."""
+    generator = np.random.default_rng(seed)
+    network = Network("dense")
+    network.add_input(int8_input("x", batch, 6))
+    network.add_fully_connected_layer(
+        "x",
+        generator.integers(-127, 128, (4, 6), dtype=np.int8),
+        generator.integers(-300, 300, 4, dtype=np.int32),
+        weights_quantization=Quantization.of(0.02, 0),
+        quantization=SCALE,
+        name="y",
+    )
+    network.set_outputs(["y"])
+    return network
+
+
+def two_by_two() -> Network:
+    """Return a network of two inputs, `left` [1, 2, 3] and `right` [1, 1, 3], and two outputs, `sum` and `largest`."""
+    network = Network("two by two")
+    network.add_input(int8_input("left", 1, 2, 3))
+    network.add_input(int8_input("right", 1, 1, 3))
+    network.add_add_layer("left", "right", quantization=SCALE, name="sum")
+    network.add_maximum_layer("left", "right", name="largest")
+    network.set_outputs(["sum", "largest"])
+    return network
+
+
+def float_dense() -> Network:
+    """Return FULLY_CONNECTED and TANH of float32: `x` [1, 6] to `y` [1, 4]."""
+    generator = np.random.default_rng(2)
+    network = Network("float_dense")
+    network.add_input(TensorInfo(name="x", shape=(1, 6), dtype=DataType.FLOAT32))
+    network.add_fully_connected_layer(
+        "x",
+        generator.normal(0, 1, (4, 6)).astype(np.float32),
+        generator.normal(0, 1, 4).astype(np.float32),
+        name="sums",
+    )
+    network.add_tanh_layer("sums", name="y")
+    network.set_outputs(["y"])
+    return network
+
+
+def scalar() -> Network:
+    """Return the maximum of two int8 scalars, `a` and `b`."""
+    network = Network("scalar")
+    network.add_input(int8_input("a"))
+    network.add_input(int8_input("b"))
+    network.add_maximum_layer("a", "b", name="y")
+    network.set_outputs(["y"])
+    return network
