@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C kernels of convolutions, FULLY_CONNECTED and pools, native and emulated, beside the numpy ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ckernels import ADDRESS, NativeNetwork
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from layer_case import layer_network
+from merged import merged
+from needs import lacking, require_module
+from oracle import edge_inputs, random_inputs
+from weighted_cases import FAMILY, within_tolerance
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.window import Padding
+
+pytestmark = pytest.mark.cc
+TYPES = (DataType.INT8, DataType.INT16, DataType.FLOAT32)
+
+
+def all_inputs(network: Network) -> list[list[Array]]:
+    return [random_inputs(network), *edge_inputs(network).values()]
+
+
+def check(got: list[Array], wanted: list[Array]) -> None:
+    for one, other in zip(got, wanted, strict=True):
+        if other.dtype == np.float32:
+            assert within_tolerance(one, other)
+        else:
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_kernels_are_the_numpy_ones(dtype: DataType, data: st.DataObject) -> None:
+    networks = [data.draw(strategy(dtype)) for strategy in FAMILY.values() for _ in range(3)]
+    network = merged(networks)
+    native = NativeNetwork(network)
+    for inputs in all_inputs(network):
+        check(native.run(inputs), network.run(inputs))
+
+
+def info(name: str, shape: Shape, dtype: DataType, scale: float | None, zero_point: int = 0) -> TensorInfo:
+    quantization = None if scale is None else Quantization.of(scale, zero_point)
+    return TensorInfo(name=name, shape=shape, dtype=dtype, quantization=quantization)
+
+
+def int8_conv2d(
+    image: Shape,
+    weights: Array,
+    *,
+    bias: int = 0,
+    output_scale: float = 1.0,
+    zero_point: int = -128,
+    descriptor: Conv2dDescriptor | None = None,
+) -> Network:
+    """Return a CONV_2D whose scales are 2**-5 and 2**-5."""
+    infos = [
+        info("data", image, DataType.INT8, 2.0**-5, 5),
+        info("weights", weights.shape, DataType.INT8, 2.0**-5),
+        info("bias", weights.shape[:1], DataType.INT32, 2.0**-10),
+    ]
+    constants = {1: weights, 2: np.full(weights.shape[0], bias, np.int32)}
+    output = Quantization.of(output_scale, zero_point)
+    return layer_network(LayerType.CONV_2D, descriptor or Conv2dDescriptor(), infos, output, constants)
+
+
+RANDOM = np.random.default_rng(7)
+
+
+def weights_of(*shape: int, lowest: int = -127) -> Array:
+    return RANDOM.integers(lowest, 128, shape, np.int8)
+
+
+SPECIAL: dict[str, tuple[Network, str]] = {
+    "one pixel": (int8_conv2d((1, 5, 3, 8), weights_of(5, 1, 1, 8)), "conv2d_1x1_paired_s8"),
+    "channels not in fours": (int8_conv2d((1, 5, 3, 6), weights_of(5, 1, 1, 6)), "conv2d_paired_s8"),
+    "a zero point inside the range": (
+        int8_conv2d((1, 5, 3, 8), weights_of(5, 1, 1, 8), zero_point=3),
+        "conv2d_1x1_paired_s8",
+    ),
+    "a left shift": (int8_conv2d((1, 3, 3, 4), weights_of(3, 2, 2, 4), output_scale=2.0**-11), "conv2d_s8"),
+    "no shift": (int8_conv2d((1, 3, 3, 4), weights_of(3, 2, 2, 4), output_scale=2.0**-10), "conv2d_s8"),
+    "no shift, cut off at zero": (
+        int8_conv2d((1, 3, 3, 4), weights_of(3, 2, 2, 4), output_scale=2.0**-10 * 1.5),
+        "conv2d_paired_s8",
+    ),
+    "the lowest weight in the second channel": (
+        int8_conv2d((1, 3, 3, 4), np.full((4, 1, 1, 4), -128, np.int8)),
+        "conv2d_s8",
+    ),
+    "sums too large for pairs": (
+        int8_conv2d((1, 1, 1, 1024), np.full((2, 1, 1, 1024), 127, np.int8), output_scale=2.0**7),
+        "conv2d_s8",
+    ),
+    "a dead channel": (int8_conv2d((1, 3, 3, 4), weights_of(4, 1, 1, 4), bias=2**30), "conv2d_1x1_paired_s8"),
+    "a window larger than the image": (
+        int8_conv2d(
+            (2, 2, 3, 4),
+            weights_of(3, 5, 5, 4),
+            descriptor=Conv2dDescriptor(padding=Padding(top=2, bottom=2, left=2, right=2), dilation_w=1),
+        ),
+        "conv2d_paired_s8",
+    ),
+    "columns that lie outside": (
+        int8_conv2d(
+            (1, 3, 2, 4),
+            weights_of(3, 2, 1, 4),
+            descriptor=Conv2dDescriptor(padding=Padding(left=3, right=3)),
+        ),
+        "conv2d_paired_s8",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SPECIAL)
+def test_each_kernel_is_chosen_where_it_is_exact(case: str) -> None:
+    network, kernel = SPECIAL[case]
+    native = NativeNetwork(network)
+    assert native.kernels == [kernel]
+    for inputs in all_inputs(network):
+        check(native.run(inputs), network.run(inputs))
+
+
+def test_sums_that_may_overflow_are_refused() -> None:
+    network = int8_conv2d((1, 3, 3, 4), weights_of(4, 1, 1, 4), bias=2**31 - 1)
+    with pytest.raises(UnsupportedError, match=r"may reach \d+, expected less than 2\*\*31"):
+        NativeNetwork(network)
+
+
+def sampler(dtype: DataType) -> Network:
+    """Return a network with every operator of the family in shapes that reach every path of the kernels."""
+    scale = None if dtype.is_float else 2.0**-5
+    networks = []
+    images = [(1, 5, 5, 4), (2, 4, 7, 3), (1, 9, 2, 8), (1, 1, 1, 5)]
+    for image in images:
+        same = Padding(top=1, bottom=1, left=1, right=1)
+        data = info("data", image, dtype, scale, 4 if dtype is DataType.INT8 else 0)
+        output = None if scale is None else Quantization.of(0.7, -128 if dtype is DataType.INT8 else 0)
+        channels = image[3]
+        for stride in (1, 2, 3):
+            constants = _constants(dtype, (6, 3, 3, channels))
+            descriptor = Conv2dDescriptor(stride_h=stride, stride_w=stride, padding=same, activation=Activation.RELU)
+            networks.append(_weighted(LayerType.CONV_2D, descriptor, data, constants, output))
+            constants = _constants(dtype, (1, 3, 3, channels))
+            deep = DepthwiseConv2dDescriptor(stride_h=stride, stride_w=stride, padding=same)
+            networks.append(_weighted(LayerType.DEPTHWISE_CONV_2D, deep, data, constants, output))
+        constants = _constants(dtype, (7, 1, 1, channels))
+        networks.append(_weighted(LayerType.CONV_2D, Conv2dDescriptor(), data, constants, output))
+        constants = _constants(dtype, (7, channels))
+        networks.append(_weighted(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), data, constants, output))
+        for type_ in (LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D):
+            pool = Pool2dDescriptor(pool_h=2, pool_w=2, stride_h=2, padding=Padding(bottom=1, right=1))
+            networks.append(layer_network(type_, pool, [data], data.quantization))
+    return merged(networks)
+
+
+def _constants(dtype: DataType, shape: Shape) -> list[tuple[TensorInfo, Array]]:
+    if dtype.is_float:
+        return [(info("weights", shape, dtype, None), RANDOM.normal(size=shape).astype(np.float32))]
+    return [(info("weights", shape, DataType.INT8, 2.0**-4), weights_of(*shape))]
+
+
+def _weighted(
+    type_: LayerType,
+    descriptor: Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor,
+    data: TensorInfo,
+    constants: list[tuple[TensorInfo, Array]],
+    output: Quantization | None,
+) -> Network:
+    infos = [data, *(known for known, _ in constants)]
+    arrays = {number: array for number, (_, array) in enumerate(constants, start=1)}
+    return layer_network(type_, descriptor, infos, output, arrays)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_sampler_runs_native(dtype: DataType) -> None:
+    network = sampler(dtype)
+    native = NativeNetwork(network)
+    for inputs in all_inputs(network):
+        check(native.run(inputs), network.run(inputs))
+
+
+def test_no_kernel_reads_or_writes_outside_its_buffers() -> None:
+    """The sampler again, every buffer under the address sanitizer."""
+    found = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=False)
+    library = Path(found.stdout.strip())
+    if not library.is_absolute():
+        lacking("the address sanitizer's library", "apt-get install gcc")
+    environment = os.environ | {"LD_PRELOAD": str(library.resolve()), "ASAN_OPTIONS": "detect_leaks=0"}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, __file__], env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.split() == ["exact"] * len(TYPES)
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize("board", ["mps2-an385", "mps2-an386"])
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16])
+def test_the_sampler_is_exact_on_cores_with_and_without_the_dsp_extension(board: str, dtype: DataType) -> None:
+    require_module("unicorn", "pip install ferrule[run]")
+    require_module("ziglang", "pip install ferrule[run]")
+    import ferrule
+
+    network = sampler(dtype)
+    inputs = random_inputs(network)
+    report = ferrule.compile(network, board=board).run(inputs, engine="unicorn")
+    check(list(report.outputs), network.run(inputs))
+
+
+def main() -> None:
+    """Run the sampler natively; the process has the address sanitizer's library loaded."""
+    for dtype in TYPES:
+        network = sampler(dtype)
+        native = NativeNetwork(network, sanitizers=ADDRESS)
+        for inputs in all_inputs(network):
+            check(native.run(inputs), network.run(inputs))
+        sys.stdout.write("exact\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What convolutions, FULLY_CONNECTED and pools refuse, and how they say it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import DataType, LayerType, Quantization, Shape, TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.operator import Operands
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.table import OPERATORS
+from ferrule.operators.window import Padding
+
+Q = Quantization.of(0.5)
+
+
+def info(name: str, shape: Shape, dtype: DataType = DataType.INT8, quantization: Quantization | None = Q) -> TensorInfo:
+    return TensorInfo(name=name, shape=shape, dtype=dtype, quantization=quantization)
+
+
+DATA = info("data", (1, 4, 4, 2))
+WEIGHTS = info("weights", (3, 2, 2, 2))
+BIAS = info("bias", (3,), DataType.INT32, Quantization.of(0.25))
+OUTPUT = info("output", (1, 3, 3, 3))
+
+
+def check_conv2d(
+    *,
+    data: TensorInfo = DATA,
+    weights: TensorInfo = WEIGHTS,
+    bias: TensorInfo | None = BIAS,
+    output: TensorInfo = OUTPUT,
+    activation: Activation = Activation.NONE,
+) -> None:
+    operands = Operands(inputs=(data, weights, bias), outputs=(output,))
+    OPERATORS[LayerType.CONV_2D].check(Conv2dDescriptor(activation=activation), operands)
+
+
+def test_what_the_cases_vary_is_accepted() -> None:
+    check_conv2d()
+    check_conv2d(bias=None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": replace(DATA, dtype=DataType.UINT8)}, "'data' is uint8, expected float32, int8 or int16"),
+        ({"data": info("data", (1, 4, 4, 2), DataType.FLOAT32, None)}, "'weights' is int8, expected float32"),
+        ({"output": replace(OUTPUT, dtype=DataType.INT16)}, "'output' is int16, expected int8"),
+        ({"bias": replace(BIAS, dtype=DataType.INT64)}, "'bias' is int64, expected int32"),
+        ({"bias": info("bias", (4,), DataType.INT32)}, "'bias' has 4 elements, expected 3"),
+        ({"data": replace(DATA, quantization=None)}, "'data' is int8 without quantisation"),
+        ({"weights": replace(WEIGHTS, quantization=None)}, "'weights' are int8 without quantisation"),
+        ({"weights": replace(WEIGHTS, quantization=Quantization.of(0.5, 1))}, "'weights' have a zero point"),
+        (
+            {"weights": replace(WEIGHTS, quantization=Quantization(scales=(1.0, 2.0), zero_points=(0, 0), axis=3))},
+            "'weights' have scales per index of axis 3, expected axis 0",
+        ),
+        (
+            {"data": replace(DATA, quantization=Quantization(scales=(1.0, 2.0), zero_points=(0, 0), axis=3))},
+            "'data' has 2 scales, expected one",
+        ),
+        (
+            {
+                "data": info("data", (1, 4, 4, 2), DataType.INT16, Quantization.of(0.5, 1)),
+                "output": replace(OUTPUT, dtype=DataType.INT16),
+            },
+            "'data' is int16 with zero point 1, expected 0",
+        ),
+        ({"output": replace(OUTPUT, quantization=Quantization.of(2.0**-34))}, r"expected less than 2\*\*30"),
+        (
+            {
+                "output": replace(OUTPUT, quantization=Quantization.of(1e-12)),
+                "weights": replace(WEIGHTS, quantization=Quantization.of(1e-12)),
+                "activation": Activation.RELU6,
+            },
+            "too small for the limit 6.0",
+        ),
+    ],
+)
+def test_conv2d_says_what_it_refuses(changes: dict[str, TensorInfo], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        check_conv2d(**changes)
+
+
+@pytest.mark.parametrize(
+    ("type_", "descriptor", "inputs", "message"),
+    [
+        (LayerType.CONV_2D, Conv2dDescriptor(), [DATA], "input 1 is absent"),
+        (LayerType.CONV_2D, Conv2dDescriptor(), [DATA, info("w", (3, 2, 2))], "expected OHWI"),
+        (LayerType.CONV_2D, Conv2dDescriptor(), [DATA, info("w", (3, 2, 2, 1))], "no groups"),
+        (LayerType.CONV_2D, Conv2dDescriptor(), [info("x", (4, 4, 2)), WEIGHTS], "expected NHWC"),
+        (LayerType.CONV_2D, Conv2dDescriptor(stride_h=0), [DATA, WEIGHTS], "stride_h of the window is 0"),
+        (LayerType.CONV_2D, Conv2dDescriptor(dilation_w=9), [DATA, WEIGHTS], "does not fit"),
+        (LayerType.CONV_2D, Conv2dDescriptor(padding=Padding(top=-1)), [DATA, WEIGHTS], "no negative number"),
+        (
+            LayerType.DEPTHWISE_CONV_2D,
+            DepthwiseConv2dDescriptor(),
+            [DATA, info("w", (2, 2, 2, 2))],
+            r"expected \[1, H, W, O\]",
+        ),
+        (
+            LayerType.DEPTHWISE_CONV_2D,
+            DepthwiseConv2dDescriptor(depth_multiplier=2),
+            [DATA, info("w", (1, 2, 2, 2))],
+            "2 times as many",
+        ),
+        (LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), [DATA, info("w", (3, 5))], "a multiple of 5"),
+        (LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), [DATA, WEIGHTS], r"expected \[outputs, inputs\]"),
+        (
+            LayerType.FULLY_CONNECTED,
+            FullyConnectedDescriptor(keep_num_dims=True),
+            [DATA, info("w", (3, 4))],
+            "keep_num_dims",
+        ),
+        (LayerType.MAX_POOL_2D, Pool2dDescriptor(pool_h=5, pool_w=1), [DATA], "does not fit"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(
+    type_: LayerType, descriptor: object, inputs: list[TensorInfo], message: str
+) -> None:
+    with pytest.raises((UnsupportedError, ModelError), match=message):
+        OPERATORS[type_].infer(descriptor, inputs)
+
+
+def test_fully_connected_refuses_a_bias_of_another_scale() -> None:
+    infos = (info("data", (1, 4)), info("weights", (3, 4)), info("bias", (3,), DataType.INT32, Quantization.of(0.5)))
+    operands = Operands(inputs=infos, outputs=(info("output", (1, 3)),))
+    with pytest.raises(UnsupportedError, match=r"'bias' has scale 0.5, expected 0.25"):
+        OPERATORS[LayerType.FULLY_CONNECTED].check(FullyConnectedDescriptor(), operands)
+
+
+def test_depthwise_refuses_an_int32_bias_with_int16_data() -> None:
+    infos = (
+        info("data", (1, 4, 4, 3), DataType.INT16),
+        info("weights", (1, 1, 1, 3)),
+        info("bias", (3,), DataType.INT32),
+    )
+    operands = Operands(inputs=infos, outputs=(info("output", (1, 4, 4, 3), DataType.INT16),))
+    with pytest.raises(UnsupportedError, match="'bias' is int32, expected int64"):
+        OPERATORS[LayerType.DEPTHWISE_CONV_2D].check(DepthwiseConv2dDescriptor(), operands)
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "output", "message"),
+    [
+        (Pool2dDescriptor(pool_h=2, pool_w=2), info("output", (1, 3, 3, 2), DataType.INT16), "expected int8"),
+        (
+            Pool2dDescriptor(pool_h=2, pool_w=2),
+            info("output", (1, 3, 3, 2), DataType.INT8, Quantization.of(0.25)),
+            "differ in quantisation",
+        ),
+        (
+            Pool2dDescriptor(pool_h=2, pool_w=2, padding=Padding(left=2)),
+            info("output", (1, 3, 5, 2)),
+            "less padding than window",
+        ),
+    ],
+)
+@pytest.mark.parametrize("type_", [LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D])
+def test_pools_say_what_they_refuse(
+    type_: LayerType, descriptor: Pool2dDescriptor, output: TensorInfo, message: str
+) -> None:
+    operands = Operands(inputs=(DATA,), outputs=(output,))
+    with pytest.raises(UnsupportedError, match=message):
+        OPERATORS[type_].check(descriptor, operands)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several networks side by side in one, so that they are compiled and run together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ferrule.network import Network
+
+
+def merged(networks: Sequence[Network], name: str = "merged") -> Network:
+    """Return a network with the inputs, layers and outputs of all, in order; names get a number before them."""
+    result = Network(name)
+    outputs: list[str] = []
+    for number, network in enumerate(networks):
+        prefix = f"n{number}_"
+        for info in network.inputs:
+            result.add_input(replace(info, name=prefix + info.name))
+        for tensor in network.tensors:
+            if tensor.data is not None:
+                result.add_constant(replace(tensor.info, name=prefix + tensor.info.name), tensor.data)
+        for layer in network.layers:
+            renamed = replace(
+                layer,
+                name=prefix + layer.name,
+                inputs=tuple(None if tensor is None else prefix + tensor for tensor in layer.inputs),
+                outputs=tuple(prefix + tensor for tensor in layer.outputs),
+            )
+            infos = [replace(info, name=prefix + info.name) for info in network.output_infos(layer)]
+            result.add_layer(renamed, infos)
+        outputs += [prefix + info.name for info in network.outputs]
+    result.set_outputs(outputs)
+    return result
