@@ -11,6 +11,7 @@ from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
 from ferrule.operators.fully_connected import FULLY_CONNECTED
+from ferrule.operators.half import with_float16
 from ferrule.operators.join import CONCATENATION, SPLIT
 from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
 from ferrule.operators.operator import Operator
@@ -69,7 +70,7 @@ _OPTIMIZER_ROWS: tuple[Operator, ...] = (
     MEM_IMPORT,
 )
 
-OPERATORS: Mapping[LayerType, Operator] = {row.type: row for row in (*_ROWS, *_OPTIMIZER_ROWS)}
+OPERATORS: Mapping[LayerType, Operator] = {row.type: row for row in (*map(with_float16, _ROWS), *_OPTIMIZER_ROWS)}
 """How each layer type is described, checked and computed."""
 
 OPTIMIZER_TYPES = frozenset(row.type for row in _OPTIMIZER_ROWS)

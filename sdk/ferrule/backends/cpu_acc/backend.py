@@ -10,7 +10,7 @@ from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.errors import FerruleError, UnsupportedError
-from ferrule.graph import Graph, Layer
+from ferrule.graph import DataType, Graph, Layer
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
@@ -23,6 +23,9 @@ class CpuAccSupport:
         if layer.type not in LOWERINGS or layer.type not in OPERATORS:
             return Support(reason=f"there is no C kernel for {layer.type}")
         operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+        for info in (*operands.inputs, *operands.outputs):
+            if info is not None and info.dtype is DataType.FLOAT16:
+                return Support(reason=f"tensor '{info.name}' is float16, which no C kernel takes")
         try:
             OPERATORS[layer.type].check(layer.descriptor, operands)
         except FerruleError as error:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""float16 is float32 rounded once per layer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_networks import random_network
+
+from ferrule.backends.cpu_acc import CpuAcc
+from ferrule.errors import UnsupportedError
+from ferrule.graph import DataType, LayerType, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.operator import Operands
+from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.table import OPERATORS
+
+
+def half(info: TensorInfo | None) -> TensorInfo | None:
+    return None if info is None else replace(info, dtype=DataType.FLOAT16)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_every_layer_rounds_its_float32_result(seed: int) -> None:
+    network = random_network(seed, 6, DataType.FLOAT32)
+    generator = np.random.default_rng(seed)
+    for layer in network.layers:
+        wide = Operands(inputs=network.input_infos(layer), outputs=network.output_infos(layer))
+        narrow = Operands(
+            inputs=tuple(map(half, wide.inputs)),
+            outputs=tuple(replace(o, dtype=DataType.FLOAT16) for o in wide.outputs),
+        )
+        arrays = [
+            None if info is None else generator.normal(0, 2, info.shape).astype(np.float16) for info in wide.inputs
+        ]
+        operator = OPERATORS[layer.type]
+        operator.check(layer.descriptor, narrow)
+        results = operator.kernel(layer.descriptor, narrow, arrays)
+        truth = operator.kernel(layer.descriptor, wide, [None if a is None else a.astype(np.float32) for a in arrays])
+        for result, expected in zip(results, truth, strict=True):
+            assert result.dtype == np.float16
+            with np.errstate(over="ignore"):
+                np.testing.assert_array_equal(result, expected.astype(np.float16))
+
+
+def test_types_are_not_mixed() -> None:
+    wide = TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT32)
+    narrow = TensorInfo(name="y", shape=(1, 4), dtype=DataType.FLOAT16)
+    with pytest.raises(UnsupportedError, match="'x' is float32 beside float16"):
+        OPERATORS[LayerType.SOFTMAX].check(SoftmaxDescriptor(), Operands(inputs=(wide,), outputs=(narrow,)))
+
+
+def test_no_c_kernel_takes_it() -> None:
+    network = Network("half")
+    network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT16))
+    network.set_outputs([network.add_softmax_layer("x")])
+    support = CpuAcc().layer_support().supports(network, network.layers[0])
+    assert "float16" in support.reason
