@@ -74,8 +74,6 @@ def test_what_does_not_fit_is_refused(type_: LayerType, descriptor: Descriptor, 
         (LayerType.PADV2, PadV2Descriptor(before=(1,), after=(1,), value=300), (3,), DataType.INT8, "300"),
         (LayerType.TRANSPOSE, TransposeDescriptor(permutation=tuple(range(6))), (1,) * 6, DataType.INT8, "6 axes"),
         (LayerType.SPLIT, SplitDescriptor(axis=0, splits=3), (3,), DataType.BOOL, "bool"),
-        (LayerType.TRANSPOSE, TransposeDescriptor(permutation=(0,)), (3,), DataType.FLOAT16, "float16"),
-        (LayerType.RESHAPE, ReshapeDescriptor(shape=(3,)), (3,), DataType.FLOAT16, "float16"),
         (LayerType.SLICE, SliceDescriptor(begin=(0,) * 6, size=(1,) * 6), (1,) * 6, DataType.INT8, "6 axes"),
         (
             LayerType.STRIDED_SLICE,

@@ -39,8 +39,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     id: str
     factory: str
     """`module:name` of what makes a new backend object when it is called without arguments."""
-    title: str
+    title: str = ""
     """One line for lists."""
+    rank: int = 100
+    """Where it stands in lists: low first."""
     firmware: FirmwarePart = FirmwarePart()
     tests: tuple[str, ...] = ()
     """Folders or files of tests, relative to the folder."""
