@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "sdk" / "ferrule"
 
 # Each row may import the rows above it and what stands before it on its own row (docs/architecture.md).
 ORDER = (
-    ("_typing", "_version", "errors", "resources"),
+    ("_typing", "_version", "errors", "resources", "nativelib"),
     ("graph",),
     ("operators",),
     ("network",),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from needs import require_module, require_program
 
-from ferrule import resources
+from ferrule import nativelib, resources
 from ferrule.emulation.unicorn import library
 from ferrule.errors import FerruleError, MissingToolError
 
@@ -36,7 +36,7 @@ def refuse(*_arguments: object) -> None:
 def test_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = library.compiled_hooks()
     assert first.parent == cache
-    monkeypatch.setattr(library, "_compile", refuse)
+    monkeypatch.setattr(nativelib.NativeLibrary, "_compile", refuse)
     assert library.compiled_hooks() == first
     assert {path.suffix for path in cache.iterdir()} == {".so", ".sha256"}
 
@@ -84,9 +84,9 @@ def test_failing_compiler_is_quoted(cache: Path, monkeypatch: pytest.MonkeyPatch
 def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(library, "find_spec", lambda _name: None)
+    monkeypatch.setattr(nativelib, "find_spec", lambda _name: None)
     with pytest.raises(MissingToolError) as caught:
-        library.host_compiler()
+        nativelib.host_compiler("a test")
     assert "pip install" in (caught.value.hint or "")
 
 
@@ -94,7 +94,7 @@ def test_ziglang_serves_where_no_compiler_is(monkeypatch: pytest.MonkeyPatch, tm
     require_module("ziglang", "pip install 'ferrule[run]'")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    assert library.host_compiler() == (sys.executable, "-m", "ziglang", "cc")
+    assert nativelib.host_compiler("a test") == (sys.executable, "-m", "ziglang", "cc")
 
 
 def test_cache_folder_that_cannot_be_written(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_where_the_cache_is(variables: dict[str, str], expected: str, monkeypatc
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert library.cache_folder() == Path(expected)
+    assert nativelib.cache_folder() == Path(expected)
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])

@@ -9,9 +9,10 @@ from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.emulation.engine import Engine, Machine, Session
 from ferrule.emulation.unicorn.guest import MODELS
-from ferrule.emulation.unicorn.library import host_compiler
+from ferrule.emulation.unicorn.library import PURPOSE
 from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.errors import MissingToolError
+from ferrule.nativelib import host_compiler
 
 
 class UnicornEngine(Engine):
@@ -24,7 +25,7 @@ class UnicornEngine(Engine):
         if find_spec("unicorn") is None:
             return MissingToolError("the Python package unicorn is missing", hint="pip install 'ferrule[run]'")
         try:
-            host_compiler()
+            host_compiler(PURPOSE)
         except MissingToolError as error:
             return error
         return None

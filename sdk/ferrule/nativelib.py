@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared libraries made from C sources of this package on first use, and kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from ferrule.errors import FerruleError, MissingToolError
+
+COMPILE_TIMEOUT_S = 300
+_SHARED = ("-shared", *(() if sys.platform == "darwin" else ("-nostdlib",)))
+"""Without a C library of its own, which is in the process anyway: zig would build one first, for seconds."""
+
+
+class CompilationError(FerruleError):
+    """The host's compiler could not make a library; the message quotes it."""
+
+
+def cache_folder() -> Path:
+    """Return where compiled libraries are kept: $FERRULE_CACHE, else `ferrule` in the user's cache folder."""
+    own = os.environ.get("FERRULE_CACHE")
+    if own:
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ferrule"
+
+
+def host_compiler(purpose: str) -> tuple[str, ...]:
+    """Return the command that compiles C for this host: $CC, else cc, gcc or clang, else the ziglang wheel.
+
+    Raises:
+        MissingToolError: there is none; the message says what `purpose` it was wanted for.
+    """
+    named = shlex.split(os.environ.get("CC", ""))
+    for command in ([named] if named else []) + [["cc"], ["gcc"], ["clang"]]:
+        program = shutil.which(command[0])
+        if program is not None:
+            return (program, *command[1:])
+    if find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "cc")
+    raise MissingToolError(
+        f"no C compiler for this host was found, which {purpose} needs once",
+        hint="pip install ziglang (or install gcc)",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeLibrary:
+    """C sources and how they become a shared library."""
+
+    name: str
+    """Of the file, without suffix."""
+    title: str
+    """As messages call it, such as "unicorn hooks"."""
+    purpose: str
+    """Who needs it, such as "the unicorn engine"."""
+    sources: tuple[Path, ...]
+    headers: tuple[Path, ...] = ()
+    """Every header that the sources include from this package."""
+    flags: tuple[str, ...] = ()
+    """For compilation; those of a shared library are added."""
+    facts: tuple[str, ...] = ()
+    """Whatever else the result depends on, such as the version of a library whose headers are used."""
+
+    def file(self) -> Path:
+        """Return the shared library, compiled anew unless the cache has it whole.
+
+        A file beside it holds its hash, so that a truncated or changed library is never loaded.
+
+        Raises:
+            MissingToolError: there is no compiler.
+            CompilationError: the compiler failed.
+            FerruleError: the cache folder cannot be written.
+        """
+        command = host_compiler(self.purpose)
+        kept = cache_folder()
+        library = kept / f"{self.name}_{self._key(command)}.so"
+        checksum = library.with_suffix(".sha256")
+        try:
+            if hashlib.sha256(library.read_bytes()).hexdigest() == checksum.read_text(encoding="ascii"):
+                return library
+        except (OSError, UnicodeDecodeError):
+            pass  # not there, or unreadable: the same remedy
+        try:
+            kept.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=kept) as scratch:
+                data = self._build(Path(scratch), command).read_bytes()
+            write_atomically(library, data)
+            write_atomically(checksum, hashlib.sha256(data).hexdigest().encode())
+        except OSError as error:
+            raise FerruleError(
+                f"can't keep the compiled {self.title} in {kept}: {error.strerror or error}",
+                hint="set FERRULE_CACHE to a folder that you may write",
+            ) from error
+        return library
+
+    def _key(self, command: tuple[str, ...]) -> str:
+        digest = hashlib.sha256()
+        for path in (*self.sources, *self.headers):
+            digest.update(f"{path.name}\0".encode())
+            digest.update(path.read_bytes())
+        facts = (*command, *self.flags, *_SHARED, *self.facts, _identity(command), sys.platform, platform.machine())
+        digest.update("\0".join(facts).encode())
+        return digest.hexdigest()[:32]
+
+    def _build(self, folder: Path, command: tuple[str, ...]) -> Path:
+        library = folder / f"{self.name}.so"
+        flags = [*self.flags, "-fPIC"]
+        if len(self.sources) == 1:
+            self._compile([*command, *flags, *_SHARED, "-o", str(library), str(self.sources[0])])
+            return library
+        objects = [str(folder / f"{index}_{source.stem}.o") for index, source in enumerate(self.sources)]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            steps = (
+                [*command, *flags, "-c", "-o", target, str(source)]
+                for target, source in zip(objects, self.sources, strict=True)
+            )
+            list(pool.map(self._compile, steps))
+        self._compile([*command, *flags, *_SHARED, "-o", str(library), *objects])
+        return library
+
+    def _compile(self, argv: Sequence[str]) -> None:
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompilationError(
+                f"can't compile the {self.title}: {error}", hint="set CC to a working C compiler"
+            ) from error
+        if done.returncode != 0:
+            last = "\n".join(done.stderr.splitlines()[-20:])
+            raise CompilationError(
+                f"can't compile the {self.title}: {shlex.join(argv)} ended with {done.returncode}\n{last}",
+                hint="set CC to a working C compiler, or pip install ziglang",
+            )
+
+
+def _identity(command: tuple[str, ...]) -> str:
+    """Return what changes when the compiler does, without running it."""
+    if "ziglang" in command:
+        return f"ziglang {importlib.metadata.version('ziglang')}"
+    program = Path(command[0]).resolve()
+    status = program.stat()
+    return f"{program} {status.st_size} {status.st_mtime_ns}"
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that nobody ever sees a part of it."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
