@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
@@ -27,7 +26,7 @@ from ferrule.operators.weighted import (
     products,
     required_array,
 )
-from ferrule.operators.window import NO_PADDING, Padding, Window, padded
+from ferrule.operators.window import NO_PADDING, Padding, Window, padded, sliding_windows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,20 +116,7 @@ def _patches(image: Array, plan: _Plan, height: int, width: int) -> Array:
     if (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1):
         return padded(image, window.padding, plan.fill, dtype).reshape(-1, image.shape[3])
     source = padded(image, window.padding, plan.fill, dtype)
-    by_batch, by_row, by_column, by_channel = source.strides
-    windows = as_strided(
-        source,
-        (image.shape[0], height, width, window.height, window.width, image.shape[3]),
-        (
-            by_batch,
-            by_row * window.stride_h,
-            by_column * window.stride_w,
-            by_row * window.dilation_h,
-            by_column * window.dilation_w,
-            by_channel,
-        ),
-        writeable=False,
-    )
+    windows = sliding_windows(source, window, height, width)
     return windows.reshape(image.shape[0] * height * width, -1)
 
 

@@ -49,7 +49,7 @@ class Rescaler:
         self._scaling = scaling
         self._repeat = repeat
         reach = bound.astype(np.float64) + np.abs(scaling.bias.astype(np.float64))
-        self._exact = self._wide_constants(reach) if scaling.wide else self._narrow_constants(reach)
+        self._exact = self._wide_constants(reach) if scaling.wide else self._narrow_constants(reach, bound)
 
     def apply(self, accumulators: Array) -> Array:
         """Return the stored values; the accumulators are integers of any dtype that holds them exactly."""
@@ -70,15 +70,23 @@ class Rescaler:
         np.minimum(scaled, scaling.high, out=scaled)
         return scaled.astype(scaling.dtype)
 
-    def _narrow_constants(self, reach: Array) -> bool:
+    def _narrow_constants(self, reach: Array, bound: Array) -> bool:
         scaling = self._scaling
         left, right = np.maximum(scaling.shifts, 0), np.maximum(-scaling.shifts, 0)
+        factor = np.ldexp(scaling.multipliers.astype(np.float64), left - 31)
+        offset = scaling.bias * factor + 0.5
+        divisor = np.ldexp(_TIE_BREAKER, -right)
         exact = (reach + 1) * scaling.multipliers * np.exp2(left) + 2.0**30 < _EXACT_FLOAT64
         fits = reach * np.exp2(left) < 2.0**31
-        factor = np.ldexp(scaling.multipliers.astype(np.float64), left - 31)
-        self._factor = self._row(factor)
-        self._offset = self._row(scaling.bias * factor + 0.5)
-        self._divisor = self._row(np.ldexp(_TIE_BREAKER, -right)) if right.any() else None
+        if not exact.all():
+            # Trained networks have dead channels: a bias so large that every sum gives the same value.
+            ends = np.stack([-bound, bound]).astype(np.int64)
+            lowest, highest = self._apply_int64(ends).astype(np.float64) - scaling.zero_point
+            constant = (lowest == highest) & fits
+            factor[constant], offset[constant], divisor[constant] = 0, lowest[constant], 1
+            exact |= constant
+        self._factor, self._offset = self._row(factor), self._row(offset)
+        self._divisor = self._row(divisor) if right.any() else None
         return bool(np.all(exact & fits))
 
     def _wide_constants(self, reach: Array) -> bool:

@@ -92,3 +92,22 @@ def padded(image: Array, padding: Padding, value: float, dtype: np.dtype[np.gene
     result = np.full(shape, value, dtype)
     result[:, padding.top : padding.top + height, padding.left : padding.left + width] = image
     return result
+
+
+def sliding_windows(source: Array, window: Window, height: int, width: int) -> Array:
+    """Return a view of a C-contiguous padded image as [batch, height, width, window height, window width, channels]."""
+    by_batch, by_row, by_column, by_channel = source.strides
+    # as_strided does the same, in several times as long.
+    return np.ndarray(
+        (source.shape[0], height, width, window.height, window.width, source.shape[3]),
+        source.dtype,
+        source,
+        strides=(
+            by_batch,
+            by_row * window.stride_h,
+            by_column * window.stride_w,
+            by_row * window.dilation_h,
+            by_column * window.dilation_w,
+            by_channel,
+        ),
+    )
