@@ -84,6 +84,9 @@ class TensorHandle(ABC):
         del memory, source
         return False
 
+    def end_import(self) -> None:  # noqa: B027 - nothing to do where nothing is kept
+        """Forget imported memory: it may be freed or changed by its owner from now on."""
+
     def can_import(self, memory: Array, source: MemorySource) -> bool:
         """Return whether `import_memory` would succeed, without doing it."""
         del memory, source

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handles of tensors in memory of the process, and their factory."""
+
+from __future__ import annotations
+
+from ferrule._typing import override
+from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, aligned_empty, is_aligned
+from ferrule.backends.shared.host_memory.manager import HostMemoryManager, Slot
+from ferrule.backends.tensor_handle import FactoryId, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.graph import Array, TensorInfo
+
+HOST_FACTORY = FactoryId("Ferrule/Host")
+"""CpuRef's factory; a backend whose workloads read and write plain arrays may name it among its preferences."""
+
+
+class HostTensorHandle(TensorHandle):
+    """A tensor as an array.
+
+    Its memory is the manager's, its own where there is no manager, or, unless `managed`, only what it imports.
+    Imported memory has precedence until `end_import`.
+    """
+
+    def __init__(
+        self,
+        info: TensorInfo,
+        *,
+        managed: bool = True,
+        manager: HostMemoryManager | None = None,
+        import_flags: MemorySource = MemorySource.MALLOC,
+        alignment_bytes: int = 1,
+    ) -> None:
+        super().__init__(info)
+        self._manager = manager if managed else None
+        self._slot = Slot(info)
+        self._imported: Array | None = None
+        self._import_flags = import_flags
+        self._alignment_bytes = max(alignment_bytes, info.dtype.size_bytes)
+        if managed and manager is None:
+            self._slot.array = aligned_empty(info.shape, info.dtype, max(alignment_bytes, ALIGNMENT_BYTES))
+
+    @override
+    def manage(self) -> None:
+        if self._manager is not None:
+            self._manager.begin(self._slot)
+
+    @override
+    def allocate(self) -> None:
+        if self._manager is not None:
+            self._manager.end(self._slot)
+
+    @override
+    def map(self) -> Array:
+        if self.ready is not None:
+            self.ready.wait()
+        array = self._imported
+        if array is None:
+            array = self._slot.array
+            if array is None:
+                raise RuntimeError(f"tensor '{self.info.name}' has no memory now: nothing is acquired or imported")
+        return array
+
+    @override
+    def unmap(self) -> None:
+        pass
+
+    @override
+    def can_import(self, memory: Array, source: MemorySource) -> bool:
+        return (
+            bool(source & self._import_flags)
+            and memory.dtype == self.info.dtype.numpy
+            and memory.shape == self.info.shape
+            and memory.flags.c_contiguous
+            and is_aligned(memory, self._alignment_bytes)
+        )
+
+    @override
+    def import_memory(self, memory: Array, source: MemorySource) -> bool:
+        if not self.can_import(memory, source):
+            return False
+        self._imported = memory
+        return True
+
+    @override
+    def end_import(self) -> None:
+        self._imported = None
+
+
+class HostTensorHandleFactory(TensorHandleFactory):
+    """Makes handles in memory of the process; `alignment_bytes` is what it asks of memory that it imports.
+
+    Memory that it gets itself is aligned to 64 bytes at least. Tensors of several backends may share one id if they
+    are content with its handles.
+    """
+
+    def __init__(
+        self,
+        factory_id: FactoryId = HOST_FACTORY,
+        manager: HostMemoryManager | None = None,
+        *,
+        alignment_bytes: int = 1,
+        import_flags: MemorySource = MemorySource.MALLOC,
+        export_flags: MemorySource = MemorySource.MALLOC,
+    ) -> None:
+        self.id = factory_id
+        self.alignment_bytes = alignment_bytes
+        self.import_flags = import_flags
+        self.export_flags = export_flags
+        self._manager = manager
+
+    @override
+    def create_handle(self, info: TensorInfo, *, managed: bool) -> HostTensorHandle:
+        return HostTensorHandle(
+            info,
+            managed=managed,
+            manager=self._manager,
+            import_flags=self.import_flags,
+            alignment_bytes=self.alignment_bytes,
+        )
