@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures for what a test may lack: tools and trained models."""
+"""Fixtures for what a test may lack, tools and trained models, and for golden files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ import os
 from pathlib import Path
 
 import pytest
+from golden import Golden
 from needs import MODELS_SOURCE, lacking, require_program
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--update-golden`."""
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """The golden files beside the test's module."""
+    return Golden(request.path.parent / "golden", update=request.config.getoption("--update-golden"))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What counts as equal, near and different."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ferrule.report import Verdict, compare, worst
+from ferrule.report.compare import FLOOR, RELATIVE
+
+NAN, INF = float("nan"), float("inf")
+
+
+def floats(*values: float) -> np.ndarray:
+    return np.array(values, np.float32)
+
+
+def verdict(output: np.ndarray, reference: np.ndarray) -> Verdict:
+    return compare([output], [reference])[0]
+
+
+def test_equal_bytes_are_exact() -> None:
+    for array in (np.arange(5, dtype=np.int8), floats(1, NAN, INF, -0.0), np.zeros((0, 3), np.int16)):
+        assert compare([array], [array.copy()]) == (Verdict.EXACT, 0.0)
+
+
+def test_integers_have_no_tolerance() -> None:
+    assert compare([np.array([1, -128], np.int8)], [np.array([1, 127], np.int8)]) == (Verdict.DIFFERENT, 255.0)
+    assert compare([np.array([0], np.int32)], [np.array([1], np.int32)]) == (Verdict.DIFFERENT, 1.0)
+
+
+def test_large_integers_differ_by_the_last_bit() -> None:
+    left, right = np.array([2**62, -(2**63)], np.int64), np.array([2**62 + 1, -(2**63)], np.int64)
+    assert compare([left], [right]) == (Verdict.DIFFERENT, 1.0)
+    least, most = np.array([-(2**63)], np.int64), np.array([2**63 - 1], np.int64)
+    assert compare([least], [most]) == (Verdict.DIFFERENT, float(2**64 - 1))
+
+
+def test_booleans() -> None:
+    assert compare([np.array([True])], [np.array([False])]) == (Verdict.DIFFERENT, 1.0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_the_tolerance_of_floats(scale: float) -> None:
+    reference = floats(0.25 * scale, scale)
+    allowed = RELATIVE * 0.25 * scale + FLOOR * scale
+    assert verdict(floats(0.25 * scale + 0.99 * allowed, scale), reference) is Verdict.WITHIN_TOLERANCE
+    assert verdict(floats(0.25 * scale - 0.99 * allowed, scale), reference) is Verdict.WITHIN_TOLERANCE
+    assert verdict(floats(0.25 * scale + 1.05 * allowed, scale), reference) is Verdict.DIFFERENT
+    assert verdict(floats(0.25 * scale - 1.05 * allowed, scale), reference) is Verdict.DIFFERENT
+
+
+def test_the_floor_is_never_below_one_millionth() -> None:
+    assert verdict(floats(0.99e-6), floats(0)) is Verdict.WITHIN_TOLERANCE
+    assert verdict(floats(1.01e-6), floats(0)) is Verdict.DIFFERENT
+
+
+def test_infinities_do_not_widen_the_floor() -> None:
+    assert verdict(floats(INF, 2e-6), floats(INF, 0)) is Verdict.DIFFERENT
+    assert verdict(floats(INF, 0.5e-6), floats(INF, 0)) is Verdict.WITHIN_TOLERANCE
+
+
+def test_zeros_of_both_signs_are_near() -> None:
+    assert compare([floats(0.0)], [floats(-0.0)]) == (Verdict.WITHIN_TOLERANCE, 0.0)
+
+
+def test_nan_is_near_nan_alone() -> None:
+    other_nan = np.array([0x7FC0_0001], np.uint32).view(np.float32)
+    assert compare([other_nan], [floats(NAN)]) == (Verdict.WITHIN_TOLERANCE, 0.0)
+    assert compare([floats(NAN)], [floats(1)]) == (Verdict.DIFFERENT, None)
+    assert compare([floats(1, 3)], [floats(NAN, 3)]) == (Verdict.DIFFERENT, None)
+
+
+def test_infinity_is_near_the_same_infinity_alone() -> None:
+    assert compare([floats(INF, 1)], [floats(INF, 1 + 1e-6)])[0] is Verdict.WITHIN_TOLERANCE
+    for output, reference in ((INF, -INF), (INF, 3e38), (3e38, INF), (NAN, INF)):
+        assert compare([floats(output)], [floats(reference)]) == (Verdict.DIFFERENT, None)
+
+
+def test_the_largest_difference_is_over_all_outputs() -> None:
+    result, difference = compare([floats(1), floats(1, 2)], [floats(1), floats(1, 2.5)])
+    assert (result, difference) == (Verdict.DIFFERENT, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("output", "reference"),
+    [
+        (np.zeros(3, np.int8), np.zeros(3, np.uint8)),
+        (np.zeros(3, np.float32), np.zeros(3, np.float64)),
+        (np.zeros(3, np.float32), np.zeros(3, np.int32)),
+    ],
+)
+def test_another_type_is_different(output: np.ndarray, reference: np.ndarray) -> None:
+    assert compare([output], [reference]) == (Verdict.DIFFERENT, 0.0)
+
+
+def test_another_shape_is_different() -> None:
+    assert compare([np.zeros((1, 3), np.int8)], [np.zeros(3, np.int8)]) == (Verdict.DIFFERENT, None)
+    assert compare([np.zeros((0, 3), np.int8)], [np.zeros((3, 0), np.int8)]) == (Verdict.DIFFERENT, None)
+
+
+def test_as_many_outputs_as_references() -> None:
+    with pytest.raises(ValueError, match="longer"):
+        compare([np.zeros(1)], [np.zeros(1), np.zeros(1)])
+
+
+def test_worst() -> None:
+    assert worst([]) is Verdict.EXACT
+    assert worst([Verdict.EXACT, Verdict.WITHIN_TOLERANCE, Verdict.EXACT]) is Verdict.WITHIN_TOLERANCE
+    assert worst([Verdict.DIFFERENT, Verdict.WITHIN_TOLERANCE]) is Verdict.DIFFERENT
+
+
+def test_differences_are_finite_or_none() -> None:
+    generator = np.random.default_rng(0)
+    values = floats(0, -0.0, 1, -1, INF, -INF, NAN, 3.4e38, -3.4e38, 1e-45)
+    for _ in range(100):
+        output, reference = generator.choice(values, 4), generator.choice(values, 4)
+        result, difference = compare([output], [reference])
+        assert difference is None or math.isfinite(difference)
+        assert result is Verdict.DIFFERENT or difference is not None

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `ferrule inspect` says of a network."""
+
+from __future__ import annotations
+
+import io
+
+import msgspec
+import pytest
+import small_networks
+from golden import Golden
+
+from ferrule.report.inspection import Inspection, inspect_network
+from ferrule.report.inspection_console import print_inspection
+
+
+def text(inspection: Inspection) -> str:
+    from rich.console import Console
+
+    stream = io.StringIO()
+    print_inspection(inspection, Console(file=stream, width=140))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+def test_a_network_as_data() -> None:
+    inspection = inspect_network(small_networks.dense(batch=2))
+    assert (inspection.inputs, inspection.outputs) == (("x",), ("y",))
+    assert inspection.macs == 2 * 4 * 6
+    assert inspection.constant_bytes == 4 * 6 + 4 * 4
+    assert inspection.arena.certificate == "optimal"
+    assert inspection.arena.activation_bytes == inspection.arena.bound_bytes
+    assert 2 * (6 + 4) <= inspection.arena.bound_bytes <= 2 * (6 + 4) + 16  # 16: the alignment
+    (layer,) = inspection.layers
+    assert (layer.type, layer.inputs[0], layer.outputs, layer.macs) == ("FULLY_CONNECTED", "x", ("y",), 48)
+    x = inspection.tensor("x")
+    assert (x.shape, x.dtype, x.zero_points, x.constant) == ((2, 6), "int8", (3,), False)
+    assert x.scales == pytest.approx((0.05,))
+    assert inspection.tensor(layer.inputs[1]).constant
+    with pytest.raises(KeyError):
+        inspection.tensor("nothing")
+
+
+def test_json_can_be_read_again() -> None:
+    inspection = inspect_network(small_networks.two_by_two())
+    assert msgspec.json.decode(msgspec.json.encode(inspection), type=Inspection) == inspection
+
+
+def test_text(golden: Golden) -> None:
+    golden.check("two_by_two.txt", text(inspect_network(small_networks.two_by_two())))
+    golden.check("float_dense.txt", text(inspect_network(small_networks.float_dense())))

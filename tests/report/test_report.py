@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report as JSON and as text."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+from golden import Golden
+
+from ferrule.report import (
+    SCHEMA_VERSION,
+    BuildPart,
+    CountPart,
+    FlashPart,
+    LayerPart,
+    MemoryPart,
+    ModelPart,
+    RamPart,
+    ReportDocument,
+    RunReport,
+    SamplePart,
+    Verdict,
+    json_schema,
+)
+from ferrule.report.console import print_report
+
+LAYERS = (
+    LayerPart(
+        index=0,
+        name="conv [bold]of[/] a long name/with/many/parts;and more",
+        type="CONV_2D",
+        backend="CpuAcc",
+        kernel="conv2d_s8",
+        macs=1_234_567,
+        count=3_000_000,
+        share=0.75,
+        constant_bytes=1000,
+        scratch_bytes=256,
+    ),
+    LayerPart(
+        index=1,
+        name="reshape",
+        type="RESHAPE",
+        backend="CpuAcc",
+        kernel="view",
+        macs=0,
+        count=1_000_000,
+        share=0.25,
+        constant_bytes=0,
+        scratch_bytes=0,
+    ),
+)
+DOCUMENT = ReportDocument(
+    ferrule_version="0.0.0",
+    verdict=Verdict.EXACT,
+    engine="unicorn",
+    input="pattern",
+    model=ModelPart(name="model [x]", digest="00" * 32, macs=1_234_567),
+    build=BuildPart(
+        board="mps2-an386",
+        cpu="cortex-m4",
+        toolchain="zig",
+        toolchain_version="zig 0.0.0",
+        optimization="O3",
+        build_s=1.25,
+    ),
+    count=CountPart(unit="instructions", resolution=1, source="dwt", per_inference=4_000_123),
+    layers=LAYERS,
+    memory=MemoryPart(
+        flash=FlashPart(code=10_000, constants=2_000, weights=30_000, total=42_000),
+        ram=RamPart(
+            workspace=16_256,
+            activations=16_000,
+            activations_certificate="optimal",
+            stack_used=500,
+            stack_reserved=16_384,
+            other=1_400,
+            total=34_040,
+        ),
+    ),
+    run_s=0.5,
+    samples=(SamplePart(index=0, verdict=Verdict.EXACT, max_difference=0.0),),
+)
+DIFFERENT = replace(
+    DOCUMENT,
+    verdict=Verdict.DIFFERENT,
+    engine="qemu",
+    input="x.npy",
+    model=replace(DOCUMENT.model, macs=0),
+    count=replace(DOCUMENT.count, resolution=40, source="systick"),
+    samples=(
+        SamplePart(index=0, verdict=Verdict.EXACT, max_difference=0.0),
+        SamplePart(index=1, verdict=Verdict.WITHIN_TOLERANCE, max_difference=1e-7),
+        SamplePart(index=2, verdict=Verdict.DIFFERENT, max_difference=None),
+        *(SamplePart(index=i, verdict=Verdict.DIFFERENT, max_difference=float(i)) for i in range(3, 16)),
+    ),
+)
+
+
+def text(document: ReportDocument, *, width: int = 120) -> str:
+    from rich.console import Console
+
+    stream = io.StringIO()
+    print_report(document, Console(file=stream, width=width))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("exact.txt", DOCUMENT),
+        ("different.txt", DIFFERENT),
+        (
+            "within_tolerance.txt",
+            replace(
+                DOCUMENT,
+                verdict=Verdict.WITHIN_TOLERANCE,
+                samples=(SamplePart(index=0, verdict=Verdict.WITHIN_TOLERANCE, max_difference=1e-7),),
+            ),
+        ),
+    ],
+)
+def test_text(golden: Golden, name: str, document: ReportDocument) -> None:
+    golden.check(name, text(document))
+
+
+def test_json_has_everything() -> None:
+    for document in (DOCUMENT, DIFFERENT):
+        report = RunReport(document=document, outputs=[np.zeros(1)])
+        data = report.to_json()
+        assert msgspec.json.decode(data, type=ReportDocument) == document
+        plain = msgspec.json.decode(data)
+        assert plain["schema_version"] == SCHEMA_VERSION
+        assert plain["verdict"] in {"exact", "different"}
+        assert [layer["name"] for layer in plain["layers"]] == [layer.name for layer in LAYERS]
+
+
+def test_schema_describes_every_field() -> None:
+    schema = json_schema()
+    definitions = schema["$defs"]
+    assert isinstance(definitions, dict)
+
+    def check(value: object, kind: str) -> None:
+        properties = definitions[kind]["properties"]
+        assert isinstance(value, dict)
+        assert set(value) == set(properties)
+        for name, field in value.items():
+            reference = properties[name].get("$ref") or properties[name].get("items", {}).get("$ref")
+            if reference is None:
+                continue
+            inner = reference.rpartition("/")[2]
+            if "enum" in definitions[inner]:
+                assert field in definitions[inner]["enum"]
+                continue
+            for each in field if isinstance(field, list) else [field]:
+                check(each, inner)
+
+    check(msgspec.json.decode(msgspec.json.encode(DIFFERENT)), "ReportDocument")
+
+
+def test_shortcuts() -> None:
+    report = RunReport(document=DOCUMENT, outputs=[])
+    assert report.verdict is Verdict.EXACT
+    assert report.layers == LAYERS
+    assert report.memory.flash.total == 42_000
+    assert report.count_per_inference == 4_000_123
+    assert report.samples == DOCUMENT.samples
