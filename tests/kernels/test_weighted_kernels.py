@@ -46,10 +46,10 @@ def check(got: list[Array], wanted: list[Array]) -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_kernels_are_the_numpy_ones(dtype: DataType, data: st.DataObject) -> None:
-    networks = [data.draw(strategy(dtype)) for strategy in FAMILY.values() for _ in range(3)]
+    networks = [data.draw(strategy(dtype)) for strategy in FAMILY.values() for _ in range(2)]
     network = merged(networks)
     native = NativeNetwork(network)
     for inputs in all_inputs(network):
@@ -197,6 +197,7 @@ def test_the_sampler_runs_native(dtype: DataType) -> None:
         check(native.run(inputs), network.run(inputs))
 
 
+@pytest.mark.slow
 def test_no_kernel_reads_or_writes_outside_its_buffers() -> None:
     """The sampler again, every buffer under the address sanitizer."""
     found = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=False)

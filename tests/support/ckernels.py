@@ -2,8 +2,7 @@
 """Networks run natively on this machine: lowered, generated as C, compiled by the host's compiler and called.
 
 Every compilation has all warnings as errors and the undefined behaviour sanitizer on, which ends the process with a
-message; `SANITIZERS` chooses others. Run this module as a program to run the networks of a test module under the
-address sanitizer (see `address_sanitizer_environment`).
+message; with `ADDRESS` the process needs the address sanitizer's library loaded beforehand (LD_PRELOAD).
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ import numpy as np
 from needs import require_module, require_program
 
 from ferrule import resources
-from ferrule.boards import load_board
-from ferrule.codegen import Artifact
-from ferrule.facade.generation import emit
+from ferrule.backends.cpu_acc.backend import CpuAcc
+from ferrule.backends.firmware import CoreFeatures
+from ferrule.codegen import Artifact, generate
 from ferrule.graph import Array
 from ferrule.network import Network
 
@@ -33,6 +32,7 @@ ADDRESS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 _FLAGS = ("-std=c11", "-O1", "-g", "-fPIC", "-ffp-contract=off", *WARNINGS)
 _GUARD_BYTES = 64
 _PATTERN = 0xA5
+_WORKSPACE_BYTES = 1 << 22
 
 
 def run_native(
@@ -52,7 +52,7 @@ class NativeNetwork:
         import cffi
 
         self.network = network
-        self.artifact = emit(network, board=load_board("mps2-an386"))
+        self.artifact = _generate(network)
         library = _build(self.artifact, (*sanitizers, *(f"-D{define}" for define in defines)))
         self._ffi = cffi.FFI()
         self._ffi.cdef(f"int32_t ferrule_{self.artifact.symbol}_run(void **, void **, void **, void *);")
@@ -104,6 +104,18 @@ class _Guarded:
         assert (self._memory[: self._start] == _PATTERN).all(), "the bytes before a buffer were overwritten"
         assert (self._memory[end:] == _PATTERN).all(), "the bytes behind a buffer were overwritten"
         return self._memory[self._start : end].tobytes()
+
+
+def _generate(network: Network) -> Artifact:
+    network.validate()
+    backend = CpuAcc()
+    target = backend.firmware_target()
+    return generate(
+        network,
+        targets={layer.name: (backend.id, target) for layer in network.layers},
+        core=CoreFeatures(name="host"),
+        workspace_bytes=_WORKSPACE_BYTES,
+    )
 
 
 def _build(artifact: Artifact, flags: tuple[str, ...]) -> Path:
