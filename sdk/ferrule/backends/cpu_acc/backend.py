@@ -3,12 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
 from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, Capabilities
+from ferrule.backends.context import BackendContext, CreationOptions, CustomAllocator
+from ferrule.backends.cpu_acc.host.library import host_library
+from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.backends.optimization_views import ModelOptions
+from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.tensor_handle import FactoryId, MemoryManager, MemorySource
+from ferrule.backends.workload import WorkloadFactory
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import DataType, Graph, Layer
 from ferrule.operators.operator import Operands
@@ -44,14 +53,51 @@ class CpuAccTarget:
         return lowering(context)
 
 
+FACTORY = FactoryId("Ferrule/CpuAcc")
+
+
 class CpuAcc(Backend):
-    """Portable C on the processor core."""
+    """C on the processor core: portable in firmware, with the host's own instructions on the host."""
 
     id: ClassVar[BackendId] = BackendId("CpuAcc")
 
     @override
     def layer_support(self) -> LayerSupport:
         return CpuAccSupport()
+
+    @override
+    def capabilities(self) -> Capabilities:
+        return {EXTERNALLY_MANAGED_MEMORY: True}
+
+    @override
+    def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
+        if allocator.source is not MemorySource.MALLOC:
+            return f"it gives {allocator.source.name} memory, {self.id} needs MALLOC"
+        return ""
+
+    @override
+    def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
+        del memory, options
+        return CpuAccWorkloadFactory()
+
+    @override
+    def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager:
+        return HostMemoryManager(allocator)
+
+    @override
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
+        manager = memory if isinstance(memory, HostMemoryManager) else None
+        return (HostTensorHandleFactory(FACTORY, manager),)
+
+    @override
+    def handle_factory_preferences(self) -> Sequence[FactoryId]:
+        return (FACTORY, HOST_FACTORY)
+
+    @override
+    def context(self, options: CreationOptions) -> BackendContext | None:
+        del options
+        host_library()
+        return None
 
     @override
     def firmware_target(self) -> FirmwareTarget:

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lowered operator as calls of compiled kernels: what the generated C would say, done through cffi."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ferrule.backends.cpu_acc.host.library import HostLibrary
+from ferrule.backends.firmware import LoweredOp
+from ferrule.backends.shared.host_memory import address, aligned_empty
+from ferrule.dom import (
+    AddressOf,
+    Aggregate,
+    ArrayData,
+    Boolean,
+    Call,
+    Const,
+    Evaluate,
+    Expression,
+    Float,
+    Identifier,
+    Integer,
+    Null,
+    Statement,
+    StructType,
+    Variable,
+)
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType
+
+SCRATCH = "scratch"
+"""The identifier of the scratch in calls."""
+
+
+class Calls:
+    """Parameter tables and constants in memory, and the calls that use them, in order.
+
+    Arguments that are tensors are bound by name with `bind`, anew whenever the memory moves.
+    """
+
+    def __init__(self, op: LoweredOp, library: HostLibrary, tensors: Mapping[str, str]) -> None:
+        """Prepare the calls of `op`; `tensors` are the identifiers of its tensors, by tensor name."""
+        self._ffi = library.ffi
+        self._keep: list[object] = []
+        self._symbols: dict[str, Any] = {}
+        self._places: dict[str, list[tuple[list[Any], int]]] = {SCRATCH: []}
+        self._places |= {name: [] for name in tensors}
+        self._tensors = {identifier: name for name, identifier in tensors.items()} | {SCRATCH: SCRATCH}
+        for blob in op.blobs:
+            self._symbols[blob.name] = self._constant(blob.data)
+        for declaration in op.declarations:
+            self._declare(op, declaration)
+        self.calls = tuple(self._call(op, statement, library) for statement in op.statements)
+        """Functions and their arguments."""
+
+    def bind(self, name: str, address_: int) -> None:
+        """Let a tensor, or the scratch, be at an address from now on."""
+        pointer = self._ffi.cast("void *", address_)
+        for arguments, index in self._places[name]:
+            arguments[index] = pointer
+
+    def _constant(self, data: Array) -> object:
+        """Return a pointer to a copy of a constant that is aligned to a cache line."""
+        copy = aligned_empty((data.size,), DataType(data.dtype.name))
+        copy[:] = data.reshape(-1)
+        self._keep.append(copy)
+        return self._ffi.cast("void *", address(copy))
+
+    def _declare(self, op: LoweredOp, declaration: object) -> None:
+        match declaration:
+            case Variable(name=name, type=Const(StructType(tag)), value=Aggregate() as value):
+                table = self._ffi.new(f"struct {tag} *", self._value(value))
+                self._symbols[name] = table
+                self._keep.append(table)
+            case _:
+                raise UnsupportedError(f"kernel {op.kernel} needs more than parameter tables, which the host can't run")
+
+    def _call(self, op: LoweredOp, statement: Statement, library: HostLibrary) -> tuple[Callable[..., None], list[Any]]:
+        match statement:
+            case Evaluate(Call(Identifier(name), arguments)):
+                values: list[Any] = []
+                for argument in arguments:
+                    tensor = self._tensors.get(argument.name) if isinstance(argument, Identifier) else None
+                    if tensor is not None:
+                        self._places[tensor].append((values, len(values)))
+                        values.append(None)
+                    else:
+                        values.append(self._value(argument))
+                return getattr(library.functions, name), values
+            case _:
+                raise UnsupportedError(f"kernel {op.kernel} needs more than calls, which the host can't run")
+
+    def _value(self, node: Expression) -> Any:  # noqa: ANN401 - what cffi takes for the member or argument
+        match node:
+            case Integer(value) | Float(value) | Boolean(value):
+                return value
+            case Null():
+                return self._ffi.NULL
+            case Identifier(name) | AddressOf(Identifier(name)):
+                return self._symbols[name]
+            case ArrayData(values):
+                return np.ravel(values).tolist()
+            case Aggregate(fields):
+                if all(field.name is None for field in fields):
+                    return [self._value(field.value) for field in fields]
+                return {str(field.name): self._value(field.value) for field in fields}
+            case _:
+                raise UnsupportedError(f"the host can't evaluate {type(node).__name__} in a parameter table")

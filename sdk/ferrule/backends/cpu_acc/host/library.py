@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C kernels as a shared library of this host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ferrule import resources
+from ferrule.backends.context import BackendUnavailableError
+from ferrule.backends.cpu_acc.host.declarations import declarations
+from ferrule.errors import FerruleError
+from ferrule.nativelib import NativeLibrary
+
+FLAGS = ("-std=c11", "-O3", "-ffp-contract=off")
+OWN_FOLDER = Path(__file__).parents[1] / "src_c"
+"""C for the host alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HostLibrary:
+    """The loaded kernels."""
+
+    ffi: Any
+    """A cffi.FFI that knows the parameter tables of all kernels."""
+    functions: Any
+    """Has the kernels as attributes."""
+
+
+def native_library(extra_flags: Sequence[str] = ()) -> NativeLibrary:
+    """Return what the library is made from: the portable kernels, and those for the host's own instructions."""
+    portable = resources.root() / "src_c" / "kernels"
+    includes = (portable / "include", OWN_FOLDER / "include")
+    return NativeLibrary(
+        name="cpu_acc",
+        title="kernels of CpuAcc",
+        purpose="CpuAcc on the host",
+        sources=(*sorted(portable.rglob("*.c")), *sorted(OWN_FOLDER.rglob("*.c"))),
+        headers=(*sorted(portable.rglob("*.h")), *sorted(OWN_FOLDER.rglob("*.h"))),
+        flags=(*FLAGS, *extra_flags, *(f"-I{folder}" for folder in includes)),
+    )
+
+
+def load(path: Path) -> HostLibrary:
+    """Return a compiled library with the declarations of its functions."""
+    from cffi import FFI
+
+    folders = (resources.root() / "src_c" / "kernels" / "include", OWN_FOLDER / "include")
+    headers = [path.relative_to(folder).as_posix() for folder in folders for path in sorted(folder.rglob("*.h"))]
+    ffi = FFI()
+    ffi.cdef(declarations(headers, folders))
+    return HostLibrary(ffi=ffi, functions=ffi.dlopen(str(path)))
+
+
+@cache
+def host_library() -> HostLibrary:
+    """Return the kernels, compiled now unless they are in the cache.
+
+    Raises:
+        BackendUnavailableError: cffi or a compiler is missing, or the compilation failed.
+    """
+    if find_spec("cffi") is None:
+        raise BackendUnavailableError("the Python package cffi is missing", hint="pip install 'ferrule[run]'")
+    try:
+        path = native_library().file()
+        return load(path)
+    except OSError as error:
+        raise BackendUnavailableError(f"the compiled kernels can't be loaded: {error}") from error
+    except FerruleError as error:
+        raise BackendUnavailableError(str(error), hint=error.hint) from error

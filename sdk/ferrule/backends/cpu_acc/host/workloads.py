@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CpuAcc's workloads on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.backends.cpu_acc.host.calls import SCRATCH, Calls
+from ferrule.backends.cpu_acc.host.library import HostLibrary, host_library
+from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
+from ferrule.backends.firmware import CoreFeatures, LoweredOp, LoweringContext
+from ferrule.backends.shared.host_memory import address, aligned_empty
+from ferrule.backends.tensor_handle import TensorHandle
+from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
+from ferrule.dom import Identifier
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Graph
+
+HOST_CORE = CoreFeatures(name="host", fpu=True)
+
+
+class KernelWorkload:
+    """The calls of one lowered layer on the memory of its handles."""
+
+    __slots__ = ("_arrays", "_bind", "_calls", "_handles", "_keep", "_names", "_scratch")
+
+    def __init__(self, calls: Calls, handles: dict[str, TensorHandle], scratch: Scratch | None) -> None:
+        self._calls = calls.calls
+        self._bind = calls.bind
+        self._names = tuple(handles)
+        self._handles = tuple(handles.values())
+        self._arrays: list[Array | None] = [None] * len(handles)
+        self._scratch = scratch
+        self._keep = calls
+
+    def execute(self) -> None:
+        """Run the kernels; the interpreter is free for other threads meanwhile."""
+        arrays = self._arrays
+        for index, handle in enumerate(self._handles):
+            array = handle.map()
+            if array is not arrays[index]:
+                self._move(index, array)
+        if self._scratch is not None:
+            self._bind(SCRATCH, self._scratch.address())
+            self._scratch = None
+        for function, arguments in self._calls:
+            function(*arguments)
+        for handle in self._handles:
+            handle.unmap()
+
+    def _move(self, index: int, array: Array) -> None:
+        if not array.flags.c_contiguous:
+            raise ValueError(f"tensor '{self._names[index]}' is not contiguous")
+        self._bind(self._names[index], address(array))
+        self._arrays[index] = array
+
+
+class ViewWorkload:
+    """Copies the elements of a tensor to one of another shape, where the generated C would share the storage."""
+
+    __slots__ = ("_source", "_target")
+
+    def __init__(self, source: TensorHandle, target: TensorHandle) -> None:
+        self._source = source
+        self._target = target
+
+    def execute(self) -> None:
+        """Copy."""
+        target = self._target.map()
+        np.copyto(target, self._source.map().reshape(target.shape), casting="no")
+        self._target.unmap()
+        self._source.unmap()
+
+
+class Scratch:
+    """Memory that the workloads of one network use one after the other; it is there from the first run on."""
+
+    def __init__(self) -> None:
+        self._size_bytes = 0
+        self._array: Array | None = None
+
+    def require(self, size_bytes: int) -> None:
+        """Ask for room; all requests come before the first use."""
+        if self._array is not None:
+            raise RuntimeError("a workload is made after the first run")
+        self._size_bytes = max(self._size_bytes, size_bytes)
+
+    def address(self) -> int:
+        """Return where it is, aligned to a cache line."""
+        if self._array is None:
+            self._array = aligned_empty((self._size_bytes,), DataType.UINT8)
+        return address(self._array)
+
+
+class CpuAccWorkloadFactory(WorkloadFactory):
+    """Makes a workload for every layer that CpuAcc's lowering takes; workloads of one factory run one at a time."""
+
+    def __init__(self, library: HostLibrary | None = None) -> None:
+        """Take the kernels from `library`, by default the host's own."""
+        self._library = library or host_library()
+        self._scratch = Scratch()
+
+    @override
+    def create_workload(self, info: WorkloadInfo) -> Workload:
+        graph, handles = _graph_of(info), _handles_of(info)
+        names = {name: f"tensor_{index}" for index, name in enumerate(handles)}
+        op = _lower(graph, names)
+        if op.view_of is not None:
+            return ViewWorkload(handles[op.view_of], info.outputs[0])
+        scratch = None
+        if op.scratch_bytes:
+            scratch = self._scratch
+            scratch.require(op.scratch_bytes)
+        return KernelWorkload(Calls(op, self._library, names), handles, scratch)
+
+
+def _lower(graph: Graph, names: dict[str, str]) -> LoweredOp:
+    (layer,) = graph.layers
+    lowering = LOWERINGS.get(layer.type)
+    if lowering is None:
+        raise UnsupportedError(f"layer '{layer.name}': there is no C kernel for {layer.type}")
+    context = LoweringContext(
+        graph=graph,
+        layer=layer,
+        core=HOST_CORE,
+        prefix="layer",
+        pointers={name: Identifier(identifier) for name, identifier in names.items()},
+        scratch=Identifier(SCRATCH),
+    )
+    return lowering(context)
+
+
+def _graph_of(info: WorkloadInfo) -> Graph:
+    """Return a graph of the layer alone."""
+    layer = info.layer
+    graph = Graph(layer.name)
+    seen = set()
+    for name, tensor_info, constant in zip(layer.inputs, info.operands.inputs, info.constants, strict=True):
+        if name is None or tensor_info is None or name in seen:
+            continue
+        seen.add(name)
+        if constant is not None and constant.data is not None:
+            graph.add_constant(constant.info, constant.data)
+        else:
+            graph.add_input(tensor_info)
+    graph.add_layer(layer, info.operands.outputs)
+    return graph
+
+
+def _handles_of(info: WorkloadInfo) -> dict[str, TensorHandle]:
+    """Return the handles by tensor name."""
+    layer = info.layer
+    inputs = zip(layer.inputs, info.inputs, strict=True)
+    handles = {name: handle for name, handle in inputs if name is not None and handle is not None}
+    return handles | dict(zip(layer.outputs, info.outputs, strict=True))

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operator and type that CpuAcc takes, on the host face beside the numpy kernels.
+
+`FERRULE_TEST_SANITIZER=undefined` or `address` runs the same under a sanitizer: see test_host_sanitizers.py.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+import numpy as np
+import pytest
+from elementwise_cases import ELEMENTWISE
+from host_face import LoadedGraph
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from movement_cases import MOVEMENTS
+from needs import require_module, require_program
+from oracle import edge_inputs, random_inputs
+from sample_networks import samples
+from unary_cases import (
+    QUANTIZE_PAIRS,
+    SIGMOIDAL,
+    SOFTMAX_OUTPUTS,
+    Case,
+    dequantize_cases,
+    hard_swish_cases,
+    quantize_cases,
+    quantize_float_cases,
+    reduce_cases,
+    sigmoidal_cases,
+    softmax_cases,
+)
+from weighted_cases import FAMILY, within_tolerance
+
+from ferrule.backends.cpu_acc.backend import CpuAccSupport
+from ferrule.backends.cpu_acc.host.library import HostLibrary, load, native_library
+from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
+from ferrule.graph import Array, DataType, Graph, LayerType
+from ferrule.network.execution import check_inputs, execute
+
+pytestmark = pytest.mark.cc
+TYPES = (DataType.INT8, DataType.INT16, DataType.FLOAT32)
+INTEGERS = (DataType.INT8, DataType.INT16)
+WITHOUT_LIMITS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+SANITIZERS = {
+    "": (),
+    "undefined": ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
+    "address": ("-fsanitize=address",),
+}
+
+
+@cache
+def library() -> HostLibrary:
+    require_module("cffi", "pip install 'ferrule[run]'")
+    require_program("cc", "apt-get install gcc")
+    return load(native_library(SANITIZERS[os.environ.get("FERRULE_TEST_SANITIZER", "")]).file())
+
+
+def check(graph: Graph, *inputs: list[Array]) -> None:
+    loaded = LoadedGraph(graph, CpuAccWorkloadFactory(library()))
+    for given_inputs in inputs:
+        wanted = execute(graph, check_inputs(graph, given_inputs))
+        for one, other in zip(loaded.run(given_inputs), wanted, strict=True):
+            if other.dtype == np.float32:
+                assert within_tolerance(one, other)
+            else:
+                np.testing.assert_array_equal(one, other, strict=True)
+
+
+def check_case(case: Case) -> None:
+    network, values = case
+    check(network, [values])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("family", FAMILY)
+@settings(max_examples=40, **WITHOUT_LIMITS)
+@given(data=st.data())
+def test_weighted(family: str, dtype: DataType, data: st.DataObject) -> None:
+    network = data.draw(FAMILY[family](dtype))
+    check(network, random_inputs(network), *edge_inputs(network).values())
+
+
+@pytest.mark.parametrize("type_", ELEMENTWISE)
+@settings(max_examples=40, **WITHOUT_LIMITS)
+@given(data=st.data())
+def test_elementwise(type_: LayerType, data: st.DataObject) -> None:
+    network = data.draw(ELEMENTWISE[type_])
+    check(network, random_inputs(network), *edge_inputs(network).values())
+
+
+@pytest.mark.parametrize("type_", MOVEMENTS)
+@settings(max_examples=40, **WITHOUT_LIMITS)
+@given(data=st.data())
+def test_movement(type_: LayerType, data: st.DataObject) -> None:
+    network = data.draw(MOVEMENTS[type_])
+    check(network, random_inputs(network))
+
+
+@pytest.mark.parametrize("types", SOFTMAX_OUTPUTS, ids=lambda types: f"{types[0]}-{types[1]}")
+@settings(max_examples=30, **WITHOUT_LIMITS)
+@given(data=st.data())
+def test_softmax(types: tuple[DataType, DataType], data: st.DataObject) -> None:
+    check_case(data.draw(softmax_cases(types)))
+
+
+@pytest.mark.parametrize("cell", SIGMOIDAL, ids=lambda cell: f"{cell[0]}-{cell[1]}")
+@settings(max_examples=20, **WITHOUT_LIMITS)
+@given(data=st.data())
+def test_sigmoidal(cell: tuple[LayerType, DataType], data: st.DataObject) -> None:
+    check_case(data.draw(sigmoidal_cases(*cell)))
+
+
+@settings(max_examples=20, **WITHOUT_LIMITS)
+@given(data=st.data())
+def test_hard_swish(data: st.DataObject) -> None:
+    check_case(data.draw(hard_swish_cases()))
+
+
+@pytest.mark.parametrize("types", QUANTIZE_PAIRS, ids=lambda types: f"{types[0]}-{types[1]}")
+@settings(max_examples=15, **WITHOUT_LIMITS)
+@given(data=st.data())
+def test_quantize(types: tuple[DataType, DataType], data: st.DataObject) -> None:
+    check_case(data.draw(quantize_cases(types)))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@settings(max_examples=20, **WITHOUT_LIMITS)
+@given(data=st.data())
+def test_from_and_to_float(dtype: DataType, data: st.DataObject) -> None:
+    check_case(data.draw(quantize_float_cases(dtype)))
+    check_case(data.draw(dequantize_cases(dtype)))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("type_", [LayerType.MEAN, LayerType.SUM])
+@settings(max_examples=30, **WITHOUT_LIMITS)
+@given(data=st.data())
+def test_reductions(type_: LayerType, dtype: DataType, data: st.DataObject) -> None:
+    check_case(data.draw(reduce_cases(type_, dtype)))
+
+
+def taken() -> list[Graph]:
+    return [graph for graph in samples() if CpuAccSupport().supports(graph, graph.layers[0])]
+
+
+@pytest.mark.parametrize("graph", taken(), ids=lambda graph: graph.name)
+def test_samples_of_all_operators_and_types(graph: Graph) -> None:
+    check(graph, random_inputs(graph))
