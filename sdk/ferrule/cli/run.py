@@ -71,13 +71,15 @@ def command(
     reference. Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
     """
     from ferrule import facade
-    from ferrule.facade.samples import parse_input_options
+    from ferrule.facade.samples import parse_input_options, split
     from ferrule.facade.step import Step
 
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {model}"))
         network = facade.load(model)
         arrays = parse_input_options(inputs, network.inputs) if inputs else None
+        if arrays is not None:
+            split(network.inputs, arrays)  # refuses what does not fit before anything is built
         targets = _output_paths(outputs, network)
         if json_path is not None and str(json_path) != "-":
             _require_writable("--json", json_path)

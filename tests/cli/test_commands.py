@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands but `run`, and what all share."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ferrule import __version__
+from ferrule.boards import board_names
+from ferrule.cli.progress import progress
+from ferrule.facade.step import Step
+from ferrule.firmware import ToolStatus, ZigToolchain
+from ferrule.report.inspection import Inspection
+
+Ferrule = Callable[..., Any]
+COMMANDS = ("boards", "build", "doctor", "generate", "inspect", "run")
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_lists_the_commands(ferrule: Ferrule, option: str) -> None:
+    outcome = ferrule(option)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert all(f"\n  {command} " in outcome.out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_help(ferrule: Ferrule, command: str) -> None:
+    outcome = ferrule(command, "--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert f"Usage: ferrule {command}" in outcome.out
+
+
+def test_version(ferrule: Ferrule) -> None:
+    assert ferrule("--version").out == f"ferrule, version {__version__}\n"
+
+
+def test_unknown_command(ferrule: Ferrule) -> None:
+    outcome = ferrule("ruin", "model.tflite")
+    assert outcome.code == 2
+    assert outcome.err == "error: there is no command 'ruin'\nhint: did you mean run?\n"
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["run", "x.tflite", "--bord", "y"], ["generate", "x.tflite"]])
+def test_wrong_usage(ferrule: Ferrule, arguments: list[str]) -> None:
+    outcome = ferrule(*arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"Usage: ferrule {arguments[0]}" in outcome.err
+
+
+def test_a_bug_has_a_traceback(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("ferrule.firmware.probe_tools", fail)
+    outcome = ferrule("doctor")
+    assert outcome.code == 70
+    assert "RuntimeError: broken" in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("error: this is a bug in ferrule; please report it")
+
+
+def test_debug_shows_the_traceback_of_an_error(ferrule: Ferrule, tmp_path: Path) -> None:
+    path = tmp_path / "none.tflite"
+    assert "Traceback" not in ferrule("inspect", path).err
+    outcome = ferrule("--debug", "inspect", path)
+    assert outcome.code == 2
+    assert "Traceback" in outcome.err
+    assert "error: there is no file" in outcome.err
+
+
+def test_interrupt(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ferrule.firmware.probe_tools", interrupt)
+    outcome = ferrule("doctor")
+    assert (outcome.code, outcome.out, outcome.err) == (130, "", "\ninterrupted\n")
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    program = "import sys; from ferrule.cli import main; main(['boards'])"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_boards(ferrule: Ferrule) -> None:
+    outcome = ferrule("boards")
+    assert outcome.code == 0
+    for name in board_names():
+        assert name in outcome.out
+    assert "cortex-m7" in outcome.out
+    assert "unicorn, qemu" in outcome.out
+
+
+def test_boards_of_a_wrong_folder(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FERRULE_BOARDS", "/nowhere")
+    outcome = ferrule("boards")
+    assert outcome.code == 2
+    assert "/nowhere" in outcome.err
+
+
+def test_doctor(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = ferrule("doctor")
+    assert whole.code == 0
+    monkeypatch.setenv("PATH", str(tmp_path))
+    outcome = ferrule("doctor")
+    assert outcome.code == 0
+    for tool, remedy in (
+        ("qemu-system-arm", "apt-get install qemu-system-arm"),
+        ("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi"),
+    ):
+        (line,) = [line for line in outcome.out.splitlines() if f"│ {tool} " in line]
+        assert "missing" in line
+        assert remedy in line
+
+
+def test_doctor_as_json(ferrule: Ferrule) -> None:
+    tools = msgspec.json.decode(ferrule("doctor", "--json").out, type=list[ToolStatus])
+    assert {"unicorn", "ziglang", "qemu-system-arm", "arm-none-eabi-gcc"} <= {tool.name for tool in tools}
+    assert all(tool.remedy for tool in tools)
+
+
+def test_inspect(ferrule: Ferrule, two_by_two: Path) -> None:
+    outcome = ferrule("inspect", two_by_two)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "input 'left': int8 1x2x3" in outcome.out
+    assert "arena: " in outcome.out
+    planned = ferrule("inspect", two_by_two, "--plan").out
+    assert planned.startswith(outcome.out)
+    drawing = planned.removeprefix(outcome.out)
+    assert "region sram: 51 B, optimal" in drawing
+    assert "9,223" not in drawing
+
+
+def test_inspect_as_json(ferrule: Ferrule, two_by_two: Path) -> None:
+    inspection = msgspec.json.decode(ferrule("inspect", two_by_two, "--json").out, type=Inspection)
+    assert inspection.inputs == ("left", "right")
+    assert [layer.type for layer in inspection.layers] == ["ADD", "MAXIMUM"]
+
+
+def test_generate(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    outcome = ferrule("generate", dense, "--out", folder, "--board", "mps2-an500", "--toolchain", "arm-none-eabi-gcc")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.endswith(f"build it with: make -C {folder}\n")
+    assert ferrule("generate", dense, "--out", folder).code == 0
+    with (folder / "main.c").open("a") as file:
+        file.write("/* mine */\n")
+    refusal = ferrule("generate", dense, "--out", folder)
+    assert refusal.code == 2
+    assert "changed by hand and would be lost: main.c" in refusal.err
+
+
+@pytest.mark.cc
+def test_build(ferrule: Ferrule, dense: Path, zig: None, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    assert ferrule("generate", dense, "--out", folder).code == 0
+    outcome = ferrule("build", folder)
+    assert (outcome.code, outcome.err) == (0, "building with zig\n")
+    assert outcome.out.startswith(f"{(folder / 'build' / 'firmware.elf').resolve()}: code ")
+    quiet = ferrule("build", folder, "-q", "-O", "Os")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+
+
+def test_build_of_what_is_no_project(ferrule: Ferrule, tmp_path: Path) -> None:
+    outcome = ferrule("build", tmp_path)
+    assert outcome.code == 2
+    error, hint = outcome.err.splitlines()
+    assert error.startswith(f"error: {tmp_path} is not a generated project: ferrule-project.json cannot be read")
+    assert hint == "hint: make one with: ferrule generate MODEL --out FOLDER"
+
+
+def test_build_without_the_toolchain(
+    ferrule: Ferrule, dense: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "project"
+    assert ferrule("generate", dense, "--out", folder).code == 0
+    monkeypatch.setattr(ZigToolchain, "find", lambda _: None)
+    outcome = ferrule("build", folder)
+    assert outcome.code == 2
+    assert "error: the toolchain zig is not installed\nhint: pip install 'ferrule[run]'\n" in outcome.err
+    assert "there is no toolchain 'zog'" in ferrule("build", folder, "--toolchain", "zog").err
+    shutil.rmtree(folder / "board")
+    assert "there is no board in" in ferrule("build", folder).err
+
+
+def test_progress_prints_phases_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(quiet=False) as say:
+        say(Step(phase="building"))
+        say(Step(phase="building", done=1, total=2))
+        say(Step(phase="running"))
+    assert capsys.readouterr().err == "building\nrunning\n"
+    with progress(quiet=True) as say:
+        say(Step(phase="building"))
+    assert capsys.readouterr().err == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress(quiet=False) as say:
+        say(Step(phase="building [x]", done=1, total=2))
+    shown = terminal.getvalue()
+    assert "building [x]: 1 of 2" in shown
+    assert shown.rpartition("building")[2].endswith("\x1b[2K")  # the line is erased at the end

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import small_networks
+
+from ferrule.facade import Firmware
+from ferrule.firmware import ZigToolchain
+from ferrule.report import ReportDocument, Verdict
+
+Ferrule = Callable[..., Any]
+
+builds = [pytest.mark.cc, pytest.mark.emu]
+
+
+class TestRuns:
+    pytestmark = builds
+
+    def test_pattern(self, ferrule: Ferrule, dense: Path, zig: None) -> None:
+        outcome = ferrule("run", dense)
+        assert outcome.code == 0
+        assert outcome.err.splitlines() == [
+            f"importing {dense}",
+            "generating C for mps2-an386",
+            "building with zig",
+            "running on mps2-an386 by unicorn",
+            "comparing with the numpy reference",
+        ]
+        assert "FULLY_CONNECTED" in outcome.out
+        assert "input: pattern" in outcome.out
+        assert outcome.out.splitlines()[-1] == "verdict: exact"
+
+    def test_files(self, ferrule: Ferrule, dense: Path, zig: None, tmp_path: Path) -> None:
+        x, y, report, project = (tmp_path / name for name in ("x.npy", "y.npy", "r.json", "project"))
+        np.save(x, np.arange(18, dtype=np.int8).reshape(3, 6))
+        outcome = ferrule(
+            "run", dense, "--input", x, "--output", y, "--json", report, "--keep", project, "-q", "-O", "Os"
+        )
+        assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+        document = msgspec.json.decode(report.read_bytes(), type=ReportDocument)
+        assert document.verdict is Verdict.EXACT
+        assert (len(document.samples), document.input, document.build.optimization) == (3, str(x), "Os")
+        reference = [small_networks.dense().run([row[None]])[0] for row in np.load(x)]
+        assert np.load(y).tolist() == np.concatenate(reference).tolist()
+        assert (project / "build" / "firmware.elf").is_file()
+
+    def test_json_on_standard_output_is_alone(self, ferrule: Ferrule, dense: Path, zig: None) -> None:
+        outcome = ferrule("run", dense, "--json", "-")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert msgspec.json.decode(outcome.out, type=ReportDocument).schema_version == 1
+
+    def test_several_by_name(self, ferrule: Ferrule, two_by_two: Path, zig: None, tmp_path: Path) -> None:
+        left, right = tmp_path / "l.npy", tmp_path / "r.npy"
+        np.save(left, np.zeros((1, 2, 3), np.int8))
+        np.save(right, np.ones((1, 1, 3), np.int8))
+        outcome = ferrule(
+            "run",
+            two_by_two,
+            *("--input", f"right={right}", "--input", f"left={left}"),
+            *("--output", f"largest={tmp_path / 'largest.npy'}", "--output", f"sum={tmp_path / 'sum.npy'}"),
+        )
+        assert outcome.code == 0
+        assert np.load(tmp_path / "largest.npy").tolist() == np.ones((1, 2, 3)).tolist()
+        assert np.load(tmp_path / "sum.npy").shape == (1, 2, 3)
+
+    def test_a_different_result_has_exit_code_1(
+        self, ferrule: Ferrule, dense: Path, zig: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        run = Firmware.run
+
+        monkeypatch.setattr(
+            Firmware,
+            "run",
+            lambda firmware, *inputs, **options: run(
+                replace(firmware, network=small_networks.dense(seed=9)), *inputs, **options
+            ),
+        )
+        outcome = ferrule("run", dense, "--output", tmp_path / "y.npy")
+        assert outcome.code == 1
+        assert outcome.out.splitlines()[-1] == "verdict: different"
+        assert "sample 0 differs by up to" in outcome.out
+        assert (tmp_path / "y.npy").is_file()
+
+    def test_interrupt(
+        self, ferrule: Ferrule, dense: Path, zig: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        def interrupt(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        (tmp_path / "temporary").mkdir()
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+        monkeypatch.setattr("ferrule.facade.compilation.build_project", interrupt)
+        outcome = ferrule("run", dense)
+        assert outcome.code == 130
+        assert outcome.err.splitlines()[-1] == "interrupted"
+        assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@pytest.fixture
+def refused(ferrule: Ferrule) -> Callable[..., tuple[str, str]]:
+    """Call a command that the user can mend: one line of error, one of hint."""
+
+    def call(*arguments: object) -> tuple[str, str]:
+        outcome = ferrule(*arguments)
+        assert outcome.code == 2, outcome
+        assert outcome.out == ""
+        lines = outcome.err.splitlines()
+        while lines[0].startswith(("importing ", "generating ")):
+            lines.pop(0)
+        error, *hints = lines
+        assert error.startswith("error: ")
+        assert len(hints) <= 1
+        assert all(hint.startswith("hint: ") for hint in hints)
+        return error.removeprefix("error: "), hints[0].removeprefix("hint: ") if hints else ""
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        (["--board", "mps2-an38"], "there is no board 'mps2-an38'", "did you mean mps2-an386"),
+        (["--board", "esp"], "there is no board 'esp'", "known: mps2-an385, "),
+        (["--board", "./nowhere"], "there is no board in nowhere", "board.toml"),
+        (["--engine", "unicron"], "there is no engine 'unicron'", "did you mean unicorn?"),
+        (["--toolchain", "zog"], "there is no toolchain 'zog'", "did you mean zig?"),
+        (["--toolchain", "gcc"], "there is no toolchain 'gcc'", "arm-none-eabi-gcc"),
+        (["--backends", "CpuAc"], "backend 'CpuAc'", "CpuAcc"),
+        (["--backends", "CpuAcc,EthosX"], "backend 'EthosX'", ""),
+        (["--input", "nothing.npy"], "nothing.npy: cannot be read: No such file or directory", ""),
+        (["--input", "z=nothing.npy"], "nothing.npy: cannot be read", ""),
+        (["--output", "nowhere/y.npy"], "--output nowhere/y.npy: there is no folder", ""),
+        (["--output", "."], "--output .: is a folder", ""),
+        (["--output", "a.npy", "--output", "y=b.npy"], "the output 'y' is written to a.npy already", ""),
+        (["--json", "nowhere/r.json"], "--json nowhere/r.json: there is no folder", ""),
+        (["--json", "."], "--json .: is a folder", ""),
+        (["--keep", "/dev/null/project"], "/dev/null/project cannot be written", ""),
+    ],
+)
+def test_options_that_are_wrong(
+    refused: Callable[..., tuple[str, str]],
+    dense: Path,
+    zig: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    error: str,
+    hint: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found, advice = refused("run", dense, *arguments)
+    assert error in found
+    assert hint in advice
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_inputs_that_are_wrong(refused: Callable[..., tuple[str, str]], dense: Path, zig: None, tmp_path: Path) -> None:
+    np.save(tmp_path / "wrong.npy", np.zeros((1, 6), np.float32))
+    np.savez(tmp_path / "x.npz", x=np.zeros((1, 6), np.int8))
+    np.save(tmp_path / "pickled.npy", np.array([{}], object), allow_pickle=True)
+    np.save(tmp_path / "right.npy", np.zeros((1, 6), np.int8))
+    for name, message in (
+        ("wrong.npy", "input 'x' is float32[1, 6], expected int8[1, 6]"),
+        ("x.npz", "is an archive, expected one array"),
+        ("pickled.npy", "is no .npy file: Object arrays cannot be loaded"),
+    ):
+        assert message in refused("run", dense, "--input", tmp_path / name)[0]
+    assert "has no input 'z'" in refused("run", dense, "--input", f"z={tmp_path / 'right.npy'}")[0]
+
+
+def test_several_inputs_need_names(
+    refused: Callable[..., tuple[str, str]], two_by_two: Path, zig: None, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((1, 2, 3), np.int8))
+    assert refused("run", two_by_two, "--input", path) == (
+        f"--input {path} does not say which input it is for, expected name=file",
+        "the model's inputs: left, right",
+    )
+    assert "input 'right' is missing" in refused("run", two_by_two, "--input", f"left={path}")[0]
+    assert refused("run", two_by_two, "--output", path)[1] == "the model's outputs: sum, largest"
+
+
+def test_models_that_are_wrong(refused: Callable[..., tuple[str, str]], tmp_path: Path) -> None:
+    assert "there is no file" in refused("run", tmp_path / "none.tflite")[0]
+    (tmp_path / "text.tflite").write_text("text", encoding="utf-8")
+    assert "text.tflite" in refused("run", tmp_path / "text.tflite")[0]
+
+
+def test_missing_tools(
+    refused: Callable[..., tuple[str, str]], dense: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("ferrule.emulation.unicorn.engine.find_spec", lambda _: None)
+    assert refused("run", dense) == ("the Python package unicorn is missing", "pip install 'ferrule[run]'")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert refused("run", dense, "--engine", "qemu") == (
+        "qemu-system-arm is missing",
+        "apt-get install qemu-system-arm",
+    )
+    monkeypatch.setattr("ferrule.emulation.qemu.engine.QemuEngine.missing", lambda _: None)
+    assert refused("run", dense, "--engine", "qemu", "--toolchain", "arm-none-eabi-gcc") == (
+        "the toolchain arm-none-eabi-gcc is not installed",
+        "apt-get install gcc-arm-none-eabi",
+    )
+    monkeypatch.setattr(ZigToolchain, "find", lambda _: None)
+    assert refused("run", dense, "--engine", "qemu") == (
+        "the toolchain zig is not installed",
+        "pip install 'ferrule[run]'",
+    )
