@@ -16,17 +16,15 @@ static void widen_row(const int8_t *row, int32_t bytes, uint32_t *target)
     }
 }
 
-/* Sums of four channels: two pairs, each 256 * b + a beside a. */
+/* Sums of four channels. */
 struct sums {
-    uint32_t both01;
-    uint32_t both23;
-    uint32_t sum0;
-    uint32_t sum2;
+    struct ferrule_pair_sums channels01;
+    struct ferrule_pair_sums channels23;
 };
 
 static inline struct sums multiply(const uint32_t *row, const int32_t *weights, int32_t words)
 {
-    struct sums sums = {0, 0, 0, 0};
+    struct sums sums = {{0, 0}, {0, 0}};
     const uint32_t *end = row + 2 * words;
 
 #if FERRULE_HAS_DSP
@@ -35,42 +33,36 @@ static inline struct sums multiply(const uint32_t *row, const int32_t *weights, 
     uint32_t x1;
     uint32_t w01;
     uint32_t w23;
-    __asm__("1:\n\t"
-            "ldrd %[x0], %[x1], [%[row]], #8\n\t"
-            "ldrd %[w01], %[w23], [%[weights]], #8\n\t"
-            "smlad %[both01], %[x0], %[w01], %[both01]\n\t"
-            "smlad %[both23], %[x0], %[w23], %[both23]\n\t"
-            "sxtb16 %[w01], %[w01]\n\t"
-            "sxtb16 %[w23], %[w23]\n\t"
-            "smlad %[sum0], %[x0], %[w01], %[sum0]\n\t"
-            "smlad %[sum2], %[x0], %[w23], %[sum2]\n\t"
-            "ldrd %[w01], %[w23], [%[weights]], #8\n\t"
-            "smlad %[both01], %[x1], %[w01], %[both01]\n\t"
-            "smlad %[both23], %[x1], %[w23], %[both23]\n\t"
-            "sxtb16 %[w01], %[w01]\n\t"
-            "sxtb16 %[w23], %[w23]\n\t"
-            "smlad %[sum0], %[x1], %[w01], %[sum0]\n\t"
-            "smlad %[sum2], %[x1], %[w23], %[sum2]\n\t"
-            "cmp %[row], %[end]\n\t"
-            "bne 1b\n\t"
-            : [both01] "+r"(sums.both01), [both23] "+r"(sums.both23), [sum0] "+r"(sums.sum0),
-              [sum2] "+r"(sums.sum2), [weights] "+r"(weights), [row] "+r"(row), [x0] "=&r"(x0),
-              [x1] "=&r"(x1), [w01] "=&r"(w01), [w23] "=&r"(w23)
-            : [end] "r"(end)
-            : "cc", "memory");
+    __asm__(
+        "1:\n\t"
+        "ldrd %[x0], %[x1], [%[row]], #8\n\t"
+        "ldrd %[w01], %[w23], [%[weights]], #8\n\t"
+        "smlad %[both01], %[x0], %[w01], %[both01]\n\t"
+        "smlad %[both23], %[x0], %[w23], %[both23]\n\t"
+        "sxtb16 %[w01], %[w01]\n\t"
+        "sxtb16 %[w23], %[w23]\n\t"
+        "smlad %[sum0], %[x0], %[w01], %[sum0]\n\t"
+        "smlad %[sum2], %[x0], %[w23], %[sum2]\n\t"
+        "ldrd %[w01], %[w23], [%[weights]], #8\n\t"
+        "smlad %[both01], %[x1], %[w01], %[both01]\n\t"
+        "smlad %[both23], %[x1], %[w23], %[both23]\n\t"
+        "sxtb16 %[w01], %[w01]\n\t"
+        "sxtb16 %[w23], %[w23]\n\t"
+        "smlad %[sum0], %[x1], %[w01], %[sum0]\n\t"
+        "smlad %[sum2], %[x1], %[w23], %[sum2]\n\t"
+        "cmp %[row], %[end]\n\t"
+        "bne 1b\n\t"
+        : [both01] "+r"(sums.channels01.both), [both23] "+r"(sums.channels23.both),
+          [sum0] "+r"(sums.channels01.a), [sum2] "+r"(sums.channels23.a), [weights] "+r"(weights),
+          [row] "+r"(row), [x0] "=&r"(x0), [x1] "=&r"(x1), [w01] "=&r"(w01), [w23] "=&r"(w23)
+        : [end] "r"(end)
+        : "cc", "memory");
 #else
     do {
-        for (int32_t i = 0; i < 2; ++i) {
-            uint32_t w01 = (uint32_t)weights[0];
-            uint32_t w23 = (uint32_t)weights[1];
-
-            sums.both01 = ferrule_dual_multiply_add(*row, w01, sums.both01);
-            sums.both23 = ferrule_dual_multiply_add(*row, w23, sums.both23);
-            sums.sum0 = ferrule_dual_multiply_add(*row, ferrule_even_bytes(w01), sums.sum0);
-            sums.sum2 = ferrule_dual_multiply_add(*row, ferrule_even_bytes(w23), sums.sum2);
-            row += 1;
-            weights += 2;
-        }
+        ferrule_add_pair(&sums.channels01, *row, (uint32_t)weights[0]);
+        ferrule_add_pair(&sums.channels23, *row, (uint32_t)weights[1]);
+        row += 1;
+        weights += 2;
     } while (row != end);
 #endif
     return sums;
@@ -86,8 +78,9 @@ static inline void multiply_row(const struct ferrule_fully_connected_paired_s8_p
 
     for (int32_t c = 0; c < params->output_c; c += 4) {
         struct sums sums = multiply(row, weights, params->words);
-        uint32_t twice[4] = {2u * sums.sum0, ferrule_twice_b(sums.both01, sums.sum0),
-                             2u * sums.sum2, ferrule_twice_b(sums.both23, sums.sum2)};
+        uint32_t twice[4] = {
+            2u * sums.channels01.a, ferrule_twice_b(sums.channels01.both, sums.channels01.a),
+            2u * sums.channels23.a, ferrule_twice_b(sums.channels23.both, sums.channels23.a)};
 
         for (int32_t i = 0; i < 4 && c + i < params->output_c; ++i) {
             struct ferrule_scale scale = ferrule_scale_of(channel, odd);

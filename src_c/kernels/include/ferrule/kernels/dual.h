@@ -19,7 +19,7 @@
 #endif
 #endif
 
-/* Freestanding compilers call memcpy by its name even for one word. */
+/* Freestanding compilers call memcpy by its name even for a few bytes. */
 #if defined(__GNUC__)
 #define FERRULE_COPY_WORD(target, source) __builtin_memcpy((target), (source), 4)
 #else

@@ -81,6 +81,24 @@ static inline bool ferrule_is_plain(const struct ferrule_output_s8 *output)
     return output->zero_point == INT8_MIN && output->low == INT8_MIN && output->high == INT8_MAX;
 }
 
+/** Sums of two channels over the same data. */
+struct ferrule_pair_sums {
+    uint32_t both; /**< 256 * b + a */
+    uint32_t a;
+};
+
+/** @brief Add the products of two data values with the weights of two channels, in plain C. */
+static inline void ferrule_add_pair(struct ferrule_pair_sums *sums, uint32_t data, uint32_t weights)
+{
+    int32_t low = (int16_t)data;
+    int32_t high = (int32_t)data >> 16;
+
+    sums->both += (uint32_t)(low * (int16_t)weights);
+    sums->a += (uint32_t)(low * (int8_t)weights);
+    sums->both += (uint32_t)(high * ((int32_t)weights >> 16));
+    sums->a += (uint32_t)(high * (int8_t)(weights >> 16));
+}
+
 /** @brief Return twice the sum of channel b. */
 static inline uint32_t ferrule_twice_b(uint32_t both, uint32_t a)
 {

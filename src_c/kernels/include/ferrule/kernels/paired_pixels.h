@@ -9,29 +9,15 @@
 
 /** Sums of two channels of two pixels. */
 struct ferrule_four_sums {
-    uint32_t both_first; /**< 256 * b + a */
-    uint32_t both_second;
-    uint32_t a_first;
-    uint32_t a_second;
+    struct ferrule_pair_sums first;
+    struct ferrule_pair_sums second;
 };
-
-/** @brief Add two products for each pixel and channel. */
-static inline void ferrule_add_products(struct ferrule_four_sums *sums, uint32_t first,
-                                        uint32_t second, uint32_t weights)
-{
-    uint32_t a = ferrule_even_bytes(weights);
-
-    sums->both_first = ferrule_dual_multiply_add(first, weights, sums->both_first);
-    sums->both_second = ferrule_dual_multiply_add(second, weights, sums->both_second);
-    sums->a_first = ferrule_dual_multiply_add(first, a, sums->a_first);
-    sums->a_second = ferrule_dual_multiply_add(second, a, sums->a_second);
-}
 
 /** @brief Multiply two patches with one pair of channels; words is positive. */
 static inline struct ferrule_four_sums
 ferrule_multiply_patches(const uint32_t *patches, const int32_t *weights, int32_t words)
 {
-    struct ferrule_four_sums sums = {0, 0, 0, 0};
+    struct ferrule_four_sums sums = {{0, 0}, {0, 0}};
     const int32_t *end = weights + 2 * words;
 
 #if FERRULE_HAS_DSP
@@ -58,18 +44,18 @@ ferrule_multiply_patches(const uint32_t *patches, const int32_t *weights, int32_
             "bne 2f\n"
             "1:\n\t" FERRULE_STEP "2:\n\t" FERRULE_STEP "cmp %[weights], %[end]\n\t"
             "bne 1b\n\t"
-            : [bf] "+r"(sums.both_first), [bs] "+r"(sums.both_second), [af] "+r"(sums.a_first),
-              [as] "+r"(sums.a_second), [weights] "+r"(weights), [patches] "+r"(patches),
+            : [bf] "+r"(sums.first.both), [bs] "+r"(sums.second.both), [af] "+r"(sums.first.a),
+              [as] "+r"(sums.second.a), [weights] "+r"(weights), [patches] "+r"(patches),
               [x0] "=&r"(x0), [x1] "=&r"(x1), [w0] "=&r"(w0), [w1] "=&r"(w1)
             : [end] "r"(end), [words] "r"(words)
             : "cc", "memory");
 #undef FERRULE_STEP
 #else
     do {
-        ferrule_add_products(&sums, patches[0], patches[1], (uint32_t)weights[0]);
-        ferrule_add_products(&sums, patches[2], patches[3], (uint32_t)weights[1]);
-        patches += 4;
-        weights += 2;
+        ferrule_add_pair(&sums.first, patches[0], (uint32_t)*weights);
+        ferrule_add_pair(&sums.second, patches[1], (uint32_t)*weights);
+        patches += 2;
+        weights += 1;
     } while (weights != end);
 #endif
     return sums;
@@ -104,15 +90,15 @@ static inline void ferrule_store_pixels_s8(const struct ferrule_paired_weights *
     for (int32_t c = 0; c < output_c; c += 2) {
         struct ferrule_four_sums sums = ferrule_multiply_patches(patches, weights, words);
         struct ferrule_scale a = ferrule_scale_of(channel, odd);
-        int8_t a_second = ferrule_store_s8(2u * sums.a_second, &a, &output, plain);
-        int8_t a_first = ferrule_store_s8(2u * sums.a_first, &a, &output, plain);
+        int8_t a_second = ferrule_store_s8(2u * sums.second.a, &a, &output, plain);
+        int8_t a_first = ferrule_store_s8(2u * sums.first.a, &a, &output, plain);
 
         second[c] = a_second;
         first[c] = a_first;
         if (c + 1 < output_c) {
             struct ferrule_scale b = ferrule_scale_of(channel + FERRULE_CHANNEL_WORDS, odd);
-            uint32_t b_second = ferrule_twice_b(sums.both_second, sums.a_second);
-            uint32_t b_first = ferrule_twice_b(sums.both_first, sums.a_first);
+            uint32_t b_second = ferrule_twice_b(sums.second.both, sums.second.a);
+            uint32_t b_first = ferrule_twice_b(sums.first.both, sums.first.a);
 
             second[c + 1] = ferrule_store_s8(b_second, &b, &output, plain);
             first[c + 1] = ferrule_store_s8(b_first, &b, &output, plain);
