@@ -64,8 +64,8 @@ def _update(folder: Path, files: Mapping[str, bytes]) -> None:
             hint="choose another folder, or empty this one",
         )
     old = read_manifest(folder).files
-    edited = [name for name, digest in old.items() if _differs(folder / name, digest, files.get(name))]
-    edited += [name for name in files if name not in old and name != MANIFEST_NAME and (folder / name).exists()]
+    digests = {**dict.fromkeys(files.keys() - {MANIFEST_NAME}), **old}
+    edited = [name for name, digest in digests.items() if _differs(folder / name, digest, files.get(name))]
     if edited:
         raise FerruleError(
             f"{folder}: these files were changed by hand and would be lost: {', '.join(sorted(edited))}",
@@ -81,8 +81,8 @@ def _update(folder: Path, files: Mapping[str, bytes]) -> None:
     _replace(folder / MANIFEST_NAME, files[MANIFEST_NAME])
 
 
-def _differs(path: Path, digest: str, new: bytes | None) -> bool:
-    """Whether a file is there that is neither as it was generated nor as it will be."""
+def _differs(path: Path, digest: str | None, new: bytes | None) -> bool:
+    """Whether a file is there that is neither as it was generated, if it was, nor as it will be."""
     if not path.is_file():
         return False
     present = path.read_bytes()

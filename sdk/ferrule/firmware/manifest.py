@@ -48,13 +48,15 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
     except msgspec.MsgspecError as error:
-        raise FerruleError(f"{path}: {error}", hint="generate the project again") from error
+        raise FerruleError(f"{path}: {error}", hint="generate the project anew, into another folder") from error
     if manifest.schema_version != SCHEMA_VERSION:
         raise FerruleError(
             f"{path} has schema version {manifest.schema_version}, expected {SCHEMA_VERSION}",
-            hint="generate the project again with this version of ferrule",
+            hint="generate the project anew with this version of ferrule, into another folder",
         )
     for name in (manifest.board, *manifest.sources, *manifest.include_dirs, *manifest.files):
         if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise FerruleError(f"{path}: '{name}' leads out of the project", hint="generate the project again")
+            raise FerruleError(
+                f"{path}: '{name}' leads out of the project", hint="generate the project anew, into another folder"
+            )
     return manifest

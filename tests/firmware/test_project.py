@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated projects: what is in them, how they build, how they are updated."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import small_networks
+from needs import lacking, require_program
+
+from ferrule.boards import load_board
+from ferrule.errors import FerruleError
+from ferrule.facade import emit
+from ferrule.firmware import Group, Project, Toolchain, build_project, load_project, read_image, write_project
+from ferrule.firmware.manifest import MANIFEST_NAME
+from ferrule.network import Network
+from ferrule.resources import root
+
+
+def write(
+    folder: Path,
+    network: Network | None = None,
+    *,
+    board: str | Path = "mps2-an386",
+    toolchain: str = "zig",
+    optimization: str = "O3",
+) -> Project:
+    described = load_board(board)
+    return write_project(
+        emit(network or small_networks.dense(), board=described),
+        board=described,
+        toolchain_name=toolchain,
+        optimization=optimization,
+        folder=folder,
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "build" not in path.relative_to(folder).parts
+    }
+
+
+def make(folder: Path, *arguments: str) -> None:
+    require_program("make", "apt-get install make")
+    done = subprocess.run(
+        ["make", "-C", str(folder), f"PYTHON={sys.executable}", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+
+
+@pytest.mark.cc
+def test_make_builds_it_without_ferrule(any_toolchain: Toolchain, tmp_path: Path) -> None:
+    project = write(tmp_path / "first", toolchain=any_toolchain.name)
+    moved = tmp_path / "second"
+    project.folder.rename(moved)
+    make(moved)
+    by_make = read_image(moved / "build" / "firmware.elf")
+    by_ferrule = build_project(load_project(moved))
+    for group in (Group.CODE, Group.CONSTANTS, Group.WEIGHTS, Group.WORKSPACE, Group.STACK):
+        assert by_make.groups[group] == by_ferrule.groups[group], group
+    assert by_make.entry == by_make.address_of("ferrule_reset")
+    make(moved, "clean")
+    assert not (moved / "build").exists()
+    make(moved, "OPT=-Os")
+
+
+@pytest.mark.cc
+def test_a_board_given_by_path_goes_along(any_toolchain: Toolchain, tmp_path: Path) -> None:
+    board = tmp_path / "boards" / "mine"
+    shutil.copytree(root() / "boards" / "mps2-an386", board)
+    common = tmp_path / "boards" / "common" / "core.repl"
+    common.parent.mkdir()
+    (board / "mps2-an386.repl").rename(common)
+    (board / "mps2-an386.repl").write_text('using "../common/core.repl"\n', encoding="utf-8")
+    project = write(tmp_path / "project", board=board, toolchain=any_toolchain.name)
+    assert project.manifest.board == "board/mine"
+    assert {"board/mine/board.toml", "board/mine/mps2-an386.repl", "board/common/core.repl"} <= set(
+        project.manifest.files
+    )
+    shutil.rmtree(tmp_path / "boards")
+    project.folder.rename(tmp_path / "moved")
+    build_project(load_project(tmp_path / "moved"))
+    make(tmp_path / "moved")
+
+
+def test_a_board_that_includes_from_afar_is_refused(tmp_path: Path) -> None:
+    board = tmp_path / "boards" / "mine"
+    shutil.copytree(root() / "boards" / "mps2-an386", board)
+    (board / "mps2-an386.repl").rename(tmp_path / "core.repl")
+    (board / "mps2-an386.repl").write_text('using "../../core.repl"\n', encoding="utf-8")
+    with pytest.raises(FerruleError, match="lies outside of") as caught:
+        write(tmp_path / "project", board=board)
+    assert caught.value.hint is not None
+    assert not (tmp_path / "project").exists()
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(tmp_path / name)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_the_manifest_names_every_file(tmp_path: Path) -> None:
+    project = write(tmp_path / "project")
+    assert set(contents(project.folder)) == {*project.manifest.files, MANIFEST_NAME}
+    assert set(project.manifest.sources) <= set(project.manifest.files)
+    assert load_project(project.folder).manifest == project.manifest
+
+
+def test_no_path_of_this_machine_is_in_it(tmp_path: Path) -> None:
+    for toolchain in ("zig", "arm-none-eabi-gcc"):
+        project = write(tmp_path / toolchain, toolchain=toolchain)
+        places = [str(tmp_path), str(root()), str(Path.home()), sys.prefix]
+        for name, data in contents(project.folder).items():
+            for place in places:
+                assert place.encode() not in data, (name, place)
+
+
+@pytest.mark.parametrize("network", [small_networks.dense(), small_networks.two_by_two(), small_networks.float_dense()])
+def test_generated_c_is_formatted(network: Network, tmp_path: Path) -> None:
+    program = shutil.which("clang-format", path=str(Path(sys.executable).parent))
+    if program is None:
+        lacking("clang-format", "pip install -e '.[dev]'")
+    project = write(tmp_path / "project", network)
+    style = root() / ".clang-format"
+    files = [name for name in project.manifest.files if name.endswith((".c", ".h")) and not name.startswith("lib/")]
+    assert "main.c" in files
+    argv = [str(program), f"--style=file:{style}", "--dry-run", "-Werror", *files]
+    done = subprocess.run(argv, cwd=project.folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("network", [small_networks.dense(), small_networks.two_by_two(), small_networks.float_dense()])
+def test_generated_c_passes_a_linter(network: Network, tmp_path: Path) -> None:
+    cppcheck = require_program("cppcheck", "apt-get install cppcheck")
+    project = write(tmp_path / "project", network)
+    argv = [
+        *(cppcheck, "--quiet", "--std=c11", "--error-exitcode=1", "--enable=warning,style,performance,portability"),
+        *("--inline-suppr", "--suppress=*:lib/*", "--suppress=unusedStructMember", "-UFERRULE_PORT_H"),
+        "--suppress=invalidPointerCast",  # the workspace is bytes, aligned for every type
+        *(f"-I{folder}" for folder in project.manifest.include_dirs),
+        *("main.c", "model"),
+    ]
+    done = subprocess.run(argv, cwd=project.folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_writing_again_changes_nothing(tmp_path: Path) -> None:
+    project = write(tmp_path / "project")
+    before = {path: path.stat().st_mtime_ns for path in project.folder.rglob("*") if path.is_file()}
+    write(tmp_path / "project")
+    assert {path: path.stat().st_mtime_ns for path in project.folder.rglob("*") if path.is_file()} == before
+
+
+def test_an_update_replaces_adds_and_removes(tmp_path: Path) -> None:
+    project = write(tmp_path / "project")
+    (project.folder / "notes.txt").write_text("mine", encoding="utf-8")
+    (project.folder / "build").mkdir()
+    write(tmp_path / "project", small_networks.two_by_two(), board="mps2-an500")
+    expected = write(tmp_path / "fresh", small_networks.two_by_two(), board="mps2-an500")
+    updated = contents(project.folder)
+    assert updated.pop("notes.txt") == b"mine"
+    assert updated == contents(expected.folder)
+    assert not (project.folder / "board" / "mps2-an386").exists()
+
+
+def test_edited_files_are_kept_and_named(tmp_path: Path) -> None:
+    project = write(tmp_path / "project")
+    for name in ("main.c", "Makefile"):
+        with (project.folder / name).open("a", encoding="utf-8") as file:
+            file.write("# mine\n")
+    before = contents(project.folder)
+    with pytest.raises(FerruleError, match=r"changed by hand and would be lost: Makefile, main\.c$") as caught:
+        write(tmp_path / "project", small_networks.two_by_two())
+    assert caught.value.hint is not None
+    assert contents(project.folder) == before
+
+
+def test_a_new_file_does_not_replace_one_of_the_user(tmp_path: Path) -> None:
+    project = write(tmp_path / "project")
+    theirs = project.folder / "model" / "ferrule_two_by_two.c"
+    theirs.write_text("mine", encoding="utf-8")
+    with pytest.raises(FerruleError, match=r"model/ferrule_two_by_two\.c"):
+        write(tmp_path / "project", small_networks.two_by_two())
+    assert theirs.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_deleted_file_comes_back(tmp_path: Path) -> None:
+    project = write(tmp_path / "project")
+    before = contents(project.folder)
+    (project.folder / "main.c").unlink()
+    write(tmp_path / "project")
+    assert contents(project.folder) == before
+
+
+def test_other_folders_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(FerruleError, match="is not empty and holds no generated project"):
+        write(folder)
+    assert contents(folder) == {"thesis.txt": b"mine"}
+    with pytest.raises(FerruleError, match="is a file"):
+        write(folder / "thesis.txt")
+    with pytest.raises(FerruleError, match="cannot be written"):
+        write(folder / "thesis.txt" / "project")
+
+
+def test_an_empty_folder_will_do(tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    write(folder)
+    assert (folder / MANIFEST_NAME).is_file()
+    assert folder.stat().st_mode & 0o777 == 0o777 & ~umask()
+
+
+def umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@pytest.mark.parametrize("failing", [0, 5, -1])
+def test_a_failing_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
+    count = len(contents(write(tmp_path / "whole").folder))
+    shutil.rmtree(tmp_path / "whole")
+    write_bytes, written = Path.write_bytes, []
+
+    def fail(path: Path, data: bytes) -> int:
+        written.append(path)
+        if len(written) - 1 == failing % count:
+            raise OSError(28, "No space left on device")
+        return write_bytes(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(FerruleError, match="cannot be written: No space left on device"):
+        write(tmp_path / "deep" / "project")
+    assert len(written) == failing % count + 1
+    assert list((tmp_path / "deep").iterdir()) == []
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: Path, __: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "project")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_update_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = write(tmp_path / "project")
+    replace, replaced = Path.replace, []
+
+    def fail(path: Path, target: Path) -> Path:
+        replaced.append(target)
+        if len(replaced) > 3:
+            raise OSError(28, "No space left on device")
+        return replace(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", fail)
+        with pytest.raises(FerruleError, match="No space left"):
+            write(tmp_path / "project", small_networks.two_by_two())
+    assert not [path for path in project.folder.rglob(".*") if path.is_file()]
+    write(tmp_path / "project", small_networks.two_by_two())
+    assert contents(project.folder) == contents(write(tmp_path / "fresh", small_networks.two_by_two()).folder)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"schema_version": 1', '"schema_version": 2', "schema version 2, expected 1"),
+        ('"toolchain": "zig"', '"toolchain": 3', r"toolchain"),
+        ('"toolchain": "zig",', "", "toolchain"),
+        ('"toolchain": "zig"', '"extra": 1, "toolchain": "zig"', "extra"),
+        ('"main.c",', '"main.c", "../main.c",', r"'\.\./main\.c' leads out"),
+        ('"lib/include"', '"/usr/include"', "'/usr/include' leads out"),
+        ('"board/mps2-an386"', '"../mps2-an386"', "'../mps2-an386' leads out"),
+        ('"README.md": "', '"../README.md": "', "leads out"),
+        ("{", "", "Expected `object`"),
+        ('"sources": [', '"sources" [', "JSON is malformed"),
+    ],
+)
+def test_manifests_that_are_wrong(tmp_path: Path, old: str, new: str, message: str) -> None:
+    folder = write(tmp_path / "project").folder
+    path = folder / MANIFEST_NAME
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(FerruleError, match=message) as caught:
+        load_project(folder)
+    assert str(path) in str(caught.value)
+    assert caught.value.hint is not None
+    with pytest.raises(FerruleError, match=message):
+        write(folder)
+
+
+def test_what_is_no_project(tmp_path: Path) -> None:
+    with pytest.raises(FerruleError, match="is not a generated project"):
+        load_project(tmp_path)
+    (tmp_path / MANIFEST_NAME).write_bytes(b"\xff\xfe")
+    with pytest.raises(FerruleError, match=MANIFEST_NAME):
+        load_project(tmp_path)
+
+
+def test_unknown_choices_write_nothing(tmp_path: Path) -> None:
+    with pytest.raises(FerruleError, match="no toolchain 'tcc'"):
+        write(tmp_path / "project", toolchain="tcc")
+    with pytest.raises(FerruleError, match="no optimization 'O1'"):
+        write(tmp_path / "project", optimization="O1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_uart_without_driver_is_refused(tmp_path: Path) -> None:
+    board = tmp_path / "other"
+    shutil.copytree(root() / "boards" / "mps2-an386", board)
+    platform = board / "mps2-an386.repl"
+    platform.write_text(platform.read_text(encoding="utf-8").replace("UART.CMSDK_APB_UART", "UART.PL011"), "utf-8")
+    with pytest.raises(FerruleError, match=r"no driver for its link UART 'uart0' of class UART\.PL011") as caught:
+        write(tmp_path / "project", board=board)
+    assert "UART.CMSDK_APB_UART" in (caught.value.hint or "")
