@@ -2,6 +2,18 @@
 """Backends: who can run a layer, and how."""
 
 from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.device import Device, default_device
+from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.registry import backend_ids, create_backend
 
-__all__ = ["Backend", "BackendId", "LayerSupport", "Support", "backend_ids", "create_backend"]
+__all__ = [
+    "Backend",
+    "BackendId",
+    "Device",
+    "LayerSupport",
+    "PreCompiledDescriptor",
+    "Support",
+    "backend_ids",
+    "create_backend",
+    "default_device",
+]

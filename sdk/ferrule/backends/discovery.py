@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding backends without importing them: the shipped folders, and the entry points of installed packages."""
+"""Finding backends without importing them: shipped folders, the user's own, and installed packages' entry points."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "ferrule.backends"
 """The entry point's name is the backend's id, its value a class or a function without arguments."""
+FOLDERS_VARIABLE = "FERRULE_BACKENDS"
+"""Folders of backends, separated as in PATH: each is one backend's, or holds several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +36,43 @@ def shipped(parent: Path | None = None) -> Iterator[Found]:
 
     One whose manifest is malformed is called after its folder, and making it raises what is wrong.
     """
-    from ferrule.backends.manifest import SHIPPED_FOLDER, backend_folders, read_manifest
+    from ferrule.backends.manifest import SHIPPED_FOLDER, backend_folders
 
     for folder in backend_folders(parent or SHIPPED_FOLDER):
-        origin = Origin(OriginKind.SHIPPED, f"ferrule/backends/{folder.name}")
+        yield _found(folder, Origin(OriginKind.SHIPPED, f"ferrule/backends/{folder.name}"))
+
+
+def in_folders(paths: Iterable[Path]) -> Iterator[Found]:
+    """Yield the backends of folders: each is one backend's, or holds several.
+
+    Raises:
+        FerruleError: a folder is neither.
+    """
+    from ferrule.backends.manifest import MANIFEST_NAME, backend_folders
+
+    for path in paths:
+        own = (path / MANIFEST_NAME).is_file()
+        folders = [path] if own else list(backend_folders(path)) if path.is_dir() else []
+        if not folders:
+            raise FerruleError(
+                f"{path} is no backend's folder and holds none",
+                hint=f"a backend's folder has a {MANIFEST_NAME}: see docs/backends.md",
+            )
+        for folder in folders:
+            yield _found(folder.resolve(), Origin(OriginKind.FOLDER, str(folder.resolve())))
+
+
+def environment() -> Iterator[Found]:
+    """Yield the backends of the folders that the variable FERRULE_BACKENDS lists.
+
+    What is no such folder is called after its path, and making it raises what is wrong.
+    """
+    for entry in filter(None, os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)):
         try:
-            backend = read_manifest(folder)
+            yield from in_folders([Path(entry)])
         except FerruleError as error:
-            yield Found(id=folder.name, factory=_Broken(str(error)), origin=origin)
-        else:
-            yield Found(id=backend.manifest.id, factory=backend.create, origin=origin)
+            reason = f"{FOLDERS_VARIABLE}: {error}"
+            yield Found(id=entry, factory=_Broken(reason), origin=Origin(OriginKind.FOLDER, entry))
 
 
 def installed() -> Iterator[Found]:
@@ -53,6 +83,16 @@ def installed() -> Iterator[Found]:
     for point in sorted(points, key=lambda point: (_package(point), point.name)):
         origin = Origin(OriginKind.ENTRY_POINT, f"{_package(point)} ({point.value})")
         yield Found(id=point.name, factory=_EntryPointFactory(point), origin=origin)
+
+
+def _found(folder: Path, origin: Origin) -> Found:
+    from ferrule.backends.manifest import read_manifest
+
+    try:
+        backend = read_manifest(folder)
+    except FerruleError as error:
+        return Found(id=folder.name, factory=_Broken(str(error)), origin=origin)
+    return Found(id=backend.manifest.id, factory=backend.create, origin=origin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph, Layer, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.operators.operator import Operands
+
+if TYPE_CHECKING:
+    from ferrule.backends.device import Device
 
 SCALARS: Mapping[DataType, Scalar] = {
     DataType.FLOAT32: Scalar.FLOAT32,
@@ -128,6 +131,8 @@ class LoweringContext:
     """A void pointer to the operator's scratch; valid where LoweredOp.scratch_bytes > 0."""
     resource_handle: Expression = field(default=Null())
     """The device that runs the layer; null on the core."""
+    device: Device | None = None
+    """The instance that runs the layer, with its binding; None where the layers were given to no instances."""
 
     @property
     def operands(self) -> Operands:

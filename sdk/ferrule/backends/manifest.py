@@ -3,26 +3,34 @@
 
 A folder with this file is a backend: nothing outside of it names it. It plays the part of Arm NN's backend.cmake,
 common.cmake and backend.mk: which C sources and headers go into a firmware, which tests into the test suite, and which
-shared code the backend leans on.
+shared code the backend leans on. Nothing else in Ferrule reads the file.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
+import threading
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, unknown_name
 
 if TYPE_CHECKING:
     from ferrule.backends.backend import Backend
+    from ferrule.backends.firmware import Contribution
 
 MANIFEST_NAME = "backend.toml"
 SHIPPED_FOLDER = Path(__file__).parent
+SHARED_FOLDER = SHIPPED_FOLDER / "shared"
+
+_loading = threading.RLock()
 
 
 class FirmwarePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,7 +46,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     id: str
     factory: str
-    """`module:name` of what makes a new backend object when it is called without arguments."""
+    """`module:name` of what makes a new backend object when it is called without arguments.
+
+    Where the module's first name is the folder's own, the package is taken from the folder, wherever that lies.
+    """
     title: str = ""
     """One line for lists."""
     rank: int = 100
@@ -65,13 +76,43 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
         module, _, name = self.manifest.factory.partition(":")
         where = self.folder / MANIFEST_NAME
         try:
-            factory = getattr(importlib.import_module(module), name)
+            factory = getattr(self.load(module), name)
         except (ImportError, AttributeError) as error:
             raise FerruleError(f"{where}: factory '{self.manifest.factory}' cannot be imported: {error}") from error
         backend: Backend = factory()
         if backend.id != self.manifest.id:
             raise FerruleError(f"{where}: its factory makes backend '{backend.id}', expected '{self.manifest.id}'")
         return backend
+
+    def load(self, module: str | None = None) -> ModuleType:
+        """Return a module of the backend, by default that of its factory; ImportError if there is none.
+
+        Raises:
+            FerruleError: a package of the folder's name is there already, from another place.
+        """
+        name = module or self.manifest.factory.partition(":")[0]
+        with _loading:
+            if name.partition(".")[0] == self.folder.name:
+                _load_package(self.folder)
+            return importlib.import_module(name)
+
+    def contribution(self, *sources: str) -> Contribution:
+        """Return what the backend's own C adds to a firmware: some of its sources, by default all.
+
+        Raises:
+            FerruleError: a source is not among the manifest's, or a pattern of the manifest matches nothing.
+        """
+        from ferrule.backends.firmware import Contribution
+
+        known = tuple(path.relative_to(self.folder).as_posix() for path in self.sources())
+        for source in sources:
+            if source not in known:
+                raise unknown_name(f"source in {self.folder / MANIFEST_NAME}", source, known)
+        return Contribution(
+            folder=self.folder,
+            sources=sources or known,
+            include_dirs=tuple(path.relative_to(self.folder).as_posix() for path in self.include_dirs()),
+        )
 
     def sources(self) -> tuple[Path, ...]:
         """Return its C files; FerruleError if a pattern matches none."""
@@ -84,6 +125,14 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
     def tests(self) -> tuple[Path, ...]:
         """Return its tests; FerruleError if one does not exist."""
         return self._expand(self.manifest.tests)
+
+    def shared(self) -> tuple[Path, ...]:
+        """Return the folders of shared code that it leans on; FerruleError if one does not exist."""
+        known = sorted(path.name for path in SHARED_FOLDER.iterdir() if (path / "__init__.py").is_file())
+        for name in self.manifest.shared:
+            if name not in known:
+                raise unknown_name(f"shared folder (in {self.folder / MANIFEST_NAME})", name, known)
+        return tuple(SHARED_FOLDER / name for name in self.manifest.shared)
 
     def _expand(self, patterns: Iterable[str]) -> tuple[Path, ...]:
         found: list[Path] = []
@@ -121,3 +170,27 @@ def backend_folders(parent: Path = SHIPPED_FOLDER) -> Iterator[Path]:
     for path in sorted(parent.iterdir()):
         if (path / MANIFEST_NAME).is_file():
             yield path
+
+
+def _load_package(folder: Path) -> None:
+    """Import the package that a folder is, under its name, without a place on the search path."""
+    name, home = folder.name, (folder / "__init__.py").resolve()
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        place = getattr(loaded, "__file__", None)
+        if place is None or Path(place).resolve() != home:
+            raise FerruleError(
+                f"backend folder {folder}: another Python package is called '{name}' ({place or 'built in'})",
+                hint="rename the folder, and the package in the factory of its backend.toml",
+            )
+        return
+    spec = importlib.util.spec_from_file_location(name, home, submodule_search_locations=[str(home.parent)])
+    if not home.is_file() or spec is None or spec.loader is None:
+        raise ImportError(f"there is no {home}")
+    package = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(package)
+    except BaseException:
+        for part in [part for part in sys.modules if part == name or part.startswith(f"{name}.")]:
+            del sys.modules[part]
+        raise

@@ -14,6 +14,7 @@ class OriginKind(StrEnum):
     """The roads into the registry."""
 
     SHIPPED = "shipped"
+    FOLDER = "folder"
     ENTRY_POINT = "entry point"
     DYNAMIC = "dynamic"
     APPLICATION = "application"

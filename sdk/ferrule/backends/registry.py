@@ -7,10 +7,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from ferrule.backends.backend import Backend, BackendId
 from ferrule.backends.context import BackendUnavailableError
-from ferrule.backends.discovery import Found, installed, shipped
+from ferrule.backends.discovery import Found, environment, in_folders, installed, shipped
 from ferrule.backends.origin import BackendRow, Origin, OriginKind
 from ferrule.errors import FerruleError, unknown_name
 
@@ -217,8 +218,25 @@ class BackendRegistry:
 
 @cache
 def default_registry() -> BackendRegistry:
-    """Return the registry of the process: the shipped backends, and the entry points of group `ferrule.backends`."""
-    return BackendRegistry(sources=(shipped, installed))
+    """Return the registry of the process.
+
+    It has the shipped backends, those of the folders in FERRULE_BACKENDS, and the entry points of group
+    `ferrule.backends`.
+    """
+    return BackendRegistry(sources=(shipped, environment, installed))
+
+
+def registry_with(folders: Iterable[Path]) -> BackendRegistry:
+    """Return a registry of its own: what the default one has, and the backends of some folders.
+
+    Raises:
+        DuplicateBackendError: two backends have one id.
+        FerruleError: a folder is no backend's and holds none.
+    """
+    registry = default_registry().scope()
+    for found in in_folders(folders):
+        registry.register(found.id, found.factory, origin=found.origin)
+    return registry
 
 
 def backend_ids() -> tuple[BackendId, ...]:

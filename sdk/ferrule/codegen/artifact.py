@@ -21,6 +21,8 @@ class OperatorRecord:
     kernel: str
     """Short name of the kernel, "view" where nothing is done, "copy" where a view had to become one."""
     backend: BackendId
+    device: str
+    """Name of the device instance; the backend's id where there are none."""
     macs: int
     constant_bytes: int
     """Flash that its weights and tables take."""

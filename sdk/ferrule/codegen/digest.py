@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 
-from ferrule.graph import Graph
+from ferrule.backends import PreCompiledDescriptor
+from ferrule.graph import Graph, Layer
 
 
 def digest(graph: Graph) -> str:
-    """Return the SHA-256 of a graph as hexadecimal digits; equal graphs have equal digests on every machine."""
+    """Return the SHA-256 of a graph as hexadecimal digits; equal graphs have equal digests on every machine.
+
+    A pre-compiled object that cannot be pickled counts by its label alone.
+    """
     sha = hashlib.sha256()
     sha.update(repr((graph.name, [i.name for i in graph.inputs], [o.name for o in graph.outputs])).encode())
     for tensor in graph.tensors:
@@ -17,5 +22,20 @@ def digest(graph: Graph) -> str:
         if tensor.data is not None:
             sha.update(tensor.data.tobytes())
     for layer in graph.layers:
-        sha.update(repr(layer).encode())
+        sha.update(_layer(layer))
     return sha.hexdigest()
+
+
+def _layer(layer: Layer) -> bytes:
+    descriptor = layer.descriptor
+    if not isinstance(descriptor, PreCompiledDescriptor):
+        return repr(layer).encode()
+    known = (layer.name, layer.inputs, layer.outputs, descriptor.label, descriptor.macs)
+    return repr(known).encode() + _pickled(descriptor.payload)
+
+
+def _pickled(payload: object) -> bytes:
+    try:
+        return pickle.dumps(payload, protocol=4)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return b""

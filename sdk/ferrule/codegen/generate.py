@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ferrule._version import VERSION
-from ferrule.backends import BackendId
+from ferrule.backends import BackendId, Device, PreCompiledDescriptor
 from ferrule.backends.firmware import Contribution, CoreFeatures, FirmwareTarget
 from ferrule.codegen.artifact import Artifact, OperatorRecord
 from ferrule.codegen.c_writer import write_header, write_source
@@ -16,7 +16,7 @@ from ferrule.codegen.link_table import link_module
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan, plan_storage
 from ferrule.errors import FerruleError
-from ferrule.graph import Graph
+from ferrule.graph import Graph, Layer
 from ferrule.memory import Region, order_layers, views
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
@@ -28,16 +28,19 @@ def generate(
     targets: Mapping[str, tuple[BackendId, FirmwareTarget]],
     core: CoreFeatures,
     workspace_bytes: int,
+    devices: Mapping[str, Device] | None = None,
 ) -> Artifact:
     """Return the C of a graph; the same graph, targets and core give the same bytes.
 
-    `targets` has every layer's firmware target by the layer's name; `workspace_bytes` is what the board has.
+    `targets` has every layer's firmware target by the layer's name, and `devices` the instance that runs it;
+    `workspace_bytes` is what the board has.
 
     Raises:
         UnsupportedError: a target refuses a layer.
         ArenaOverflowError: the tensors need more than `workspace_bytes`.
     """
-    lowered = lower(graph, order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT).layers, targets, core)
+    order = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT).layers
+    lowered = lower(graph, order, targets, core, devices or {})
     storage = plan_storage(lowered, [Region(name=REGION, size_bytes=workspace_bytes, reachable_by=frozenset({"core"}))])
     sha = digest(graph)
     builder = ExecutorBuilder(lowered, storage)
@@ -93,9 +96,6 @@ def _merged(contributions: Iterable[Contribution | None]) -> tuple[Contribution,
 
 def _record(lowered: LoweredGraph, storage: StoragePlan, item: LoweredLayer) -> OperatorRecord:
     graph, layer = lowered.graph, item.layer
-    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
-    operator = OPERATORS.get(layer.type)
-    macs = None if operator is None else operator.macs
     kernel = item.op.kernel
     if item.op.view_of is not None:
         kernel = "view" if layer.outputs[0] in storage.views else "copy"
@@ -104,7 +104,18 @@ def _record(lowered: LoweredGraph, storage: StoragePlan, item: LoweredLayer) -> 
         type=str(layer.type),
         kernel=kernel,
         backend=item.backend,
-        macs=0 if macs is None else macs(layer.descriptor, operands),
+        device=item.device,
+        macs=_macs(graph, layer),
         constant_bytes=sum(blob.data.nbytes for blob in item.op.blobs),
         scratch_bytes=item.op.scratch_bytes,
     )
+
+
+def _macs(graph: Graph, layer: Layer) -> int:
+    """Return a layer's multiply-accumulates; a pre-compiled one says them itself."""
+    if isinstance(layer.descriptor, PreCompiledDescriptor):
+        return layer.descriptor.macs
+    operator = OPERATORS.get(layer.type)
+    if operator is None or operator.macs is None:
+        return 0
+    return operator.macs(layer.descriptor, Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer)))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ferrule.backends import BackendId
+from ferrule.backends import BackendId, Device
 from ferrule.backends.firmware import CoreFeatures, FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.codegen.names import Names
 from ferrule.dom import AddressOf, Expression, Identifier, Index
@@ -22,6 +22,8 @@ class LoweredLayer:
 
     layer: Layer
     backend: BackendId
+    device: str
+    """Name of the device instance; the backend's id where there are none."""
     symbol: str
     """The C identifier that the layer's offsets start with."""
     op: LoweredOp
@@ -50,8 +52,9 @@ def lower(
     order: Sequence[str],
     targets: Mapping[str, tuple[BackendId, FirmwareTarget]],
     core: CoreFeatures,
+    devices: Mapping[str, Device],
 ) -> LoweredGraph:
-    """Lower every layer by the target that it is assigned to.
+    """Lower every layer by the target, and for the device, that it is assigned to.
 
     Raises:
         UnsupportedError: a target refuses a layer; the message names both.
@@ -64,6 +67,7 @@ def lower(
     lowered = []
     for layer in map(graph.layer, order):
         backend, target = targets[layer.name]
+        device = devices.get(layer.name)
         context = LoweringContext(
             graph=graph,
             layer=layer,
@@ -71,9 +75,16 @@ def lower(
             prefix=f"ferrule_{symbol}_{symbols[layer.name]}",
             pointers=pointers,
             scratch=AddressOf(Index(ARENA, Identifier(scratch_offset(symbols[layer.name])))),
+            device=device,
         )
         lowered.append(
-            LoweredLayer(layer=layer, backend=backend, symbol=symbols[layer.name], op=_lower(context, backend, target))
+            LoweredLayer(
+                layer=layer,
+                backend=backend,
+                device=str(backend) if device is None else device.name,
+                symbol=symbols[layer.name],
+                op=_lower(context, backend, target),
+            )
         )
     return LoweredGraph(graph=graph, symbol=symbol, layers=tuple(lowered), variables=variables)
 

@@ -212,6 +212,7 @@ def _layer_parts(firmware: Firmware, done: _Runs) -> tuple[LayerPart, ...]:
             share=count / whole,
             constant_bytes=record.constant_bytes,
             scratch_bytes=record.scratch_bytes,
+            device=record.device,
         )
         for index, (record, count) in enumerate(zip(firmware.artifact.operators, counts, strict=True))
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ferrule.report.document import CountPart, ReportDocument, Verdict
+from ferrule.report.document import CountPart, LayerPart, ReportDocument, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,13 +38,18 @@ def _layer_table(document: ReportDocument) -> Table:
             str(layer.index),
             escape(layer.name),
             layer.type,
-            layer.backend,
+            _runner(layer),
             layer.kernel,
             f"{layer.macs:,}",
             f"{layer.count:,}",
             f"{layer.share:.1%}",
         )
     return table
+
+
+def _runner(layer: LayerPart) -> str:
+    """Return the backend, and its device where that has a name of its own."""
+    return layer.backend if layer.device in {"", layer.backend} else f"{layer.backend}/{layer.device}"
 
 
 def _totals(document: ReportDocument) -> Table:

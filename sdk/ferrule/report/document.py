@@ -51,7 +51,8 @@ class CountPart:
     unit: str
     """"instructions" or "cycles"."""
     resolution: int
-    """The counter's step: 1 is exact. A coarser count holds its own readings too, some tens of instructions per layer."""
+    """The counter's step: 1 is exact. A coarser count holds its own readings too, some tens of instructions per
+    layer."""
     source: str
     """What counted: the emulator's cycle counter ("dwt"), a timer ("systick")."""
     per_inference: int
@@ -74,6 +75,8 @@ class LayerPart:
     """Of all layers' counts, 0 to 1."""
     constant_bytes: int
     scratch_bytes: int
+    device: str = ""
+    """Name of the device instance of the backend that ran it: the backend's own where no devices are declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
