@@ -227,6 +227,7 @@ def _activations(dtype: DataType) -> Iterator[Graph]:
         LayerType.LEAKY_RELU, LeakyReluDescriptor(alpha=alpha), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE]
     )
     shape = (1, 1, 4)
+    slopes = DataType.INT8 if dtype is DataType.INT16 else dtype
     generator = np.random.default_rng(3)
     values = generator.normal(0, 1, shape) if dtype.is_float else generator.integers(-100, 100, shape)
     yield one_layer(
@@ -234,7 +235,7 @@ def _activations(dtype: DataType) -> Iterator[Graph]:
         PreluDescriptor(),
         dtype=dtype,
         inputs=[IMAGE],
-        constants=[(_info("alpha", shape, dtype), values.astype(dtype.numpy))],
+        constants=[(_info("alpha", shape, slopes), values.astype(slopes.numpy))],
         outputs=[IMAGE],
     )
     yield one_layer(LayerType.HARD_SWISH, HardSwishDescriptor(), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE])

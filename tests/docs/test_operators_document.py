@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/operators.md beside the operators themselves."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from sample_networks import samples
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import DataType, Graph, LayerType
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "operators.md"
+COLUMNS = {DataType.INT8: 0, DataType.INT16: 1, DataType.FLOAT32: 2}
+ORACLES = re.compile(r"^(to [\w, ]+: )?(TFLM|LiteRT|float64)")
+REFUSED = re.compile(r"^(refused|-)")
+
+
+def rows() -> dict[LayerType, list[str]]:
+    """Return the cells of each operator, the last of a row being its notes."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    found: dict[LayerType, list[str]] = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| ") and cells[0] in LayerType.__members__:
+            assert LayerType[cells[0]] not in found, f"{cells[0]} has two rows"
+            found[LayerType[cells[0]]] = cells[1:]
+    return found
+
+
+def test_every_operator_has_a_row() -> None:
+    assert set(rows()) == set(OPERATORS)
+
+
+def test_every_cell_names_its_oracle_or_refuses() -> None:
+    for type_, cells in rows().items():
+        for cell in cells[:3] if len(cells) == 5 else []:
+            assert ORACLES.match(cell) or REFUSED.match(cell), f"{type_}: {cell}"
+
+
+@pytest.mark.parametrize("graph", list(samples()), ids=lambda graph: graph.name)
+def test_what_the_table_has_is_taken(graph: Graph) -> None:
+    """And what it refuses is refused."""
+    documented = rows()
+    for layer in graph.layers:
+        first = graph.info(layer.present_inputs[0]).dtype
+        if first not in COLUMNS:
+            continue
+        cell = documented[layer.type][COLUMNS[first]]
+        operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+        if REFUSED.match(cell):
+            with pytest.raises(UnsupportedError):
+                OPERATORS[layer.type].check(layer.descriptor, operands)
+        else:
+            OPERATORS[layer.type].check(layer.descriptor, operands)
