@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a dynamic backend makes of a subgraph."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+
+from ferrule.backends.dynamic import abi
+from ferrule.backends.dynamic.library import DynamicLibraryError, ReasonBuffer, Tables
+from ferrule.backends.dynamic.records import OptionsRecord, SubgraphRecord
+from ferrule.backends.optimization_views import (
+    ModelOptions,
+    OptimizationViews,
+    PreCompiledDescriptor,
+    Substitution,
+    pre_compiled,
+)
+from ferrule.graph import SubgraphView
+
+
+def ask_optimizer(
+    tables: Tables, table: abi.OptimizerTable, view: SubgraphView, options: ModelOptions
+) -> OptimizationViews:
+    """Return the backend's answer.
+
+    Raises:
+        DynamicLibraryError: it failed, or named a layer twice or one that is not there.
+    """
+    record, own, reason = SubgraphRecord(view), OptionsRecord(options), ReasonBuffer()
+    answers = _Answers(view)
+    status = table.optimize(
+        tables.address,
+        ctypes.byref(record.struct),
+        own.array,
+        own.count,
+        ctypes.byref(answers.struct),
+        reason.address,
+        reason.size_bytes,
+    )
+    problem = reason.take(status) if status != abi.OK else answers.problem
+    if problem:
+        raise DynamicLibraryError(f"backend '{tables.library.id}' cannot optimise its layers: {problem}")
+    return answers.views()
+
+
+class _Answers:
+    """Collects the answers; a struct ferrule_optimizer_answers."""
+
+    def __init__(self, view: SubgraphView) -> None:
+        self.problem = ""
+        """The first thing that was wrong with an answer."""
+        self._view = view
+        self._open = dict.fromkeys(view.names)
+        self._failed: dict[str, str] = {}
+        self._erased: list[str] = []
+        self._substitutions: list[Substitution] = []
+        callbacks = (abi.FailAnswer(self._fail), abi.EraseAnswer(self._erase), abi.PreCompileAnswer(self._pre_compile))
+        self.struct = abi.AnswersStruct(None, *callbacks)
+
+    def views(self) -> OptimizationViews:
+        """Return all answers; layers that were not named stay untouched."""
+        return OptimizationViews(
+            substitutions=tuple(self._substitutions),
+            failed=tuple(self._part([name]) for name in self._failed),
+            untouched=(self._part(self._open),) if self._open else (),
+            deleted=tuple(self._part([name]) for name in self._erased),
+            reasons=self._failed,
+        )
+
+    def _part(self, names: Iterable[str]) -> SubgraphView:
+        return SubgraphView.of(self._view.graph, names)
+
+    def _take(self, indices: Sequence[int]) -> list[str] | None:
+        """Return the layers of these indices, each named for the first time; None if an answer is wrong."""
+        names = []
+        for index in indices:
+            name = self._view.names[index] if index < len(self._view.names) else None
+            if name is None or name not in self._open:
+                self.problem = self.problem or (
+                    f"it names layer {index} of {len(self._view.names)}"
+                    if name is None
+                    else f"it names layer '{name}' twice"
+                )
+                return None
+            del self._open[name]
+            names.append(name)
+        return names
+
+    def _fail(self, host: int | None, index: int, reason: bytes | None) -> int:
+        del host
+        names = self._take([index])
+        if names is None:
+            return abi.ERR_ARGUMENT
+        self._failed[names[0]] = (reason or b"").decode(errors="replace")
+        return abi.OK
+
+    def _erase(self, host: int | None, index: int) -> int:
+        del host
+        names = self._take([index])
+        if names is None:
+            return abi.ERR_ARGUMENT
+        self._erased += names
+        return abi.OK
+
+    def _pre_compile(
+        self,
+        host: int | None,
+        indices: Sequence[int],
+        count: int,
+        label: bytes | None,
+        macs: int,
+        blob: int | None,
+        size: int,
+    ) -> int:
+        del host
+        names = self._take(indices[:count]) if count else None
+        if names is None or (size and not blob):
+            self.problem = self.problem or "it pre-compiles nothing"
+            return abi.ERR_ARGUMENT
+        text = (label or b"").decode(errors="replace") or "pre-compiled"
+        payload = ctypes.string_at(blob, size) if blob else b""
+        graph = self._view.graph
+        self._substitutions.append(
+            pre_compiled(
+                graph.unique_name(f"{names[0]}_compiled"),
+                self._part(names),
+                PreCompiledDescriptor(payload=payload, label=text, macs=macs),
+            )
+        )
+        return abi.OK

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A backend that is a shared object."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from ferrule._typing import override
+from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.capability import Capabilities
+from ferrule.backends.context import BackendContext, BackendProfilingContext, CreationOptions, CustomAllocator
+from ferrule.backends.dynamic import abi
+from ferrule.backends.dynamic.answers import ask_optimizer
+from ferrule.backends.dynamic.context import DynamicContext, DynamicProfiling
+from ferrule.backends.dynamic.handles import AllocatorRecord, DynamicHandleFactory, DynamicMemory
+from ferrule.backends.dynamic.library import Library, ReasonBuffer, Tables
+from ferrule.backends.dynamic.records import layer_record, read_option
+from ferrule.backends.dynamic.workload import DynamicWorkloadFactory
+from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
+from ferrule.backends.shared.host_memory import HostTensorHandleFactory
+from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandleFactory
+from ferrule.backends.workload import WorkloadFactory
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Graph, Layer, SubgraphView
+
+
+class DynamicLayerSupport:
+    """Asks the shared object."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def supports(self, graph: Graph, layer: Layer) -> Support:
+        """Return whether the backend can run the layer of that graph."""
+        try:
+            record = layer_record(graph, layer)
+        except UnsupportedError as error:
+            return Support(reason=str(error))
+        reason = ReasonBuffer()
+        status = self._tables.layer_support.supports(
+            self._tables.address, ctypes.byref(record.struct), reason.address, reason.size_bytes
+        )
+        return Support() if status == abi.OK else Support(reason=reason.take(status))
+
+
+class DynamicBackend(Backend):
+    """Wraps the tables of a shared object; each shared object has a subclass with its id, see `backend_factory`.
+
+    It runs on the host only. Tensors live in the host's memory unless the backend has handle factories of its own.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._tables = library.table()
+
+    @override
+    def layer_support(self) -> LayerSupport:
+        return DynamicLayerSupport(self._tables)
+
+    @override
+    def capabilities(self) -> Capabilities:
+        table = self._tables.capabilities
+        if table is None:
+            return {}
+        count = ctypes.c_uint32()
+        options = table.list(self._tables.address, ctypes.byref(count))
+        return dict(read_option(option) for option in options[: count.value]) if options else {}
+
+    @override
+    def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
+        if self._tables.optimizer is None or not view.names:
+            return untouched(view)
+        return ask_optimizer(self._tables, self._tables.optimizer, view, options)
+
+    @override
+    def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
+        table = self._tables.memory
+        if table is None:
+            if self._tables.factories or allocator.source is not MemorySource.MALLOC:
+                return f"{self.id} has no custom allocators of {allocator.source}"
+            return ""  # tensors live in the host's memory, whose manager takes any allocator of plain memory
+        if not table.accept:
+            return f"{self.id} has no custom allocators"
+        record, reason = AllocatorRecord(allocator), ReasonBuffer()
+        status = table.accept(self._tables.address, ctypes.byref(record.struct), reason.address, reason.size_bytes)
+        return "" if status == abi.OK else reason.take(status)
+
+    @override
+    def profiling_context(self, options: CreationOptions) -> BackendProfilingContext | None:
+        table = self._tables.profiling
+        return None if table is None else DynamicProfiling(self._tables, table, options)
+
+    @override
+    def has_host_face(self) -> bool:
+        return self._tables.workloads is not None
+
+    @override
+    def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory | None:
+        table = self._tables.workloads
+        if table is None:
+            return None
+        return DynamicWorkloadFactory(self._tables, table, _own(memory), options)
+
+    @override
+    def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager | None:
+        return DynamicMemory(self._tables, allocator)
+
+    @override
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
+        own = _own(memory)
+        if not self._tables.factories:
+            return (HostTensorHandleFactory(manager=None if own is None else own.host),)
+        return tuple(DynamicHandleFactory(self._tables, table, own) for table in self._tables.factories)
+
+    @override
+    def context(self, options: CreationOptions) -> BackendContext | None:
+        table = self._tables.contexts
+        return None if table is None else DynamicContext(self._tables, table, options)
+
+
+def backend_factory(library: Library) -> Callable[[], DynamicBackend]:
+    """Return what makes a new object of the library's backend each time."""
+
+    class LibraryBackend(DynamicBackend):
+        """The backend of one shared object."""
+
+        id: ClassVar[BackendId] = BackendId(library.id)
+
+    return lambda: LibraryBackend(library)
+
+
+def _own(memory: MemoryManager | None) -> DynamicMemory | None:
+    return memory if isinstance(memory, DynamicMemory) else None

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory managers, handle factories and handles of a dynamic backend."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.backends.context import CustomAllocator
+from ferrule.backends.dynamic import abi
+from ferrule.backends.dynamic.library import DynamicLibraryError, ReasonBuffer, Tables
+from ferrule.backends.dynamic.records import TensorRecord
+from ferrule.backends.shared.host_memory import HostMemoryManager, address
+from ferrule.backends.tensor_handle import (
+    FactoryId,
+    HandleCapability,
+    MemoryManager,
+    MemorySource,
+    TensorHandle,
+    TensorHandleFactory,
+)
+from ferrule.graph import Array, Tensor, TensorInfo
+
+MEMORY_FLAGS = {
+    MemorySource.MALLOC: 1,
+    MemorySource.DMA_BUF: 2,
+    MemorySource.DMA_BUF_PROTECTED: 4,
+    MemorySource.DEVICE: 8,
+}
+_CAPABILITY_FLAGS = {HandleCapability.PADDING_REQUIRED: 1, HandleCapability.FALLBACK_IMPORT_DISABLED: 2}
+
+
+def flags_of(source: MemorySource) -> int:
+    """Return enum ferrule_memory_source for kinds of memory."""
+    return sum(flag for kind, flag in MEMORY_FLAGS.items() if kind in source)
+
+
+def sources_of(flags: int) -> MemorySource:
+    """Return the kinds of memory of enum ferrule_memory_source; unknown flags do not count."""
+    found = MemorySource.UNDEFINED
+    for kind, flag in MEMORY_FLAGS.items():
+        if flags & flag:
+            found |= kind
+    return found
+
+
+class AllocatorRecord:
+    """A struct ferrule_allocator over the application's allocator."""
+
+    def __init__(self, allocator: CustomAllocator) -> None:
+        self._allocator = allocator
+        self._given: dict[int, Array] = {}
+        self._callbacks = (abi.Allocate(self._allocate), abi.Release(self._release))
+        self.struct = abi.AllocatorStruct(None, flags_of(allocator.source), *self._callbacks)
+
+    def _allocate(self, host: int | None, size_bytes: int, alignment_bytes: int) -> int | None:
+        del host
+        try:
+            memory = self._allocator.allocate(size_bytes, alignment_bytes)
+        except MemoryError:
+            return None
+        where = address(memory)
+        self._given[where] = memory
+        return where
+
+    def _release(self, host: int | None, memory: int | None) -> None:
+        del host
+        given = self._given.pop(memory or 0, None)
+        if given is not None:
+            self._allocator.free(given)
+
+
+class DynamicMemory(MemoryManager):
+    """The memory of one network: what the backend manages, and the host's for tensors that live there."""
+
+    def __init__(self, tables: Tables, allocator: CustomAllocator | None) -> None:
+        self._tables = tables
+        self._reason = ReasonBuffer()
+        self.pointer: int | None = None
+        """What the backend made; None if it manages no memory."""
+        self._allocator = None if allocator is None else AllocatorRecord(allocator)
+        self.host = HostMemoryManager(allocator if tables.memory is None else None)
+        if tables.memory is not None:
+            made = ctypes.c_void_p()
+            record = None if self._allocator is None else ctypes.byref(self._allocator.struct)
+            self._check(
+                tables.memory.create(
+                    tables.address, record, ctypes.byref(made), self._reason.address, self._reason.size_bytes
+                )
+            )
+            self.pointer = made.value
+            weakref.finalize(self, _destroy, tables.memory.destroy, made.value, (tables, self._allocator))
+
+    @override
+    def acquire(self) -> None:
+        self.host.acquire()
+        table = self._tables.memory
+        if table is not None:
+            self._check(table.acquire(self.pointer, self._reason.address, self._reason.size_bytes))
+
+    @override
+    def release(self) -> None:
+        self.host.release()
+        if self._tables.memory is not None:
+            self._tables.memory.release(self.pointer)
+
+    def _check(self, status: int) -> None:
+        if status != abi.OK:
+            raise DynamicLibraryError(
+                f"backend '{self._tables.library.id}' has no memory for the network: {self._reason.take(status)}"
+            )
+
+
+class DynamicHandleFactory(TensorHandleFactory):
+    """A factory of the backend's own."""
+
+    def __init__(self, tables: Tables, table: abi.HandleFactoryTable, memory: DynamicMemory | None) -> None:
+        self._tables = tables
+        self._table = table
+        self._memory = memory
+        self.id = FactoryId(table.id.decode())
+        self.import_flags = sources_of(table.import_flags)
+        self.export_flags = sources_of(table.export_flags)
+        self.supports_map_unmap = bool(table.supports_map)
+        self.alignment_bytes = max(int(table.alignment_bytes), 1)
+
+    @override
+    def create_handle(self, info: TensorInfo, *, managed: bool) -> DynamicHandle:
+        return DynamicHandle(self._tables, self._table, self._memory, info, managed=managed)
+
+    @override
+    def capabilities(self) -> frozenset[HandleCapability]:
+        return frozenset(kind for kind, flag in _CAPABILITY_FLAGS.items() if self._table.capabilities & flag)
+
+
+class DynamicHandle(TensorHandle):
+    """A tensor whose bytes the backend keeps."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        table: abi.HandleFactoryTable,
+        memory: DynamicMemory | None,
+        info: TensorInfo,
+        *,
+        managed: bool,
+    ) -> None:
+        super().__init__(info)
+        self.tables = tables
+        self._table = table
+        self._reason = ReasonBuffer()
+        self._imported: Array | None = None
+        self._view: tuple[int, Array] | None = None
+        record = TensorRecord(Tensor(info=info))
+        made = ctypes.c_void_p()
+        self._check(
+            table.create(
+                tables.address,
+                None if memory is None else memory.pointer,
+                record.pointer,
+                managed,
+                ctypes.byref(made),
+                self._reason.address,
+                self._reason.size_bytes,
+            ),
+            "made no handle",
+        )
+        self.pointer = made.value
+        """The backend's own handle."""
+        weakref.finalize(self, _destroy, table.destroy, made.value, (tables, memory))
+
+    @override
+    def manage(self) -> None:
+        if self._table.manage:
+            self._table.manage(self.pointer)
+
+    @override
+    def allocate(self) -> None:
+        if self._table.allocate:
+            self._table.allocate(self.pointer)
+
+    @override
+    def map(self) -> Array:
+        if self.ready is not None:
+            self.ready.wait()
+        data = ctypes.c_void_p()
+        status = self._table.map(self.pointer, ctypes.byref(data), self._reason.address, self._reason.size_bytes)
+        if status != abi.OK or data.value is None:
+            raise RuntimeError(
+                f"backend '{self.tables.library.id}' cannot show tensor '{self.info.name}': {self._reason.take(status)}"
+            )
+        if self._view is None or self._view[0] != data.value:
+            memory = (ctypes.c_uint8 * self.info.size_bytes).from_address(data.value)
+            array = np.ctypeslib.as_array(memory).view(self.info.dtype.numpy).reshape(self.info.shape)
+            self._view = (data.value, array)
+        return self._view[1]
+
+    @override
+    def unmap(self) -> None:
+        self._table.unmap(self.pointer)
+
+    @override
+    def can_import(self, memory: Array, source: MemorySource) -> bool:
+        return self._import(memory, source, try_only=True)
+
+    @override
+    def import_memory(self, memory: Array, source: MemorySource) -> bool:
+        if not self._import(memory, source, try_only=False):
+            return False
+        self._imported = memory
+        return True
+
+    @override
+    def end_import(self) -> None:
+        if self._imported is not None:
+            self._table.import_memory(self.pointer, None, flags_of(MemorySource.MALLOC), False)
+            self._imported = None
+
+    def _import(self, memory: Array, source: MemorySource, *, try_only: bool) -> bool:
+        fits = (
+            bool(self._table.import_memory)
+            and memory.dtype == self.info.dtype.numpy
+            and memory.shape == self.info.shape
+            and memory.flags.c_contiguous
+        )
+        return fits and bool(self._table.import_memory(self.pointer, address(memory), flags_of(source), try_only))
+
+    def _check(self, status: int, what: str) -> None:
+        if status != abi.OK:
+            raise DynamicLibraryError(
+                f"backend '{self.tables.library.id}' {what} for tensor '{self.info.name}': {self._reason.take(status)}"
+            )
+
+
+def _destroy(function: object, pointer: int | None, keep: object) -> None:
+    """Give up what a backend made; `keep` holds what must outlive it."""
+    del keep
+    assert callable(function)
+    function(pointer)

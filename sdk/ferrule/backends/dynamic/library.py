@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A shared object that was loaded as a backend."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from pathlib import Path
+from typing import TypeVar
+
+from ferrule.backends.context import BackendUnavailableError
+from ferrule.backends.dynamic import abi
+from ferrule.backends.dynamic.version import API_VERSION, ApiVersion
+from ferrule.errors import FerruleError
+
+_T = TypeVar("_T", bound=abi.Table)
+_FIELDS = {kind: name for name, kind in abi.TABLES.items()}
+
+
+class DynamicLibraryError(FerruleError):
+    """A shared object cannot be loaded as a backend, or a function of it failed."""
+
+
+class Library:
+    """An open shared object with the three entry points.
+
+    Everything that is made by it keeps it, so it is unloaded after the last of them went away, and not before. Open
+    only files that `probe` found to be sound: a bad one takes the process with it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            loaded = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        except OSError as error:
+            raise DynamicLibraryError(f"the shared object '{path}' cannot be loaded: {error}") from error
+        self.path = path
+        self._handle = loaded._handle  # noqa: SLF001 (ctypes has no other way to it)
+        self._unload = weakref.finalize(self, _close, self._handle)
+        try:
+            get_id, get_version, factory = loaded.GetBackendId, loaded.GetVersion, loaded.BackendFactory
+        except AttributeError as error:
+            raise DynamicLibraryError(f"the shared object '{path}' is no backend: {error}") from error
+        get_id.restype, get_version.restype, factory.restype = ctypes.c_char_p, None, ctypes.c_void_p
+        self._factory = factory
+        self.id = (get_id() or b"").decode()
+        major, minor = ctypes.c_uint32(), ctypes.c_uint32()
+        get_version(ctypes.byref(major), ctypes.byref(minor))
+        self.version = ApiVersion(major.value, minor.value)
+        if not API_VERSION.takes(self.version):
+            raise DynamicLibraryError(
+                f"the shared object '{path}' has version {self.version} of the interface, this is {API_VERSION}"
+            )
+
+    def table(self) -> Tables:
+        """Ask the factory for the backend and return its tables.
+
+        Raises:
+            BackendUnavailableError: it returns null.
+        """
+        address = self._factory()
+        if not address:
+            raise BackendUnavailableError(f"backend '{self.id}': BackendFactory of '{self.path}' returns null")
+        return Tables(self, address)
+
+
+class Tables:
+    """The tables of a backend; None for those that it does not have."""
+
+    def __init__(self, library: Library, address: int) -> None:
+        self.library = library
+        self.address = address
+        """Of the backend itself, the first argument of many functions."""
+        self._backend = abi.read_table(abi.BackendTable, address)
+        support = self._optional(abi.LayerSupportTable)
+        if support is None:
+            raise BackendUnavailableError(f"backend '{library.id}' has no table 'layer_support'")
+        self.layer_support = support
+        self.capabilities = self._optional(abi.CapabilitiesTable)
+        self.optimizer = self._optional(abi.OptimizerTable)
+        self.workloads = self._optional(abi.WorkloadsTable)
+        self.events = self._optional(abi.EventsTable)
+        self.memory = self._optional(abi.MemoryTable)
+        self.contexts = self._optional(abi.ContextsTable)
+        self.profiling = self._optional(abi.ProfilingTable)
+        self.factories: tuple[abi.HandleFactoryTable, ...] = self._handle_factories()
+
+    def _optional(self, kind: type[_T]) -> _T | None:
+        pointer = getattr(self._backend, _FIELDS[kind])
+        return abi.read_table(kind, ctypes.addressof(pointer.contents)) if pointer else None
+
+    def _handle_factories(self) -> tuple[abi.HandleFactoryTable, ...]:
+        handles = self._optional(abi.HandlesTable)
+        if handles is None:
+            return ()
+        pointers = handles.factories[: handles.factory_count]
+        return tuple(abi.read_table(abi.HandleFactoryTable, ctypes.addressof(pointer.contents)) for pointer in pointers)
+
+
+class ReasonBuffer:
+    """Where a function puts a sentence on what went wrong; one thread at a time."""
+
+    __slots__ = ("_buffer", "address", "size_bytes")
+
+    def __init__(self, size_bytes: int = 512) -> None:
+        self._buffer = ctypes.create_string_buffer(size_bytes)
+        self.address = ctypes.addressof(self._buffer)
+        self.size_bytes = size_bytes
+
+    def take(self, status: int) -> str:
+        """Return the sentence, or what the status means, and forget it."""
+        text = self._buffer.raw.split(b"\0", 1)[0].decode(errors="replace").strip()
+        ctypes.memset(self._buffer, 0, self.size_bytes)
+        return text or abi.STATUS_TEXTS.get(status, f"status {status}")
+
+
+def _close(handle: int) -> None:
+    import _ctypes
+
+    _ctypes.dlclose(handle)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads dynamic backends into a registry, and reports on every file."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ferrule.backends.backend import BackendId
+from ferrule.backends.dynamic.backend import backend_factory
+from ferrule.backends.dynamic.library import DynamicLibraryError, Library
+from ferrule.backends.dynamic.paths import Candidate, find_candidates, search_paths
+from ferrule.backends.dynamic.probe import TIMEOUT_S, Verdict, probe_all
+from ferrule.backends.dynamic.report import LoadReport, Reason
+from ferrule.backends.origin import Origin, OriginKind
+from ferrule.backends.registry import BackendRegistry, DuplicateBackendError
+from ferrule.errors import FerruleError
+
+_LOG = logging.getLogger(__name__)
+
+_QUIET = frozenset({Reason.NAME, Reason.DUPLICATE_FILE})
+"""Nothing that anybody has to look after: links of shared objects, and files that are something else."""
+
+
+def load_dynamic_backends(
+    registry: BackendRegistry, path: Path | None = None, *, timeout_s: float = TIMEOUT_S
+) -> tuple[LoadReport, ...]:
+    """Register the dynamic backends of the search paths, or of one folder; return a row per folder refused and file.
+
+    Each file is tried in a child process first, for at most `timeout_s`. Nothing that a folder or a file does stops
+    the others: it costs its own row, which is logged too. Of two backends with one id the first stays, by order of
+    folders, then of names. A backend leaves the registry with its entry, and its shared object is unloaded after the
+    last object that it made.
+    """
+    override = None if path is None else str(path)
+    found = list(find_candidates(search_paths(override)))
+    candidates = [row for row in found if isinstance(row, Candidate)]
+    verdicts = dict(zip(candidates, _probe(candidates, timeout_s), strict=True))
+    rows = [row if isinstance(row, LoadReport) else _load(registry, row, verdicts[row]) for row in found]
+    for row in rows:
+        _log(row)
+    if override and any(row.canonical is None and str(row.path) == override for row in rows):
+        _LOG.warning('The given override path for dynamic backends "%s" is not valid', override)
+    return tuple(rows)
+
+
+def _probe(candidates: Sequence[Candidate], timeout_s: float) -> list[Verdict]:
+    return probe_all([candidate.canonical for candidate in candidates], timeout_s=timeout_s)
+
+
+def _load(registry: BackendRegistry, candidate: Candidate, verdict: Verdict) -> LoadReport:
+    row = LoadReport(
+        path=candidate.path,
+        canonical=candidate.canonical,
+        backend=None if verdict.backend is None else BackendId(verdict.backend),
+        reason=verdict.reason,
+        message=verdict.message,
+    )
+    if verdict.reason is not None:
+        return row
+    try:
+        library = Library(candidate.canonical)
+    except DynamicLibraryError as error:
+        return replace(row, reason=Reason.NOT_LOADABLE, message=str(error))
+    origin = Origin(kind=OriginKind.DYNAMIC, place=str(candidate.canonical))
+    try:
+        registry.register(library.id, backend_factory(library), origin=origin)
+    except DuplicateBackendError:
+        message = f"a backend of that id is registered already ({registry.origin(library.id)})"
+        return replace(row, reason=Reason.DUPLICATE_ID, message=message)
+    except FerruleError as error:
+        return replace(row, reason=Reason.INVALID_ID, message=str(error))
+    return row
+
+
+def _log(row: LoadReport) -> None:
+    if row.accepted:
+        _LOG.info('Dynamic backend "%s" registered from "%s"', row.backend, row.path)
+    elif row.reason in _QUIET:
+        _LOG.debug('"%s": %s', row.path, row.message)
+    elif row.reason is Reason.DUPLICATE_ID:
+        _LOG.warning('Cannot register dynamic backend "%s" from "%s": %s', row.backend, row.path, row.message)
+    elif row.reason is not None and row.reason.startswith("path-"):
+        _LOG.warning("%s", row.message)
+    else:
+        _LOG.warning(
+            'Cannot create a valid dynamic backend from the shared object file "%s": %s', row.path, row.message
+        )

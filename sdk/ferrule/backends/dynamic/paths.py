@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folders and files that dynamic backends are looked for in."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ferrule.backends.dynamic.build_paths import BUILD_PATHS
+from ferrule.backends.dynamic.names import is_backend_name, resembles_backend
+from ferrule.backends.dynamic.report import LoadReport, Reason
+
+PATHS_VARIABLE = "FERRULE_DYNAMIC_BACKENDS"
+"""Environment variable with folders, separated by colons; where it is set it replaces the build's list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A regular file with a backend's name."""
+
+    path: Path
+    """As found."""
+    canonical: Path
+
+
+def search_paths(
+    override: Path | str | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    build_paths: str = BUILD_PATHS,
+) -> tuple[str, ...]:
+    """Return the folders to look in, not checked yet.
+
+    The override is one folder, colons or not, and replaces everything else; an empty one counts as none. Then comes the
+    environment variable, then the build's list. A folder that is listed twice stands once.
+    """
+    if override is not None and str(override):
+        return (str(override),)
+    variables = os.environ if environment is None else environment
+    listed = variables.get(PATHS_VARIABLE, build_paths)
+    return tuple(dict.fromkeys(listed.split(":"))) if listed else ()
+
+
+def check_path(path: str) -> LoadReport | None:
+    """Return why a folder cannot be looked in; None if it can. The first of the reasons, in this order, counts."""
+    if not path:
+        return _refused(path, Reason.PATH_EMPTY, "The given backend path is empty")
+    found = Path(path)
+    try:
+        mode = found.stat().st_mode
+    except (OSError, ValueError):
+        return _refused(path, Reason.PATH_MISSING, f'The given backend path "{path}" does not exist')
+    if not stat.S_ISDIR(mode):
+        return _refused(path, Reason.PATH_NOT_A_DIRECTORY, f'The given backend path "{path}" is not a directory')
+    if not found.is_absolute():
+        return _refused(path, Reason.PATH_NOT_ABSOLUTE, f'The given backend path "{path}" is not absolute')
+    return None
+
+
+def find_candidates(paths: tuple[str, ...]) -> Iterator[Candidate | LoadReport]:
+    """Yield the files to try, folder by folder and by name within one, and reports on what is not tried.
+
+    Folders are not searched below the first level. Of several names for one file the first counts. Files whose names
+    have nothing of a backend's are passed over without a word.
+    """
+    seen: dict[Path, Path] = {}
+    for folder in paths:
+        refusal = check_path(folder)
+        if refusal is not None:
+            yield refusal
+            continue
+        try:
+            names = sorted(os.listdir(folder))  # noqa: PTH208 (names suffice, and Path objects sort slower)
+        except OSError as error:
+            yield _refused(
+                folder, Reason.PATH_UNREADABLE, f'The given backend path "{folder}" cannot be read: {error.strerror}'
+            )
+            continue
+        for name in names:
+            yield from _look_at(Path(folder) / name, seen)
+
+
+def _look_at(path: Path, seen: dict[Path, Path]) -> Iterator[Candidate | LoadReport]:
+    if not is_backend_name(path.name):
+        if resembles_backend(path.name):
+            yield _refused(path, Reason.NAME, "the file is not called <vendor>_<name>_backend.so[.<version>]")
+        return
+    try:
+        canonical = Path(os.path.realpath(path, strict=True))
+        mode = canonical.stat().st_mode
+    except OSError as error:
+        yield _unreachable(path, error)
+        return
+    if not stat.S_ISREG(mode):
+        kind = "directory" if stat.S_ISDIR(mode) else "special file"
+        yield _refused(path, Reason.NOT_A_FILE, f"it is a {kind}", canonical)
+    elif canonical in seen:
+        yield _refused(path, Reason.DUPLICATE_FILE, f'it is the same file as "{seen[canonical]}"', canonical)
+    else:
+        seen[canonical] = path
+        yield Candidate(path=path, canonical=canonical)
+
+
+def _unreachable(path: Path, error: OSError) -> LoadReport:
+    if error.errno == errno.ELOOP:
+        return _refused(path, Reason.LINK_LOOP, "the link leads back to itself")
+    if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+        return _refused(path, Reason.BROKEN_LINK, "the link leads to nothing")
+    return _refused(path, Reason.UNREADABLE, f"it cannot be reached: {error.strerror}")
+
+
+def _refused(path: Path | str, reason: Reason, message: str, canonical: Path | None = None) -> LoadReport:
+    return LoadReport(path=Path(path), canonical=canonical, reason=reason, message=message)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries shared objects in child processes, so that whatever they do costs their own row only."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ferrule.backends.dynamic import abi
+from ferrule.backends.dynamic.report import Reason
+from ferrule.backends.dynamic.version import API_VERSION
+
+TIMEOUT_S = 10.0
+"""How long a file may take to load and to answer."""
+
+_CHILD = Path(__file__).with_name("probe_child.py")
+_LARGEST_REPORT_BYTES = 65_536
+_FUNCTION = ctypes.CFUNCTYPE(None).__bases__[0]
+"""The base of all types of pointers to functions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a child process found out about a file."""
+
+    backend: str | None = None
+    """The id, as far as the file got to tell it."""
+    reason: Reason | None = None
+    """None: it can be loaded."""
+    message: str = ""
+
+
+_Key = tuple[str, int, int, int, int]
+_known: dict[_Key, Verdict] = {}
+_lock = threading.Lock()
+
+
+def probe_all(paths: list[Path], *, timeout_s: float = TIMEOUT_S) -> list[Verdict]:
+    """Return the verdict on each file, in order; some children run at the same time."""
+    if not paths:
+        return []
+    with ThreadPoolExecutor(max_workers=min(4, len(paths)), thread_name_prefix="ferrule-probe") as pool:
+        return list(pool.map(lambda path: probe(path, timeout_s=timeout_s), paths))
+
+
+def probe(path: Path, *, timeout_s: float = TIMEOUT_S) -> Verdict:
+    """Return the verdict on a canonical file; a file that did not change since is not tried again."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        return Verdict(reason=Reason.UNREADABLE, message=f"it cannot be reached: {error.strerror}")
+    key = (str(path), status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+    with _lock:
+        known = _known.get(key)
+    if known is None:
+        known = _run_child(path, timeout_s)
+        if known.reason not in {Reason.TIMED_OUT, Reason.NOT_PROBED}:
+            with _lock:
+                _known[key] = known
+    return known
+
+
+def _run_child(path: Path, timeout_s: float) -> Verdict:
+    reader, writer = os.pipe()
+    try:
+        os.set_blocking(reader, False)
+        command = [sys.executable, "-I", "-S", str(_CHILD), str(path), str(writer), _layout_text()]
+        try:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(writer,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            return Verdict(reason=Reason.NOT_PROBED, message=f"no child process could be started: {error}")
+        code = _wait(child, timeout_s)
+        return _judge(_read_lines(reader), code, timeout_s)
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> int | None:
+    """Return the exit code; None if the child had to be ended."""
+    try:
+        return child.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        # The child leads a group of its own: what it started goes with it.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _read_lines(descriptor: int) -> list[dict[str, Any]]:
+    try:
+        text = os.read(descriptor, _LARGEST_REPORT_BYTES)
+    except BlockingIOError:
+        return []
+    lines: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError):
+            lines.append(dict(json.loads(line)))
+    return lines
+
+
+def _judge(lines: list[dict[str, Any]], code: int | None, timeout_s: float) -> Verdict:
+    step = next((str(line["step"]) for line in reversed(lines) if "step" in line), "starting")
+    backend = next((str(line["id"]) for line in lines if "id" in line), None)
+    last = lines[-1] if lines else {}
+    if "refused" in last:
+        return Verdict(backend=backend, reason=Reason(last["refused"]), message=str(last["message"]))
+    if code is None:
+        message = f"{step} took longer than {timeout_s:g} s"
+        return Verdict(backend=backend, reason=Reason.TIMED_OUT, message=message)
+    if code < 0:
+        message = f"{step} ended the process with {_signal_name(-code)}"
+        return Verdict(backend=backend, reason=Reason.CRASHED, message=message)
+    if last.get("done") and code == 0:
+        return Verdict(backend=backend)
+    return Verdict(backend=backend, reason=Reason.EXITED, message=f"{step} ended the process with exit code {code}")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+@cache
+def _layout_text() -> str:
+    """Return what the child must know of the tables, as JSON."""
+    tables = {name: {**_table(kind), **_place(name)} for name, kind in abi.TABLES.items()}
+    handles = abi.HandlesTable
+    tables["handles"] |= {
+        "factories": handles.factories.offset,
+        "count": handles.factory_count.offset,
+        "factory": {**_table(abi.HandleFactoryTable), "id": abi.HandleFactoryTable.id.offset},
+    }
+    layout = {
+        "version": list(API_VERSION),
+        "version_offsets": [abi.BackendTable.api_major.offset, abi.BackendTable.api_minor.offset],
+        "backend": _table(abi.BackendTable),
+        "tables": tables,
+    }
+    return json.dumps(layout)
+
+
+def _place(name: str) -> dict[str, Any]:
+    return {"offset": getattr(abi.BackendTable, name).offset, "needed": name in abi.BackendTable.required}
+
+
+def _table(kind: type[abi.Table]) -> dict[str, Any]:
+    """Return the size of a table, of the only version so far, and the functions in it with offset and need."""
+    functions = {
+        name: (getattr(kind, name).offset, name in kind.required)
+        for name, ctype in kind.members()
+        if issubclass(ctype, _FUNCTION)
+    }
+    return {"bytes": ctypes.sizeof(kind), "functions": functions}

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries a shared object in a process of its own: run as a script, it imports nothing of Ferrule.
+
+Arguments: the file, a file descriptor, and the layout of the tables as JSON. It writes a line of JSON per step to the
+descriptor: `{"step": name}` before a step, `{"refused": code, "message": text}` or `{"done": true, ...}` at the end.
+Whatever the shared object does to the process is then known by the last step.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+ENTRY_POINTS = ("GetBackendId", "GetVersion", "BackendFactory")
+
+
+class RefusedError(Exception):
+    """The shared object is no backend; the arguments are a reason code and a sentence."""
+
+
+def main() -> None:
+    """Try the file, and report."""
+    path, descriptor, layout = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+    forbid_core_dumps()
+
+    def tell(**line: object) -> None:
+        os.write(descriptor, json.dumps(line).encode() + b"\n")
+
+    try:
+        try_file(path, layout, tell)
+    except RefusedError as refusal:
+        tell(refused=refusal.args[0], message=refusal.args[1])
+
+
+def forbid_core_dumps() -> None:
+    """A crash is expected here: it leaves no file behind."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def try_file(path: str, layout: Mapping[str, Any], tell: Callable[..., None]) -> None:
+    """Do everything that a host does up to the first question, step by step."""
+    tell(step="loading it")
+    try:
+        library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError as error:
+        raise RefusedError("not-loadable", str(error)) from None
+    for name in ENTRY_POINTS:
+        if not hasattr(library, name):
+            raise RefusedError("missing-symbol", f"undefined symbol: {name}")
+
+    tell(step="GetBackendId")
+    library.GetBackendId.restype = ctypes.c_char_p
+    tell(id=read_id(library.GetBackendId()))
+
+    tell(step="GetVersion")
+    major, minor = ctypes.c_uint32(0xFFFFFFFF), ctypes.c_uint32(0xFFFFFFFF)
+    library.GetVersion.restype = None
+    library.GetVersion(ctypes.byref(major), ctypes.byref(minor))
+    check_version((major.value, minor.value), layout["version"])
+
+    tell(step="BackendFactory")
+    library.BackendFactory.restype = ctypes.c_void_p
+    address = library.BackendFactory()
+    if not address:
+        raise RefusedError("null-factory", "BackendFactory returns null")
+
+    tell(step="reading its tables")
+    check_backend(address, (major.value, minor.value), layout)
+
+    tell(step="unloading it")
+    import _ctypes
+
+    _ctypes.dlclose(library._handle)  # noqa: SLF001 (ctypes has no other way to the handle)
+    tell(done=True)
+
+
+def read_id(found: bytes | None) -> str:
+    """Return the id; refused if it is null, empty, "Unknown", or no text."""
+    if found is None:
+        raise RefusedError("invalid-id", "GetBackendId returns null")
+    try:
+        text = found.decode()
+    except UnicodeDecodeError:
+        raise RefusedError("invalid-id", "the id is not UTF-8") from None
+    if text in {"", "Unknown"} or not text.isprintable():
+        raise RefusedError("invalid-id", f"invalid backend id: {text!r}")
+    return text
+
+
+def check_version(found: tuple[int, int], api: list[int]) -> None:
+    """Refuse another major or a newer minor version."""
+    if found == (0xFFFFFFFF, 0xFFFFFFFF):
+        raise RefusedError("incompatible-version", "GetVersion sets no version")
+    if found[0] != api[0] or found[1] > api[1]:
+        raise RefusedError(
+            "incompatible-version",
+            f"the backend's version [{found[0]}.{found[1]}] is not compatible with the current Backend API "
+            f"(version [{api[0]}.{api[1]}])",
+        )
+
+
+def check_backend(address: int, version: tuple[int, int], layout: Mapping[str, Any]) -> None:
+    """Refuse a backend whose tables are too small, lack a function, or point to no code."""
+    code = executable_ranges()
+    tables = layout["tables"]
+    check_table("backend", address, layout["backend"], code)
+    declared = (read(address + layout["version_offsets"][0], 4), read(address + layout["version_offsets"][1], 4))
+    if declared != version:
+        raise RefusedError(
+            "invalid-table",
+            f"the backend table says version {declared[0]}.{declared[1]}, GetVersion {version[0]}.{version[1]}",
+        )
+    pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
+    for name, table in tables.items():
+        pointer = read(address + table["offset"], pointer_bytes)
+        if pointer:
+            check_table(name, pointer, table, code)
+            if name == "handles":
+                check_factories(pointer, table, code)
+        elif table["needed"]:
+            raise RefusedError("invalid-table", f"the table '{name}' is null")
+
+
+def check_factories(address: int, table: Mapping[str, Any], code: list[tuple[int, int]]) -> None:
+    """Check the table of each handle factory."""
+    pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
+    array = read(address + table["factories"], pointer_bytes)
+    count = read(address + table["count"], 4)
+    if not 1 <= count <= 64 or not array:
+        raise RefusedError("invalid-table", f"the table 'handles' has {count} factories, expected 1 to 64")
+    for index in range(count):
+        pointer = read(array + index * pointer_bytes, pointer_bytes)
+        if not pointer:
+            raise RefusedError("invalid-table", f"handle factory {index} is null")
+        check_table(f"handle factory {index}", pointer, table["factory"], code)
+        name = read(pointer + table["factory"]["id"], pointer_bytes)
+        if not name or not ctypes.string_at(name):
+            raise RefusedError("invalid-table", f"handle factory {index} has no id")
+
+
+def check_table(name: str, address: int, table: Mapping[str, Any], code: list[tuple[int, int]]) -> None:
+    """Check a table's size and the functions in it."""
+    pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
+    if address % pointer_bytes:
+        raise RefusedError("invalid-table", f"the table '{name}' is at {address:#x}, which is not aligned")
+    size = read(address, ctypes.sizeof(ctypes.c_size_t))
+    if size != table["bytes"]:
+        raise RefusedError("invalid-table", f"the table '{name}' says it has {size} bytes, expected {table['bytes']}")
+    for function, (offset, needed) in table["functions"].items():
+        pointer = read(address + offset, pointer_bytes)
+        if not pointer and needed:
+            raise RefusedError("invalid-table", f"the function '{function}' of the table '{name}' is null")
+        if pointer and code and not any(first <= pointer < end for first, end in code):
+            raise RefusedError(
+                "invalid-table", f"the function '{function}' of the table '{name}' is at {pointer:#x}, where is no code"
+            )
+
+
+def executable_ranges() -> list[tuple[int, int]]:
+    """Return where code lies in this process; nothing where the system does not tell."""
+    try:
+        with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:  # noqa: PTH123 (no pathlib here)
+            rows = [line.split(maxsplit=2) for line in maps]
+    except OSError:
+        return []
+    spans = (row[0].split("-") for row in rows if "x" in row[1])
+    return [(int(first, 16), int(end, 16)) for first, end in spans]
+
+
+def read(address: int, size_bytes: int) -> int:
+    """Return an unsigned integer from memory."""
+    return int.from_bytes(ctypes.string_at(address, size_bytes), sys.byteorder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers, tensors and options as the C structs that a dynamic backend reads; nothing of a tensor's data is copied."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ferrule.backends.capability import CapabilityValue
+from ferrule.backends.dynamic import abi
+from ferrule.backends.dynamic.codes import LAYER_CODES, TYPE_CODES
+from ferrule.backends.dynamic.descriptors import descriptor_structs
+from ferrule.backends.optimization_views import PreCompiledDescriptor
+from ferrule.backends.shared.host_memory import address
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Graph, Layer, LayerType, SubgraphView, Tensor, TensorInfo
+
+
+class TensorRecord:
+    """A struct ferrule_tensor and what it points to."""
+
+    __slots__ = ("_alive", "info", "pointer", "struct")
+
+    def __init__(self, tensor: Tensor) -> None:
+        info = tensor.info
+        name = info.name.encode()
+        dims = (ctypes.c_int64 * len(info.shape))(*info.shape)
+        self.info = info
+        self.struct = abi.TensorStruct(
+            name=name, dims=dims, rank=len(info.shape), type=TYPE_CODES[info.dtype], size_bytes=info.size_bytes
+        )
+        self.pointer = ctypes.pointer(self.struct)
+        alive: list[object] = [name, dims, tensor.data]
+        if info.quantization is not None:
+            count = len(info.quantization.scales)
+            scales = (ctypes.c_float * count)(*info.quantization.scales)
+            zero_points = (ctypes.c_int64 * count)(*info.quantization.zero_points)
+            self.struct.quantization = abi.QuantizationStruct(
+                scales=scales, zero_points=zero_points, count=count, axis=info.quantization.axis
+            )
+            alive += [scales, zero_points]
+        if tensor.data is not None:
+            self.struct.data = address(tensor.data)
+        self._alive = alive
+
+
+class LayerRecord:
+    """A struct ferrule_layer and what it points to."""
+
+    __slots__ = ("_alive", "input_array", "inputs", "output_array", "outputs", "struct")
+
+    def __init__(self, layer: Layer, inputs: Sequence[TensorRecord | None], outputs: Sequence[TensorRecord]) -> None:
+        name = layer.name.encode()
+        descriptor, size_bytes, alive = _pack_descriptor(layer)
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.input_array = tensor_array(inputs)
+        self.output_array = tensor_array(outputs)
+        self.struct = abi.LayerStruct(
+            name=name,
+            type=LAYER_CODES[layer.type],
+            descriptor_bytes=size_bytes,
+            descriptor=descriptor,
+            inputs=self.input_array,
+            input_count=len(self.inputs),
+            outputs=self.output_array,
+            output_count=len(self.outputs),
+        )
+        self._alive = (name, alive)
+
+
+def tensor_array(records: Sequence[TensorRecord | None]) -> ctypes.Array[Any]:
+    """Return an array of pointers to tensors, null for None; it does not keep the records."""
+    array = (ctypes.POINTER(abi.TensorStruct) * len(records))()
+    for index, record in enumerate(records):
+        if record is not None:
+            array[index] = record.pointer
+    return array
+
+
+def layer_record(graph: Graph, layer: Layer) -> LayerRecord:
+    """Return a layer of a graph, constants with their data; UnsupportedError if its descriptor cannot cross."""
+    return GraphRecords(graph).layer(layer)
+
+
+class GraphRecords:
+    """Makes records of the layers of one graph; a tensor has one record."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._tensors: dict[str, TensorRecord] = {}
+
+    def tensor(self, name: str) -> TensorRecord:
+        """Return the record of a tensor."""
+        if name not in self._tensors:
+            self._tensors[name] = TensorRecord(self._graph.tensor(name))
+        return self._tensors[name]
+
+    def layer(self, layer: Layer) -> LayerRecord:
+        """Return a new record of a layer."""
+        inputs = [None if name is None else self.tensor(name) for name in layer.inputs]
+        return LayerRecord(layer, inputs, [self.tensor(name) for name in layer.outputs])
+
+
+class SubgraphRecord:
+    """A struct ferrule_subgraph and what it points to."""
+
+    def __init__(self, view: SubgraphView) -> None:
+        records = GraphRecords(view.graph)
+        self._layers = [records.layer(layer) for layer in view.layers]
+        self._inputs = tensor_array([records.tensor(name) for name in view.inputs])
+        self._outputs = tensor_array([records.tensor(name) for name in view.outputs])
+        pointers = [ctypes.pointer(layer.struct) for layer in self._layers]
+        self._pointers = (ctypes.POINTER(abi.LayerStruct) * len(pointers))(*pointers)
+        self._tensors = records
+        self.struct = abi.SubgraphStruct(
+            layers=self._pointers,
+            layer_count=len(pointers),
+            inputs=self._inputs,
+            input_count=len(self._inputs),
+            outputs=self._outputs,
+            output_count=len(self._outputs),
+        )
+
+
+def workload_record(
+    layer: Layer, inputs: Iterable[TensorInfo | None], constants: Iterable[Tensor | None], outputs: Iterable[TensorInfo]
+) -> LayerRecord:
+    """Return the record of a layer that is about to become a workload."""
+    records = [
+        TensorRecord(constant) if constant is not None else None if info is None else TensorRecord(Tensor(info=info))
+        for info, constant in zip(inputs, constants, strict=True)
+    ]
+    return LayerRecord(layer, records, [TensorRecord(Tensor(info=info)) for info in outputs])
+
+
+def _pack_descriptor(layer: Layer) -> tuple[int | None, int, object]:
+    """Return address and size of the descriptor, and what keeps it."""
+    descriptor = layer.descriptor
+    if isinstance(descriptor, PreCompiledDescriptor):
+        if not isinstance(descriptor.payload, bytes):
+            raise UnsupportedError(f"layer '{layer.name}' was compiled by another backend")
+        text = ctypes.create_string_buffer(descriptor.payload, max(len(descriptor.payload), 1))
+        compiled = abi.PreCompiledStruct(ctypes.addressof(text), len(descriptor.payload))
+        return ctypes.addressof(compiled), ctypes.sizeof(compiled), (compiled, text)
+    struct = descriptor_structs().get(type(descriptor))
+    if struct is None:
+        if layer.type in {LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.DEBUG}:
+            return None, 0, None
+        raise UnsupportedError(f"layer '{layer.name}' has a {type(descriptor).__name__}, which has no counterpart in C")
+    if not struct.fields:
+        return None, 0, None
+    try:
+        packed, alive = struct.pack(descriptor)
+    except (TypeError, OverflowError) as error:
+        raise UnsupportedError(f"the descriptor of layer '{layer.name}' cannot cross to C: {error}") from error
+    return ctypes.addressof(packed), ctypes.sizeof(packed), (packed, alive)
+
+
+class OptionsRecord:
+    """An array of struct ferrule_option and what it points to."""
+
+    __slots__ = ("_alive", "array", "count")
+
+    def __init__(self, options: Mapping[str, CapabilityValue]) -> None:
+        self._alive: list[bytes] = []
+        self.count = len(options)
+        self.array = (abi.Option * self.count)(*(self._option(name, value) for name, value in options.items()))
+
+    def _option(self, name: str, value: CapabilityValue) -> abi.Option:
+        text = name.encode()
+        self._alive.append(text)
+        if isinstance(value, bool):
+            return abi.Option(name=text, kind=abi.OPTION_BOOL, integer=int(value))
+        if isinstance(value, int):
+            return abi.Option(name=text, kind=abi.OPTION_INT, integer=value)
+        if isinstance(value, float):
+            return abi.Option(name=text, kind=abi.OPTION_FLOAT, number=value)
+        self._alive.append(value.encode())
+        return abi.Option(name=text, kind=abi.OPTION_TEXT, text=self._alive[-1])
+
+
+def read_option(option: abi.Option) -> tuple[str, CapabilityValue]:
+    """Return name and value of an option; UnsupportedError if it is malformed."""
+    if not option.name:
+        raise UnsupportedError("an option has no name")
+    name = option.name.decode(errors="replace")
+    values: dict[int, CapabilityValue] = {
+        abi.OPTION_BOOL: bool(option.integer),
+        abi.OPTION_INT: int(option.integer),
+        abi.OPTION_FLOAT: float(option.number),
+        abi.OPTION_TEXT: (option.text or b"").decode(errors="replace"),
+    }
+    if option.kind not in values:
+        raise UnsupportedError(f"option '{name}' has kind {option.kind}, expected 0 to 3")
+    return name, values[option.kind]

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads of a dynamic backend: they read and write the tensors where they are."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Sequence
+
+from ferrule._typing import override
+from ferrule.backends.dynamic import abi
+from ferrule.backends.dynamic.handles import DynamicHandle, DynamicMemory
+from ferrule.backends.dynamic.library import DynamicLibraryError, ReasonBuffer, Tables
+from ferrule.backends.dynamic.records import LayerRecord, OptionsRecord, TensorRecord, workload_record
+from ferrule.backends.optimization_views import ModelOptions
+from ferrule.backends.shared.host_memory import address
+from ferrule.backends.tensor_handle import Event, TensorHandle
+from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
+from ferrule.errors import UnsupportedError
+
+
+class DynamicWorkloadFactory(WorkloadFactory):
+    """Makes the workloads of one loaded network."""
+
+    def __init__(
+        self, tables: Tables, table: abi.WorkloadsTable, memory: DynamicMemory | None, options: ModelOptions
+    ) -> None:
+        self._tables = tables
+        self._table = table
+        self._memory = memory
+        self._options = OptionsRecord(options)
+
+    @override
+    def create_workload(self, info: WorkloadInfo) -> Workload:
+        record = workload_record(
+            info.layer,
+            info.operands.inputs,
+            info.constants,
+            info.operands.outputs,
+        )
+        device = info.device.encode()
+        given = abi.WorkloadInfoStruct(
+            layer=ctypes.pointer(record.struct),
+            device=device,
+            options=self._options.array,
+            option_count=self._options.count,
+            memory=None if self._memory is None else self._memory.pointer,
+        )
+        made, reason = ctypes.c_void_p(), ReasonBuffer()
+        status = self._table.create(
+            self._tables.address, ctypes.byref(given), ctypes.byref(made), reason.address, reason.size_bytes
+        )
+        if status == abi.ERR_UNSUPPORTED:
+            raise UnsupportedError(
+                f"backend '{self._tables.library.id}' does not run layer '{info.layer.name}': {reason.take(status)}"
+            )
+        if status != abi.OK:
+            raise DynamicLibraryError(
+                f"backend '{self._tables.library.id}' cannot prepare layer '{info.layer.name}': {reason.take(status)}"
+            )
+        keep = (record, self._memory, self._options, info.constants)
+        return DynamicWorkload(self._tables, self._table, made.value, record, info, keep)
+
+
+class DynamicWorkload:
+    """A layer that the backend made ready."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        table: abi.WorkloadsTable,
+        pointer: int | None,
+        record: LayerRecord,
+        info: WorkloadInfo,
+        keep: object,
+    ) -> None:
+        self._tables = tables
+        self._execute = table.execute
+        self._pointer = pointer
+        self._record = record
+        self._name = info.layer.name
+        self._inputs = [
+            (tensor, handle)
+            for tensor, handle in zip(record.inputs, info.inputs, strict=True)
+            if tensor is not None and handle is not None
+        ]
+        self._outputs = list(zip(record.outputs, info.outputs, strict=True))
+        self._reason = ReasonBuffer()
+        self._event = ctypes.c_void_p()
+        self._event_pointer = ctypes.byref(self._event)
+        weakref.finalize(self, _destroy, table.destroy, pointer, (tables, keep))
+
+    def execute(self) -> Event | None:
+        """Run the layer on the memory of its handles, without a copy."""
+        mapped = self._point(self._inputs)
+        mapped += self._point(self._outputs)
+        self._event.value = None
+        status = self._execute(
+            self._pointer,
+            self._record.input_array,
+            self._record.output_array,
+            self._event_pointer,
+            self._reason.address,
+            self._reason.size_bytes,
+        )
+        if status == abi.OK and self._event.value is not None:
+            return DynamicEvent(self, self._tables, self._event.value, self._name, mapped)
+        for handle in mapped:
+            handle.unmap()
+        if status != abi.OK:
+            raise DynamicLibraryError(
+                f"layer '{self._name}' failed on backend '{self._tables.library.id}': {self._reason.take(status)}"
+            )
+        return None
+
+    def _point(self, tensors: Sequence[tuple[TensorRecord, TensorHandle]]) -> list[TensorHandle]:
+        """Let the records point to where the tensors are now; return the handles that were mapped."""
+        mapped = []
+        for record, handle in tensors:
+            if isinstance(handle, DynamicHandle) and handle.tables.library is self._tables.library:
+                if handle.ready is not None and not self._is_own(handle.ready):
+                    handle.ready.wait()
+                record.struct.handle = handle.pointer
+                continue
+            array = handle.map()
+            mapped.append(handle)
+            if not array.flags.c_contiguous:
+                raise RuntimeError(f"the handle of tensor '{record.info.name}' has no dense memory")
+            record.struct.data = address(array)
+        return mapped
+
+    def _is_own(self, event: Event) -> bool:
+        return isinstance(event, DynamicEvent) and event.library is self._tables.library
+
+
+class DynamicEvent:
+    """The end of something that the backend does by itself."""
+
+    def __init__(
+        self, workload: DynamicWorkload, tables: Tables, pointer: int, name: str, mapped: Sequence[TensorHandle]
+    ) -> None:
+        if tables.events is None:
+            raise DynamicLibraryError(
+                f"layer '{name}' set an event, but backend '{tables.library.id}' has no table 'events'"
+            )
+        self._workload = workload
+        self.library = tables.library
+        self._table = tables.events
+        self._pointer = pointer
+        self._name = name
+        self._mapped = list(mapped)
+        self._lock = threading.Lock()
+        weakref.finalize(self, _release_event, tables.events, pointer, (workload, tables, tuple(mapped)))
+
+    def wait(self) -> None:
+        """Return when it is over; DynamicLibraryError says what went wrong."""
+        with self._lock:
+            reason = ReasonBuffer()
+            status = self._table.wait(self._pointer, reason.address, reason.size_bytes)
+            self._finish()
+        if status != abi.OK:
+            raise DynamicLibraryError(
+                f"layer '{self._name}' failed on backend '{self.library.id}': {reason.take(status)}"
+            )
+
+    def done(self) -> bool:
+        """Return whether it is over."""
+        return bool(self._table.done(self._pointer))
+
+    def _finish(self) -> None:
+        for handle in self._mapped:
+            handle.unmap()
+        self._mapped.clear()
+
+
+def _release_event(table: abi.EventsTable, pointer: int, keep: object) -> None:
+    """Wait, so that nothing is written to memory that is gone, and give the event up."""
+    del keep
+    reason = ReasonBuffer()
+    table.wait(pointer, reason.address, reason.size_bytes)
+    table.release(pointer)
+
+
+def _destroy(function: object, pointer: int | None, keep: object) -> None:
+    """Give up what a backend made; `keep` holds what must outlive it."""
+    del keep
+    assert callable(function)
+    function(pointer)

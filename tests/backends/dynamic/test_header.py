@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C headers and their Python counterparts are the same."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ferrule import resources
+from ferrule.backends.dynamic import abi
+from ferrule.backends.dynamic.codes import ACTIVATION_CODES, LAYER_CODES, TYPE_CODES
+from ferrule.backends.dynamic.descriptors import CPadding, descriptor_structs
+from ferrule.backends.dynamic.handles import MEMORY_FLAGS
+from ferrule.backends.dynamic.header import layers_header
+from ferrule.backends.dynamic.version import API_VERSION
+from ferrule.graph import DataType, LayerType
+from ferrule.operators.activation import Activation
+from ferrule.operators.table import OPERATORS
+
+INCLUDE = resources.root() / "include"
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
+
+
+def test_layers_header_is_made_from_the_descriptors() -> None:
+    """`python -m ferrule.backends.dynamic.header > include/ferrule/layers.h` mends it."""
+    assert (INCLUDE / "ferrule" / "layers.h").read_text() == layers_header()
+
+
+def test_everything_has_a_number_of_its_own() -> None:
+    for codes, members in ((LAYER_CODES, LayerType), (TYPE_CODES, DataType), (ACTIVATION_CODES, Activation)):
+        assert set(codes) == set(members)
+        assert len(set(codes.values())) == len(codes)
+
+
+def test_every_operator_has_a_struct_or_no_parameters() -> None:
+    assert set(descriptor_structs()) == {operator.descriptor for operator in OPERATORS.values()}
+
+
+def structs() -> Iterator[tuple[str, type[ctypes.Structure]]]:
+    for kind, name in abi.C_NAMES.items():
+        yield name, kind
+    yield "ferrule_padding", CPadding
+    for struct in descriptor_structs().values():
+        if struct.fields:
+            yield struct.c_name, struct.ctype
+
+
+def test_every_struct_of_the_header_is_compared() -> None:
+    text = "".join((INCLUDE / "ferrule" / name).read_text() for name in ("backend.h", "layers.h"))
+    assert set(re.findall(r"^struct (\w+) \{", text, re.MULTILINE)) == {name for name, _ in structs()}
+
+
+@pytest.mark.cc
+def test_sizes_and_offsets_are_those_of_the_compiler(tmp_path: Path, host_cc: str) -> None:
+    expected = {}
+    lines = ["#include <stddef.h>", "#include <stdio.h>", '#include "ferrule/backend.h"', "int main(void) {"]
+    for name, kind in structs():
+        expected[name] = str(ctypes.sizeof(kind))
+        lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
+        for row in kind._fields_:
+            expected[f"{name}.{row[0]}"] = str(getattr(kind, row[0]).offset)
+            lines.append(f'printf("{name}.{row[0]} %zu\\n", offsetof(struct {name}, {row[0]}));')
+    source = tmp_path / "offsets.c"
+    source.write_text("\n".join([*lines, "return 0; }"]))
+    program = tmp_path / "offsets"
+    subprocess.run([host_cc, "-std=c11", f"-I{INCLUDE}", str(source), "-o", str(program)], check=True)
+    printed = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+    assert dict(line.split() for line in printed.splitlines()) == expected
+
+
+@pytest.mark.cc
+def test_constants_are_those_of_the_compiler(tmp_path: Path, host_cc: str) -> None:
+    constants = {
+        "FERRULE_BACKEND_API_MAJOR": API_VERSION.major,
+        "FERRULE_BACKEND_API_MINOR": API_VERSION.minor,
+        "FERRULE_OK": abi.OK,
+        "FERRULE_OPTION_BOOL": abi.OPTION_BOOL,
+        "FERRULE_OPTION_INT": abi.OPTION_INT,
+        "FERRULE_OPTION_FLOAT": abi.OPTION_FLOAT,
+        "FERRULE_OPTION_TEXT": abi.OPTION_TEXT,
+        **{f"FERRULE_{name}": getattr(abi, name) for name in vars(abi) if name.startswith("ERR_")},
+        **{f"FERRULE_MEMORY_{source.name}": flag for source, flag in MEMORY_FLAGS.items()},
+    }
+    asserts = "".join(f'_Static_assert((int){name} == {value}, "");\n' for name, value in constants.items())
+    source = tmp_path / "constants.c"
+    source.write_text(f'#include "ferrule/backend.h"\n{asserts}')
+    subprocess.run([host_cc, "-std=c11", f"-I{INCLUDE}", "-fsyntax-only", str(source)], check=True)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("standard", ["c11", "c17", "c++11", "c++20"])
+def test_the_header_compiles_alone(tmp_path: Path, host_cc: str, standard: str) -> None:
+    is_cpp = standard.startswith("c++")
+    source = tmp_path / ("alone.cc" if is_cpp else "alone.c")
+    source.write_text('#include "ferrule/backend.h"\nstruct ferrule_backend backend;\n')
+    command = [host_cc, "-x", "c++" if is_cpp else "c", f"-std={standard}", *WARNINGS, f"-I{INCLUDE}"]
+    found = subprocess.run([*command, "-fsyntax-only", str(source)], capture_output=True, text=True, check=False)
+    if is_cpp and "cc1plus" in found.stderr:
+        from needs import lacking
+
+        lacking("a C++ compiler", "apt-get install g++")
+    assert found.returncode == 0, found.stderr

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where dynamic backends are looked for."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from ferrule.backends.dynamic import load_dynamic_backends
+from ferrule.backends.dynamic.paths import PATHS_VARIABLE, check_path, find_candidates, search_paths
+from ferrule.backends.dynamic.report import LoadReport, Reason
+from ferrule.backends.registry import BackendRegistry
+
+
+def test_without_anything_there_is_nothing_to_look_in() -> None:
+    assert search_paths(environment={}, build_paths="") == ()
+
+
+def test_the_build_has_a_list() -> None:
+    assert search_paths(environment={}, build_paths="/one:/two") == ("/one", "/two")
+
+
+def test_the_environment_replaces_the_list_of_the_build() -> None:
+    assert search_paths(environment={PATHS_VARIABLE: "/three:/four"}, build_paths="/one") == ("/three", "/four")
+    assert search_paths(environment={PATHS_VARIABLE: ""}, build_paths="/one") == ()
+
+
+def test_one_override_replaces_everything_and_is_not_split() -> None:
+    environment = {PATHS_VARIABLE: "/three"}
+    assert search_paths("/five:/six", environment=environment, build_paths="/one") == ("/five:/six",)
+
+
+def test_an_empty_override_is_none() -> None:
+    assert search_paths("", environment={}, build_paths="/one") == ("/one",)
+
+
+def test_a_folder_that_is_listed_twice_counts_once() -> None:
+    assert search_paths(environment={}, build_paths="/one:/two:/one") == ("/one", "/two")
+
+
+def test_an_empty_entry_is_refused() -> None:
+    row = check_path("")
+    assert row is not None
+    assert row.reason is Reason.PATH_EMPTY
+
+
+def test_checks_of_a_path_and_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    (tmp_path / "loop").symlink_to("loop")
+    monkeypatch.chdir(tmp_path)
+    expected = {
+        f"{tmp_path}/folder": None,
+        f"{tmp_path}/folder/": None,
+        f"{tmp_path}/link": None,
+        f"{tmp_path}/loop": Reason.PATH_MISSING,
+        f"{tmp_path}/nothing": Reason.PATH_MISSING,
+        f"{tmp_path}/folder:{tmp_path}/link": Reason.PATH_MISSING,
+        f"{tmp_path}/file": Reason.PATH_NOT_A_DIRECTORY,
+        "folder": Reason.PATH_NOT_ABSOLUTE,
+        "file": Reason.PATH_NOT_A_DIRECTORY,
+        "nothing": Reason.PATH_MISSING,
+        "/with\0zero": Reason.PATH_MISSING,
+    }
+    found = {path: check_path(path) for path in expected}
+    assert {path: None if row is None else row.reason for path, row in found.items()} == expected
+
+
+@pytest.mark.parametrize("path", ["nothing", "file"])
+def test_a_bad_override_is_a_warning_and_no_stop(tmp_path: Path, path: str, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    registry = BackendRegistry()
+    with caplog.at_level(logging.WARNING):
+        (row,) = load_dynamic_backends(registry, tmp_path / path)
+    assert not row.accepted
+    assert registry.ids() == ()
+    assert caplog.messages == [
+        row.message,
+        f'The given override path for dynamic backends "{tmp_path / path}" is not valid',
+    ]
+
+
+def test_bad_folders_do_not_stop_the_good_ones(tmp_path: Path) -> None:
+    good = tmp_path / "good"
+    good.mkdir()
+    (good / "Arm_Good_backend.so").write_bytes(b"")
+    rows = list(find_candidates((str(tmp_path / "nothing"), str(good), "")))
+    assert [row.reason if isinstance(row, LoadReport) else row.path.name for row in rows] == [
+        Reason.PATH_MISSING,
+        "Arm_Good_backend.so",
+        Reason.PATH_EMPTY,
+    ]
+
+
+def test_folders_come_in_the_order_of_the_list_and_files_by_name(tmp_path: Path) -> None:
+    for folder, names in {"b": ("Z_z_backend.so", "A_a_backend.so"), "a": ("M_m_backend.so",), "empty": ()}.items():
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / name).write_bytes(b"")
+    paths = tuple(str(tmp_path / folder) for folder in ("b", "empty", "a"))
+    assert [row.path.name for row in find_candidates(paths)] == ["A_a_backend.so", "Z_z_backend.so", "M_m_backend.so"]
+
+
+def test_the_environment_is_read_when_backends_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Arm_Empty_backend.so").write_bytes(b"")
+    monkeypatch.setenv(PATHS_VARIABLE, str(tmp_path))
+    (row,) = load_dynamic_backends(BackendRegistry())
+    assert row.path == tmp_path / "Arm_Empty_backend.so"
+    assert row.reason is Reason.NOT_LOADABLE

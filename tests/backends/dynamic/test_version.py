@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The version rule: Arm NN's table, row by row."""
+
+from __future__ import annotations
+
+import pytest
+
+from ferrule.backends.dynamic.version import API_VERSION, ApiVersion
+
+GUIDE = [
+    ((2, 4), (2, 4), True),
+    ((2, 1), (2, 4), True),
+    ((2, 5), (2, 4), False),
+    ((2, 0), (1, 0), False),
+    ((2, 0), (3, 0), False),
+]
+SUITE = [
+    ((2, 3), (2, 4), True),
+    ((1, 4), (2, 4), False),
+    ((3, 4), (2, 4), False),
+]
+
+
+@pytest.mark.parametrize(("backend", "api", "taken"), GUIDE + SUITE)
+def test_rule(backend: tuple[int, int], api: tuple[int, int], *, taken: bool) -> None:
+    assert ApiVersion(*api).takes(ApiVersion(*backend)) is taken
+
+
+@pytest.mark.parametrize("backend", [(0, 0), (0, 7), (1, 1), (2, 0)])
+def test_versions_that_this_api_refuses(backend: tuple[int, int]) -> None:
+    assert not API_VERSION.takes(ApiVersion(*backend))
