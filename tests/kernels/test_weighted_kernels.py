@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from ckernels import ADDRESS, NativeNetwork
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
 from merged import merged
@@ -37,23 +38,32 @@ def all_inputs(network: Network) -> list[list[Array]]:
     return [random_inputs(network), *edge_inputs(network).values()]
 
 
-def check(got: list[Array], wanted: list[Array]) -> None:
-    for one, other in zip(got, wanted, strict=True):
-        if other.dtype == np.float32:
-            assert within_tolerance(one, other)
-        else:
-            np.testing.assert_array_equal(one, other)
+def check(networks: Sequence[Network], native: NativeNetwork) -> None:
+    """Compare the native run of the merged networks with the numpy run of each."""
+    for which in range(4):
+        inputs = [all_inputs(network)[which] for network in networks]
+        results = iter(native.run([array for some in inputs for array in some]))
+        for network, some in zip(networks, inputs, strict=True):
+            for wanted in network.run(some):
+                check_output(network, some, next(results), wanted)
 
 
+def check_output(network: Network, inputs: Sequence[Array], got: Array, wanted: Array) -> None:
+    if wanted.dtype == np.float32:
+        assert within_tolerance(network, inputs, got, wanted)
+    else:
+        np.testing.assert_array_equal(got, wanted)
+
+
+# A network is compiled for each example: no time for shrinking.
 @pytest.mark.parametrize("dtype", TYPES)
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+)
 @given(data=st.data())
 def test_kernels_are_the_numpy_ones(dtype: DataType, data: st.DataObject) -> None:
     networks = [data.draw(strategy(dtype)) for strategy in FAMILY.values() for _ in range(2)]
-    network = merged(networks)
-    native = NativeNetwork(network)
-    for inputs in all_inputs(network):
-        check(native.run(inputs), network.run(inputs))
+    check(networks, NativeNetwork(merged(networks)))
 
 
 def info(name: str, shape: Shape, dtype: DataType, scale: float | None, zero_point: int = 0) -> TensorInfo:
@@ -134,8 +144,7 @@ def test_each_kernel_is_chosen_where_it_is_exact(case: str) -> None:
     network, kernel = SPECIAL[case]
     native = NativeNetwork(network)
     assert native.kernels == [kernel]
-    for inputs in all_inputs(network):
-        check(native.run(inputs), network.run(inputs))
+    check([network], native)
 
 
 def test_sums_that_may_overflow_are_refused() -> None:
@@ -144,8 +153,8 @@ def test_sums_that_may_overflow_are_refused() -> None:
         NativeNetwork(network)
 
 
-def sampler(dtype: DataType) -> Network:
-    """Return a network with every operator of the family in shapes that reach every path of the kernels."""
+def sampler(dtype: DataType) -> list[Network]:
+    """Return networks with every operator of the family in shapes that reach every path of the kernels."""
     scale = None if dtype.is_float else 2.0**-5
     networks = []
     images = [(1, 5, 5, 4), (2, 4, 7, 3), (1, 9, 2, 8), (1, 1, 1, 5)]
@@ -168,7 +177,7 @@ def sampler(dtype: DataType) -> Network:
         for type_ in (LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D):
             pool = Pool2dDescriptor(pool_h=2, pool_w=2, stride_h=2, padding=Padding(bottom=1, right=1))
             networks.append(layer_network(type_, pool, [data], data.quantization))
-    return merged(networks)
+    return networks
 
 
 def _constants(dtype: DataType, shape: Shape) -> list[tuple[TensorInfo, Array]]:
@@ -191,10 +200,8 @@ def _weighted(
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_the_sampler_runs_native(dtype: DataType) -> None:
-    network = sampler(dtype)
-    native = NativeNetwork(network)
-    for inputs in all_inputs(network):
-        check(native.run(inputs), network.run(inputs))
+    networks = sampler(dtype)
+    check(networks, NativeNetwork(merged(networks)))
 
 
 @pytest.mark.slow
@@ -221,19 +228,18 @@ def test_the_sampler_is_exact_on_cores_with_and_without_the_dsp_extension(board:
     require_module("ziglang", "pip install ferrule[run]")
     import ferrule
 
-    network = sampler(dtype)
+    network = merged(sampler(dtype))
     inputs = random_inputs(network)
     report = ferrule.compile(network, board=board).run(inputs, engine="unicorn")
-    check(list(report.outputs), network.run(inputs))
+    for got, wanted in zip(report.outputs, network.run(inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 def main() -> None:
     """Run the sampler natively; the process has the address sanitizer's library loaded."""
     for dtype in TYPES:
-        network = sampler(dtype)
-        native = NativeNetwork(network, sanitizers=ADDRESS)
-        for inputs in all_inputs(network):
-            check(native.run(inputs), network.run(inputs))
+        networks = sampler(dtype)
+        check(networks, NativeNetwork(merged(networks), sanitizers=ADDRESS))
         sys.stdout.write("exact\n")
 
 

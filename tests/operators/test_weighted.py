@@ -47,7 +47,7 @@ def test_float32_is_near_the_reference_kernels(operator: str, data: st.DataObjec
     inputs = inputs_of(network, which)
     (got,), (wanted,) = network.run(inputs), tflm(network, inputs)
     assert got.dtype == np.float32
-    assert within_tolerance(got, wanted.reshape(got.shape))
+    assert within_tolerance(network, inputs, got, wanted.reshape(got.shape))
 
 
 @pytest.mark.parametrize("file", ["ad01_int8", "kws_ref_model", "vww_96_int8", "pretrainedResnet_quant"])

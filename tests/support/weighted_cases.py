@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.window import NO_PADDING, Padding, same_padding
 
-FLOOR_ABSOLUTE = 1e-6
+FLOOR_OF_MAGNITUDES = 1e-6
 RELATIVE = 1e-5
 
 _SMALL = st.integers(1, 8)
@@ -26,10 +27,27 @@ _ZERO_POINTS = st.one_of(st.sampled_from([-128, 0, 127]), st.integers(-128, 127)
 _EXPONENTS = {DataType.INT8: (3, 10), DataType.INT16: (5, 12), DataType.FLOAT32: (0, 0)}
 
 
-def within_tolerance(got: Array, wanted: Array) -> bool:
-    """Whether float32 values are within 1e-5 of the wanted ones plus 1e-6 of the largest of them, or of 1."""
-    floor = FLOOR_ABSOLUTE * max(1.0, float(np.abs(wanted).max()))
+def within_tolerance(network: Network, inputs: Sequence[Array], got: Array, wanted: Array) -> bool:
+    """Whether float32 values of a one-layer network are near the wanted ones.
+
+    That is within 1e-5 of them plus 1e-6 of the sum of the magnitudes of what is added up, bias and products.
+    """
+    floor = FLOOR_OF_MAGNITUDES * _magnitudes(network, inputs)
     return bool((np.abs(got.astype(np.float64) - wanted) <= RELATIVE * np.abs(wanted) + floor).all())
+
+
+def _magnitudes(network: Network, inputs: Sequence[Array]) -> Array:
+    (layer,) = network.layers
+    magnitudes = Network("magnitudes")
+    for tensor in network.tensors:
+        if tensor.data is not None:
+            magnitudes.add_constant(tensor.info, np.abs(tensor.data))
+    for info in network.inputs:
+        magnitudes.add_input(info)
+    descriptor = replace(layer.descriptor, activation=Activation.NONE)  # type: ignore[call-arg]
+    magnitudes.add_layer(replace(layer, descriptor=descriptor), network.output_infos(layer))
+    magnitudes.set_outputs(layer.outputs)
+    return magnitudes.run([np.abs(array) for array in inputs])[0]
 
 
 def quantization(draw: st.DrawFn, dtype: DataType, scale: float) -> Quantization | None:
