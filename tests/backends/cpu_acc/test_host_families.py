@@ -35,6 +35,7 @@ from unary_cases import (
 from weighted_cases import FAMILY, within_tolerance
 
 from ferrule.backends.cpu_acc.backend import CpuAccSupport
+from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, PORTABLE, SETS, available
 from ferrule.backends.cpu_acc.host.library import HostLibrary, load, native_library
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.graph import Array, DataType, Graph, LayerType
@@ -42,6 +43,7 @@ from ferrule.network.execution import check_inputs, execute
 
 pytestmark = pytest.mark.cc
 TYPES = (DataType.INT8, DataType.INT16, DataType.FLOAT32)
+WEIGHTED = {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.AVERAGE_POOL_2D}
 INTEGERS = (DataType.INT8, DataType.INT16)
 WITHOUT_LIMITS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 SANITIZERS = {
@@ -58,15 +60,18 @@ def library() -> HostLibrary:
     return load(native_library(SANITIZERS[os.environ.get("FERRULE_TEST_SANITIZER", "")]).file())
 
 
-def check(graph: Graph, *inputs: list[Array]) -> None:
-    loaded = LoadedGraph(graph, CpuAccWorkloadFactory(library()))
+def check(graph: Graph, *inputs: list[Array], instructions: str = AUTOMATIC) -> None:
+    loaded = LoadedGraph(graph, CpuAccWorkloadFactory(library(), instructions=instructions))
     for given_inputs in inputs:
         wanted = execute(graph, check_inputs(graph, given_inputs))
         for one, other in zip(loaded.run(given_inputs), wanted, strict=True):
-            if other.dtype == np.float32:
-                assert within_tolerance(one, other)
-            else:
+            if other.dtype != np.float32:
                 np.testing.assert_array_equal(one, other, strict=True)
+            elif graph.layers[0].type in WEIGHTED:
+                assert within_tolerance(graph, given_inputs, one, other)
+            else:
+                floor = 1e-6 * max(1.0, float(np.abs(other).max()))
+                np.testing.assert_allclose(one, other, rtol=1e-5, atol=floor)
 
 
 def check_case(case: Case) -> None:
@@ -74,13 +79,21 @@ def check_case(case: Case) -> None:
     check(network, [values])
 
 
+@pytest.fixture(params=[PORTABLE, *(item.name for item in SETS)])
+def instructions(request: pytest.FixtureRequest) -> str:
+    name = str(request.param)
+    if name not in {PORTABLE, *(item.name for item in available(library()))}:
+        pytest.skip(f"this processor has no {name}: run the tests on one that has")
+    return name
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("family", FAMILY)
 @settings(max_examples=40, **WITHOUT_LIMITS)
 @given(data=st.data())
-def test_weighted(family: str, dtype: DataType, data: st.DataObject) -> None:
+def test_weighted(family: str, dtype: DataType, instructions: str, data: st.DataObject) -> None:
     network = data.draw(FAMILY[family](dtype))
-    check(network, random_inputs(network), *edge_inputs(network).values())
+    check(network, random_inputs(network), *edge_inputs(network).values(), instructions=instructions)
 
 
 @pytest.mark.parametrize("type_", ELEMENTWISE)

@@ -7,7 +7,9 @@ import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends.cpu_acc.host.calls import SCRATCH, Calls
+from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, InstructionSet, choose
 from ferrule.backends.cpu_acc.host.library import HostLibrary, host_library
+from ferrule.backends.cpu_acc.host.lowering.table import HOST_LOWERINGS
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
 from ferrule.backends.firmware import CoreFeatures, LoweredOp, LoweringContext
 from ferrule.backends.shared.host_memory import address, aligned_empty
@@ -23,16 +25,17 @@ HOST_CORE = CoreFeatures(name="host", fpu=True)
 class KernelWorkload:
     """The calls of one lowered layer on the memory of its handles."""
 
-    __slots__ = ("_arrays", "_bind", "_calls", "_handles", "_keep", "_names", "_scratch")
+    __slots__ = ("_arrays", "_bind", "_calls", "_handles", "_keep", "_names", "_scratch", "kernel")
 
-    def __init__(self, calls: Calls, handles: dict[str, TensorHandle], scratch: Scratch | None) -> None:
+    def __init__(self, kernel: str, calls: Calls, handles: dict[str, TensorHandle], scratch: Scratch | None) -> None:
+        self.kernel = kernel
         self._calls = calls.calls
         self._bind = calls.bind
         self._names = tuple(handles)
         self._handles = tuple(handles.values())
         self._arrays: list[Array | None] = [None] * len(handles)
         self._scratch = scratch
-        self._keep = calls
+        self._keep = (calls, scratch)
 
     def execute(self) -> None:
         """Run the kernels; the interpreter is free for other threads meanwhile."""
@@ -96,26 +99,27 @@ class Scratch:
 class CpuAccWorkloadFactory(WorkloadFactory):
     """Makes a workload for every layer that CpuAcc's lowering takes; workloads of one factory run one at a time."""
 
-    def __init__(self, library: HostLibrary | None = None) -> None:
-        """Take the kernels from `library`, by default the host's own."""
+    def __init__(self, library: HostLibrary | None = None, *, instructions: str = AUTOMATIC) -> None:
+        """Take the kernels from `library`, by default the host's own; see `instruction_set.choose`."""
         self._library = library or host_library()
+        self._instructions = choose(self._library, instructions)
         self._scratch = Scratch()
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
         graph, handles = _graph_of(info), _handles_of(info)
         names = {name: f"tensor_{index}" for index, name in enumerate(handles)}
-        op = _lower(graph, names)
+        op = _lower(graph, names, self._instructions)
         if op.view_of is not None:
             return ViewWorkload(handles[op.view_of], info.outputs[0])
         scratch = None
         if op.scratch_bytes:
             scratch = self._scratch
             scratch.require(op.scratch_bytes)
-        return KernelWorkload(Calls(op, self._library, names), handles, scratch)
+        return KernelWorkload(op.kernel, Calls(op, self._library, names), handles, scratch)
 
 
-def _lower(graph: Graph, names: dict[str, str]) -> LoweredOp:
+def _lower(graph: Graph, names: dict[str, str], instructions: InstructionSet | None) -> LoweredOp:
     (layer,) = graph.layers
     lowering = LOWERINGS.get(layer.type)
     if lowering is None:
@@ -128,6 +132,11 @@ def _lower(graph: Graph, names: dict[str, str]) -> LoweredOp:
         pointers={name: Identifier(identifier) for name, identifier in names.items()},
         scratch=Identifier(SCRATCH),
     )
+    own = HOST_LOWERINGS.get(layer.type)
+    if own is not None and instructions is not None:
+        op = own(context, instructions)
+        if op is not None:
+            return op
     return lowering(context)
 
 

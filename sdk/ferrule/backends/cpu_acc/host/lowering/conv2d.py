@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONV_2D and FULLY_CONNECTED with the host's vector instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.backends.cpu_acc.host.instruction_set import InstructionSet
+from ferrule.backends.cpu_acc.host.lowering.image import Image
+from ferrule.backends.cpu_acc.host.lowering.scales import float_bias, int8_scales
+from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value, table_call
+from ferrule.backends.cpu_acc.lowering.plain import check_reach, weights_of
+from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Shape
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted import Factor, factors
+from ferrule.operators.window import NO_PADDING, Window
+
+_POINT = Window(height=1, width=1, stride_h=1, stride_w=1)
+
+
+def lower_conv2d(context: LoweringContext, instructions: InstructionSet) -> LoweredOp | None:
+    """Return the call for an int8 or float32 CONV_2D, None for other types."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, Conv2dDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    image, output, weights = context.input(0), context.operands.output, weights_of(context)
+    window = descriptor.window(context.input(1))
+    check_reach(context, weights.reshape(len(weights), -1))
+    return lower_products(
+        context,
+        instructions,
+        Convolution(window=window, image=image.shape, output=output.shape, weights=weights),
+        activation=descriptor.activation,
+        channel_factors=() if image.dtype.is_float else factors(context.operands, 0),
+    )
+
+
+def lower_fully_connected(context: LoweringContext, instructions: InstructionSet) -> LoweredOp | None:
+    """Return the call for an int8 or float32 FULLY_CONNECTED: a convolution over an image of one row."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, FullyConnectedDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    data, weights = context.input(0), weights_of(context)
+    check_reach(context, weights)
+    channels, products = weights.shape
+    rows = data.elements // products
+    return lower_products(
+        context,
+        instructions,
+        Convolution(
+            window=_POINT,
+            image=(1, 1, rows, products),
+            output=(1, 1, rows, channels),
+            weights=weights.reshape(channels, 1, 1, products),
+        ),
+        activation=descriptor.activation,
+        channel_factors=() if data.dtype.is_float else factors(context.operands, 0),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Convolution:
+    """The shapes and weights of a convolution."""
+
+    window: Window
+    image: Shape
+    output: Shape
+    weights: Array
+    """OHWI."""
+
+    def flattened(self) -> Convolution:
+        """Return the same over an image of one row if the window is one pixel that meets each pixel once."""
+        window = self.window
+        single = (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1)
+        if not single or window.padding != NO_PADDING:
+            return self
+        batches, height, width, channels = self.image
+        pixels = batches * height * width
+        return Convolution(
+            window=window,
+            image=(1, 1, pixels, channels),
+            output=(1, 1, pixels, self.output[3]),
+            weights=self.weights,
+        )
+
+    def segments(self) -> Array:
+        """Return the weights as [channels, segments, elements]: the elements of a segment lie together in the image."""
+        channels, height, width, depth = self.weights.shape
+        if self.window.dilation_w == 1:
+            return self.weights.reshape(channels, height, width * depth)
+        return self.weights.reshape(channels, height * width, depth)
+
+    def offsets(self, image: Image) -> Array:
+        """Return where the segments start."""
+        window = self.window
+        columns = 1 if window.dilation_w == 1 else window.width
+        found = [
+            image.offset(i * window.dilation_h, j * window.dilation_w)
+            for i in range(window.height)
+            for j in range(columns)
+        ]
+        return np.array(found, np.int32)
+
+
+def lower_products(
+    context: LoweringContext,
+    instructions: InstructionSet,
+    convolution: Convolution,
+    *,
+    activation: Activation,
+    channel_factors: Sequence[Factor],
+) -> LoweredOp | None:
+    """Return the call of the tile kernel."""
+    dtype, info = context.input(0).dtype, context.operands.output
+    if dtype not in {DataType.INT8, DataType.FLOAT32}:
+        return None
+    work = convolution.flattened()
+    zero_point = 0 if dtype.is_float else context.input(0).zero_point
+    image = Image.for_window(work.window, work.image, work.output, zero_point=zero_point)
+    segments = work.segments()
+    lanes = instructions.lanes
+    word_elements = 1 if dtype.is_float else instructions.word_elements
+    suffix = "f32" if dtype.is_float else "s8"
+    closing: dict[str, FieldValue]
+    if dtype.is_float:
+        scales = float_bias(context, len(segments))
+        low, high = float_limits(activation)
+        closing = {"low": low, "high": high}
+    else:
+        scales = int8_scales(context, segments.reshape(len(segments), -1), channel_factors, instructions)
+        segments = segments.astype(np.dtype(f"i{instructions.element_bytes}"))
+        closing = {"output": output_value(info, activation)}
+    members: dict[str, FieldValue] = {
+        "image": image.value(),
+        "output_h": work.output[1],
+        "output_w": work.output[2],
+        "output_c": work.output[3],
+        "row_step": work.window.stride_h * image.row_elements,
+        "column_step": work.window.stride_w * work.image[3],
+        "segments": segments.shape[1],
+        "words": -(-segments.shape[2] // word_elements),
+        "offsets": context.blob("offsets", work.offsets(image)),
+        "weights": context.blob("weights", pack_weights(segments, lanes, word_elements)),
+        "scales": context.blob("scales", pack_scales(scales, lanes)),
+    }
+    return table_call(
+        context,
+        f"host_conv2d_{suffix}_{instructions.name}",
+        members | closing,
+        header="host",
+        table=f"host_conv2d_{suffix}_params",
+        scratch_bytes=image.scratch_bytes(4 if dtype.is_float else instructions.element_bytes),
+    )
+
+
+def block_groups(channels: int, lanes: int) -> list[int]:
+    """Return the sizes of the groups of blocks that a kernel works on together, 4, 2 or 1 blocks each."""
+    groups = []
+    while channels > 0:
+        groups.append(4 if channels > 3 * lanes else 2 if channels > lanes else 1)
+        channels -= groups[-1] * lanes
+    return groups
+
+
+def pack_weights(segments: Array, lanes: int, word_elements: int) -> Array:
+    """Return [channels, segments, elements] in the order of use: group, segment, word, block, lane, element."""
+    channels, count, elements = segments.shape
+    groups = block_groups(channels, lanes)
+    words = -(-elements // word_elements)
+    whole = np.zeros((sum(groups) * lanes, count, words * word_elements), segments.dtype)
+    whole[:channels, :, :elements] = segments
+    packed, first = [], 0
+    for blocks in groups:
+        part = whole[first : first + blocks * lanes].reshape(blocks, lanes, count, words, word_elements)
+        packed.append(part.transpose(2, 3, 0, 1, 4).reshape(-1))
+        first += blocks * lanes
+    return np.concatenate(packed)
+
+
+def pack_scales(scales: Array, lanes: int) -> Array:
+    """Return [kinds, channels] as one vector per block and kind."""
+    kinds, channels = scales.shape
+    blocks = sum(block_groups(channels, lanes))
+    whole = np.zeros((kinds, blocks * lanes), scales.dtype)
+    whole[:, :channels] = scales
+    return np.ascontiguousarray(whole.reshape(kinds, blocks, lanes).transpose(1, 0, 2)).reshape(-1)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a kernel lays out its input in scratch: `struct ferrule_host_image`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ferrule.dom import Aggregate, Field, Integer
+from ferrule.graph import Shape
+from ferrule.operators.window import Window
+
+SLACK_ELEMENTS = 64
+"""Kernels read up to a vector beyond the last element."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """An image of `shape`, padded for a window; its extents count pixels, its steps elements."""
+
+    shape: Shape
+    """NHWC."""
+    top: int = 0
+    left: int = 0
+    rows: int
+    columns: int
+    phases: int = 1
+    zero_point: int = 0
+
+    @classmethod
+    def for_window(cls, window: Window, shape: Shape, output: Shape, *, zero_point: int, phases: int = 1) -> Image:
+        """Return the layout that holds every pixel that a window meets, and padding where there is none."""
+        columns = (output[2] - 1) * window.stride_w + (window.width - 1) * window.dilation_w + 1
+        return cls(
+            shape=shape,
+            top=window.padding.top,
+            left=window.padding.left,
+            rows=(output[1] - 1) * window.stride_h + (window.height - 1) * window.dilation_h + 1,
+            columns=-(-columns // phases) * phases,
+            phases=phases,
+            zero_point=zero_point,
+        )
+
+    @property
+    def row_elements(self) -> int:
+        """Elements of a row."""
+        return self.columns * self.shape[3]
+
+    def scratch_bytes(self, element_bytes: int) -> int:
+        """Return the bytes of the image and of what kernels read beyond."""
+        return (self.rows * self.row_elements + SLACK_ELEMENTS) * element_bytes
+
+    def offset(self, row: int, column: int) -> int:
+        """Return where a pixel stands, in elements from the start."""
+        part = self.columns // self.phases
+        return row * self.row_elements + (column % self.phases * part + column // self.phases) * self.shape[3]
+
+    def value(self) -> Aggregate:
+        """Return the initial value of the struct."""
+        batches, input_h, input_w, input_c = self.shape
+        values = {
+            "batches": batches,
+            "input_h": input_h,
+            "input_w": input_w,
+            "input_c": input_c,
+            "top": self.top,
+            "left": self.left,
+            "rows": self.rows,
+            "columns": self.columns,
+            "phases": self.phases,
+            "zero_point": self.zero_point,
+        }
+        return Aggregate(tuple(Field(Integer(value), name) for name, value in values.items()))

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#if defined(__x86_64__)
+#include "avx512.h"
+
+#include "kernels.inc.h"
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Template, included once per element type: each channel on its own, with an output row taken as
+ * one run of elements. Needs KERNEL, PARAMS, SOURCE, TARGET (element of the image), OUTPUT, STEP
+ * (elements of a vector), COMPUTE(params, image, output, place, count) and LAY_OUT. */
+
+FERRULE_TARGET static void FERRULE_JOIN(KERNEL, _rows)(const PARAMS *params, const TARGET *image,
+                                                       OUTPUT *output, int32_t first, int32_t end)
+{
+    for (int32_t row = first; row < end; ++row) {
+        const TARGET *window = image + row * params->row_step;
+        OUTPUT *target = output + row * params->row_elements;
+        int32_t place = 0;
+
+        for (int32_t i = 0; i < params->row_elements; i += STEP) {
+            COMPUTE(params, window + i, target + i, place, params->row_elements - i);
+            place = place + 1 == params->period ? 0 : place + 1;
+        }
+    }
+}
+
+void KERNEL(const PARAMS *params, const SOURCE *input, OUTPUT *output, void *scratch)
+{
+    const struct ferrule_host_image *image = &params->image;
+
+    for (int32_t b = 0; b < image->batches; ++b) {
+        LAY_OUT(image, input, scratch);
+        FERRULE_JOIN(KERNEL, _rows)(params, scratch, output, 0, params->output_h);
+        input += image->input_h * image->input_w * image->input_c;
+        output += params->output_h * params->row_elements;
+    }
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Template, included once per instruction set after its primitives (avx512.h, avx2.h or neon.h):
+ * all kernels of ferrule/cpu_acc/host.h. */
+
+#define FERRULE_JOIN_EXPANDED(a, b) a##b
+#define FERRULE_JOIN(a, b)          FERRULE_JOIN_EXPANDED(a, b)
+
+/* ---- int8 */
+
+enum { SCALE_VECTORS = 4, VECTOR_BYTES = 4 * LANES };
+
+FERRULE_INLINE void store_sums(int8_t *target, vector sums, const int32_t *scale,
+                               const struct ferrule_output_s8 *output, int32_t count)
+{
+    store_block(target, requantize(sums, scale, output), count);
+}
+
+FERRULE_INLINE void convolve_taps(const struct ferrule_host_depthwise_s8_params *params,
+                                  const element *data, int8_t *target, int32_t place, int32_t count)
+{
+    const int32_t *scales = params->scales + place * PARTS * SCALE_VECTORS * LANES;
+    const int8_t *weights = params->weights + place * (params->taps / GROUP) * PARTS * VECTOR_BYTES;
+    vector sums[PARTS];
+
+#pragma GCC unroll 4
+    for (int32_t p = 0; p < PARTS; ++p) {
+        sums[p] = load_vector(scales + p * SCALE_VECTORS * LANES);
+    }
+    for (int32_t t = 0; t < params->taps; t += GROUP) {
+        multiply_add_taps(sums, data, params->offsets + t, weights);
+        weights += PARTS * VECTOR_BYTES;
+    }
+#pragma GCC unroll 4
+    for (int32_t p = 0; p < PARTS; ++p) {
+        sums[p] = requantize(sums[p], scales + p * SCALE_VECTORS * LANES, &params->output);
+    }
+    store_parts(target, sums, count);
+}
+
+#define SOURCE                     int8_t
+#define TARGET                     element
+#define OUTPUT                     int8_t
+#define LAY_OUT                    lay_out_s8
+#define CONVERT(value, zero_point) to_element(value, zero_point)
+#define PADDING(zero_point)        padding_element(zero_point)
+#include "image.inc.h"
+
+#define KERNEL       FERRULE_NAMED(ferrule_host_conv2d_s8)
+#define PARAMS       struct ferrule_host_conv2d_s8_params
+#define WEIGHT       int8_t
+#define SCALE        int32_t
+#define SUM          vector
+#define WORD_STEP    WORD_ELEMENTS
+#define VECTOR_STEP  VECTOR_BYTES
+#define SCALE_STEP   (SCALE_VECTORS * LANES)
+#define LOAD_SUM     load_vector
+#define LOAD_WORD    load_word
+#define LOAD_WEIGHTS load_vector
+#define MULTIPLY_ADD multiply_add
+#define STORE(target, sum, scale, params, count)                                                   \
+    store_sums(target, sum, scale, &(params)->output, count)
+#include "conv2d.inc.h"
+#undef KERNEL
+#undef PARAMS
+
+#define KERNEL  FERRULE_NAMED(ferrule_host_depthwise_s8)
+#define PARAMS  struct ferrule_host_depthwise_s8_params
+#define STEP    VECTOR
+#define COMPUTE convolve_taps
+#include "depthwise.inc.h"
+
+#undef SOURCE
+#undef TARGET
+#undef OUTPUT
+#undef LAY_OUT
+#undef CONVERT
+#undef PADDING
+#undef KERNEL
+#undef PARAMS
+#undef WEIGHT
+#undef SCALE
+#undef SUM
+#undef WORD_STEP
+#undef VECTOR_STEP
+#undef SCALE_STEP
+#undef LOAD_SUM
+#undef LOAD_WORD
+#undef LOAD_WEIGHTS
+#undef MULTIPLY_ADD
+#undef STORE
+#undef STEP
+#undef COMPUTE
+
+/* ---- float32 */
+
+FERRULE_INLINE floats load_repeated(const float *source)
+{
+    return repeat_float(*source);
+}
+
+FERRULE_INLINE void convolve_float_taps(const struct ferrule_host_depthwise_f32_params *params,
+                                        const float *data, float *target, int32_t place,
+                                        int32_t count)
+{
+    const float *weights = params->weights + place * params->taps * LANES;
+    floats sums = load_floats(params->scales + place * LANES);
+
+    for (int32_t t = 0; t < params->taps; ++t) {
+        sums = multiply_add_floats(sums, load_floats(data + params->offsets[t]),
+                                   load_floats(weights + t * LANES));
+    }
+    store_floats(target, clamp_floats(sums, params->low, params->high), count);
+}
+
+#define SOURCE                     float
+#define TARGET                     float
+#define OUTPUT                     float
+#define LAY_OUT                    lay_out_f32
+#define CONVERT(value, zero_point) ((void)(zero_point), (value))
+#define PADDING(zero_point)        ((void)(zero_point), 0.0f)
+#include "image.inc.h"
+
+#define KERNEL       FERRULE_NAMED(ferrule_host_conv2d_f32)
+#define PARAMS       struct ferrule_host_conv2d_f32_params
+#define WEIGHT       float
+#define SCALE        float
+#define SUM          floats
+#define WORD_STEP    1
+#define VECTOR_STEP  LANES
+#define SCALE_STEP   LANES
+#define LOAD_SUM     load_floats
+#define LOAD_WORD    load_repeated
+#define LOAD_WEIGHTS load_floats
+#define MULTIPLY_ADD multiply_add_floats
+#define STORE(target, sum, scale, params, count)                                                   \
+    ((void)(scale), store_floats(target, clamp_floats(sum, (params)->low, (params)->high), count))
+#include "conv2d.inc.h"
+#undef KERNEL
+#undef PARAMS
+
+#define KERNEL  FERRULE_NAMED(ferrule_host_depthwise_f32)
+#define PARAMS  struct ferrule_host_depthwise_f32_params
+#define STEP    LANES
+#define COMPUTE convolve_float_taps
+#include "depthwise.inc.h"

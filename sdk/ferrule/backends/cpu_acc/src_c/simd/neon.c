@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#if defined(__aarch64__)
+#include "neon.h"
+
+#include "kernels.inc.h"
+#endif

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels for vector instructions on shapes that fill, overfill and leave empty their tiles and vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from host_face import LoadedGraph
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from needs import require_module, require_program
+from oracle import edge_inputs, random_inputs
+from weighted_cases import within_tolerance
+
+from ferrule.backends.cpu_acc.host.instruction_set import available
+from ferrule.backends.cpu_acc.host.library import host_library
+from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
+from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+
+pytestmark = pytest.mark.cc
+TYPES = (DataType.INT8, DataType.FLOAT32)
+CHANNELS = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 32, 33, 48, 50, 63, 64, 65, 100, 128])
+EXTENTS = st.sampled_from([1, 2, 3, 5, 7, 8, 11, 13, 16, 25])
+ACTIVATIONS = st.sampled_from([Activation.NONE, Activation.RELU, Activation.RELU6])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tools() -> None:
+    require_module("cffi", "pip install 'ferrule[run]'")
+    require_program("cc", "apt-get install gcc")
+
+
+@dataclass(slots=True)
+class Case:
+    """A network of one layer that is being made."""
+
+    dtype: DataType
+    shape: Shape
+    seed: int
+    portable: bool = False
+    """Whether the portable kernel is chosen, on any host."""
+    network: Network = field(init=False)
+    random: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.seed)
+        self.network = Network("case")
+        self.network.add_input(
+            TensorInfo(name="x", shape=self.shape, dtype=self.dtype, quantization=self._activation(2.0**-6))
+        )
+
+    def weights(self, shape: Shape, axis: int, products: int) -> dict[str, object]:
+        """Return weights, bias and quantisations; factors are such that outputs use their range, some saturate."""
+        channels = shape[axis]
+        if self.dtype.is_float:
+            return {
+                "weights": self.random.normal(size=shape).astype(np.float32),
+                "bias": self.random.normal(size=channels).astype(np.float32),
+            }
+        scales = tuple(float(np.float32(2.0 ** self.random.uniform(-12, -4))) for _ in range(channels))
+        output = 2.0**-6 * 2.0 ** self.random.uniform(-6, -1) * np.sqrt(products)
+        return {
+            "weights": self.random.integers(-128, 128, shape, dtype=np.int8),
+            "bias": self.random.integers(-20000, 20000, channels, dtype=np.int32),
+            "weights_quantization": Quantization(scales=scales, zero_points=(0,) * channels, axis=axis),
+            "quantization": self._activation(float(output)),
+        }
+
+    def check(self) -> None:
+        network = self.network
+        network.set_outputs([network.layers[-1].outputs[0]])
+        network.validate()
+        inputs = [random_inputs(network), *edge_inputs(network).values()]
+        wanted = [network.run(given_inputs)[0] for given_inputs in inputs]
+        for instructions in available(host_library()):
+            loaded = LoadedGraph(network, CpuAccWorkloadFactory(instructions=instructions.name))
+            if not self.portable:
+                assert loaded.workloads[0].kernel.endswith(f"_{instructions.name}")
+            for given_inputs, other in zip(inputs, wanted, strict=True):
+                self._compare(given_inputs, loaded.run(given_inputs)[0], other)
+
+    def _compare(self, inputs: list[Array], got: Array, wanted: Array) -> None:
+        if self.dtype.is_float:
+            assert within_tolerance(self.network, inputs, got, wanted)
+        else:
+            np.testing.assert_array_equal(got, wanted, strict=True)
+
+    def _activation(self, scale: float) -> Quantization | None:
+        if self.dtype.is_float:
+            return None
+        return Quantization.of(scale, int(self.random.choice([-128, -128, -5, 0, 31, 127])))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_conv2d(dtype: DataType, data: st.DataObject) -> None:
+    batch, height, width, depth, channels = (
+        data.draw(item) for item in (st.sampled_from([1, 1, 3]), EXTENTS, EXTENTS, CHANNELS, CHANNELS)
+    )
+    window = (min(data.draw(st.integers(1, 4)), height), min(data.draw(st.integers(1, 4)), width))
+    case = Case(dtype, (batch, height, width, depth), data.draw(st.integers(0, 1 << 32)))
+    case.network.add_conv2d_layer(
+        "x",
+        **case.weights((channels, *window, depth), 0, window[0] * window[1] * depth),
+        strides=(data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))),
+        dilations=data.draw(st.sampled_from([(1, 1), (1, 1), (1, 1), (2, 1), (1, 2)])),
+        padding="same",
+        activation=data.draw(ACTIVATIONS),
+    )
+    case.check()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_depthwise_conv2d(dtype: DataType, data: st.DataObject) -> None:
+    batch, height, width, depth = (data.draw(item) for item in (st.sampled_from([1, 1, 3]), EXTENTS, EXTENTS, CHANNELS))
+    window = (min(data.draw(st.integers(1, 5)), height), min(data.draw(st.integers(1, 5)), width))
+    channels = depth * data.draw(st.sampled_from([1, 1, 1, 1, 2]))
+    several = channels != depth and depth > 1
+    case = Case(dtype, (batch, height, width, depth), data.draw(st.integers(0, 1 << 32)), portable=several)
+    case.network.add_depthwise_conv2d_layer(
+        "x",
+        **case.weights((1, *window, channels), 3, window[0] * window[1]),
+        strides=(data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))),
+        dilations=data.draw(st.sampled_from([(1, 1), (1, 1), (1, 1), (2, 1), (1, 2)])),
+        padding="same",
+        activation=data.draw(ACTIVATIONS),
+    )
+    case.check()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@settings(max_examples=40, deadline=None)
+@given(rows=EXTENTS, products=CHANNELS, channels=CHANNELS, activation=ACTIVATIONS, seed=st.integers(0, 1 << 32))
+def test_fully_connected(
+    dtype: DataType, rows: int, products: int, channels: int, activation: Activation, seed: int
+) -> None:
+    case = Case(dtype, (rows, products), seed)
+    case.network.add_fully_connected_layer(
+        "x", **case.weights((channels, products), 0, products), activation=activation
+    )
+    case.check()
+
+
+@pytest.mark.parametrize("shift", [-31, -30, -8, 0, 3, 12, 30])
+def test_every_shift_is_rounded_alike(shift: int) -> None:
+    random = np.random.default_rng(shift + 100)
+    network = Network("case")
+    network.add_input(
+        TensorInfo(name="x", shape=(1, 64), dtype=DataType.INT8, quantization=Quantization.of(2.0**-8, 3))
+    )
+    channels = 70
+    factors = 2.0 ** (shift - 1) * random.uniform(1.0, 1.999, channels)
+    network.add_fully_connected_layer(
+        "x",
+        random.integers(-128, 128, (channels, 64), dtype=np.int8),
+        random.integers(-(2**28), 2**28, channels, dtype=np.int32),
+        weights_quantization=Quantization(
+            scales=tuple(float(np.float32(factor * 2.0**8)) for factor in factors), zero_points=(0,) * channels, axis=0
+        ),
+        quantization=Quantization.of(1.0, -7),
+    )
+    network.set_outputs([network.layers[-1].outputs[0]])
+    for inputs in (random_inputs(network), *edge_inputs(network).values()):
+        wanted = network.run(inputs)[0]
+        for instructions in available(host_library()):
+            loaded = LoadedGraph(network, CpuAccWorkloadFactory(instructions=instructions.name))
+            np.testing.assert_array_equal(loaded.run(inputs)[0], wanted)
