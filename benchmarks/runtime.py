@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CpuAcc and CpuRef through the runtime against LiteRT on the four int8 MLPerf Tiny models, one thread each.
+
+    python benchmarks/runtime.py [folder with the models, else $FERRULE_MODELS] [--rounds N] [--json FILE]
+
+LiteRT runs with its reference kernels, with its optimised kernels but no delegate, and as it comes (XNNPACK). All run
+in this process, their rounds interleaved; the best round counts. A round is one `enqueue_workload` with the caller's
+arrays, or `set_tensor`, `invoke` and `get_tensor`. Ratios above 1 mean that CpuAcc is faster; the goals are 10 against
+the reference kernels (ic, kws, vww), and a third against the optimised ones.
+"""
+
+from __future__ import annotations
+
+# first, since it keeps BLAS to one thread
+from numpy_core import CASES, best_of, with_batch  # isort: skip
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+from ferrule.graph import Array
+from ferrule.importers import load_tflite
+from ferrule.network import Network
+from ferrule.optimizer import optimize
+from ferrule.runtime import Runtime
+
+LITERT = {
+    "reference": OpResolverType.BUILTIN_REF,
+    "no delegate": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    "XNNPACK": OpResolverType.AUTO,
+}
+OURS = ("CpuAcc", "CpuRef")
+REFERENCE_GOAL = 10.0
+NO_DELEGATE_GOAL = 1 / 3
+
+
+def litert(path: Path, kind: OpResolverType, data: Array) -> Callable[[], Array]:
+    """Return a run of LiteRT."""
+    interpreter = Interpreter(model_path=str(path), experimental_op_resolver_type=kind, num_threads=1)
+    detail = interpreter.get_input_details()[0]
+    if data.shape[0] > 1:
+        interpreter.resize_tensor_input(detail["index"], data.shape)
+    interpreter.allocate_tensors()
+    output = interpreter.get_output_details()[0]["index"]
+
+    def run() -> Array:
+        interpreter.set_tensor(detail["index"], data)
+        interpreter.invoke()
+        return np.asarray(interpreter.get_tensor(output))
+
+    return run
+
+
+def ours(runtime: Runtime, network: Network, backend: str, data: Array) -> Callable[[], Array]:
+    """Return a run of the runtime on one backend."""
+    loaded = runtime.load_network(optimize(network, [backend], runtime.registry))
+    info = network.outputs[0]
+    output = np.empty(info.shape, info.dtype.numpy)
+
+    def run() -> Array:
+        runtime.enqueue_workload(loaded, [data], [output])
+        return output
+
+    return run
+
+
+def measure(path: Path, batch: int, rounds: int) -> dict[str, float]:
+    """Return the best time of each contender in milliseconds, after a check that ours agree in every bit."""
+    network = load_tflite(path)
+    if batch > 1:
+        network = with_batch(network, batch)
+    data = np.random.default_rng(0).integers(-128, 128, network.inputs[0].shape, np.int8)
+    with Runtime() as runtime:
+        runs = {backend: ours(runtime, network, backend, data) for backend in OURS}
+        if not np.array_equal(*(run() for run in runs.values())):
+            raise SystemExit(f"{path.name}: {' and '.join(OURS)} disagree")
+        runs |= {name: litert(path, kind, data) for name, kind in LITERT.items()}
+        times = best_of(list(runs.values()), rounds)
+    return {name: 1e3 * seconds for name, seconds in zip(runs, times, strict=True)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="?", type=Path, default=os.environ.get("FERRULE_MODELS"))
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--json", type=Path, help="write the milliseconds there, too")
+    options = parser.parse_args()
+    if options.models is None:
+        parser.error("give the folder with the models, or set FERRULE_MODELS")
+    names = (*OURS, *LITERT)
+    print(f"{'ms':6}{'batch':>6}" + "".join(f"{name:>13}" for name in names) + "   CpuAcc is faster than")
+    print(" " * 77 + "".join(f"{name:>13}" for name in LITERT))
+    results, missed = {}, []
+    for name, file, batch in CASES:
+        times = measure(Path(options.models) / file, batch, options.rounds)
+        results[f"{name} {batch}"] = times
+        ratios = {kind: times[kind] / times["CpuAcc"] for kind in LITERT}
+        print(
+            f"{name:6}{batch:6}"
+            + "".join(f"{times[kind]:13.4f}" for kind in names)
+            + "".join(f"{ratio:12.2f}x" for ratio in ratios.values())
+        )
+        if name != "ad" and ratios["reference"] < REFERENCE_GOAL:
+            missed.append(f"{name}: {ratios['reference']:.1f}x the reference kernels, goal {REFERENCE_GOAL:g}x")
+        if ratios["no delegate"] < NO_DELEGATE_GOAL:
+            missed.append(f"{name} ({batch}): {ratios['no delegate']:.2f}x the kernels without delegates, goal 0.33x")
+    if options.json is not None:
+        options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    print("\n".join(missed) if missed else "all goals are met")
+    return bool(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
