@@ -8,7 +8,8 @@
 
 #include "ferrule/port.h"
 
-#define TRIALS 4u
+#define TRIALS       4u
+#define FOLLOW_SHIFT 6u /* 64 calls: enough for a counter whose step is longer than one call */
 
 struct profile {
     struct ferrule_counter *counter;
@@ -34,11 +35,31 @@ static void record(void *context, uint32_t index)
     profile->begin = ferrule_counter_read(profile->counter);
 }
 
+struct follower {
+    struct ferrule_counter *counter;
+    uint32_t calls;
+};
+
 /* A reading between operators keeps a short hardware counter from wrapping unseen. */
 static void follow(void *context, uint32_t index)
 {
+    struct follower *follower = context;
     (void)index;
-    (void)ferrule_counter_read(context); /* the sum is kept in the counter */
+    follower->calls++;
+    (void)ferrule_counter_read(follower->counter); /* the sum is kept in the counter */
+}
+
+/* What 2^FOLLOW_SHIFT calls of `follow` count; `reading` is what a reading does. */
+static uint64_t following_overhead(struct ferrule_counter *counter, uint64_t reading)
+{
+    void (*volatile on_operator)(void *context, uint32_t index) =
+        follow; /* called as executors do */
+    struct follower follower = {.counter = counter};
+    const uint64_t first = ferrule_counter_read(counter);
+    for (uint32_t call = 0; call < (1u << FOLLOW_SHIFT); call++) {
+        on_operator(&follower, call);
+    }
+    return ferrule_counter_read(counter) - first - reading;
 }
 
 /* The least that two neighbouring readings differ by; the least, since a coarse counter may step
@@ -75,7 +96,7 @@ void ferrule_link_run(struct ferrule_link *link, bool profile)
 {
     const struct ferrule_link_model *model = link->model;
     struct ferrule_link_result *result = &link->result;
-    const uint64_t overhead = reading_overhead(&link->counter);
+    uint64_t overhead = reading_overhead(&link->counter);
     struct profile context = {
         .counter = &link->counter,
         .counters = model->counters,
@@ -83,13 +104,16 @@ void ferrule_link_run(struct ferrule_link *link, bool profile)
         .running = FERRULE_NO_OPERATOR,
         .count = model->operator_count,
     };
+    struct follower follower = {.counter = &link->counter};
+    uint64_t following = 0;
     struct ferrule_run_info info = {.failed_operator = FERRULE_NO_OPERATOR};
     if (profile) {
         info.on_operator = record;
         info.context = &context;
     } else if (link->counter.source == FERRULE_COUNTER_SYSTICK) {
+        following = following_overhead(&link->counter, overhead);
         info.on_operator = follow;
-        info.context = &link->counter;
+        info.context = &follower;
     } else {
         /* nothing is called between the operators */
     }
@@ -103,6 +127,7 @@ void ferrule_link_run(struct ferrule_link *link, bool profile)
     result->status = model->run(&info);
     const uint64_t total = ferrule_counter_read(&link->counter);
     ferrule_stack_measure(from, &result->stack);
+    overhead += (following * follower.calls) >> FOLLOW_SHIFT;
     result->total = total > overhead ? total - overhead : 0u;
     result->failed_operator = info.failed_operator;
     result->valid = true;

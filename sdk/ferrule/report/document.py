@@ -51,8 +51,7 @@ class CountPart:
     unit: str
     """"instructions" or "cycles"."""
     resolution: int
-    """The counter's step: 1 is exact. A coarser count holds its own readings too, some tens of instructions per
-    layer."""
+    """The counter\'s step: 1 is exact, a coarser one is off by a few steps."""
     source: str
     """What counted: the emulator's cycle counter ("dwt"), a timer ("systick")."""
     per_inference: int
