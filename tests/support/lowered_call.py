@@ -11,7 +11,6 @@ just its size. Python has to run with libasan preloaded then; `address_sanitizer
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import tempfile
 from functools import cache
@@ -22,6 +21,7 @@ import numpy as np
 from needs import require_module, require_program
 
 from ferrule.backends.cpu_acc.backend import CpuAccTarget
+from ferrule.backends.cpu_acc.host.declarations import declarations
 from ferrule.backends.firmware import CoreFeatures, LoweredOp, LoweringContext
 from ferrule.dom import (
     AddressOf,
@@ -205,27 +205,6 @@ def _library(sources: tuple[str, ...], headers: tuple[str, ...]) -> tuple[Any, A
     command = [compiler, "-std=c11", "-O1", "-g", "-ffp-contract=off", "-fPIC", "-shared", *WARNINGS, *sanitizer]
     subprocess.run([*command, f"-I{include}", *(str(base / name) for name in sources), "-o", str(target)], check=True)
     ffi = FFI()
-    ffi.cdef(_declarations(compiler, include, headers))
+    ffi.cdef(declarations(headers, (include,)))
     ffi.cdef("void *malloc(size_t size); void free(void *memory);")
     return ffi, ffi.dlopen(str(target))
-
-
-def _declarations(compiler: str, include: Path, headers: tuple[str, ...]) -> str:
-    """Return the headers' declarations: preprocessed, without system headers and inline functions."""
-    text = "\n".join(_with_own_includes(include, name, set()) for name in headers)
-    done = subprocess.run([compiler, "-E", "-P", "-"], input=text, capture_output=True, text=True, check=True)
-    return re.sub(r"static inline[^{;]*\{.*?\n\}\n", "", done.stdout, flags=re.DOTALL)
-
-
-def _with_own_includes(include: Path, name: str, seen: set[str]) -> str:
-    if name in seen:
-        return ""
-    seen.add(name)
-    lines = []
-    for line in (include / name).read_text(encoding="utf-8").splitlines():
-        own = re.match(r'#include "(.*)"', line)
-        if own:
-            lines.append(_with_own_includes(include, own[1], seen))
-        elif not line.startswith("#include"):
-            lines.append(line)
-    return "\n".join(lines)
