@@ -11,6 +11,7 @@ static int8_t *fill(int8_t *target, int32_t bytes, int32_t value)
     return target + bytes;
 }
 
+/* Rows of a window are short: no call of memcpy. */
 static int8_t *copy(int8_t *target, const int8_t *source, int32_t bytes)
 {
     for (; bytes >= 4; bytes -= 4) {

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
 #include "ferrule/kernels/depthwise_conv2d.h"
 
 /*
@@ -144,19 +147,26 @@ static inline void convolve(const struct ferrule_depthwise_conv2d_3x3_s8_params 
 {
     int32_t odd = 2 * params->output.zero_point + 1;
 
+    int32_t output_pixels = params->output_lines * params->output_steps;
+
     for (int32_t b = 0; b < params->batches; ++b) {
         const int32_t *weights = params->weights;
         const int32_t *channel = params->scales;
 
-        for (int32_t c = 0; c < params->channels; ++c) {
+        for (int32_t i = 0; params->fixed != NULL && i < output_pixels; ++i) {
+            memcpy(output + i * params->channels, params->fixed, (size_t)params->channels);
+        }
+        for (int32_t c = 0; c < params->live_c; ++c) {
             struct ferrule_scale scale = ferrule_scale_of(channel, odd);
+            int32_t position = params->positions[c];
 
-            convolve_plane(params, input + c, output + c, weights, &scale, lines, plain);
+            convolve_plane(params, input + position, output + position, weights, &scale, lines,
+                           plain);
             weights += LINES;
             channel += FERRULE_CHANNEL_WORDS;
         }
         input += params->input_lines * params->input_steps * params->channels;
-        output += params->output_lines * params->output_steps * params->channels;
+        output += output_pixels * params->channels;
     }
 }
 

@@ -3,16 +3,27 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
+from ferrule.backends.cpu_acc.lowering.paired import (
+    Channels,
+    can_pair,
+    channel_words,
+    int8_channels,
+    live_blobs,
+    pair_weights,
+)
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, weights_of
-from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.dom import Aggregate, Field, Identifier, Integer
+from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
+from ferrule.dom import Aggregate, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType
+from ferrule.graph import Array, DataType
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted import factors
 from ferrule.operators.window import NO_PADDING, Window
+
+_WORTH_LISTING = 0.75
 
 
 def lower_conv2d(context: LoweringContext) -> LoweredOp:
@@ -23,11 +34,11 @@ def lower_conv2d(context: LoweringContext) -> LoweredOp:
     image, output, weights = context.input(0), context.operands.output, weights_of(context)
     matrix = weights.reshape(weights.shape[0], -1)
     check_reach(context, matrix)
-    channel_factors = () if image.dtype.is_float else factors(context.operands, 0)
     if image.dtype is DataType.INT8:
-        channels = int8_channels(context, matrix, channel_factors, descriptor.activation)
-        if can_pair(channels, output, descriptor.activation):
-            return _lower_paired(context, descriptor, channels)
+        channels = int8_channels(context, descriptor.activation, 0)
+        live = np.flatnonzero(~channels.dead)
+        if can_pair(channels.chosen(live), output, descriptor.activation):
+            return _lower_paired(context, descriptor, channels, live)
     return lower_plain(
         context,
         "conv2d",
@@ -36,38 +47,61 @@ def lower_conv2d(context: LoweringContext) -> LoweredOp:
         output=output,
         channels=len(matrix),
         activation=descriptor.activation,
-        channel_factors=channel_factors,
+        channel_factors=() if image.dtype.is_float else factors(context.operands, 0),
         output_c=len(matrix),
     )
 
 
-def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channels: Channels) -> LoweredOp:
+def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channels: Channels, live: Array) -> LoweredOp:
     image, output = context.input(0), context.operands.output
     window = descriptor.window(context.input(1))
-    output_c, products = channels.matrix.shape
-    words = -(-products // 4)
-    weights = context.blob("weights", pair_weights(channels.matrix, 2))
-    scales = context.blob("channels", channel_words(channels, 2))
+    chosen = channels.chosen(live)
+    matrix, inputs = chosen.matrix, None
+    pointwise = _is_pointwise(window)
+    if pointwise:
+        matrix, inputs = _leave_out_inputs(context, matrix)
     whole_words = image.shape[3] % 4 == 0
+    words = max(-(-matrix.shape[1] // 4), 1)
+    weights = context.blob("weights", pair_weights(matrix, 2))
+    scales = context.blob("channels", channel_words(chosen, 2))
+    positions, fixed = live_blobs(context, channels, live)
     return kernel_call(
         context,
-        "conv2d_1x1_paired_s8" if whole_words and _is_pointwise(window) else "conv2d_paired_s8",
+        "conv2d_1x1_paired_s8" if pointwise and (whole_words or inputs is not None) else "conv2d_paired_s8",
         header="conv2d",
         table="conv2d_paired_s8_params",
-        scratch_bytes=words * (16 if whole_words else 20),
+        scratch_bytes=words * (16 if whole_words or inputs is not None else 20),
         window=window_value(window, image, output),
         input_zero_point=image.zero_point,
+        inputs=inputs,
         paired=Aggregate(
             (
                 Field(Identifier(weights.name), "weights"),
                 Field(Identifier(scales.name), "channels"),
+                Field(Identifier(positions.name), "positions"),
+                Field(Null() if fixed is None else Identifier(fixed.name), "fixed"),
                 Field(Integer(words), "words"),
-                Field(Integer(output_c), "output_c"),
+                Field(Integer(len(live)), "live_c"),
+                Field(Integer(len(channels.matrix)), "output_c"),
                 Field(output_value(output, descriptor.activation), "output"),
             )
         ),
-        extra_blobs=(weights, scales),
+        extra_blobs=(weights, scales, positions, *(() if fixed is None else (fixed,))),
     )
+
+
+def _leave_out_inputs(context: LoweringContext, matrix: Array) -> tuple[Array, Blob | None]:
+    """Return the weights without the data that none of them multiplies, and the list of the data that is left.
+
+    The list takes longer to collect than all in order, so it must save a quarter.
+    """
+    used = np.flatnonzero(matrix.any(axis=0))
+    words = -(-max(used.size, 1) // 4)
+    if 4 * words > _WORTH_LISTING * matrix.shape[1]:
+        return matrix, None
+    listed = np.zeros(4 * words, np.int16)
+    listed[: used.size] = used
+    return matrix[:, used] if used.size else matrix[:, :1], context.blob("inputs", listed)
 
 
 def _is_pointwise(window: Window) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels
+from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, weights_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
@@ -30,9 +30,10 @@ def lower_depthwise_conv2d(context: LoweringContext) -> LoweredOp:
     channel_factors = () if image.dtype.is_float else factors(context.operands, 3)
     sliding = _choose_sliding(window, image.shape, output.shape)
     if image.dtype is DataType.INT8 and sliding is not None and descriptor.depth_multiplier == 1:
-        channels = int8_channels(context, matrix, channel_factors, descriptor.activation)
-        if can_scale(channels, output, descriptor.activation):
-            return _lower_3x3(context, descriptor, channels, sliding)
+        channels = int8_channels(context, descriptor.activation, 3)
+        live = np.flatnonzero(~channels.dead)
+        if can_scale(channels.chosen(live), output, descriptor.activation):
+            return _lower_3x3(context, descriptor, channels, live, sliding)
     return lower_plain(
         context,
         "depthwise_conv2d",
@@ -107,10 +108,16 @@ def _choose_sliding(window: Window, image: tuple[int, ...], output: tuple[int, .
 
 
 def _lower_3x3(
-    context: LoweringContext, descriptor: DepthwiseConv2dDescriptor, channels: Channels, sliding: _Sliding
+    context: LoweringContext,
+    descriptor: DepthwiseConv2dDescriptor,
+    channels: Channels,
+    live: Array,
+    sliding: _Sliding,
 ) -> LoweredOp:
     image, output = context.input(0), context.operands.output
     lines, steps = sliding.lines, sliding.steps
+    chosen = channels.chosen(live)
+    positions, fixed = live_blobs(context, channels, live)
     return kernel_call(
         context,
         "depthwise_conv2d_3x3_s8",
@@ -132,15 +139,18 @@ def _lower_3x3(
         pad_steps=steps.pad,
         words=sliding.words,
         input_zero_point=image.zero_point,
-        weights=context.blob("weights", _line_words(channels.matrix, transposed=sliding.transposed)),
-        scales=context.blob("scales", channel_words(channels, 1)),
+        live_c=len(live),
+        positions=positions,
+        fixed=fixed,
+        weights=context.blob("weights", _line_words(chosen.matrix, transposed=sliding.transposed)),
+        scales=context.blob("scales", channel_words(chosen, 1)),
         output=output_value(output, descriptor.activation),
     )
 
 
 def _line_words(matrix: Array, *, transposed: bool) -> Array:
     """Return a word for each channel and line of the window: its weights as bytes w0, w1, w1, w2."""
-    taps = matrix.reshape(-1, 3, 3)
+    taps = (matrix if len(matrix) else np.zeros((1, 9), np.int8)).reshape(-1, 3, 3)
     if transposed:
         taps = taps.transpose(0, 2, 1)
     ordered = np.ascontiguousarray(taps[:, :, [0, 1, 1, 2]], np.int8)

@@ -24,7 +24,7 @@ def lower_fully_connected(context: LoweringContext) -> LoweredOp:
     channel_factors = () if data.dtype.is_float else factors(context.operands, 0)
     rows = data.elements // weights.shape[1]
     if data.dtype is DataType.INT8:
-        channels = int8_channels(context, weights, channel_factors, descriptor.activation)
+        channels = int8_channels(context, descriptor.activation, 0)
         if can_pair(channels, output, descriptor.activation):
             return _lower_paired(context, descriptor, channels, rows)
     # A convolution over an image of one column does the same.

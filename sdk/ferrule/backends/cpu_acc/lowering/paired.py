@@ -8,11 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.backends.firmware import LoweringContext
+from ferrule.backends.cpu_acc.lowering.plain import weights_of
+from ferrule.backends.cpu_acc.lowering.ranges import (
+    Ranges,
+    channel_ranges,
+    extreme_sums,
+    product_matrix,
+    product_ranges,
+    stored_ranges,
+)
+from ferrule.backends.firmware import Blob, LoweringContext
 from ferrule.graph import Array, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.fixed_point import activation_range, multiply_by_quantized_multiplier
-from ferrule.operators.weighted import Factor, folded_bias
+from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.weighted import Factor, factors, folded_bias
 
 _LARGEST_DATA = 128
 """The largest magnitude of an int8."""
@@ -23,13 +32,20 @@ _QUARTER = Factor(multiplier=1 << 30, shift=-1)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Channels:
-    """What turns the int8 products of each output channel into stored values."""
+    """What turns the int8 products of each output channel into stored values.
+
+    Dead channels, which store one value alone, have no weights, and neither has data that is always the same.
+    """
 
     matrix: Array
     """int8 weights, [channels, products]."""
     bias: Array
     """int64 per channel, with what the data's zero point contributes."""
     factors: Sequence[Factor]
+    dead: Array
+    """Which channels store one value alone."""
+    fixed: Array
+    """int8: that value; without meaning for the others."""
 
     @property
     def reach(self) -> Array:
@@ -37,42 +53,40 @@ class Channels:
         products: Array = np.abs(self.matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA
         return products + np.abs(self.bias)
 
-
-def int8_channels(
-    context: LoweringContext, matrix: Array, channel_factors: Sequence[Factor], activation: Activation
-) -> Channels:
-    """Return what the layer does with each output channel; `matrix` is [channels, products].
-
-    Channels that give one stored value alone have no weights: training leaves dead channels, with biases so large
-    that no packed form holds their sums.
-    """
-    output = context.operands.output
-    low, high = activation_range(activation, output)
-    bias = folded_bias(matrix.sum(axis=1, dtype=np.int64), context.constant(2), context.input(0).zero_point)
-    channels = Channels(matrix=matrix, bias=bias, factors=channel_factors)
-    return fold_constants(channels, zero_point=output.zero_point, low=low, high=high)
+    def chosen(self, channels: Array) -> Channels:
+        """Return some of the channels, by index."""
+        return Channels(
+            matrix=self.matrix[channels],
+            bias=self.bias[channels],
+            factors=[self.factors[channel] for channel in channels],
+            dead=self.dead[channels],
+            fixed=self.fixed[channels],
+        )
 
 
-def fold_constants(channels: Channels, *, zero_point: int, low: int, high: int) -> Channels:
-    """Return channels with the same stored values, where those that give one value alone have no weights."""
-    weights = channels.matrix.astype(np.int64)
-    reach = weights.clip(min=0).sum(axis=1) * 127 - weights.clip(max=0).sum(axis=1) * 128
-    depth = weights.clip(min=0).sum(axis=1) * 128 - weights.clip(max=0).sum(axis=1) * 127
-    multipliers = np.array([factor.multiplier for factor in channels.factors], np.int64)
-    shifts = np.array([factor.shift for factor in channels.factors], np.int64)
-
-    def stored(sums: Array) -> Array:
-        return np.clip(multiply_by_quantized_multiplier(sums, multipliers, shifts) + zero_point, low, high)
-
-    # Stored values do not fall while sums rise, as long as the left shift does not wrap.
-    lowest, highest = stored(channels.bias - depth), stored(channels.bias + reach)
-    whole = channels.reach.astype(np.float64) * np.exp2(np.maximum(shifts, 0)) < 2.0**31
-    constant = (lowest == highest) & whole
-    matrix, bias = channels.matrix.copy(), channels.bias.copy()
-    matrix[constant] = 0
-    bias[constant] = 4 * (lowest[constant] - zero_point)
-    factors = [_QUARTER if fixed else factor for fixed, factor in zip(constant, channels.factors, strict=True)]
-    return Channels(matrix=matrix, bias=bias, factors=factors)
+def int8_channels(context: LoweringContext, activation: Activation, channel_axis: int) -> Channels:
+    """Return what a weighted layer does with each output channel, dead ones and constant data folded."""
+    layer, operands = context.layer, context.operands
+    data, output = operands.input(0), operands.output
+    matrix = product_matrix(layer, weights_of(context))
+    bias = folded_bias(matrix.sum(axis=1, dtype=np.int64), context.constant(2), data.zero_point)
+    channel_factors = list(factors(operands, channel_axis))
+    known = channel_ranges(context.graph, data.name)
+    given = product_ranges(layer, data, operands.input(1), known)
+    if given is None:
+        given = Ranges(low=np.full((1, 1), -128, np.int64), high=np.full((1, 1), 127, np.int64))
+    stored = stored_ranges(operands, activation, channel_axis, extreme_sums(matrix, bias, given))
+    same = np.broadcast_to(given.constant, matrix.shape)
+    bias = bias + np.where(same, matrix.astype(np.int64) * given.low, 0).sum(axis=1)
+    matrix = np.where(same | stored.constant[:, None], 0, matrix).astype(np.int8)
+    bias = np.where(stored.constant, 4 * (stored.low - output.zero_point), bias)
+    return Channels(
+        matrix=matrix,
+        bias=bias,
+        factors=[_QUARTER if dead else f for dead, f in zip(stored.constant, channel_factors, strict=True)],
+        dead=stored.constant,
+        fixed=stored.low.astype(np.int8),
+    )
 
 
 def can_pair(channels: Channels, output: TensorInfo, activation: Activation) -> bool:
@@ -87,7 +101,7 @@ def can_scale(channels: Channels, output: TensorInfo, activation: Activation) ->
     """Whether `ferrule_store_s8` gives what the reference kernels give."""
     # With zero point and clamp at the ends of int8 halves below zero are cut off; else they need a right shift.
     plain = (output.zero_point, *activation_range(activation, output)) == (-128, -128, 127)
-    right = np.array([-factor.shift for factor in channels.factors], np.int64)
+    right = np.array([-factor.shift for factor in channels.factors] or [1], np.int64)
     if right.min() < (0 if plain else 1) or right.max() > _LARGEST_RIGHT_SHIFT:
         return False
     return bool((channels.reach < 1 << 30).all())
@@ -100,7 +114,7 @@ def pair_weights(matrix: Array, channels_per_block: int) -> Array:
     in each half of a group the block's channel pairs. What is missing is zero.
     """
     channels, products = matrix.shape
-    blocks, groups = -(-channels // channels_per_block), -(-products // 4)
+    blocks, groups = max(-(-channels // channels_per_block), 1), max(-(-products // 4), 1)
     whole = np.zeros((blocks * channels_per_block, groups * 4), np.int32)
     whole[:channels, :products] = matrix
     pairs = (whole[0::2] + 256 * whole[1::2]).astype(np.int16)
@@ -112,8 +126,19 @@ def pair_weights(matrix: Array, channels_per_block: int) -> Array:
 def channel_words(channels: Channels, multiple: int) -> Array:
     """Return twice the bias, multiplier and right shift of each channel; their number is rounded up with zeros."""
     count = len(channels.factors)
-    words = np.zeros((-(-count // multiple) * multiple, 3), np.int64)
+    words = np.zeros((max(-(-count // multiple), 1) * multiple, 3), np.int64)
     words[:count, 0] = 2 * channels.bias
     words[:count, 1] = [factor.multiplier for factor in channels.factors]
     words[:count, 2] = [-factor.shift for factor in channels.factors]
     return words.reshape(-1).astype(np.int32)
+
+
+def live_blobs(context: LoweringContext, channels: Channels, live: Array) -> tuple[Blob, Blob | None]:
+    """Return the places of the live channels, and a pixel of the output if there are dead ones."""
+    fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
+    return context.blob("positions", _at_least_one(live).astype(np.int16)), fixed
+
+
+def _at_least_one(values: Array) -> Array:
+    """Return the values, or a single zero: C has no empty arrays."""
+    return values if values.size else np.zeros(1, values.dtype)

@@ -26,6 +26,8 @@ struct ferrule_conv2d_s8_params {
 struct ferrule_conv2d_paired_s8_params {
     struct ferrule_window window;
     int32_t input_zero_point;
+    const int16_t *inputs; /**< for one pixel: the input channels that have weights, 4 * words; null
+                                stands for all */
     struct ferrule_paired_weights paired;
 };
 
@@ -81,7 +83,10 @@ void ferrule_conv2d_s8(const struct ferrule_conv2d_s8_params *params, const int8
 void ferrule_conv2d_paired_s8(const struct ferrule_conv2d_paired_s8_params *params,
                               const int8_t *input, int8_t *output, void *scratch);
 
-/** @brief The same for a window of one pixel, stride 1 and no padding; input_c is a multiple of 4.
+/**
+ * @brief The same for a window of one pixel, stride 1 and no padding.
+ *
+ * input_c is a multiple of 4 unless `inputs` lists the channels.
  */
 void ferrule_conv2d_1x1_paired_s8(const struct ferrule_conv2d_paired_s8_params *params,
                                   const int8_t *input, int8_t *output, void *scratch);

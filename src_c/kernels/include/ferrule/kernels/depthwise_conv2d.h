@@ -44,8 +44,13 @@ struct ferrule_depthwise_conv2d_3x3_s8_params {
     int32_t words;       /**< of a line of two pixels each: output_steps / 2 + 1, rounded up, for
                               stride 1, output_steps + 1 for stride 2 */
     int32_t input_zero_point;
-    const int32_t *weights; /**< per channel a word per line of the window: bytes w0, w1, w1, w2 */
-    const int32_t *scales;  /**< FERRULE_CHANNEL_WORDS per channel */
+    int32_t live_c;           /**< channels that have weights */
+    const int16_t *positions; /**< which channel each live channel is */
+    const int8_t *fixed;      /**< a pixel of the output, of which channels that are not live count;
+                                   null if all are live */
+    const int32_t
+        *weights; /**< per live channel a word per line of the window: bytes w0, w1, w1, w2 */
+    const int32_t *scales; /**< FERRULE_CHANNEL_WORDS per live channel */
     struct ferrule_output_s8 output;
 };
 

@@ -64,6 +64,21 @@ static inline uint32_t ferrule_odd_bytes(uint32_t word)
 #endif
 }
 
+/** @brief Return the value, or the end of int8 that it passes. */
+static inline int32_t ferrule_saturate_s8(int32_t value)
+{
+#if defined(__ARM_FEATURE_SAT) && __ARM_FEATURE_SAT
+    int32_t result;
+    __asm__("ssat %0, #8, %1" : "=r"(result) : "r"(value) : "cc");
+    return result;
+#else
+    if (value < INT8_MIN) {
+        return INT8_MIN;
+    }
+    return value > INT8_MAX ? INT8_MAX : value;
+#endif
+}
+
 /** @brief Return round(a * b / 2^32), halves up. */
 static inline int32_t ferrule_high_product(int32_t a, int32_t b)
 {

@@ -71,7 +71,7 @@ static inline int8_t ferrule_store_s8(uint32_t sum2, const struct ferrule_scale 
 {
     int32_t value = ferrule_scale_sum(sum2, scale, !plain);
 
-    return (int8_t)(plain ? ferrule_clamp(value, INT8_MIN, INT8_MAX)
+    return (int8_t)(plain ? ferrule_saturate_s8(value)
                           : ferrule_clamp(value, output->low, output->high));
 }
 

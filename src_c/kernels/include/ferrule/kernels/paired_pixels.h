@@ -5,6 +5,9 @@
 #ifndef FERRULE_KERNELS_PAIRED_PIXELS_H_INCLUDED
 #define FERRULE_KERNELS_PAIRED_PIXELS_H_INCLUDED
 
+#include <stddef.h>
+#include <string.h>
+
 #include "ferrule/kernels/paired.h"
 
 /** Sums of two channels of two pixels. */
@@ -63,9 +66,13 @@ ferrule_multiply_patches(const uint32_t *patches, const int32_t *weights, int32_
 
 /** What all pixels of an output have in common. */
 struct ferrule_paired_weights {
-    const int32_t *weights;  /**< per pair of channels 2 * words words of two weight pairs */
-    const int32_t *channels; /**< FERRULE_CHANNEL_WORDS per output channel, rounded up to two */
-    int32_t words;           /**< products per output / 4, rounded up */
+    const int32_t *weights;   /**< per pair of channels 2 * words words of two weight pairs */
+    const int32_t *channels;  /**< FERRULE_CHANNEL_WORDS per live channel, rounded up to two */
+    const int16_t *positions; /**< which output channel each live channel is */
+    const int8_t *fixed;      /**< a pixel of the output, of which channels that are not live count;
+                                   null if all are live */
+    int32_t words;            /**< products per output / 4, rounded up */
+    int32_t live_c;           /**< channels that have weights */
     int32_t output_c;
     struct ferrule_output_s8 output;
 };
@@ -83,27 +90,35 @@ static inline void ferrule_store_pixels_s8(const struct ferrule_paired_weights *
     const struct ferrule_output_s8 output = paired->output;
     const int32_t *weights = paired->weights;
     const int32_t *channel = paired->channels;
+    const int16_t *position = paired->positions;
     int32_t words = paired->words;
-    int32_t output_c = paired->output_c;
     int32_t odd = 2 * output.zero_point + 1;
 
-    for (int32_t c = 0; c < output_c; c += 2) {
+    if (paired->fixed != NULL) {
+        memcpy(first, paired->fixed, (size_t)paired->output_c);
+        memcpy(second, paired->fixed, (size_t)paired->output_c);
+    }
+    for (int32_t left = paired->live_c; left > 0; left -= 2) {
         struct ferrule_four_sums sums = ferrule_multiply_patches(patches, weights, words);
         struct ferrule_scale a = ferrule_scale_of(channel, odd);
         int8_t a_second = ferrule_store_s8(2u * sums.second.a, &a, &output, plain);
         int8_t a_first = ferrule_store_s8(2u * sums.first.a, &a, &output, plain);
 
-        second[c] = a_second;
-        first[c] = a_first;
-        if (c + 1 < output_c) {
+        int32_t place = position[0];
+
+        second[place] = a_second;
+        first[place] = a_first;
+        if (left > 1) {
             struct ferrule_scale b = ferrule_scale_of(channel + FERRULE_CHANNEL_WORDS, odd);
             uint32_t b_second = ferrule_twice_b(sums.second.both, sums.second.a);
             uint32_t b_first = ferrule_twice_b(sums.first.both, sums.first.a);
 
-            second[c + 1] = ferrule_store_s8(b_second, &b, &output, plain);
-            first[c + 1] = ferrule_store_s8(b_first, &b, &output, plain);
+            place = position[1];
+            second[place] = ferrule_store_s8(b_second, &b, &output, plain);
+            first[place] = ferrule_store_s8(b_first, &b, &output, plain);
         }
         weights += 2 * words;
+        position += 2;
         channel += 2 * FERRULE_CHANNEL_WORDS;
     }
 }

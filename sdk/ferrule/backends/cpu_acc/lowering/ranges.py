@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which values each channel of an int8 tensor can take, whatever the network's inputs are.
+
+Trained networks have dead channels, which give one value alone. Knowing them, a lowering leaves out their weights, and
+those that read them, with the same result in every tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fixed_point import activation_range, multiply_by_quantized_multiplier
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.operator import Operands
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.weighted import factors, folded_bias
+from ferrule.operators.window import NO_PADDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ranges:
+    """The lowest and highest stored value of each channel (the last axis), int64."""
+
+    low: Array
+    high: Array
+
+    @property
+    def constant(self) -> Array:
+        """Which channels have one value alone."""
+        found: Array = self.low == self.high
+        return found
+
+
+_KNOWN: WeakKeyDictionary[Graph, dict[str, Ranges]] = WeakKeyDictionary()
+
+
+def channel_ranges(graph: Graph, tensor: str) -> Ranges:
+    """Return the ranges of an int8 tensor with at least one axis."""
+    known = _KNOWN.setdefault(graph, {})
+    chain: list[str] = []
+    name: str | None = tensor
+    while name is not None and name not in known:
+        chain.append(name)
+        layer = graph.producer(name)
+        name = None if layer is None or layer.type not in _RULES else layer.inputs[0]
+    for name in reversed(chain):
+        known[name] = _ranges_of(graph, name, known)
+    return known[tensor]
+
+
+def _ranges_of(graph: Graph, tensor: str, known: Mapping[str, Ranges]) -> Ranges:
+    layer, info = graph.producer(tensor), graph.info(tensor)
+    rule = None if layer is None else _RULES.get(layer.type)
+    if layer is None or rule is None or not layer.inputs or layer.inputs[0] is None or info.dtype is not DataType.INT8:
+        return _whole(info)
+    return rule(graph, layer, known[layer.inputs[0]]) or _whole(info)
+
+
+def _whole(info: TensorInfo) -> Ranges:
+    channels = info.shape[-1]
+    return Ranges(low=np.full(channels, -128, np.int64), high=np.full(channels, 127, np.int64))
+
+
+def product_ranges(layer: Layer, data: TensorInfo, weights: TensorInfo, given: Ranges) -> Ranges | None:
+    """Return the ranges of the data that each product of a weighted layer takes, as [channels or 1, products].
+
+    None where the layer takes its products from other places than the data's channels. A padded pixel holds the zero
+    point.
+    """
+    match layer.descriptor:
+        case Conv2dDescriptor(padding=padding):
+            taps = weights.shape[1] * weights.shape[2]
+            low, high = np.tile(given.low, taps)[None, :], np.tile(given.high, taps)[None, :]
+        case DepthwiseConv2dDescriptor(padding=padding, depth_multiplier=multiplier):
+            low, high = np.repeat(given.low, multiplier)[:, None], np.repeat(given.high, multiplier)[:, None]
+        case FullyConnectedDescriptor() if data.shape[-1] == weights.shape[1]:
+            padding = NO_PADDING
+            low, high = given.low[None, :], given.high[None, :]
+        case _:
+            return None
+    if padding != NO_PADDING:
+        low, high = np.minimum(low, data.zero_point), np.maximum(high, data.zero_point)
+    return Ranges(low=low, high=high)
+
+
+def product_matrix(layer: Layer, weights: Array) -> Array:
+    """Return the weights of a weighted layer as [channels, products]."""
+    if layer.type is LayerType.DEPTHWISE_CONV_2D:
+        return weights.reshape(-1, weights.shape[3]).T
+    return weights.reshape(weights.shape[0], -1)
+
+
+def stored_ranges(operands: Operands, activation: Activation, channel_axis: int, sums: tuple[Array, Array]) -> Ranges:
+    """Return the ranges of an output, from the lowest and highest sums of each channel, the bias among them."""
+    output = operands.output
+    low, high = activation_range(activation, output)
+    found = factors(operands, channel_axis)
+    multipliers = np.array([factor.multiplier for factor in found], np.int64)
+    shifts = np.array([factor.shift for factor in found], np.int64)
+    lowest, highest = (
+        np.clip(multiply_by_quantized_multiplier(total, multipliers, shifts) + output.zero_point, low, high)
+        for total in sums
+    )
+    # Stored values do not fall while sums rise, as long as neither sums nor the left shift wrap.
+    reach = np.maximum(np.abs(sums[0]), np.abs(sums[1])).astype(np.float64)
+    whole = reach * np.exp2(np.maximum(shifts, 0)) < 2.0**31
+    return Ranges(low=np.where(whole, lowest, low), high=np.where(whole, highest, high))
+
+
+def extreme_sums(matrix: Array, bias: Array, given: Ranges) -> tuple[Array, Array]:
+    """Return the lowest and highest value of bias plus products for each channel."""
+    wide = matrix.astype(np.int64)
+    at_low, at_high = wide * given.low, wide * given.high
+    return bias + np.minimum(at_low, at_high).sum(axis=1), bias + np.maximum(at_low, at_high).sum(axis=1)
+
+
+def _weighted(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
+    descriptor = layer.descriptor
+    name = layer.inputs[1]
+    weights = None if name is None else graph.tensor(name).data
+    bias_name = layer.inputs[2] if len(layer.inputs) > 2 else None
+    bias = None if bias_name is None else graph.tensor(bias_name).data
+    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    if weights is None or (bias is None and bias_name is not None):
+        return None
+    if not isinstance(descriptor, Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor):
+        return None
+    products = product_ranges(layer, operands.input(0), operands.input(1), given)
+    if products is None:
+        return None
+    matrix = product_matrix(layer, weights)
+    folded = folded_bias(matrix.sum(axis=1, dtype=np.int64), bias, operands.input(0).zero_point)
+    axis = 3 if layer.type is LayerType.DEPTHWISE_CONV_2D else 0
+    return stored_ranges(operands, descriptor.activation, axis, extreme_sums(matrix, folded, products))
+
+
+def _pool(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
+    if not isinstance(layer.descriptor, Pool2dDescriptor):
+        return None
+    low, high = activation_range(layer.descriptor.activation, graph.info(layer.outputs[0]))
+    return Ranges(low=given.low.clip(low, high), high=given.high.clip(low, high))
+
+
+def _view(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
+    shape = graph.info(layer.outputs[0]).shape
+    return given if shape and shape[-1] == given.low.size else None
+
+
+_RULES: Mapping[LayerType, Callable[[Graph, Layer, Ranges], Ranges | None]] = {
+    LayerType.CONV_2D: _weighted,
+    LayerType.DEPTHWISE_CONV_2D: _weighted,
+    LayerType.FULLY_CONNECTED: _weighted,
+    LayerType.AVERAGE_POOL_2D: _pool,
+    LayerType.MAX_POOL_2D: _pool,
+    LayerType.RESHAPE: _view,
+    LayerType.SQUEEZE: _view,
+    LayerType.EXPAND_DIMS: _view,
+}
