@@ -226,7 +226,7 @@ def default_registry() -> BackendRegistry:
     return BackendRegistry(sources=(shipped, environment, installed))
 
 
-def registry_with(folders: Iterable[Path]) -> BackendRegistry:
+def registry_with(folders: Iterable[Path | str]) -> BackendRegistry:
     """Return a registry of its own: what the default one has, and the backends of some folders.
 
     Raises:
@@ -234,7 +234,7 @@ def registry_with(folders: Iterable[Path]) -> BackendRegistry:
         FerruleError: a folder is no backend's and holds none.
     """
     registry = default_registry().scope()
-    for found in in_folders(folders):
+    for found in in_folders(map(Path, folders)):
         registry.register(found.id, found.factory, origin=found.origin)
     return registry
 
