@@ -27,7 +27,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from ferrule.graph import Array
 from ferrule.importers import load_tflite
 from ferrule.network import Network
-from ferrule.optimizer import optimize
+from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 
 LITERT = {
@@ -35,6 +35,7 @@ LITERT = {
     "no delegate": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
     "XNNPACK": OpResolverType.AUTO,
 }
+ONE_THREAD = OptimizerOptions(model_options={"CpuAcc": {"num_threads": 1}})
 OURS = ("CpuAcc", "CpuRef")
 REFERENCE_GOAL = 10.0
 NO_DELEGATE_GOAL = 1 / 3
@@ -59,7 +60,7 @@ def litert(path: Path, kind: OpResolverType, data: Array) -> Callable[[], Array]
 
 def ours(runtime: Runtime, network: Network, backend: str, data: Array) -> Callable[[], Array]:
     """Return a run of the runtime on one backend."""
-    loaded = runtime.load_network(optimize(network, [backend], runtime.registry))
+    loaded = runtime.load_network(optimize(network, [backend], runtime.registry, ONE_THREAD))
     info = network.outputs[0]
     output = np.empty(info.shape, info.dtype.numpy)
 

@@ -37,6 +37,7 @@ from weighted_cases import FAMILY, within_tolerance
 from ferrule.backends.cpu_acc.backend import CpuAccSupport
 from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, PORTABLE, SETS, available
 from ferrule.backends.cpu_acc.host.library import HostLibrary, load, native_library
+from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.graph import Array, DataType, Graph, LayerType
 from ferrule.network.execution import check_inputs, execute
@@ -61,7 +62,7 @@ def library() -> HostLibrary:
 
 
 def check(graph: Graph, *inputs: list[Array], instructions: str = AUTOMATIC) -> None:
-    loaded = LoadedGraph(graph, CpuAccWorkloadFactory(library(), instructions=instructions))
+    loaded = LoadedGraph(graph, CpuAccWorkloadFactory(HostOptions(instructions=instructions), library=library()))
     for given_inputs in inputs:
         wanted = execute(graph, check_inputs(graph, given_inputs))
         for one, other in zip(loaded.run(given_inputs), wanted, strict=True):

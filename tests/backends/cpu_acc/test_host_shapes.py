@@ -16,6 +16,7 @@ from weighted_cases import within_tolerance
 
 from ferrule.backends.cpu_acc.host.instruction_set import available
 from ferrule.backends.cpu_acc.host.library import host_library
+from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
@@ -77,7 +78,7 @@ class Case:
         inputs = [random_inputs(network), *edge_inputs(network).values()]
         wanted = [network.run(given_inputs)[0] for given_inputs in inputs]
         for instructions in available(host_library()):
-            loaded = LoadedGraph(network, CpuAccWorkloadFactory(instructions=instructions.name))
+            loaded = LoadedGraph(network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name)))
             if not self.portable:
                 assert loaded.workloads[0].kernel.endswith(f"_{instructions.name}")
             for given_inputs, other in zip(inputs, wanted, strict=True):
@@ -170,5 +171,5 @@ def test_every_shift_is_rounded_alike(shift: int) -> None:
     for inputs in (random_inputs(network), *edge_inputs(network).values()):
         wanted = network.run(inputs)[0]
         for instructions in available(host_library()):
-            loaded = LoadedGraph(network, CpuAccWorkloadFactory(instructions=instructions.name))
+            loaded = LoadedGraph(network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name)))
             np.testing.assert_array_equal(loaded.run(inputs)[0], wanted)

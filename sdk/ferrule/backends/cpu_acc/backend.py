@@ -11,6 +11,7 @@ from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
 from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, Capabilities
 from ferrule.backends.context import BackendContext, CreationOptions, CustomAllocator
 from ferrule.backends.cpu_acc.host.library import host_library
+from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
@@ -77,8 +78,8 @@ class CpuAcc(Backend):
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
-        del memory, options
-        return CpuAccWorkloadFactory()
+        del memory
+        return CpuAccWorkloadFactory(HostOptions.parse(options))
 
     @override
     def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager:

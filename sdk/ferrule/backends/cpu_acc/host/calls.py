@@ -41,11 +41,17 @@ class Calls:
     Arguments that are tensors are bound by name with `bind`, anew whenever the memory moves.
     """
 
-    def __init__(self, op: LoweredOp, library: HostLibrary, tensors: Mapping[str, str]) -> None:
-        """Prepare the calls of `op`; `tensors` are the identifiers of its tensors, by tensor name."""
+    def __init__(
+        self, op: LoweredOp, library: HostLibrary, tensors: Mapping[str, str], symbols: Mapping[str, object]
+    ) -> None:
+        """Prepare the calls of `op`.
+
+        `tensors` are the identifiers of its tensors, by tensor name, and `symbols` the pointers that further
+        identifiers stand for.
+        """
         self._ffi = library.ffi
         self._keep: list[object] = []
-        self._symbols: dict[str, Any] = {}
+        self._symbols: dict[str, Any] = dict(symbols)
         self._places: dict[str, list[tuple[list[Any], int]]] = {SCRATCH: []}
         self._places |= {name: [] for name in tensors}
         self._tensors = {identifier: name for name, identifier in tensors.items()} | {SCRATCH: SCRATCH}

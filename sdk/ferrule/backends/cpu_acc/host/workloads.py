@@ -7,9 +7,11 @@ import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends.cpu_acc.host.calls import SCRATCH, Calls
-from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, InstructionSet, choose
+from ferrule.backends.cpu_acc.host.instruction_set import choose
 from ferrule.backends.cpu_acc.host.library import HostLibrary, host_library
+from ferrule.backends.cpu_acc.host.lowering.call import POOL, Host, pieces_of
 from ferrule.backends.cpu_acc.host.lowering.table import HOST_LOWERINGS
+from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
 from ferrule.backends.firmware import CoreFeatures, LoweredOp, LoweringContext
 from ferrule.backends.shared.host_memory import address, aligned_empty
@@ -99,27 +101,44 @@ class Scratch:
 class CpuAccWorkloadFactory(WorkloadFactory):
     """Makes a workload for every layer that CpuAcc's lowering takes; workloads of one factory run one at a time."""
 
-    def __init__(self, library: HostLibrary | None = None, *, instructions: str = AUTOMATIC) -> None:
-        """Take the kernels from `library`, by default the host's own; see `instruction_set.choose`."""
+    def __init__(self, options: HostOptions | None = None, *, library: HostLibrary | None = None) -> None:
+        """Take the kernels from `library`, by default the host's own."""
+        chosen = options or HostOptions()
         self._library = library or host_library()
-        self._instructions = choose(self._library, instructions)
+        instructions = choose(self._library, chosen.instructions)
+        self._host = None if instructions is None else Host(instructions=instructions, threads=chosen.threads)
+        self._threads = chosen.threads
         self._scratch = Scratch()
+        self._pool: object = None
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
         graph, handles = _graph_of(info), _handles_of(info)
         names = {name: f"tensor_{index}" for index, name in enumerate(handles)}
-        op = _lower(graph, names, self._instructions)
+        op = _lower(graph, names, self._host)
         if op.view_of is not None:
             return ViewWorkload(handles[op.view_of], info.outputs[0])
         scratch = None
         if op.scratch_bytes:
             scratch = self._scratch
             scratch.require(op.scratch_bytes)
-        return KernelWorkload(op.kernel, Calls(op, self._library, names), handles, scratch)
+        symbols = {POOL.name: self._threads_for(op)}
+        return KernelWorkload(op.kernel, Calls(op, self._library, names, symbols), handles, scratch)
+
+    def _threads_for(self, op: LoweredOp) -> object:
+        """Return the pool if the work is shared, else the null pointer; threads end with the last workload."""
+        if pieces_of(op) == 1:
+            return self._library.ffi.NULL
+        if self._pool is None:
+            functions = self._library.functions
+            pool = functions.ferrule_pool_create(self._threads)
+            if pool == self._library.ffi.NULL:
+                raise MemoryError("there is no memory for threads")
+            self._pool = self._library.ffi.gc(pool, functions.ferrule_pool_destroy)
+        return self._pool
 
 
-def _lower(graph: Graph, names: dict[str, str], instructions: InstructionSet | None) -> LoweredOp:
+def _lower(graph: Graph, names: dict[str, str], host: Host | None) -> LoweredOp:
     (layer,) = graph.layers
     lowering = LOWERINGS.get(layer.type)
     if lowering is None:
@@ -133,8 +152,8 @@ def _lower(graph: Graph, names: dict[str, str], instructions: InstructionSet | N
         scratch=Identifier(SCRATCH),
     )
     own = HOST_LOWERINGS.get(layer.type)
-    if own is not None and instructions is not None:
-        op = own(context, instructions)
+    if own is not None and host is not None:
+        op = own(context, host)
         if op is not None:
             return op
     return lowering(context)

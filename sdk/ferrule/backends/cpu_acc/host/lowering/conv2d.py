@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.host.instruction_set import InstructionSet
+from ferrule.backends.cpu_acc.host.lowering.call import MIN_PRODUCTS, PIECES, Host, host_call
 from ferrule.backends.cpu_acc.host.lowering.image import Image
 from ferrule.backends.cpu_acc.host.lowering.scales import float_bias, int8_scales
-from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value, table_call
+from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, weights_of
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
@@ -25,7 +25,7 @@ from ferrule.operators.window import NO_PADDING, Window
 _POINT = Window(height=1, width=1, stride_h=1, stride_w=1)
 
 
-def lower_conv2d(context: LoweringContext, instructions: InstructionSet) -> LoweredOp | None:
+def lower_conv2d(context: LoweringContext, host: Host) -> LoweredOp | None:
     """Return the call for an int8 or float32 CONV_2D, None for other types."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, Conv2dDescriptor):
@@ -35,14 +35,14 @@ def lower_conv2d(context: LoweringContext, instructions: InstructionSet) -> Lowe
     check_reach(context, weights.reshape(len(weights), -1))
     return lower_products(
         context,
-        instructions,
+        host,
         Convolution(window=window, image=image.shape, output=output.shape, weights=weights),
         activation=descriptor.activation,
         channel_factors=() if image.dtype.is_float else factors(context.operands, 0),
     )
 
 
-def lower_fully_connected(context: LoweringContext, instructions: InstructionSet) -> LoweredOp | None:
+def lower_fully_connected(context: LoweringContext, host: Host) -> LoweredOp | None:
     """Return the call for an int8 or float32 FULLY_CONNECTED: a convolution over an image of one row."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, FullyConnectedDescriptor):
@@ -53,7 +53,7 @@ def lower_fully_connected(context: LoweringContext, instructions: InstructionSet
     rows = data.elements // products
     return lower_products(
         context,
-        instructions,
+        host,
         Convolution(
             window=_POINT,
             image=(1, 1, rows, products),
@@ -111,7 +111,7 @@ class Convolution:
 
 def lower_products(
     context: LoweringContext,
-    instructions: InstructionSet,
+    host: Host,
     convolution: Convolution,
     *,
     activation: Activation,
@@ -125,18 +125,19 @@ def lower_products(
     zero_point = 0 if dtype.is_float else context.input(0).zero_point
     image = Image.for_window(work.window, work.image, work.output, zero_point=zero_point)
     segments = work.segments()
-    lanes = instructions.lanes
-    word_elements = 1 if dtype.is_float else instructions.word_elements
-    suffix = "f32" if dtype.is_float else "s8"
+    lanes = host.instructions.lanes
+    word_elements = 1 if dtype.is_float else host.instructions.word_elements
     closing: dict[str, FieldValue]
     if dtype.is_float:
         scales = float_bias(context, len(segments))
         low, high = float_limits(activation)
         closing = {"low": low, "high": high}
     else:
-        scales = int8_scales(context, segments.reshape(len(segments), -1), channel_factors, instructions)
-        segments = segments.astype(np.dtype(f"i{instructions.element_bytes}"))
+        scales = int8_scales(context, segments.reshape(len(segments), -1), channel_factors, host.instructions)
+        segments = segments.astype(np.dtype(f"i{host.instructions.element_bytes}"))
         closing = {"output": output_value(info, activation)}
+    pixels = work.output[1] * work.output[2]
+    closing[PIECES] = host.pieces(pixels * work.weights.size, MIN_PRODUCTS, pixels)
     members: dict[str, FieldValue] = {
         "image": image.value(),
         "output_h": work.output[1],
@@ -150,13 +151,12 @@ def lower_products(
         "weights": context.blob("weights", pack_weights(segments, lanes, word_elements)),
         "scales": context.blob("scales", pack_scales(scales, lanes)),
     }
-    return table_call(
+    return host_call(
         context,
-        f"host_conv2d_{suffix}_{instructions.name}",
+        host,
+        "conv2d_f32" if dtype.is_float else "conv2d_s8",
         members | closing,
-        header="host",
-        table=f"host_conv2d_{suffix}_params",
-        scratch_bytes=image.scratch_bytes(4 if dtype.is_float else instructions.element_bytes),
+        scratch_bytes=image.scratch_bytes(4 if dtype.is_float else host.instructions.element_bytes),
     )
 
 

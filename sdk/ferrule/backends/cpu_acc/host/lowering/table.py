@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ferrule.backends.cpu_acc.host.instruction_set import InstructionSet
+from ferrule.backends.cpu_acc.host.lowering.call import Host
 from ferrule.backends.cpu_acc.host.lowering.conv2d import lower_conv2d, lower_fully_connected
 from ferrule.backends.cpu_acc.host.lowering.depthwise_conv2d import lower_depthwise_conv2d
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
 
-HostLowering = Callable[[LoweringContext, InstructionSet], LoweredOp | None]
+HostLowering = Callable[[LoweringContext, Host], LoweredOp | None]
 """Returns None for a layer that the portable kernels run."""
 
 HOST_LOWERINGS: Mapping[LayerType, HostLowering] = {

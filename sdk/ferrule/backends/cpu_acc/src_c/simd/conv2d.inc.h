@@ -166,15 +166,35 @@ FERRULE_TARGET static void FERRULE_JOIN(KERNEL, _pixels)(const PARAMS *params, c
     }
 }
 
-void KERNEL(const PARAMS *params, const SOURCE *input, OUTPUT *output, void *scratch)
+/* What the threads share. */
+struct FERRULE_JOIN(KERNEL, _work) {
+    const PARAMS *params;
+    const TARGET *image;
+    OUTPUT *output;
+};
+
+static void FERRULE_JOIN(KERNEL, _piece)(void *context, int32_t piece)
+{
+    const struct FERRULE_JOIN(KERNEL, _work) *work = context;
+    const PARAMS *params = work->params;
+    int32_t step = params->output_h < params->pieces ? 1 : params->output_w;
+    struct ferrule_part part =
+        ferrule_part_of(params->output_h * params->output_w / step, piece, params->pieces);
+
+    FERRULE_JOIN(KERNEL, _pixels)(params, work->image, work->output, part.first * step,
+                                  part.end * step);
+}
+
+void KERNEL(const PARAMS *params, const SOURCE *input, OUTPUT *output, void *scratch,
+            struct ferrule_pool *pool)
 {
     const struct ferrule_host_image *image = &params->image;
-    int32_t pixels = params->output_h * params->output_w;
+    struct FERRULE_JOIN(KERNEL, _work) work = {params, scratch, output};
 
     for (int32_t b = 0; b < image->batches; ++b) {
         LAY_OUT(image, input, scratch);
-        FERRULE_JOIN(KERNEL, _pixels)(params, scratch, output, 0, pixels);
+        ferrule_divide(pool, FERRULE_JOIN(KERNEL, _piece), &work, params->pieces);
         input += image->input_h * image->input_w * image->input_c;
-        output += pixels * params->output_c;
+        work.output += params->output_h * params->output_w * params->output_c;
     }
 }

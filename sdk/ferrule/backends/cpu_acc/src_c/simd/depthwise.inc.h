@@ -18,14 +18,31 @@ FERRULE_TARGET static void FERRULE_JOIN(KERNEL, _rows)(const PARAMS *params, con
     }
 }
 
-void KERNEL(const PARAMS *params, const SOURCE *input, OUTPUT *output, void *scratch)
+/* What the threads share. */
+struct FERRULE_JOIN(KERNEL, _work) {
+    const PARAMS *params;
+    const TARGET *image;
+    OUTPUT *output;
+};
+
+static void FERRULE_JOIN(KERNEL, _piece)(void *context, int32_t piece)
+{
+    const struct FERRULE_JOIN(KERNEL, _work) *work = context;
+    struct ferrule_part part = ferrule_part_of(work->params->output_h, piece, work->params->pieces);
+
+    FERRULE_JOIN(KERNEL, _rows)(work->params, work->image, work->output, part.first, part.end);
+}
+
+void KERNEL(const PARAMS *params, const SOURCE *input, OUTPUT *output, void *scratch,
+            struct ferrule_pool *pool)
 {
     const struct ferrule_host_image *image = &params->image;
+    struct FERRULE_JOIN(KERNEL, _work) work = {params, scratch, output};
 
     for (int32_t b = 0; b < image->batches; ++b) {
         LAY_OUT(image, input, scratch);
-        FERRULE_JOIN(KERNEL, _rows)(params, scratch, output, 0, params->output_h);
+        ferrule_divide(pool, FERRULE_JOIN(KERNEL, _piece), &work, params->pieces);
         input += image->input_h * image->input_w * image->input_c;
-        output += params->output_h * params->row_elements;
+        work.output += params->output_h * params->row_elements;
     }
 }

@@ -2,6 +2,8 @@
 /* Template, included once per instruction set after its primitives (avx512.h, avx2.h or neon.h):
  * all kernels of ferrule/cpu_acc/host.h. */
 
+#include "ferrule/cpu_acc/pieces.h"
+
 #define FERRULE_JOIN_EXPANDED(a, b) a##b
 #define FERRULE_JOIN(a, b)          FERRULE_JOIN_EXPANDED(a, b)
 

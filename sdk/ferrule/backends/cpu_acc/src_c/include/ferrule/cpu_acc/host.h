@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "ferrule/cpu_acc/pool.h"
 #include "ferrule/kernels/paired.h"
 
 /** Bits of ferrule_host_features. */
@@ -48,6 +49,7 @@ struct ferrule_host_conv2d_s8_params {
     const int8_t *weights;  /**< per group of blocks, segment, word and block a vector */
     const int32_t *scales;  /**< per block vectors of bias, multiplier, left and right shift */
     struct ferrule_output_s8 output;
+    int32_t pieces; /**< into which the work is divided among the threads of a pool; at least 1 */
 };
 
 /** float32 convolution. */
@@ -65,6 +67,7 @@ struct ferrule_host_conv2d_f32_params {
     const float *scales;  /**< per block a vector of bias */
     float low;
     float high;
+    int32_t pieces; /**< into which the work is divided among the threads of a pool; at least 1 */
 };
 
 /** int8 depthwise convolution; output rows are walked as one run of elements. */
@@ -80,6 +83,7 @@ struct ferrule_host_depthwise_s8_params {
         *weights; /**< per vector of the period and group of taps the vectors of its parts */
     const int32_t *scales; /**< per vector of the period and part: bias, multiplier, left, right */
     struct ferrule_output_s8 output;
+    int32_t pieces; /**< into which the work is divided among the threads of a pool; at least 1 */
 };
 
 /** float32 depthwise convolution. */
@@ -95,39 +99,56 @@ struct ferrule_host_depthwise_f32_params {
     const float *scales;  /**< per vector of the period: bias */
     float low;
     float high;
+    int32_t pieces; /**< into which the work is divided among the threads of a pool; at least 1 */
 };
 
 /** @brief Return which instruction sets this processor and its operating system support. */
 int32_t ferrule_host_features(void);
 
-/** @brief Convolve with VNNI; scratch: the image in bytes, and 64 bytes more. */
+/**
+ * @brief Convolve with VNNI; scratch: the image in bytes, and 64 bytes more.
+ *
+ * `pool` may be NULL; then the caller does all pieces.
+ */
 void ferrule_host_conv2d_s8_avx512(const struct ferrule_host_conv2d_s8_params *params,
-                                   const int8_t *input, int8_t *output, void *scratch);
+                                   const int8_t *input, int8_t *output, void *scratch,
+                                   struct ferrule_pool *pool);
 void ferrule_host_conv2d_f32_avx512(const struct ferrule_host_conv2d_f32_params *params,
-                                    const float *input, float *output, void *scratch);
+                                    const float *input, float *output, void *scratch,
+                                    struct ferrule_pool *pool);
 void ferrule_host_depthwise_s8_avx512(const struct ferrule_host_depthwise_s8_params *params,
-                                      const int8_t *input, int8_t *output, void *scratch);
+                                      const int8_t *input, int8_t *output, void *scratch,
+                                      struct ferrule_pool *pool);
 void ferrule_host_depthwise_f32_avx512(const struct ferrule_host_depthwise_f32_params *params,
-                                       const float *input, float *output, void *scratch);
+                                       const float *input, float *output, void *scratch,
+                                       struct ferrule_pool *pool);
 
 /** @brief The same with AVX2 and FMA; int8 images have elements of 16 bits. */
 void ferrule_host_conv2d_s8_avx2(const struct ferrule_host_conv2d_s8_params *params,
-                                 const int8_t *input, int8_t *output, void *scratch);
+                                 const int8_t *input, int8_t *output, void *scratch,
+                                 struct ferrule_pool *pool);
 void ferrule_host_conv2d_f32_avx2(const struct ferrule_host_conv2d_f32_params *params,
-                                  const float *input, float *output, void *scratch);
+                                  const float *input, float *output, void *scratch,
+                                  struct ferrule_pool *pool);
 void ferrule_host_depthwise_s8_avx2(const struct ferrule_host_depthwise_s8_params *params,
-                                    const int8_t *input, int8_t *output, void *scratch);
+                                    const int8_t *input, int8_t *output, void *scratch,
+                                    struct ferrule_pool *pool);
 void ferrule_host_depthwise_f32_avx2(const struct ferrule_host_depthwise_f32_params *params,
-                                     const float *input, float *output, void *scratch);
+                                     const float *input, float *output, void *scratch,
+                                     struct ferrule_pool *pool);
 
 /** @brief The same with NEON; int8 images have elements of 16 bits. */
 void ferrule_host_conv2d_s8_neon(const struct ferrule_host_conv2d_s8_params *params,
-                                 const int8_t *input, int8_t *output, void *scratch);
+                                 const int8_t *input, int8_t *output, void *scratch,
+                                 struct ferrule_pool *pool);
 void ferrule_host_conv2d_f32_neon(const struct ferrule_host_conv2d_f32_params *params,
-                                  const float *input, float *output, void *scratch);
+                                  const float *input, float *output, void *scratch,
+                                  struct ferrule_pool *pool);
 void ferrule_host_depthwise_s8_neon(const struct ferrule_host_depthwise_s8_params *params,
-                                    const int8_t *input, int8_t *output, void *scratch);
+                                    const int8_t *input, int8_t *output, void *scratch,
+                                    struct ferrule_pool *pool);
 void ferrule_host_depthwise_f32_neon(const struct ferrule_host_depthwise_f32_params *params,
-                                     const float *input, float *output, void *scratch);
+                                     const float *input, float *output, void *scratch,
+                                     struct ferrule_pool *pool);
 
 #endif

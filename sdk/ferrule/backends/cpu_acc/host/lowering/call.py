@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the kernels for vector instructions, which threads may share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ferrule.backends.cpu_acc.host.instruction_set import InstructionSet
+from ferrule.backends.cpu_acc.lowering.kernel_call import table_call
+from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
+from ferrule.dom import Aggregate, Call, Evaluate, Identifier, Integer, Variable
+
+POOL = Identifier("pool")
+"""The pool of threads, or null, in calls."""
+PIECES = "pieces"
+"""The member of parameter tables that says into how many pieces the work is divided."""
+MIN_PRODUCTS = 4_000_000
+"""Multiply-adds from which on a piece is worth waking a thread: some 20 microseconds of one core with AVX-512."""
+MIN_DEPTHWISE_PRODUCTS = 1_000_000
+"""The same for depthwise convolutions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What layers are lowered for."""
+
+    instructions: InstructionSet
+    threads: int
+    """How many may share the work of one layer."""
+
+    def pieces(self, products: int, least: int, most: int) -> int:
+        """Return into how many pieces to divide that many multiply-adds: each has `least`, and `most` can be made."""
+        return max(1, min(self.threads, products // least, most))
+
+
+def pieces_of(op: LoweredOp) -> int:
+    """Return into how many pieces a call of a kernel is divided; 1 for kernels that cannot be."""
+    for declaration in op.declarations:
+        if isinstance(declaration, Variable) and isinstance(declaration.value, Aggregate):
+            for field in declaration.value.fields:
+                if field.name == PIECES and isinstance(field.value, Integer):
+                    return field.value.value
+    return 1
+
+
+def host_call(
+    context: LoweringContext, host: Host, kernel: str, members: Mapping[str, FieldValue], *, scratch_bytes: int
+) -> LoweredOp:
+    """Return the call ferrule_host_<kernel>_<set>(parameters, input, output, scratch, pool)."""
+    op = table_call(
+        context,
+        f"host_{kernel}_{host.instructions.name}",
+        members,
+        header="host",
+        table=f"host_{kernel}_params",
+        scratch_bytes=scratch_bytes,
+    )
+    (statement,) = op.statements
+    assert isinstance(statement, Evaluate)
+    assert isinstance(statement.expression, Call)
+    call = statement.expression
+    shared = replace(call, arguments=(*call.arguments, POOL))
+    return replace(op, statements=(Evaluate(shared),), headers=("ferrule/cpu_acc/host.h",), sources=(), include_dirs=())

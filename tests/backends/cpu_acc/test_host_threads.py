@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads that share the work of a layer, and the options that say how many."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from host_face import LoadedGraph
+from needs import require_module, require_program
+from oracle import random_inputs
+
+from ferrule.backends.cpu_acc import CpuAcc
+from ferrule.backends.cpu_acc.host.library import host_library
+from ferrule.backends.cpu_acc.host.lowering import conv2d, depthwise_conv2d
+from ferrule.backends.cpu_acc.host.options import HostOptions, usable_processors
+from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
+from ferrule.errors import FerruleError
+from ferrule.graph import DataType, Quantization, TensorInfo
+from ferrule.network import Network
+
+pytestmark = pytest.mark.cc
+TASKS = Path("/proc/self/task")
+
+
+@pytest.fixture(autouse=True)
+def _shared_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers of any size are shared."""
+    require_module("cffi", "pip install 'ferrule[run]'")
+    require_program("cc", "apt-get install gcc")
+    monkeypatch.setattr(conv2d, "MIN_PRODUCTS", 1)
+    monkeypatch.setattr(depthwise_conv2d, "MIN_DEPTHWISE_PRODUCTS", 1)
+
+
+def network(dtype: DataType, batch: int = 2) -> Network:
+    """Return a network of every kind of layer that threads share; few rows for many threads in the last ones."""
+    random = np.random.default_rng(1)
+    result = Network("shared")
+    quantization = None if dtype.is_float else Quantization.of(0.05, 3)
+    weights_quantization = None if dtype.is_float else Quantization.of(0.02)
+
+    def weights(*shape: int) -> np.ndarray:
+        if dtype.is_float:
+            return random.normal(0, 0.1, shape).astype(np.float32)
+        return random.integers(-128, 128, shape, dtype=np.int8)
+
+    scales = {"quantization": quantization, "weights_quantization": weights_quantization}
+    result.add_input(TensorInfo(name="x", shape=(batch, 19, 17, 5), dtype=dtype, quantization=quantization))
+    last = result.add_conv2d_layer("x", weights(33, 3, 3, 5), padding="same", **scales)
+    last = result.add_depthwise_conv2d_layer(last, weights(1, 3, 3, 33), strides=(2, 2), padding="same", **scales)
+    last = result.add_conv2d_layer(last, weights(64, 1, 1, 33), **scales)
+    last = result.add_conv2d_layer(last, weights(7, 9, 9, 64), **scales)
+    last = result.add_fully_connected_layer(last, weights(10, 2 * 7) if batch == 2 else weights(10, 7), **scales)
+    result.set_outputs([last])
+    return result
+
+
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.FLOAT32])
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_results_do_not_depend_on_threads(dtype: DataType, threads: int) -> None:
+    graph = network(dtype)
+    inputs = random_inputs(graph)
+    (alone,) = LoadedGraph(graph, CpuAccWorkloadFactory(HostOptions(num_threads=1))).run(inputs)
+    shared = LoadedGraph(graph, CpuAccWorkloadFactory(HostOptions(num_threads=threads)))
+    for _ in range(50):
+        np.testing.assert_array_equal(shared.run(inputs)[0], alone)
+
+
+def test_networks_on_several_threads_do_not_meet() -> None:
+    graph = network(DataType.INT8)
+    cases = [random_inputs(graph, seed) for seed in range(4)]
+    wanted = [graph.run(inputs)[0] for inputs in cases]
+    found: list[list[np.ndarray]] = [[] for _ in cases]
+
+    def work(index: int) -> None:
+        loaded = LoadedGraph(graph, CpuAccWorkloadFactory(HostOptions(num_threads=3)))
+        for _ in range(30):
+            found[index] += loaded.run(cases[index])
+
+    workers = [threading.Thread(target=work, args=(index,)) for index in range(len(cases))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for results, right in zip(found, wanted, strict=True):
+        assert len(results) == 30
+        for result in results:
+            np.testing.assert_array_equal(result, right)
+
+
+@pytest.mark.skipif(not TASKS.is_dir(), reason="this system has no /proc/self/task to count threads in")
+def test_helpers_end_with_the_last_workload() -> None:
+    before = len(list(TASKS.iterdir()))
+    loaded = LoadedGraph(network(DataType.INT8), CpuAccWorkloadFactory(HostOptions(num_threads=5)))
+    assert len(list(TASKS.iterdir())) == before + 4
+    loaded.workloads.clear()
+    assert len(list(TASKS.iterdir())) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_fork_works_on_without_helpers() -> None:
+    graph = network(DataType.INT8)
+    inputs = random_inputs(graph)
+    loaded = LoadedGraph(graph, CpuAccWorkloadFactory(HostOptions(num_threads=3)))
+    (wanted,) = loaded.run(inputs)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = int(not np.array_equal(loaded.run(inputs)[0], wanted))
+            loaded.workloads.clear()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+
+
+def test_small_layers_are_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    factory = CpuAccWorkloadFactory(HostOptions(num_threads=8))
+    LoadedGraph(network(DataType.INT8), factory)
+    assert factory._pool is None
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 2, 7, 1000])
+def test_every_piece_is_done_once(pieces: int) -> None:
+    library = host_library()
+    ffi, functions = library.ffi, library.functions
+    counts = np.zeros(1000, np.int32)
+
+    @ffi.callback("void(void *, int32_t)")
+    def work(_context: object, piece: int) -> None:
+        counts[piece] += 1
+
+    pool = ffi.gc(functions.ferrule_pool_create(4), functions.ferrule_pool_destroy)
+    for round_ in range(1, 6):
+        functions.ferrule_pool_run(pool, work, ffi.NULL, pieces)
+        assert (counts[:pieces] == round_).all()
+        assert not counts[pieces:].any()
+
+
+def test_by_default_all_processors_are_used() -> None:
+    assert HostOptions.parse({}).threads == usable_processors()
+    assert HostOptions.parse({"num_threads": 3, "instructions": "portable"}) == HostOptions(
+        num_threads=3, instructions="portable"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threads": 2}, "no option of CpuAcc 'threads'"),
+        ({"num_threads": -1}, "num_threads of CpuAcc is -1"),
+        ({"num_threads": 257}, "num_threads of CpuAcc is 257"),
+        ({"num_threads": True}, "num_threads of CpuAcc is True"),
+        ({"num_threads": 1.5}, "num_threads of CpuAcc is 1.5"),
+        ({"instructions": 2}, "instructions of CpuAcc is 2"),
+        ({"instructions": "mmx"}, "no instruction set of this host 'mmx'"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, bool | int | float | str], message: str) -> None:
+    with pytest.raises(FerruleError, match=message):
+        CpuAcc().workload_factory(None, options)
