@@ -51,8 +51,9 @@ class TensorHandle(ABC):
     """One tensor of a loaded network.
 
     Order of calls: `manage` and `allocate` once, at load, for handles whose memory a manager owns; then, for each
-    run, `map`/`unmap` and `import_memory` as often as needed. `ready` is set by whoever writes the tensor
-    asynchronously.
+    run, `map`/`unmap` and `import_memory` as often as needed. `ready` is set by the runtime on the outputs of a
+    workload that returned an event, until the end of the run: so such a workload must not call `map` of its own
+    outputs behind its event, it would wait for itself.
     """
 
     ready: Event | None = None

@@ -18,7 +18,9 @@ class Workload(Protocol):
     def execute(self) -> Event | None:
         """Run the layer on what its input handles hold now.
 
-        Returns None when the outputs are written, or an event that ends when they are. Raises what goes wrong.
+        Returns None when the outputs are written, or an event that ends when they are: then the backend has the
+        capability ASYNC_EXECUTION, and its workloads on one device take effect in the order of their starts. Raises
+        what goes wrong.
         """
         ...
 

@@ -6,9 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule._typing import override
-from ferrule.backends.cpu_ref.support import CONVERSIONS, TRANSFERS
-from ferrule.backends.shared.host_memory import HostTensorHandle, MemCopyWorkload
-from ferrule.backends.tensor_handle import MemorySource, TensorHandle
+from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array
@@ -41,50 +39,16 @@ class KernelWorkload:
             handle.unmap()
 
 
-class ConversionWorkload:
-    """Converts between floating-point types, rounding to the nearest even."""
-
-    __slots__ = ("_source", "_target")
-
-    def __init__(self, source: TensorHandle, target: TensorHandle) -> None:
-        self._source = source
-        self._target = target
-
-    def execute(self) -> None:
-        """Convert; too large a number becomes infinite."""
-        with np.errstate(over="ignore"):
-            np.copyto(self._target.map(), self._source.map(), casting="same_kind")
-        self._target.unmap()
-        self._source.unmap()
-
-
 class CpuRefWorkloadFactory(WorkloadFactory):
     """Makes a workload for every layer that CpuRef's layer support takes."""
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
-        type_ = info.layer.type
-        if type_ in CONVERSIONS:
-            return ConversionWorkload(_source(info), info.outputs[0])
-        if type_ in TRANSFERS:
-            return MemCopyWorkload(_source(info), info.outputs[0])
-        operator = OPERATORS.get(type_)
+        operator = OPERATORS.get(info.layer.type)
         if operator is None:
-            raise UnsupportedError(f"layer '{info.layer.name}': there is no numpy kernel for {type_}")
+            raise UnsupportedError(f"there is no numpy kernel for {info.layer.type}")
+        operator.check(info.layer.descriptor, info.operands)
         return KernelWorkload(operator, info)
-
-
-def _source(info: WorkloadInfo) -> TensorHandle:
-    """Return the handle of a layer's only input; a constant gets one."""
-    handle, tensor = info.inputs[0], info.constants[0]
-    if handle is not None:
-        return handle
-    if tensor is None or tensor.data is None:
-        raise UnsupportedError(f"layer '{info.layer.name}' ({info.layer.type}) has no input")
-    handle = HostTensorHandle(tensor.info, managed=False)
-    if not handle.import_memory(tensor.data, MemorySource.MALLOC):
-        raise RuntimeError(f"constant '{tensor.info.name}' does not fit its own description")
-    return handle
 
 
 def _write(target: TensorHandle, result: Array) -> None:

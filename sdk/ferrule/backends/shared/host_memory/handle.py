@@ -52,6 +52,10 @@ class HostTensorHandle(TensorHandle):
     def map(self) -> Array:
         if self.ready is not None:
             self.ready.wait()
+        return self.memory()
+
+    def memory(self) -> Array:
+        """Return the elements without waiting for `ready`: for workloads of a backend that keeps its own order."""
         array = self._imported
         if array is None:
             array = self._slot.array
