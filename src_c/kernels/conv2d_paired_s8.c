@@ -2,25 +2,48 @@
 #include "ferrule/kernels/conv2d.h"
 #include "ferrule/kernels/paired_pixels.h"
 
-/* Fill a row of the patch whose pixels lie outside the image. */
+/* Fill what lies outside the image. */
 static int8_t *fill(int8_t *target, int32_t bytes, int32_t value)
 {
-    for (int32_t i = 0; i < bytes; ++i) {
-        target[i] = (int8_t)value;
-    }
+    memset(target, value, (size_t)bytes);
     return target + bytes;
 }
 
 /* Rows of a window are short: no call of memcpy. */
-static int8_t *copy(int8_t *target, const int8_t *source, int32_t bytes)
+static inline int8_t *copy(int8_t *target, const int8_t *source, int32_t bytes)
 {
-    for (; bytes >= 4; bytes -= 4) {
+    for (int32_t words = bytes / 4; words > 0; --words) {
         FERRULE_COPY_WORD(target, source);
         target += 4;
         source += 4;
     }
-    for (; bytes > 0; --bytes) {
-        *target++ = *source++;
+    if ((bytes & 2) != 0) {
+        target[0] = source[0];
+        target[1] = source[1];
+        target += 2;
+        source += 2;
+    }
+    if ((bytes & 1) != 0) {
+        *target++ = *source;
+    }
+    return target;
+}
+
+/* Collect a row of pixels of which some or all lie outside the image, or apart from each other. */
+static int8_t *gather_row(const struct ferrule_conv2d_paired_s8_params *params, const int8_t *image,
+                          int32_t row, int32_t x, int8_t *target)
+{
+    const struct ferrule_window *window = &params->window;
+    int32_t channels = window->input_c;
+
+    for (int32_t j = 0; j < window->kernel_w; ++j) {
+        int32_t column = x + j * window->dilation_w;
+
+        if (row < 0 || row >= window->input_h || column < 0 || column >= window->input_w) {
+            target = fill(target, channels, params->input_zero_point);
+        } else {
+            target = copy(target, image + (row * window->input_w + column) * channels, channels);
+        }
     }
     return target;
 }
@@ -30,39 +53,21 @@ static void gather_bytes(const struct ferrule_conv2d_paired_s8_params *params, c
                          int32_t y, int32_t x, int8_t *bytes, uint32_t *target)
 {
     const struct ferrule_window *window = &params->window;
-    int32_t channels = window->input_c;
-    struct ferrule_taps inside =
-        ferrule_taps_inside(x, window->kernel_w, window->dilation_w, window->input_w);
-    int32_t row_bytes = (inside.end - inside.first) * channels;
+    int32_t row_bytes = window->kernel_w * window->input_c;
+    int32_t line_bytes = window->input_w * window->input_c;
+    bool whole = window->dilation_w == 1 && x >= 0 && x + window->kernel_w <= window->input_w;
     int8_t *at = bytes;
 
     for (int32_t i = 0; i < window->kernel_h; ++i) {
         int32_t row = y + i * window->dilation_h;
 
-        if (row < 0 || row >= window->input_h || row_bytes == 0) {
-            at = fill(at, window->kernel_w * channels, params->input_zero_point);
-            continue;
-        }
-        int32_t column = x + inside.first * window->dilation_w;
-        const int8_t *source = image + (row * window->input_w + column) * channels;
-        if (row_bytes == window->kernel_w * channels && window->dilation_w == 1) {
-            at = copy(at, source, row_bytes);
-            continue;
-        }
-        at = fill(at, inside.first * channels, params->input_zero_point);
-        if (window->dilation_w == 1) {
-            at = copy(at, source, row_bytes);
+        if (whole && row >= 0 && row < window->input_h) {
+            at = copy(at, image + row * line_bytes + x * window->input_c, row_bytes);
         } else {
-            for (int32_t j = inside.first; j < inside.end; ++j) {
-                at = copy(at, source, channels);
-                source += window->dilation_w * channels;
-            }
+            at = gather_row(params, image, row, x, at);
         }
-        at = fill(at, (window->kernel_w - inside.end) * channels, params->input_zero_point);
     }
-    while (at != bytes + 4 * params->paired.words) {
-        *at++ = 0; /* its weights are 0 */
-    }
+    fill(at, (int32_t)(bytes + 4 * params->paired.words - at), 0); /* their weights are 0 */
     ferrule_widen(bytes, params->paired.words, target, 4);
 }
 

@@ -47,10 +47,13 @@ static void widen_line(const struct ferrule_depthwise_conv2d_3x3_s8_params *para
         target += LINES;
     }
     const int8_t *pixel = source + step * step_bytes;
-    for (; step + 1 < params->input_steps && target != end; step += 2) {
+    int32_t pairs = (params->input_steps - step) / 2;
+    int32_t room = (int32_t)(end - target) / LINES;
+    for (int32_t left = pairs < room ? pairs : room; left > 0; --left) {
         *target = ferrule_pair(pixel[0], pixel[step_bytes]);
         pixel += 2 * step_bytes;
         target += LINES;
+        step += 2;
     }
     for (; target != end; target += LINES) {
         *target = ferrule_pair(pixel_or_outside(params, source, step),
@@ -59,55 +62,99 @@ static void widen_line(const struct ferrule_depthwise_conv2d_3x3_s8_params *para
     }
 }
 
+/* Sums of two neighbouring outputs. */
+struct two_sums {
+    uint32_t even;
+    uint32_t odd;
+};
+
+#if FERRULE_HAS_DSP
+/* The plain C below; compilers keep the weights in memory but load them once for each use. */
+static inline struct two_sums sum_two(const uint32_t *words, const struct line_weights *weights)
+{
+    struct two_sums sums;
+    uint32_t w01;
+    uint32_t w12;
+    uint32_t x0;
+    uint32_t x1;
+
+    __asm__("ldrd %[w01], %[w12], [%[weights]]\n\t"
+            "ldr %[x0], [%[words]]\n\t"
+            "ldr %[x1], [%[words], #12]\n\t"
+            "smuad %[even], %[x0], %[w01]\n\t"
+            "smuad %[odd], %[x1], %[w12]\n\t"
+            "smlabt %[even], %[x1], %[w12], %[even]\n\t"
+            "smlatb %[odd], %[x0], %[w01], %[odd]\n\t"
+            "ldrd %[w01], %[w12], [%[weights], #8]\n\t"
+            "ldr %[x0], [%[words], #4]\n\t"
+            "ldr %[x1], [%[words], #16]\n\t"
+            "smlad %[even], %[x0], %[w01], %[even]\n\t"
+            "smlad %[odd], %[x1], %[w12], %[odd]\n\t"
+            "smlabt %[even], %[x1], %[w12], %[even]\n\t"
+            "smlatb %[odd], %[x0], %[w01], %[odd]\n\t"
+            "ldrd %[w01], %[w12], [%[weights], #16]\n\t"
+            "ldr %[x0], [%[words], #8]\n\t"
+            "ldr %[x1], [%[words], #20]\n\t"
+            "smlad %[even], %[x0], %[w01], %[even]\n\t"
+            "smlad %[odd], %[x1], %[w12], %[odd]\n\t"
+            "smlabt %[even], %[x1], %[w12], %[even]\n\t"
+            "smlatb %[odd], %[x0], %[w01], %[odd]\n\t"
+            : [even] "=&r"(sums.even), [odd] "=&r"(sums.odd), [w01] "=&r"(w01), [w12] "=&r"(w12),
+              [x0] "=&r"(x0), [x1] "=&r"(x1)
+            : [words] "r"(words), [weights] "r"(weights),
+              "m"(*(const uint32_t (*)[2 * LINES]) words),
+              "m"(*(const struct line_weights(*)[LINES])weights)
+            : "cc");
+    return sums;
+}
+#else
+static inline struct two_sums sum_two(const uint32_t *words, const struct line_weights *weights)
+{
+    struct two_sums sums = {0, 0};
+
+    for (int32_t i = 0; i < LINES; ++i) {
+        uint32_t x0 = words[i];
+        uint32_t x1 = words[LINES + i];
+
+        sums.even = ferrule_dual_multiply_add(x0, weights[i].w01, sums.even);
+        sums.even = ferrule_low_high_multiply_add(x1, weights[i].w12, sums.even);
+        sums.odd = ferrule_dual_multiply_add(x1, weights[i].w12, sums.odd);
+        sums.odd = ferrule_low_high_multiply_add(weights[i].w01, x0, sums.odd);
+    }
+    return sums;
+}
+#endif
+
 static inline void store_line(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,
-                              const uint32_t *words, const struct line_weights weights[LINES],
+                              const uint32_t *words, const struct line_weights *weights,
                               const struct ferrule_scale *scale, int8_t *output, bool plain)
 {
     int32_t step_bytes = params->output_step_bytes;
     const struct ferrule_output_s8 common = params->output;
-    struct line_weights w0 = weights[0];
-    struct line_weights w1 = weights[1];
-    struct line_weights w2 = weights[2];
+    const struct ferrule_scale local = *scale;
     int32_t steps = params->output_steps;
 
     if (params->step_stride == 2) {
         for (; steps > 0; --steps) {
-            uint32_t sum = ferrule_dual_multiply_add(words[0], w0.w01, 0);
+            struct two_sums sums = sum_two(words, weights);
 
-            sum = ferrule_low_high_multiply_add(words[LINES], w0.w12, sum);
-            sum = ferrule_dual_multiply_add(words[1], w1.w01, sum);
-            sum = ferrule_low_high_multiply_add(words[LINES + 1], w1.w12, sum);
-            sum = ferrule_dual_multiply_add(words[2], w2.w01, sum);
-            sum = ferrule_low_high_multiply_add(words[LINES + 2], w2.w12, sum);
-            *output = ferrule_store_s8(2u * sum, scale, &common, plain);
+            *output = ferrule_store_s8(2u * sums.even, &local, &common, plain);
             output += step_bytes;
             words += LINES;
         }
         return;
     }
-    for (; steps > 0; steps -= 2) {
-        uint32_t even = ferrule_dual_multiply_add(words[0], w0.w01, 0);
-        uint32_t odd = ferrule_dual_multiply_add(words[LINES], w0.w12, 0);
+    for (; steps > 1; steps -= 2) {
+        struct two_sums sums = sum_two(words, weights);
 
-        even = ferrule_low_high_multiply_add(words[LINES], w0.w12, even);
-        odd = ferrule_low_high_multiply_add(w0.w01, words[0], odd);
-        even = ferrule_dual_multiply_add(words[1], w1.w01, even);
-        odd = ferrule_dual_multiply_add(words[LINES + 1], w1.w12, odd);
-        even = ferrule_low_high_multiply_add(words[LINES + 1], w1.w12, even);
-        odd = ferrule_low_high_multiply_add(w1.w01, words[1], odd);
-        even = ferrule_dual_multiply_add(words[2], w2.w01, even);
-        odd = ferrule_dual_multiply_add(words[LINES + 2], w2.w12, odd);
-        even = ferrule_low_high_multiply_add(words[LINES + 2], w2.w12, even);
-        odd = ferrule_low_high_multiply_add(w2.w01, words[2], odd);
-
-        int8_t odd_value = ferrule_store_s8(2u * odd, scale, &common, plain);
-        *output = ferrule_store_s8(2u * even, scale, &common, plain);
+        *output = ferrule_store_s8(2u * sums.even, &local, &common, plain);
         output += step_bytes;
-        if (steps > 1) {
-            *output = odd_value;
-        }
+        *output = ferrule_store_s8(2u * sums.odd, &local, &common, plain);
         output += step_bytes;
         words += LINES;
+    }
+    if (steps > 0) {
+        *output = ferrule_store_s8(2u * sum_two(words, weights).even, &local, &common, plain);
     }
 }
 

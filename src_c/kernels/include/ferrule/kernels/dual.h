@@ -37,7 +37,13 @@ static inline uint32_t ferrule_load_word(const int8_t *source)
 /** @brief Return two 16-bit numbers as a word. */
 static inline uint32_t ferrule_pair(int32_t low, int32_t high)
 {
+#if FERRULE_HAS_DSP
+    uint32_t result;
+    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(result) : "r"(low), "r"(high));
+    return result;
+#else
     return ((uint32_t)low & 0xffffu) | ((uint32_t)high << 16);
+#endif
 }
 
 /** @brief Return bytes 0 and 2, their signs extended to 16 bits. */
@@ -107,7 +113,12 @@ static inline uint32_t ferrule_dual_multiply_add(uint32_t x, uint32_t y, uint32_
 /** @brief Return sum + x.low * y.high, modulo 2^32. */
 static inline uint32_t ferrule_low_high_multiply_add(uint32_t x, uint32_t y, uint32_t sum)
 {
+#if FERRULE_HAS_DSP
+    __asm__("smlabt %0, %1, %2, %0" : "+r"(sum) : "r"(x), "r"(y));
+    return sum;
+#else
     return sum + (uint32_t)((int32_t)(int16_t)x * (int16_t)(y >> 16));
+#endif
 }
 
 #endif
