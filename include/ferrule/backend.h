@@ -218,9 +218,10 @@ struct ferrule_workloads {
      * @brief Run it.
      *
      * The arrays have the tensors of the layer, in its order, with `data` or `handle` set. The
-     * memory is the one that the tensors live in: nothing was copied. If `*event` is set (it is
-     * null before), then the outputs are written when the event ends, and the arrays and the memory
-     * last until then. Of tensors with a handle of its own the backend itself keeps the order.
+     * memory is the one that the tensors live in: nothing was copied. `event` is null if the
+     * backend has no events. Else `*event` is null, and if it is set, then the outputs are written
+     * when the event ends, and the arrays and the memory last until then. Of tensors with handles
+     * of its own the backend itself keeps the order.
      */
     int32_t (*execute)(void *workload, const struct ferrule_tensor *const *inputs,
                        const struct ferrule_tensor *const *outputs, void **event, char *reason,
@@ -229,7 +230,7 @@ struct ferrule_workloads {
     void (*destroy)(void *workload);
 };
 
-/* ---- events, required if workloads set any */
+/* ---- events, optional: without them workloads have ended when execute returns */
 
 /** The ends of what workloads started. */
 struct ferrule_events {

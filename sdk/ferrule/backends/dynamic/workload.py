@@ -88,7 +88,8 @@ class DynamicWorkload:
         self._outputs = list(zip(record.outputs, info.outputs, strict=True))
         self._reason = ReasonBuffer()
         self._event = ctypes.c_void_p()
-        self._event_pointer = ctypes.byref(self._event)
+        self._events = tables.events
+        self._event_pointer = None if tables.events is None else ctypes.byref(self._event)
         weakref.finalize(self, _destroy, table.destroy, pointer, (tables, keep))
 
     def execute(self) -> Event | None:
@@ -104,8 +105,8 @@ class DynamicWorkload:
             self._reason.address,
             self._reason.size_bytes,
         )
-        if status == abi.OK and self._event.value is not None:
-            return DynamicEvent(self, self._tables, self._event.value, self._name, mapped)
+        if status == abi.OK and self._events is not None and self._event.value is not None:
+            return DynamicEvent(self, self._tables, self._events, self._event.value, self._name, mapped)
         for handle in mapped:
             handle.unmap()
         if status != abi.OK:
@@ -138,20 +139,22 @@ class DynamicEvent:
     """The end of something that the backend does by itself."""
 
     def __init__(
-        self, workload: DynamicWorkload, tables: Tables, pointer: int, name: str, mapped: Sequence[TensorHandle]
+        self,
+        workload: DynamicWorkload,
+        tables: Tables,
+        table: abi.EventsTable,
+        pointer: int,
+        name: str,
+        mapped: Sequence[TensorHandle],
     ) -> None:
-        if tables.events is None:
-            raise DynamicLibraryError(
-                f"layer '{name}' set an event, but backend '{tables.library.id}' has no table 'events'"
-            )
         self._workload = workload
         self.library = tables.library
-        self._table = tables.events
+        self._table = table
         self._pointer = pointer
         self._name = name
         self._mapped = list(mapped)
         self._lock = threading.Lock()
-        weakref.finalize(self, _release_event, tables.events, pointer, (workload, tables, tuple(mapped)))
+        weakref.finalize(self, _release_event, table, pointer, (workload, tables, tuple(mapped)))
 
     def wait(self) -> None:
         """Return when it is over; DynamicLibraryError says what went wrong."""
