@@ -8,19 +8,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from ferrule.backends.shared.host_memory import HostTensorHandle
-from ferrule.backends.tensor_handle import TensorHandle
+from ferrule.backends.tensor_handle import MemorySource, TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
-from ferrule.graph import Array, Graph
+from ferrule.graph import Array, Graph, TensorInfo
 from ferrule.network.execution import operands_of
 
 
 class LoadedGraph:
-    """The workloads of a graph, each tensor with memory of its own."""
+    """The workloads of a graph, each tensor with memory of its own and of just its size."""
 
     def __init__(self, graph: Graph, factory: WorkloadFactory) -> None:
         self.graph = graph
         self.handles: dict[str, TensorHandle] = {
-            tensor.info.name: HostTensorHandle(tensor.info) for tensor in graph.tensors if not tensor.is_constant
+            tensor.info.name: _exact_handle(tensor.info) for tensor in graph.tensors if not tensor.is_constant
         }
         self.workloads: list[Workload] = []
         for layer in graph.layers:
@@ -46,3 +46,9 @@ class LoadedGraph:
             for info in self.graph.outputs
             for tensor in [self.graph.tensor(info.name)]
         ]
+
+
+def _exact_handle(info: TensorInfo) -> HostTensorHandle:
+    handle = HostTensorHandle(info, managed=False)
+    assert handle.import_memory(np.empty(info.shape, info.dtype.numpy), MemorySource.MALLOC)
+    return handle

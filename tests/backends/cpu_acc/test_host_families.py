@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operator and type that CpuAcc takes, on the host face beside the numpy kernels.
-
-`FERRULE_TEST_SANITIZER=undefined` or `address` runs the same under a sanitizer: see test_host_sanitizers.py.
-"""
+"""Every operator and type that CpuAcc takes, on the host face beside the numpy kernels."""
 
 from __future__ import annotations
-
-import os
-from functools import cache
 
 import numpy as np
 import pytest
 from elementwise_cases import ELEMENTWISE
 from host_face import LoadedGraph
+from host_library import library
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from movement_cases import MOVEMENTS
-from needs import require_module, require_program
 from oracle import edge_inputs, random_inputs
 from sample_networks import samples
 from unary_cases import (
@@ -36,7 +30,6 @@ from weighted_cases import FAMILY, within_tolerance
 
 from ferrule.backends.cpu_acc.backend import CpuAccSupport
 from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, PORTABLE, SETS, available
-from ferrule.backends.cpu_acc.host.library import HostLibrary, load, native_library
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.graph import Array, DataType, Graph, LayerType
@@ -47,18 +40,6 @@ TYPES = (DataType.INT8, DataType.INT16, DataType.FLOAT32)
 WEIGHTED = {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.AVERAGE_POOL_2D}
 INTEGERS = (DataType.INT8, DataType.INT16)
 WITHOUT_LIMITS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-SANITIZERS = {
-    "": (),
-    "undefined": ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
-    "address": ("-fsanitize=address",),
-}
-
-
-@cache
-def library() -> HostLibrary:
-    require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
-    return load(native_library(SANITIZERS[os.environ.get("FERRULE_TEST_SANITIZER", "")]).file())
 
 
 def check(graph: Graph, *inputs: list[Array], instructions: str = AUTOMATIC) -> None:

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from host_face import LoadedGraph
+from host_library import library
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from needs import require_module, require_program
 from oracle import edge_inputs, random_inputs
 from weighted_cases import within_tolerance
 
 from ferrule.backends.cpu_acc.host.instruction_set import available
-from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
@@ -27,12 +26,6 @@ TYPES = (DataType.INT8, DataType.FLOAT32)
 CHANNELS = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 32, 33, 48, 50, 63, 64, 65, 100, 128])
 EXTENTS = st.sampled_from([1, 2, 3, 5, 7, 8, 11, 13, 16, 25])
 ACTIVATIONS = st.sampled_from([Activation.NONE, Activation.RELU, Activation.RELU6])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _tools() -> None:
-    require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
 
 
 @dataclass(slots=True)
@@ -77,8 +70,10 @@ class Case:
         network.validate()
         inputs = [random_inputs(network), *edge_inputs(network).values()]
         wanted = [network.run(given_inputs)[0] for given_inputs in inputs]
-        for instructions in available(host_library()):
-            loaded = LoadedGraph(network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name)))
+        for instructions in available(library()):
+            loaded = LoadedGraph(
+                network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
+            )
             if not self.portable:
                 assert loaded.workloads[0].kernel.endswith(f"_{instructions.name}")
             for given_inputs, other in zip(inputs, wanted, strict=True):
@@ -170,6 +165,8 @@ def test_every_shift_is_rounded_alike(shift: int) -> None:
     network.set_outputs([network.layers[-1].outputs[0]])
     for inputs in (random_inputs(network), *edge_inputs(network).values()):
         wanted = network.run(inputs)[0]
-        for instructions in available(host_library()):
-            loaded = LoadedGraph(network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name)))
+        for instructions in available(library()):
+            loaded = LoadedGraph(
+                network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
+            )
             np.testing.assert_array_equal(loaded.run(inputs)[0], wanted)

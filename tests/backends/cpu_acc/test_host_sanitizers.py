@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All kernels on the host once more under sanitizers: no undefined behaviour, nothing outside of the tensors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from host_library import sanitizer_environment
+
+FOLDER = Path(__file__).parent
+
+
+@pytest.mark.cc
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizer", ["undefined", "address"])
+@pytest.mark.parametrize("module", ["test_host_families.py", "test_host_shapes.py"])
+def test_sanitizers_find_nothing(module: str, sanitizer: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / module)]
+    done = subprocess.run(
+        command,
+        env=sanitizer_environment(sanitizer),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
