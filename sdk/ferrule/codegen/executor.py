@@ -434,4 +434,5 @@ def _notify(index: int) -> Statement:
 
 
 def _headline(index: int, item: LoweredLayer) -> str:
-    return f"{index}: {item.layer.name}, {item.layer.type} on {item.backend}"
+    runner = item.backend if item.device == item.backend else f"{item.backend}, device {item.device}"
+    return f"{index}: {item.layer.name}, {item.layer.type} on {runner}"

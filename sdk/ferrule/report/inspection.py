@@ -56,6 +56,46 @@ class ArenaPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalPart:
+    """A backend that does not take a layer."""
+
+    backend: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakerPart:
+    """Who takes a layer."""
+
+    layer: str
+    backend: str | None
+    """None if nobody takes it."""
+    device: str | None
+    refusals: tuple[RefusalPart, ...]
+    """Those who were or would be asked and refuse."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendPart:
+    """A backend that was asked."""
+
+    id: str
+    host: bool
+    """Whether it runs layers on the host."""
+    firmware: bool
+    """Whether it runs layers on boards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DivisionPart:
+    """Who takes each layer of the network as it stands, before the optimizer rewrites it."""
+
+    backends: tuple[BackendPart, ...]
+    """In order of preference."""
+    layers: tuple[TakerPart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     """Everything that can be said of a network without a board."""
 
@@ -68,6 +108,8 @@ class Inspection:
     macs: int
     constant_bytes: int
     arena: ArenaPart
+    division: DivisionPart | None = None
+    """None where no backends were asked."""
 
     def tensor(self, name: str) -> TensorPart:
         """Return a tensor by name; KeyError if there is none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ferrule.report.inspection import Inspection, LayerInspection, TensorPart
+from ferrule.report.inspection import DivisionPart, Inspection, LayerInspection, TakerPart, TensorPart
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +30,33 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         f"(lower bound {arena.bound_bytes:,} B)",
         highlight=False,
     )
+    if inspection.division is not None:
+        _print_division(inspection, inspection.division, console)
+
+
+def _print_division(inspection: Inspection, division: DivisionPart, console: Console) -> None:
+    """Print who takes each layer, and why the others don't."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    types = {layer.name: layer.type for layer in inspection.layers}
+    table = Table(title="backends")
+    for heading in ("#", "layer", "type", "taken by", "refused by"):
+        table.add_column(heading, justify="right" if heading == "#" else "left")
+    for index, taker in enumerate(division.layers):
+        refusals = "\n".join(f"{refusal.backend}: {refusal.reason}" for refusal in taker.refusals)
+        table.add_row(str(index), escape(taker.layer), types[taker.layer], _taker(taker), escape(refusals))
+    console.print(table)
+    for backend in division.backends:
+        faces = [name for name, has in (("host", backend.host), ("firmware", backend.firmware)) if has]
+        count = sum(taker.backend == backend.id for taker in division.layers)
+        console.print(f"{backend.id}: {count} layers, runs on {' and '.join(faces) or 'nothing'}", highlight=False)
+
+
+def _taker(taker: TakerPart) -> str:
+    if taker.backend is None:
+        return "[bold red]nobody[/]"
+    return taker.backend if taker.device == taker.backend else f"{taker.backend}/{taker.device}"
 
 
 def _layers(inspection: Inspection) -> Table:
