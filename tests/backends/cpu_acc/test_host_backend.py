@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CpuAcc as a backend of the runtime: whole models, memory, and what it says where it cannot work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from host_library import library
+from needs import require_module, require_program
+from oracle import edge_inputs, random_inputs
+
+from ferrule import nativelib
+from ferrule.backends.context import BackendUnavailableError, CreationOptions
+from ferrule.backends.cpu_acc import CpuAcc
+from ferrule.backends.cpu_acc.host import library as host
+from ferrule.backends.cpu_acc.host.instruction_set import PORTABLE, available
+from ferrule.graph import DataType, Quantization, TensorInfo
+from ferrule.importers import load_tflite
+from ferrule.network import Network
+from ferrule.optimizer import OptimizerOptions, optimize
+from ferrule.runtime import Runtime
+
+INT8_MODELS = ("pretrainedResnet_quant", "kws_ref_model", "vww_96_int8", "ad01_int8")
+FLOAT_MODELS = ("pretrainedResnet", "vww_96_float", "ad01_fp32")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Nothing is loaded or compiled yet."""
+    require_module("cffi", "pip install 'ferrule[run]'")
+    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
+    host.host_library.cache_clear()
+    yield monkeypatch
+    host.host_library.cache_clear()
+
+
+def small_network() -> Network:
+    network = Network("small")
+    network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.INT8, quantization=Quantization.of(0.1)))
+    network.set_outputs([network.add_relu_layer("x")])
+    return network
+
+
+def instruction_sets() -> list[str]:
+    return [PORTABLE, *(item.name for item in available(library()))]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("model", INT8_MODELS)
+def test_int8_models_are_exact(model: str, models: Path) -> None:
+    network = load_tflite(models / f"{model}.tflite")
+    cases = [random_inputs(network), *edge_inputs(network).values()]
+    wanted = [network.run(inputs) for inputs in cases]
+    with Runtime() as runtime:
+        for name in instruction_sets():
+            options = OptimizerOptions(model_options={"CpuAcc": {"instructions": name}})
+            loaded = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry, options))
+            for inputs, outputs in zip(cases, wanted, strict=True):
+                for got, right in zip(runtime.enqueue_workload(loaded, inputs), outputs, strict=True):
+                    np.testing.assert_array_equal(got, right, strict=True)
+            runtime.unload_network(loaded)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("model", FLOAT_MODELS)
+def test_float_models_are_near(model: str, models: Path) -> None:
+    network = load_tflite(models / f"{model}.tflite")
+    inputs = random_inputs(network)
+    wanted = network.run(inputs)
+    with Runtime() as runtime:
+        for name in instruction_sets():
+            options = OptimizerOptions(model_options={"CpuAcc": {"instructions": name}})
+            loaded = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry, options))
+            for got, right in zip(runtime.enqueue_workload(loaded, inputs), wanted, strict=True):
+                floor = 1e-5 * float(np.abs(right).max())
+                np.testing.assert_allclose(got, right, rtol=1e-4, atol=floor)
+
+
+@pytest.mark.cc
+def test_two_backends_share_plain_memory() -> None:
+    require_module("cffi", "pip install 'ferrule[run]'")
+    require_program("cc", "apt-get install gcc")
+    network = small_network()
+    with Runtime() as runtime:
+        hints = OptimizerOptions(hints={network.layers[0].name: "CpuRef"})
+        loaded = runtime.load_network(optimize(network, ["CpuAcc", "CpuRef"], runtime.registry, hints))
+        (got,) = runtime.enqueue_workload(loaded, [np.array([[-3, -1, 0, 5]], np.int8)])
+    np.testing.assert_array_equal(got, [[0, 0, 0, 5]])
+
+
+def test_without_cffi_it_is_not_available(fresh: pytest.MonkeyPatch) -> None:
+    fresh.setattr(host, "find_spec", lambda _name: None)
+    with pytest.raises(BackendUnavailableError, match="cffi is missing") as caught:
+        CpuAcc().context(CreationOptions())
+    assert "pip install" in (caught.value.hint or "")
+
+
+def test_without_a_compiler_it_is_not_available(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fresh.setenv("PATH", str(tmp_path))
+    fresh.delenv("CC", raising=False)
+    fresh.setattr(nativelib, "find_spec", lambda _name: None)
+    with pytest.raises(BackendUnavailableError, match="no C compiler for this host was found, which CpuAcc"):
+        CpuAcc().context(CreationOptions())
+    with Runtime() as runtime:
+        rows = {row.id: row for row in runtime.backends}
+        assert "no C compiler" in rows[CpuAcc.id].reason
+        assert CpuAcc.id not in runtime.registry.ids()
+        network = small_network()
+        loaded = runtime.load_network(optimize(network, ["CpuRef"], runtime.registry))
+        (got,) = runtime.enqueue_workload(loaded, [np.array([[-3, -1, 0, 5]], np.int8)])
+        np.testing.assert_array_equal(got, [[0, 0, 0, 5]])
+
+
+@pytest.mark.cc
+def test_a_failing_compiler_is_quoted(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\necho out of cheese >&2\nexit 3\n")
+    broken.chmod(0o755)
+    fresh.setenv("CC", str(broken))
+    with pytest.raises(BackendUnavailableError, match=r"(?s)kernels of CpuAcc.*ended with 3.*out of cheese"):
+        CpuAcc().context(CreationOptions())
+
+
+def test_a_library_that_cannot_be_loaded_is_named(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho nothing > "$2"\n')
+    compiler.chmod(0o755)
+    fresh.setenv("CC", str(compiler))
+    with pytest.raises(BackendUnavailableError, match="compiled kernels can't be loaded"):
+        CpuAcc().context(CreationOptions())
+
+
+@pytest.mark.cc
+@pytest.mark.slow
+def test_the_wheel_of_a_compiler_serves_too(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    fresh.setenv("PATH", str(tmp_path))
+    fresh.delenv("CC", raising=False)
+    CpuAcc().context(CreationOptions())
+    assert available(host.host_library()) == available(library())
