@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Digests of graphs, with pre-compiled layers."""
+
+from __future__ import annotations
+
+from ferrule.backends import PreCompiledDescriptor
+from ferrule.codegen.digest import digest
+from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
+
+
+def graph(descriptor: PreCompiledDescriptor) -> Graph:
+    made = Graph("compiled")
+    made.add_input(TensorInfo(name="x", shape=(3,), dtype=DataType.FLOAT32))
+    layer = Layer(name="p", type=LayerType.PRE_COMPILED, descriptor=descriptor, inputs=("x",), outputs=("y",))
+    made.add_layer(layer, [TensorInfo(name="y", shape=(3,), dtype=DataType.FLOAT32)])
+    made.set_outputs(["y"])
+    return made
+
+
+def of(payload: object, label: str = "program", macs: int = 1) -> str:
+    return digest(graph(PreCompiledDescriptor(payload=payload, label=label, macs=macs)))
+
+
+def test_equal_payloads_are_equal() -> None:
+    assert of(("add", 1)) == of(tuple(["add", 1]))
+
+
+def test_payload_label_and_macs_count() -> None:
+    assert len({of(1), of(2), of(1, label="other"), of(1, macs=2), of("1")}) == 5
+
+
+def test_what_cannot_be_pickled_counts_by_its_label() -> None:
+    assert of(lambda: 1) == of(lambda: 2)
+    assert of(lambda: 1) != of(lambda: 1, label="other")
