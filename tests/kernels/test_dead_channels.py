@@ -149,3 +149,10 @@ def test_dead_channels_take_no_weights() -> None:
         ]
         sizes.append(sum(record.constant_bytes for record in native.artifact.operators))
     assert sizes[1] < sizes[0] / 2
+
+
+def test_a_scalar_is_one_channel() -> None:
+    chain = Chain(1, (), -128)
+    chain.add(LayerType.RESHAPE, ReshapeDescriptor(shape=(1, 1)))
+    ranges = channel_ranges(chain.network, "tensor_0")
+    assert (ranges.low.tolist(), ranges.high.tolist()) == ([-128], [127])

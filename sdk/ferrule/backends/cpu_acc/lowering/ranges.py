@@ -43,7 +43,7 @@ _KNOWN: WeakKeyDictionary[Graph, dict[str, Ranges]] = WeakKeyDictionary()
 
 
 def channel_ranges(graph: Graph, tensor: str) -> Ranges:
-    """Return the ranges of an int8 tensor with at least one axis."""
+    """Return the ranges of an int8 tensor; a scalar counts as one channel."""
     known = _KNOWN.setdefault(graph, {})
     chain: list[str] = []
     name: str | None = tensor
@@ -65,7 +65,7 @@ def _ranges_of(graph: Graph, tensor: str, known: Mapping[str, Ranges]) -> Ranges
 
 
 def _whole(info: TensorInfo) -> Ranges:
-    channels = info.shape[-1]
+    channels = info.shape[-1] if info.shape else 1
     return Ranges(low=np.full(channels, -128, np.int64), high=np.full(channels, 127, np.int64))
 
 
