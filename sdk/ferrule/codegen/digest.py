@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import pickle
 
 from ferrule.backends import PreCompiledDescriptor
@@ -35,7 +36,12 @@ def _layer(layer: Layer) -> bytes:
 
 
 def _pickled(payload: object) -> bytes:
+    """Return bytes that are equal for equal values, whether or not these share objects; none if that can't be."""
+    file = io.BytesIO()
+    pickler = pickle.Pickler(file, protocol=4)
+    pickler.fast = True  # without references to objects that were written before
     try:
-        return pickle.dumps(payload, protocol=4)
-    except (pickle.PicklingError, TypeError, AttributeError):
+        pickler.dump(payload)
+    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):
         return b""
+    return file.getvalue()
