@@ -5,10 +5,11 @@
 static void widen_row(const int8_t *row, int32_t bytes, uint32_t *target)
 {
     int32_t words = bytes / 4;
-    int8_t rest[4] = {0, 0, 0, 0};
 
     ferrule_widen(row, words, target, 2);
     if (bytes % 4 != 0) {
+        int8_t rest[4] = {0, 0, 0, 0};
+
         for (int32_t i = 0; i < bytes % 4; ++i) {
             rest[i] = row[4 * words + i];
         }

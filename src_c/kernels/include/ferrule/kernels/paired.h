@@ -60,7 +60,7 @@ static inline int32_t ferrule_scale_sum(uint32_t sum2, const struct ferrule_scal
     int32_t high = ferrule_high_product((int32_t)(sum2 + scale->bias2), scale->multiplier);
 
     if (exact_below) {
-        high += high >> 31;
+        high -= high < 0 ? 1 : 0;
     }
     return (high + scale->rounding) >> scale->right;
 }
