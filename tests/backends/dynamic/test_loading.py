@@ -30,6 +30,8 @@ VALID = [
     ("an id that Arm NN takes", ('ID="Undefined"',), "Undefined"),
     ("an id with a space", ('ID="Has Space"',), "Has Space"),
     ("the id of the reference", ('ID="CpuRef"',), "CpuRef"),
+    ("capabilities", ("CAPABILITIES=&capabilities",), "Valid"),
+    ("no context here", ("CONTEXTS=&contexts",), "Valid"),
     ("noise", ("AT_ID=SHOUT",), "Valid"),
 ]
 INVALID = [
@@ -66,6 +68,10 @@ INVALID = [
     ("short workloads", ("WORKLOADS=&short_table",), Reason.INVALID_TABLE, "workloads"),
     ("no handle factories", ("HANDLES=&no_factories",), Reason.INVALID_TABLE, "0 factories"),
     ("null handle factory", ("HANDLES=&null_factory",), Reason.INVALID_TABLE, "factory 0"),
+    ("nameless capability", ("CAPABILITIES=&capabilities", "CAPABILITY_NAME=NULL"), Reason.INVALID_TABLE, "no name"),
+    ("countless", ("CAPABILITIES=&capabilities", "CAPABILITY_COUNT=5000"), Reason.INVALID_TABLE, "5000 capabilities"),
+    ("crash in the capabilities", ("CAPABILITIES=&capabilities", "AT_LIST=CRASH"), Reason.CRASHED, "capabilities"),
+    ("abort in the context", ("CONTEXTS=&contexts", "AT_CONTEXT=ABORT"), Reason.CRASHED, "'contexts'"),
     ("crash in a constructor", ("AT_CONSTRUCTOR=CRASH",), Reason.CRASHED, "loading it"),
     ("abort in a constructor", ("AT_CONSTRUCTOR=ABORT",), Reason.CRASHED, "SIGABRT"),
     ("crash in the id", ("AT_ID=CRASH",), Reason.CRASHED, "GetBackendId"),
@@ -82,6 +88,7 @@ INVALID = [
 HANGING = [
     ("hang in a constructor", ("AT_CONSTRUCTOR=HANG",), "loading it"),
     ("endless loop in the id", ("AT_ID=SPIN",), "GetBackendId"),
+    ("hang in the context", ("CONTEXTS=&contexts", "AT_CONTEXT=HANG"), "making and giving up"),
     ("hang in the factory", ("AT_FACTORY=HANG",), "BackendFactory"),
 ]
 

@@ -44,6 +44,24 @@
 #ifndef HANDLES
 #define HANDLES NULL
 #endif
+#ifndef AT_LIST
+#define AT_LIST
+#endif
+#ifndef AT_CONTEXT
+#define AT_CONTEXT
+#endif
+#ifndef CAPABILITIES
+#define CAPABILITIES NULL
+#endif
+#ifndef CAPABILITY_COUNT
+#define CAPABILITY_COUNT 1
+#endif
+#ifndef CAPABILITY_NAME
+#define CAPABILITY_NAME "Name"
+#endif
+#ifndef CONTEXTS
+#define CONTEXTS NULL
+#endif
 
 #define CRASH (*(volatile int *)8 = 1)
 #define ABORT abort()
@@ -108,6 +126,42 @@ __attribute__((unused)) static int32_t supports(const struct ferrule_backend *ba
     return FERRULE_ERR_UNSUPPORTED;
 }
 
+static const struct ferrule_option *list(const struct ferrule_backend *backend, uint32_t *count)
+{
+    static const struct ferrule_option options[] = {{.name = CAPABILITY_NAME}};
+
+    (void)backend;
+    AT_LIST;
+    *count = CAPABILITY_COUNT;
+    return options;
+}
+
+static int32_t create_context(const struct ferrule_backend *backend,
+                              const struct ferrule_creation_options *options, void **context,
+                              char *reason, size_t reason_bytes)
+{
+    (void)backend;
+    (void)options;
+    (void)context;
+    (void)reason;
+    (void)reason_bytes;
+    AT_CONTEXT;
+    return FERRULE_ERR_UNAVAILABLE;
+}
+
+static bool notice(void *context, int64_t network)
+{
+    (void)context;
+    (void)network;
+    return true;
+}
+
+static void destroy(void *context)
+{
+    (void)context;
+    abort(); /* nothing was made */
+}
+
 __attribute__((unused)) static int not_code = 1;
 const struct ferrule_layer_support support = {SUPPORT_SIZE, SUPPORTS};
 const struct ferrule_workloads no_functions = {.size_bytes = sizeof(no_functions)};
@@ -115,6 +169,10 @@ const struct ferrule_workloads short_table = {.size_bytes = 8};
 const struct ferrule_handles no_factories = {.size_bytes = sizeof(no_factories)};
 const struct ferrule_handle_factory *const null_factories[] = {NULL};
 const struct ferrule_handles null_factory = {sizeof(null_factory), null_factories, 1};
+const struct ferrule_capabilities capabilities = {sizeof(capabilities), list};
+const struct ferrule_contexts contexts = {
+    sizeof(contexts), create_context, notice, notice, notice, notice, destroy,
+};
 const struct ferrule_backend backend = {
     .size_bytes = TABLE_SIZE,
     .api_major = TABLE_MAJOR,
@@ -122,6 +180,8 @@ const struct ferrule_backend backend = {
     .layer_support = SUPPORT_TABLE,
     .workloads = WORKLOADS,
     .handles = HANDLES,
+    .capabilities = CAPABILITIES,
+    .contexts = CONTEXTS,
 };
 
 #ifdef MANGLED

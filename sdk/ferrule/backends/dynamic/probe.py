@@ -72,6 +72,8 @@ def probe(path: Path, *, timeout_s: float = TIMEOUT_S) -> Verdict:
 
 
 def _run_child(path: Path, timeout_s: float) -> Verdict:
+    if not sys.executable:
+        return Verdict(reason=Reason.NOT_PROBED, message="this interpreter does not know its own program")
     reader, writer = os.pipe()
     try:
         os.set_blocking(reader, False)
@@ -157,6 +159,8 @@ def _layout_text() -> str:
         "version": list(API_VERSION),
         "version_offsets": [abi.BackendTable.api_major.offset, abi.BackendTable.api_minor.offset],
         "backend": _table(abi.BackendTable),
+        "option_bytes": ctypes.sizeof(abi.Option),
+        "creation_options_bytes": ctypes.sizeof(abi.CreationOptionsStruct),
         "tables": tables,
     }
     return json.dumps(layout)

@@ -3,7 +3,8 @@
 
 Arguments: the file, a file descriptor, and the layout of the tables as JSON. It writes a line of JSON per step to the
 descriptor: `{"step": name}` before a step, `{"refused": code, "message": text}` or `{"done": true, ...}` at the end.
-Whatever the shared object does to the process is then known by the last step.
+Whatever the shared object does to the process is then known by the last step. What a host calls before any layer
+is offered is called here too: capabilities, and the making of a context and of profiling.
 """
 
 from __future__ import annotations
@@ -75,6 +76,8 @@ def try_file(path: str, layout: Mapping[str, Any], tell: Callable[..., None]) ->
     tell(step="reading its tables")
     check_backend(address, (major.value, minor.value), layout)
 
+    try_calls(address, layout, tell)
+
     tell(step="unloading it")
     import _ctypes
 
@@ -144,6 +147,52 @@ def check_factories(address: int, table: Mapping[str, Any], code: list[tuple[int
         name = read(pointer + table["factory"]["id"], pointer_bytes)
         if not name or not ctypes.string_at(name):
             raise RefusedError("invalid-table", f"handle factory {index} has no id")
+
+
+def try_calls(backend: int, layout: Mapping[str, Any], tell: Callable[..., None]) -> None:
+    """Call what a runtime calls of each backend when it is made."""
+    if read(backend + layout["tables"]["capabilities"]["offset"], ctypes.sizeof(ctypes.c_void_p)):
+        tell(step="listing its capabilities")
+        check_capabilities(backend, layout)
+    for name in ("contexts", "profiling"):
+        if read(backend + layout["tables"][name]["offset"], ctypes.sizeof(ctypes.c_void_p)):
+            tell(step=f"making and giving up what the table '{name}' makes")
+            try_making(backend, layout, name)
+
+
+def check_capabilities(backend: int, layout: Mapping[str, Any]) -> None:
+    """Refuse a list that has entries without a name, or far too many."""
+    function = function_at(backend, layout, "capabilities", "list", ctypes.c_void_p, 2)
+    count = ctypes.c_uint32()
+    options = function(backend, ctypes.addressof(count))
+    if count.value > 1024 or (count.value and not options):
+        raise RefusedError("invalid-table", f"there are {count.value} capabilities at {options or 0:#x}")
+    for index in range(count.value):
+        name = read(options + index * layout["option_bytes"], ctypes.sizeof(ctypes.c_void_p))
+        if not name or not ctypes.string_at(name):
+            raise RefusedError("invalid-table", f"capability {index} has no name")
+
+
+def try_making(backend: int, layout: Mapping[str, Any], name: str) -> None:
+    """Make an object without options and give it up; that it cannot be made here is no reason to refuse."""
+    create = function_at(backend, layout, name, "create", ctypes.c_int32, 5)
+    destroy = function_at(backend, layout, name, "destroy", None, 1)
+    options = ctypes.create_string_buffer(layout["creation_options_bytes"])
+    reason = ctypes.create_string_buffer(512)
+    made = ctypes.c_void_p()
+    addresses = [ctypes.addressof(place) for place in (options, made, reason)]
+    if create(backend, *addresses, len(reason)) == 0:
+        destroy(made.value)
+
+
+def function_at(
+    backend: int, layout: Mapping[str, Any], table: str, name: str, result: type[Any] | None, arguments: int
+) -> Callable[..., Any]:
+    """Return a function of a table; its arguments are as wide as pointers."""
+    pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
+    row = layout["tables"][table]
+    address = read(read(backend + row["offset"], pointer_bytes) + row["functions"][name][0], pointer_bytes)
+    return ctypes.CFUNCTYPE(result, *[ctypes.c_void_p] * arguments)(address)
 
 
 def check_table(name: str, address: int, table: Mapping[str, Any], code: list[tuple[int, int]]) -> None:

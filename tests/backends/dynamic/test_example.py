@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The example in C runs real layers, and gives what the reference gives."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ferrule.backends.cpu_ref import CpuRef
+from ferrule.backends.dynamic import load_dynamic_backends
+from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.shared.host_memory import address, aligned_empty
+from ferrule.backends.tensor_handle import MemorySource
+from ferrule.backends.workload import WorkloadInfo
+from ferrule.graph import DataType, Quantization, TensorInfo
+from ferrule.importers import load_tflite
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.operator import Operands
+from ferrule.optimizer import OptimizerOptions, optimize
+from ferrule.runtime import Runtime
+
+pytestmark = pytest.mark.cc
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "dynamic_backend"
+ACTIVATIONS = list(Activation)
+SHARED = OptimizerOptions(import_enabled=True, export_enabled=True)
+
+
+@pytest.fixture
+def registry(examples: Path) -> BackendRegistry:
+    made = BackendRegistry()
+    made.register("CpuRef", CpuRef)
+    (row,) = load_dynamic_backends(made, examples)
+    assert row.accepted, row
+    return made
+
+
+def quantised(name: str, dice: np.random.Generator, *shape: int) -> TensorInfo:
+    quantization = Quantization.of(float(dice.uniform(0.01, 0.3)), int(dice.integers(-128, 128)))
+    return TensorInfo(name=name, shape=shape, dtype=DataType.INT8, quantization=quantization)
+
+
+def int8_network(seed: int) -> Network:
+    dice = np.random.default_rng(seed)
+    network = Network("int8")
+    a = network.add_input(quantised("a", dice, 3, 10))
+    b = network.add_input(quantised("b", dice, 3, 10))
+    activation = ACTIVATIONS[seed % len(ACTIVATIONS)]
+    scale = Quantization.of(float(dice.uniform(0.1, 0.4)), int(dice.integers(-128, 128)))
+    network.add_add_layer(a, b, activation=activation, quantization=scale, name="sum")
+    network.add_relu_layer("sum", quantization=Quantization.of(0.11, -100), name="relu")
+    channels = tuple(float(np.float32(value)) for value in dice.uniform(0.001, 0.02, 7))
+    network.add_fully_connected_layer(
+        "relu",
+        dice.integers(-127, 128, (7, 10), dtype=np.int8),
+        dice.integers(-3000, 3000, 7, dtype=np.int32) if seed % 2 else None,
+        weights_quantization=Quantization(scales=channels, zero_points=(0,) * 7),
+        quantization=Quantization.of(0.2, int(dice.integers(-128, 128))),
+        activation=activation,
+        name="dense",
+    )
+    network.set_outputs(["dense", "sum"])
+    return network
+
+
+def float_network(seed: int) -> Network:
+    dice = np.random.default_rng(seed)
+    network = Network("float32")
+    for name in ("a", "b"):
+        network.add_input(TensorInfo(name=name, shape=(3, 10), dtype=DataType.FLOAT32))
+    activation = ACTIVATIONS[seed % len(ACTIVATIONS)]
+    network.add_add_layer("a", "b", activation=activation, name="sum")
+    network.add_relu_layer("sum", name="relu")
+    weights, bias = dice.normal(0, 1, (7, 10)).astype(np.float32), dice.normal(0, 1, 7).astype(np.float32)
+    network.add_fully_connected_layer("relu", weights, bias if seed % 2 else None, activation=activation, name="dense")
+    network.set_outputs(["dense", "sum"])
+    return network
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("options", [OptimizerOptions(), SHARED], ids=["copied", "shared"])
+def test_int8_equals_the_reference_in_every_bit(
+    registry: BackendRegistry, seed: int, options: OptimizerOptions
+) -> None:
+    network = int8_network(seed)
+    dice = np.random.default_rng(100 + seed)
+    with Runtime(None, registry) as runtime:
+        optimized = optimize(network, ["Sample"], runtime.registry, options)
+        assert {row.backend for row in optimized.assignment.values()} == {"Sample"}
+        number = runtime.load_network(optimized)
+        for _ in range(5):
+            inputs = [dice.integers(-128, 128, (3, 10), dtype=np.int8) for _ in range(2)]
+            for found, expected in zip(runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
+                np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_float32_equals_the_reference_but_for_rounding(registry: BackendRegistry, seed: int) -> None:
+    network = float_network(seed)
+    dice = np.random.default_rng(100 + seed)
+    with Runtime(None, registry) as runtime:
+        number = runtime.load_network(optimize(network, ["Sample"], runtime.registry))
+        inputs = [dice.normal(0, 2, (3, 10)).astype(np.float32) for _ in range(2)]
+        for found, expected in zip(runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(3, 10), (1, 10), ()], ids=str)
+def test_a_workload_reads_and_writes_the_memory_of_the_handles(
+    registry: BackendRegistry, shape: tuple[int, ...]
+) -> None:
+    """No tensor is copied: what changes behind the handles is seen, and results appear there."""
+    network = Network("relu")
+    network.add_input(TensorInfo(name="x", shape=shape, dtype=DataType.FLOAT32))
+    network.add_relu_layer("x", name="y")
+    network.set_outputs(["y"])
+    backend = registry.create("Sample")
+    memory = backend.memory_manager()
+    (factory,) = backend.tensor_handle_factories(memory)
+    source, target = (factory.create_handle(network.info(name), managed=False) for name in ("x", "y"))
+    x, y = (aligned_empty(shape, DataType.FLOAT32) for _ in range(2))
+    x[...], y[...] = -1, 5
+    assert source.import_memory(x, MemorySource.MALLOC)
+    assert target.import_memory(y, MemorySource.MALLOC)
+    workloads = backend.workload_factory(memory, {})
+    assert workloads is not None
+    (layer,) = network.layers
+    workload = workloads.create_workload(
+        WorkloadInfo(
+            layer=layer,
+            operands=Operands(inputs=network.input_infos(layer), outputs=network.output_infos(layer)),
+            inputs=(source,),
+            constants=(None,),
+            outputs=(target,),
+            device="Sample",
+        )
+    )
+    workload.execute()
+    assert (y == 0).all()
+    x[...] = 7
+    workload.execute()
+    assert (y == 7).all()
+    assert (address(source.map()), address(target.map())) == (address(x), address(y))
+
+
+REFUSED = {
+    "SOFTMAX": "layer type 26",
+    "broadcast": "input 'b' is broadcast",
+    "int16": "output 'y' is neither int8 nor float32",
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_name_what_is_wrong(registry: BackendRegistry, case: str) -> None:
+    network = Network(case)
+    if case == "SOFTMAX":
+        network.add_input(TensorInfo(name="a", shape=(1, 4), dtype=DataType.FLOAT32))
+        network.add_softmax_layer("a", name="y")
+    elif case == "broadcast":
+        network.add_input(TensorInfo(name="a", shape=(2, 4), dtype=DataType.FLOAT32))
+        network.add_input(TensorInfo(name="b", shape=(1, 4), dtype=DataType.FLOAT32))
+        network.add_add_layer("a", "b", name="y")
+    else:
+        info = TensorInfo(name="a", shape=(1, 4), dtype=DataType.INT16, quantization=Quantization.of(0.1))
+        network.add_input(info)
+        network.add_relu_layer("a", quantization=Quantization.of(0.1), name="y")
+    support = registry.create("Sample").layer_support().supports(network, network.layer("y"))
+    assert REFUSED[case] in support.reason
+
+
+def test_a_trained_model_runs_on_it(registry: BackendRegistry, models: Path) -> None:
+    network = load_tflite(models / "ad01_int8.tflite")
+    dice = np.random.default_rng(5)
+    with Runtime(None, registry) as runtime:
+        optimized = optimize(network, ["Sample", "CpuRef"], runtime.registry)
+        on_sample = [layer for layer, row in optimized.assignment.items() if row.backend == "Sample"]
+        assert len(on_sample) >= 9
+        number = runtime.load_network(optimized)
+        for _ in range(3):
+            x = dice.integers(-128, 128, network.inputs[0].shape, dtype=np.int8)
+            np.testing.assert_array_equal(runtime.enqueue_workload(number, [x])[0], network.run([x])[0])
+
+
+def test_the_sources_are_in_the_house_style_of_warnings(host_cc: str) -> None:
+    """They compile without a warning as C++ users' headers and with a second standard, too."""
+    for source in sorted(EXAMPLE.glob("*.c")):
+        root = EXAMPLE.parents[1]
+        includes = [f"-I{root / 'include'}", f"-I{root / 'src_c' / 'kernels' / 'include'}"]
+        flags = ["-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-fsyntax-only"]
+        subprocess.run([host_cc, *flags, *includes, str(source)], check=True)
+
+
+def test_the_readme_s_script_runs(examples: Path) -> None:
+    found = subprocess.run(
+        [sys.executable, str(EXAMPLE / "run.py"), str(examples)], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    assert "equals the reference" in found.stdout
+
+
+def test_only_the_entry_points_are_visible(examples: Path) -> None:
+    nm = shutil.which("nm")
+    if nm is None:
+        pytest.skip("nm is missing: apt-get install binutils")
+    for library in examples.rglob("*.so"):
+        listed = subprocess.run([nm, "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True)
+        names = {line.split()[-1] for line in listed.stdout.splitlines() if " T " in line}
+        assert names == {"GetBackendId", "GetVersion", "BackendFactory"}
+
+
+def test_entry_points_by_hand(examples: Path) -> None:
+    """As any host in any language would call them."""
+    library = ctypes.CDLL(str(examples / "Ferrule_Sample_backend.so"))
+    library.GetBackendId.restype = ctypes.c_char_p
+    assert library.GetBackendId() == b"Sample"
+    major, minor = ctypes.c_uint32(9), ctypes.c_uint32(9)
+    library.GetVersion(ctypes.byref(major), ctypes.byref(minor))
+    assert (major.value, minor.value) == (1, 0)
+    library.BackendFactory.restype = ctypes.c_void_p
+    assert library.BackendFactory() == library.BackendFactory() is not None

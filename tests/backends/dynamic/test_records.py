@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers as C structs: every descriptor field arrives, and what cannot cross is refused."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from random_networks import random_network
+
+from ferrule.backends.dynamic import abi
+from ferrule.backends.dynamic.codes import ACTIVATION_CODES, LAYER_CODES, TYPE_CODES
+from ferrule.backends.dynamic.descriptors import CPadding, descriptor_structs
+from ferrule.backends.dynamic.records import OptionsRecord, layer_record, read_option
+from ferrule.backends.optimization_views import PreCompiledDescriptor
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Graph, Layer, LayerType
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.slice import SliceDescriptor
+from ferrule.operators.window import Padding
+
+
+def expected(value: object) -> object:
+    match value:
+        case Activation():
+            return ACTIVATION_CODES[value]
+        case Padding():
+            return (value.top, value.bottom, value.left, value.right)
+        case str():
+            return value.encode()
+        case _:
+            return value
+
+
+def found(struct: ctypes.Structure, name: str) -> object:
+    value = getattr(struct, name)
+    if isinstance(value, CPadding):
+        return (value.top, value.bottom, value.left, value.right)
+    if hasattr(struct, f"{name}_count"):
+        return tuple(value[: getattr(struct, f"{name}_count")])
+    return value
+
+
+def check_tensors(graph: Graph, names: Sequence[str | None], array: Sequence[object], count: int) -> None:
+    assert count == len(names)
+    for name, pointer in zip(names, array[:count], strict=True):
+        if name is None:
+            assert not pointer
+            continue
+        tensor, struct = graph.tensor(name), pointer.contents
+        assert struct.name.decode() == name
+        assert tuple(struct.dims[: struct.rank]) == tensor.info.shape
+        assert struct.type == TYPE_CODES[tensor.info.dtype]
+        assert struct.size_bytes == tensor.info.size_bytes
+        assert struct.handle is None
+        quantization = tensor.info.quantization
+        assert struct.quantization.count == (0 if quantization is None else len(quantization.scales))
+        if quantization is not None:
+            given = struct.quantization
+            assert tuple(given.scales[: given.count]) == quantization.scales
+            assert tuple(given.zero_points[: given.count]) == quantization.zero_points
+            assert given.axis == quantization.axis
+        if tensor.data is None:
+            assert struct.data is None
+        else:
+            assert struct.data == tensor.data.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_layers_arrive_whole(seed: int) -> None:
+    network = random_network(seed)
+    for layer in network.layers:
+        record = layer_record(network, layer)
+        struct = record.struct
+        assert struct.name.decode() == layer.name
+        assert struct.type == LAYER_CODES[layer.type]
+        check_tensors(network, layer.inputs, struct.inputs, struct.input_count)
+        check_tensors(network, layer.outputs, struct.outputs, struct.output_count)
+        kind = descriptor_structs()[type(layer.descriptor)]
+        if not kind.fields:
+            assert (struct.descriptor, struct.descriptor_bytes) == (None, 0)
+            continue
+        assert struct.descriptor_bytes == ctypes.sizeof(kind.ctype)
+        descriptor = kind.ctype.from_address(struct.descriptor)
+        for field in fields(layer.descriptor):
+            assert found(descriptor, field.name) == expected(getattr(layer.descriptor, field.name))
+
+
+def chain() -> Network:
+    network = random_network(1)
+    (first, *_) = network.inputs
+    last = network.add_reshape_layer(first.name, (-1,), name="flat")
+    network.set_outputs([last])
+    return network
+
+
+def test_a_number_of_more_than_32_bits_is_refused() -> None:
+    network = chain()
+    layer = Layer(
+        name="large",
+        type=LayerType.SLICE,
+        descriptor=SliceDescriptor(begin=(1 << 40,), size=(1,)),
+        inputs=("flat",),
+        outputs=("flat",),
+    )
+    with pytest.raises(UnsupportedError, match="'large' cannot cross to C: 1099511627776 does not fit 32 bits"):
+        layer_record(network, layer)
+
+
+def pre_compiled(payload: object) -> Layer:
+    descriptor = PreCompiledDescriptor(payload=payload)
+    return Layer(
+        name="compiled", type=LayerType.PRE_COMPILED, descriptor=descriptor, inputs=("flat",), outputs=("flat",)
+    )
+
+
+@pytest.mark.parametrize("payload", [b"", b"bytes", b"with\0zero"])
+def test_a_pre_compiled_object_crosses_as_bytes(payload: bytes) -> None:
+    record = layer_record(chain(), pre_compiled(payload))
+    compiled = abi.PreCompiledStruct.from_address(record.struct.descriptor)
+    assert ctypes.string_at(compiled.object, compiled.object_bytes) == payload
+
+
+def test_the_pre_compiled_object_of_another_backend_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="compiled by another backend"):
+        layer_record(chain(), pre_compiled(object()))
+
+
+def test_options_go_and_come_back() -> None:
+    options = {"flag": True, "count": -(1 << 40), "share": 0.1, "text": "ä", "off": False}
+    record = OptionsRecord(options)
+    assert dict(read_option(option) for option in record.array) == options
+    assert record.count == 5
+
+
+@pytest.mark.parametrize("option", [abi.Option(), abi.Option(name=b"x", kind=4), abi.Option(name=b"x", kind=-1)])
+def test_malformed_options_are_refused(option: abi.Option) -> None:
+    with pytest.raises(UnsupportedError):
+        read_option(option)
+
+
+def test_a_table_is_read_no_further_than_its_size() -> None:
+    """A backend of an earlier minor version has smaller tables: what it lacks reads as null."""
+    memory = (ctypes.c_size_t * 4)(16, 0x1111, 0x2222, 0x3333)
+    table = abi.read_table(abi.WorkloadsTable, ctypes.addressof(memory))
+    assert ctypes.cast(table.create, ctypes.c_void_p).value == 0x1111
+    assert not table.execute
+    assert not table.destroy
+    assert np.asarray(memory)[2] == 0x2222
