@@ -49,5 +49,6 @@ def examples(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     make = require_program("make", "apt-get install make")
     build = tmp_path_factory.mktemp("examples")
     source = Path(__file__).parents[3] / "examples" / "dynamic_backend"
-    subprocess.run([make, "-s", f"CC={host_cc}", f"BUILD={build}"], cwd=source, check=True)
+    flags = "-O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined"
+    subprocess.run([make, "-s", f"CC={host_cc}", f"BUILD={build}", f"CFLAGS={flags}"], cwd=source, check=True)
     return build

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -183,6 +184,20 @@ def test_tensors_are_not_copied(full: Callable[..., Full]) -> None:
         assert backend.pointer("full_input") == address(x)
         assert backend.pointer("full_output") == address(y)
         np.testing.assert_array_equal(y, np.maximum(x, 0))
+
+
+def test_a_caller_s_array_is_not_kept_for_it(full: Callable[..., Full]) -> None:
+    backend = full()
+    options = OptimizerOptions(import_enabled=True, export_enabled=True)
+    with Runtime(None, backend.registry) as runtime:
+        number = runtime.load_network(optimize(chain("one"), ["Full"], runtime.registry, options))
+        for seed in range(3):
+            x = sample(seed)
+            seen = weakref.ref(x)
+            np.testing.assert_array_equal(runtime.enqueue_workload(number, [x])[0], np.maximum(x, 0))
+        del x
+        gc.collect()
+        assert seen() is None
 
 
 def test_constants_are_not_copied(full: Callable[..., Full]) -> None:

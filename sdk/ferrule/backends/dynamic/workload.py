@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ferrule._typing import override
 from ferrule.backends.dynamic import abi
@@ -18,6 +18,7 @@ from ferrule.backends.shared.host_memory import address
 from ferrule.backends.tensor_handle import Event, TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import UnsupportedError
+from ferrule.graph import Array
 
 
 class DynamicWorkloadFactory(WorkloadFactory):
@@ -63,6 +64,28 @@ class DynamicWorkloadFactory(WorkloadFactory):
         return DynamicWorkload(self._tables, self._table, made.value, record, info, keep)
 
 
+class _HostTensor:
+    """A tensor in memory of the host, and the record that is to point there."""
+
+    __slots__ = ("_record", "_seen", "handle")
+
+    def __init__(self, record: TensorRecord, handle: TensorHandle) -> None:
+        self.handle = handle
+        self._record = record
+        self._seen: Callable[[], Array | None] = lambda: None
+        """The array that the record points to; a weak reference, so that nobody's memory is kept for it."""
+
+    def point(self) -> None:
+        """Map the handle."""
+        array = self.handle.map()
+        if array is not self._seen():
+            if not array.flags.c_contiguous:
+                self.handle.unmap()
+                raise RuntimeError(f"the handle of tensor '{self._record.info.name}' has no dense memory")
+            self._record.struct.data = address(array)
+            self._seen = weakref.ref(array)
+
+
 class DynamicWorkload:
     """A layer that the backend made ready."""
 
@@ -80,12 +103,17 @@ class DynamicWorkload:
         self._pointer = pointer
         self._record = record
         self._name = info.layer.name
-        self._inputs = [
-            (tensor, handle)
-            for tensor, handle in zip(record.inputs, info.inputs, strict=True)
-            if tensor is not None and handle is not None
-        ]
-        self._outputs = list(zip(record.outputs, info.outputs, strict=True))
+        pairs = [*zip(record.inputs, info.inputs, strict=True), *zip(record.outputs, info.outputs, strict=True)]
+        self._own: list[DynamicHandle] = []
+        self._host: list[_HostTensor] = []
+        for tensor, handle in pairs:
+            if tensor is None or handle is None:
+                continue
+            if isinstance(handle, DynamicHandle) and handle.tables.library is tables.library:
+                tensor.struct.handle = handle.pointer
+                self._own.append(handle)
+            else:
+                self._host.append(_HostTensor(tensor, handle))
         self._reason = ReasonBuffer()
         self._event = ctypes.c_void_p()
         self._events = tables.events
@@ -94,8 +122,10 @@ class DynamicWorkload:
 
     def execute(self) -> Event | None:
         """Run the layer on the memory of its handles, without a copy."""
-        mapped = self._point(self._inputs)
-        mapped += self._point(self._outputs)
+        for own in self._own:
+            if own.ready is not None and not self._is_own(own.ready):
+                own.ready.wait()
+        mapped = self._map()
         self._event.value = None
         status = self._execute(
             self._pointer,
@@ -107,28 +137,23 @@ class DynamicWorkload:
         )
         if status == abi.OK and self._events is not None and self._event.value is not None:
             return DynamicEvent(self, self._tables, self._events, self._event.value, self._name, mapped)
-        for handle in mapped:
-            handle.unmap()
+        _unmap(mapped)
         if status != abi.OK:
             raise DynamicLibraryError(
                 f"layer '{self._name}' failed on backend '{self._tables.library.id}': {self._reason.take(status)}"
             )
         return None
 
-    def _point(self, tensors: Sequence[tuple[TensorRecord, TensorHandle]]) -> list[TensorHandle]:
-        """Let the records point to where the tensors are now; return the handles that were mapped."""
-        mapped = []
-        for record, handle in tensors:
-            if isinstance(handle, DynamicHandle) and handle.tables.library is self._tables.library:
-                if handle.ready is not None and not self._is_own(handle.ready):
-                    handle.ready.wait()
-                record.struct.handle = handle.pointer
-                continue
-            array = handle.map()
-            mapped.append(handle)
-            if not array.flags.c_contiguous:
-                raise RuntimeError(f"the handle of tensor '{record.info.name}' has no dense memory")
-            record.struct.data = address(array)
+    def _map(self) -> list[TensorHandle]:
+        """Let the records point to where the host's tensors are now; return the handles that were mapped."""
+        mapped: list[TensorHandle] = []
+        try:
+            for tensor in self._host:
+                tensor.point()
+                mapped.append(tensor.handle)
+        except BaseException:
+            _unmap(mapped)
+            raise
         return mapped
 
     def _is_own(self, event: Event) -> bool:
@@ -172,9 +197,13 @@ class DynamicEvent:
         return bool(self._table.done(self._pointer))
 
     def _finish(self) -> None:
-        for handle in self._mapped:
-            handle.unmap()
+        _unmap(self._mapped)
         self._mapped.clear()
+
+
+def _unmap(handles: Iterable[TensorHandle]) -> None:
+    for handle in handles:
+        handle.unmap()
 
 
 def _release_event(table: abi.EventsTable, pointer: int, keep: object) -> None:
