@@ -11,15 +11,20 @@ from host_face import LoadedGraph
 from host_library import library
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from layer_case import layer_network
 from oracle import edge_inputs, random_inputs
 from weighted_cases import within_tolerance
 
 from ferrule.backends.cpu_acc.host.instruction_set import available
+from ferrule.backends.cpu_acc.host.lowering.sum import linear_sum
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
-from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.elementwise import int8_results, sum_of
+from ferrule.operators.operator import Operands
 
 pytestmark = pytest.mark.cc
 TYPES = (DataType.INT8, DataType.FLOAT32)
@@ -170,3 +175,84 @@ def test_every_shift_is_rounded_alike(shift: int) -> None:
                 network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
             )
             np.testing.assert_array_equal(loaded.run(inputs)[0], wanted)
+
+
+def check_everywhere(network: Network, inputs: list[Array], kernel: str | None) -> None:
+    """Compare the outputs with those of the numpy kernels; `kernel` is the wanted one without its set."""
+    wanted = network.run(inputs)
+    for instructions in available(library()):
+        factory = CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
+        loaded = LoadedGraph(network, factory)
+        if kernel is not None:
+            assert loaded.workloads[0].kernel == f"{kernel}_{instructions.name}"
+        for got, other in zip(loaded.run(inputs), wanted, strict=True):
+            np.testing.assert_array_equal(got, other, strict=True)
+
+
+@pytest.mark.parametrize("type_", [LayerType.ADD, LayerType.SUB])
+@pytest.mark.parametrize("zero_points", [(0, 0, 0), (-128, 127, -128), (-7, 11, 5)])
+@pytest.mark.parametrize(
+    ("scales", "kernel"),
+    [((0.0312, 0.0547, 0.0731), "host_sum_s8"), ((0.05, 0.05, 0.05), "host_sum_s8"), ((0.3, 0.1, 0.2), None)],
+)
+def test_sums_of_all_pairs(
+    type_: LayerType, zero_points: tuple[int, int, int], scales: tuple[float, float, float], kernel: str | None
+) -> None:
+    every = np.arange(-128, 128, dtype=np.int8)
+    first, second = (np.ascontiguousarray(grid) for grid in np.meshgrid(every, every, indexing="ij"))
+    infos = [
+        TensorInfo(name=name, shape=first.shape, dtype=DataType.INT8, quantization=Quantization.of(scale, zero_point))
+        for name, scale, zero_point in zip("ab", scales[:2], zero_points[:2], strict=True)
+    ]
+    network = layer_network(type_, BinaryDescriptor(), infos, Quantization.of(scales[2], zero_points[2]))
+    check_everywhere(network, [first, second], kernel)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    scales=st.tuples(*[st.floats(0.01, 1.0)] * 2),
+    ratio=st.floats(0.3, 1.5),
+    zero_points=st.tuples(*[st.integers(-128, 127)] * 3),
+    subtract=st.booleans(),
+    activation=ACTIVATIONS,
+)
+def test_lines_of_sums_are_exact(
+    scales: tuple[float, float],
+    ratio: float,
+    zero_points: tuple[int, int, int],
+    subtract: bool,
+    activation: Activation,
+) -> None:
+    infos = [
+        TensorInfo(name=name, shape=(1,), dtype=DataType.INT8, quantization=Quantization.of(scale, zero_point))
+        for name, scale, zero_point in zip("abc", (*scales, max(scales) * ratio), zero_points, strict=True)
+    ]
+    total = sum_of(Operands(inputs=tuple(infos[:2]), outputs=(infos[2],)), activation, subtract=subtract)
+    line = linear_sum(total)
+    if line is None:
+        return
+    stored = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
+    products = stored[:, np.newaxis] * line.first, stored[np.newaxis] * line.second
+    for number in (*products, products[0] + products[1], products[0] + products[1] + line.offset):
+        assert np.abs(number).max() < 2**31
+    values = np.clip((products[0] + products[1] + line.offset) >> line.shift, total.result.low, total.result.high)
+    np.testing.assert_array_equal(values.reshape(-1), int8_results(total))
+
+
+@pytest.mark.parametrize("kind", ["average", "max"])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_pools(kind: str, data: st.DataObject) -> None:
+    batch, height, width, depth = (data.draw(item) for item in (st.sampled_from([1, 1, 3]), EXTENTS, EXTENTS, CHANNELS))
+    network = Network("case")
+    quantization = Quantization.of(0.05, data.draw(st.sampled_from([-128, 0, 77])))
+    network.add_input(
+        TensorInfo(name="x", shape=(batch, height, width, depth), dtype=DataType.INT8, quantization=quantization)
+    )
+    add = network.add_average_pool2d_layer if kind == "average" else network.add_max_pool2d_layer
+    window = (data.draw(st.integers(1, height)), data.draw(st.integers(1, width)))
+    strides = (data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)))
+    last = add("x", window, strides=strides, padding="same", activation=data.draw(ACTIVATIONS))
+    network.set_outputs([last])
+    for inputs in (random_inputs(network), *edge_inputs(network).values()):
+        check_everywhere(network, inputs, f"host_{kind}_pool2d_s8")

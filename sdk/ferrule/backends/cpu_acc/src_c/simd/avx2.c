@@ -3,4 +3,6 @@
 #include "avx2.h"
 
 #include "kernels.inc.h"
+
+#include "plain.inc.h"
 #endif

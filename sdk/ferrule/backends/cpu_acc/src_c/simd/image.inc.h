@@ -2,8 +2,9 @@
 /* Template, included once per element type: lays out an image in scratch. Needs LAY_OUT (the name
  * of the function), SOURCE, TARGET, CONVERT(value, zero_point) and PADDING(zero_point). */
 
-FERRULE_TARGET static void FERRULE_JOIN(LAY_OUT, _run)(const SOURCE *source, TARGET *target,
-                                                       int32_t count, int32_t zero_point)
+FERRULE_INLINE void FERRULE_JOIN(LAY_OUT, _run)(const SOURCE *restrict source,
+                                                TARGET *restrict target, int32_t count,
+                                                int32_t zero_point)
 {
     for (int32_t i = 0; i < count; ++i) {
         target[i] = CONVERT(source[i], zero_point);
@@ -20,25 +21,51 @@ FERRULE_TARGET static void FERRULE_JOIN(LAY_OUT, _fill)(TARGET *target, int32_t 
     }
 }
 
-/* One row whose columns stand in phases. */
+/* One row whose columns stand in phases; `unit` divides the channels and is a constant where this
+ * is inlined, since runs of a known length take much less time. */
+FERRULE_INLINE void FERRULE_JOIN(LAY_OUT, _units)(const struct ferrule_host_image *image,
+                                                  const SOURCE *source, TARGET *target,
+                                                  int32_t inside, int32_t unit)
+{
+    int32_t channels = image->input_c;
+    int32_t phases = image->phases;
+    int32_t places = image->columns / phases;
+
+    for (int32_t phase = 0; phase < phases; ++phase) {
+        /* place p has column phase + p * phases, which is inside from `left` to `left + inside` */
+        int32_t first = image->left > phase ? (image->left - phase + phases - 1) / phases : 0;
+        int32_t end =
+            image->left + inside > phase ? (image->left + inside - phase + phases - 1) / phases : 0;
+        const SOURCE *pixel = source + (phase + first * phases - image->left) * channels;
+
+        first = first < places ? first : places;
+        end = end < first ? first : end;
+        FERRULE_JOIN(LAY_OUT, _fill)(target, first * channels, image->zero_point);
+        target += first * channels;
+        for (int32_t place = first; place < end; ++place) {
+            for (int32_t c = 0; c < channels; c += unit) {
+                FERRULE_JOIN(LAY_OUT, _run)(pixel + c, target + c, unit, image->zero_point);
+            }
+            pixel += phases * channels;
+            target += channels;
+        }
+        FERRULE_JOIN(LAY_OUT, _fill)(target, (places - end) * channels, image->zero_point);
+        target += (places - end) * channels;
+    }
+}
+
 FERRULE_TARGET static void FERRULE_JOIN(LAY_OUT, _phases)(const struct ferrule_host_image *image,
                                                           const SOURCE *source, TARGET *target,
                                                           int32_t inside)
 {
-    int32_t channels = image->input_c;
-
-    for (int32_t phase = 0; phase < image->phases; ++phase) {
-        for (int32_t column = phase; column < image->columns; column += image->phases) {
-            int32_t x = column - image->left;
-
-            if (x >= 0 && x < inside) {
-                FERRULE_JOIN(LAY_OUT, _run)(source + x * channels, target, channels,
-                                            image->zero_point);
-            } else {
-                FERRULE_JOIN(LAY_OUT, _fill)(target, channels, image->zero_point);
-            }
-            target += channels;
-        }
+    if (image->input_c % 32 == 0) {
+        FERRULE_JOIN(LAY_OUT, _units)(image, source, target, inside, 32);
+    } else if (image->input_c % 16 == 0) {
+        FERRULE_JOIN(LAY_OUT, _units)(image, source, target, inside, 16);
+    } else if (image->input_c % 8 == 0) {
+        FERRULE_JOIN(LAY_OUT, _units)(image, source, target, inside, 8);
+    } else {
+        FERRULE_JOIN(LAY_OUT, _units)(image, source, target, inside, image->input_c);
     }
 }
 

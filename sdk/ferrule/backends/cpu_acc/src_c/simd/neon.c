@@ -3,4 +3,6 @@
 #include "neon.h"
 
 #include "kernels.inc.h"
+
+#include "plain.inc.h"
 #endif

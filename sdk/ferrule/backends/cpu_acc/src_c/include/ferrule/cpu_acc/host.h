@@ -13,6 +13,7 @@
 
 #include "ferrule/cpu_acc/pool.h"
 #include "ferrule/kernels/paired.h"
+#include "ferrule/kernels/pool2d.h"
 
 /** Bits of ferrule_host_features. */
 enum ferrule_host_feature {
@@ -102,6 +103,20 @@ struct ferrule_host_depthwise_f32_params {
     int32_t pieces; /**< into which the work is divided among the threads of a pool; at least 1 */
 };
 
+/**
+ * ADD or SUB of int8 of one shape: (first * a + second * b + offset) >> shift, clamped, which the
+ * lowering has proved to be exact for every pair of inputs and to keep to 32 bits.
+ */
+struct ferrule_host_sum_s8_params {
+    int32_t elements;
+    int32_t first;
+    int32_t second;
+    int32_t offset;
+    int32_t shift;
+    int32_t low;
+    int32_t high;
+};
+
 /** @brief Return which instruction sets this processor and its operating system support. */
 int32_t ferrule_host_features(void);
 
@@ -122,6 +137,13 @@ void ferrule_host_depthwise_s8_avx512(const struct ferrule_host_depthwise_s8_par
 void ferrule_host_depthwise_f32_avx512(const struct ferrule_host_depthwise_f32_params *params,
                                        const float *input, float *output, void *scratch,
                                        struct ferrule_pool *pool);
+void ferrule_host_sum_s8_avx512(const struct ferrule_host_sum_s8_params *params,
+                                const int8_t *first, const int8_t *second, int8_t *output);
+/** Scratch: 4 bytes per channel. */
+void ferrule_host_average_pool2d_s8_avx512(const struct ferrule_pool2d_params *params,
+                                           const int8_t *input, int8_t *output, void *scratch);
+void ferrule_host_max_pool2d_s8_avx512(const struct ferrule_pool2d_params *params,
+                                       const int8_t *input, int8_t *output);
 
 /** @brief The same with AVX2 and FMA; int8 images have elements of 16 bits. */
 void ferrule_host_conv2d_s8_avx2(const struct ferrule_host_conv2d_s8_params *params,
@@ -136,6 +158,13 @@ void ferrule_host_depthwise_s8_avx2(const struct ferrule_host_depthwise_s8_param
 void ferrule_host_depthwise_f32_avx2(const struct ferrule_host_depthwise_f32_params *params,
                                      const float *input, float *output, void *scratch,
                                      struct ferrule_pool *pool);
+void ferrule_host_sum_s8_avx2(const struct ferrule_host_sum_s8_params *params, const int8_t *first,
+                              const int8_t *second, int8_t *output);
+/** Scratch: 4 bytes per channel. */
+void ferrule_host_average_pool2d_s8_avx2(const struct ferrule_pool2d_params *params,
+                                         const int8_t *input, int8_t *output, void *scratch);
+void ferrule_host_max_pool2d_s8_avx2(const struct ferrule_pool2d_params *params,
+                                     const int8_t *input, int8_t *output);
 
 /** @brief The same with NEON; int8 images have elements of 16 bits. */
 void ferrule_host_conv2d_s8_neon(const struct ferrule_host_conv2d_s8_params *params,
@@ -150,5 +179,12 @@ void ferrule_host_depthwise_s8_neon(const struct ferrule_host_depthwise_s8_param
 void ferrule_host_depthwise_f32_neon(const struct ferrule_host_depthwise_f32_params *params,
                                      const float *input, float *output, void *scratch,
                                      struct ferrule_pool *pool);
+void ferrule_host_sum_s8_neon(const struct ferrule_host_sum_s8_params *params, const int8_t *first,
+                              const int8_t *second, int8_t *output);
+/** Scratch: 4 bytes per channel. */
+void ferrule_host_average_pool2d_s8_neon(const struct ferrule_pool2d_params *params,
+                                         const int8_t *input, int8_t *output, void *scratch);
+void ferrule_host_max_pool2d_s8_neon(const struct ferrule_pool2d_params *params,
+                                     const int8_t *input, int8_t *output);
 
 #endif
