@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from needs import require_program
 
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.dynamic import load_dynamic_backends
@@ -206,9 +206,7 @@ def test_the_readme_s_script_runs(examples: Path) -> None:
 
 
 def test_only_the_entry_points_are_visible(examples: Path) -> None:
-    nm = shutil.which("nm")
-    if nm is None:
-        pytest.skip("nm is missing: apt-get install binutils")
+    nm = require_program("nm", "apt-get install binutils")
     for library in examples.rglob("*.so"):
         listed = subprocess.run([nm, "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True)
         names = {line.split()[-1] for line in listed.stdout.splitlines() if " T " in line}

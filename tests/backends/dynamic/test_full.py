@@ -8,6 +8,7 @@ import gc
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -184,6 +185,21 @@ def test_tensors_are_not_copied(full: Callable[..., Full]) -> None:
         assert backend.pointer("full_input") == address(x)
         assert backend.pointer("full_output") == address(y)
         np.testing.assert_array_equal(y, np.maximum(x, 0))
+
+
+@pytest.mark.parametrize("defines", [(), ("ASYNC", "OWN_HANDLES", "OWN_MEMORY")])
+def test_several_networks_run_at_once(full: Callable[..., Full], defines: tuple[str, ...]) -> None:
+    backend = full(*defines)
+    networks = [chain(*(f"{number}_{layer}" for layer in range(number + 1))) for number in range(4)]
+    with Runtime(None, backend.registry) as runtime, ThreadPoolExecutor(8) as pool:
+        numbers = [runtime.load_network(optimize(net, ["Full"], runtime.registry)) for net in networks]
+
+        def run_one(turn: int) -> bool:
+            x = sample(turn)
+            (found,) = runtime.enqueue_workload(numbers[turn % 4], [x])
+            return np.array_equal(found, np.maximum(x, 0))
+
+        assert all(pool.map(run_one, range(40)))
 
 
 def test_a_caller_s_array_is_not_kept_for_it(full: Callable[..., Full]) -> None:

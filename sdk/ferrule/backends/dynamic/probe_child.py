@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import struct
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -48,6 +49,9 @@ def forbid_core_dumps() -> None:
 
 def try_file(path: str, layout: Mapping[str, Any], tell: Callable[..., None]) -> None:
     """Do everything that a host does up to the first question, step by step."""
+    tell(step="reading it")
+    check_length(path)
+
     tell(step="loading it")
     try:
         library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
@@ -83,6 +87,33 @@ def try_file(path: str, layout: Mapping[str, Any], tell: Callable[..., None]) ->
 
     _ctypes.dlclose(library._handle)  # noqa: SLF001 (ctypes has no other way to the handle)
     tell(done=True)
+
+
+def check_length(path: str) -> None:
+    """Refuse an ELF file of 64 bits that is shorter than its own header says: the linker would map beyond its end."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 (no pathlib here)
+            head = file.read(64)
+            size = os.fstat(file.fileno()).st_size
+            if len(head) < 64 or head[:5] != b"\x7fELF\x02" or head[5:6] != native_order():
+                return  # the linker says what is wrong with it
+            program_offset, section_offset = struct.unpack_from("=QQ", head, 32)
+            program_bytes, programs, section_bytes, sections = struct.unpack_from("=HHHH", head, 54)
+            file.seek(program_offset)
+            table = file.read(program_bytes * programs)
+    except OSError as error:
+        raise RefusedError("not-loadable", str(error)) from None
+    needed = max(program_offset + program_bytes * programs, section_offset + section_bytes * sections)
+    for start in range(0, len(table) - 39, program_bytes or len(table) + 1):
+        offset, _, _, in_file = struct.unpack_from("=QQQQ", table, start + 8)
+        needed = max(needed, offset + in_file)
+    if size < needed:
+        raise RefusedError("not-loadable", f"the file is cut off: it has {size} bytes, its header speaks of {needed}")
+
+
+def native_order() -> bytes:
+    """Return what ELF says for the byte order of this machine."""
+    return b"\x01" if sys.byteorder == "little" else b"\x02"
 
 
 def read_id(found: bytes | None) -> str:
