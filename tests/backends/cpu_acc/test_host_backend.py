@@ -17,9 +17,10 @@ from ferrule.backends.context import BackendUnavailableError, CreationOptions
 from ferrule.backends.cpu_acc import CpuAcc
 from ferrule.backends.cpu_acc.host import library as host
 from ferrule.backends.cpu_acc.host.instruction_set import PORTABLE, available
-from ferrule.graph import DataType, Quantization, TensorInfo
+from ferrule.graph import DataType, Layer, LayerType, Quantization, TensorInfo
 from ferrule.importers import load_tflite
 from ferrule.network import Network
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 
@@ -141,3 +142,19 @@ def test_the_wheel_of_a_compiler_serves_too(fresh: pytest.MonkeyPatch, tmp_path:
     fresh.delenv("CC", raising=False)
     CpuAcc().context(CreationOptions())
     assert available(host.host_library()) == available(library())
+
+
+def test_weights_that_are_computed_are_left_to_others() -> None:
+    network = Network("computed")
+    for name, shape in (("x", (1, 4)), ("weights", (3, 4))):
+        network.add_input(TensorInfo(name=name, shape=shape, dtype=DataType.FLOAT32))
+    layer = Layer(
+        name="fc",
+        type=LayerType.FULLY_CONNECTED,
+        descriptor=FullyConnectedDescriptor(),
+        inputs=("x", "weights"),
+        outputs=("y",),
+    )
+    network.add_layer(layer, [TensorInfo(name="y", shape=(1, 3), dtype=DataType.FLOAT32)])
+    support = CpuAcc().layer_support().supports(network, layer)
+    assert "'weights' is computed at run time" in support.reason

@@ -14,11 +14,12 @@ from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
-from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.backends.firmware import CoreFeatures, FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryManager, HostTensorHandleFactory
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager, MemorySource
 from ferrule.backends.workload import WorkloadFactory
+from ferrule.dom import Identifier
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import DataType, Graph, Layer
 from ferrule.operators.operator import Operands
@@ -38,9 +39,17 @@ class CpuAccSupport:
                 return Support(reason=f"tensor '{info.name}' is float16, which no C kernel takes")
         try:
             OPERATORS[layer.type].check(layer.descriptor, operands)
+            _try_lowering(graph, layer)
         except FerruleError as error:
             return Support(reason=str(error))
         return Support()
+
+
+def _try_lowering(graph: Graph, layer: Layer) -> None:
+    """Raise what the lowering of the layer raises: weights that are computed, sums that may overflow and the like."""
+    pointers = {name: Identifier("tensor") for name in (*layer.present_inputs, *layer.outputs)}
+    core = CoreFeatures(name="any")
+    LOWERINGS[layer.type](LoweringContext(graph=graph, layer=layer, core=core, prefix="layer", pointers=pointers))
 
 
 class CpuAccTarget:
