@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ferrule._typing import override
 from ferrule.backends.backend import Backend, BackendId, LayerSupport
-from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, Capabilities
+from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, HAS_FP16, Capabilities
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.cpu_ref.support import CpuRefSupport
 from ferrule.backends.cpu_ref.workloads import CpuRefWorkloadFactory
@@ -29,7 +29,7 @@ class CpuRef(Backend):
 
     @override
     def capabilities(self) -> Capabilities:
-        return {EXTERNALLY_MANAGED_MEMORY: True}
+        return {HAS_FP16: True, EXTERNALLY_MANAGED_MEMORY: True}
 
     @override
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:

@@ -34,7 +34,8 @@ class HostTensorHandle(TensorHandle):
         self._slot = Slot(info)
         self._imported: Array | None = None
         self._import_flags = import_flags
-        self._alignment_bytes = max(alignment_bytes, info.dtype.size_bytes)
+        self._alignment_bytes = alignment_bytes
+        self._dtype = info.dtype.numpy
         if managed and manager is None:
             self._slot.array = aligned_empty(info.shape, info.dtype, max(alignment_bytes, ALIGNMENT_BYTES))
 
@@ -69,12 +70,14 @@ class HostTensorHandle(TensorHandle):
 
     @override
     def can_import(self, memory: Array, source: MemorySource) -> bool:
+        flags = memory.flags
         return (
             bool(source & self._import_flags)
-            and memory.dtype == self.info.dtype.numpy
+            and memory.dtype == self._dtype
             and memory.shape == self.info.shape
-            and memory.flags.c_contiguous
-            and is_aligned(memory, self._alignment_bytes)
+            and flags.c_contiguous
+            and flags.aligned
+            and (self._alignment_bytes <= self._dtype.itemsize or is_aligned(memory, self._alignment_bytes))
         )
 
     @override
