@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import pytest
+from host_cases import ACTIVATIONS, WEIGHTED, Case, pools
 from host_face import LoadedGraph
 from host_library import library
 from hypothesis import given, settings
@@ -19,7 +18,7 @@ from ferrule.backends.cpu_acc.host.instruction_set import available
 from ferrule.backends.cpu_acc.host.lowering.sum import linear_sum
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
-from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor
@@ -27,126 +26,31 @@ from ferrule.operators.elementwise import int8_results, sum_of
 from ferrule.operators.operator import Operands
 
 pytestmark = pytest.mark.cc
-TYPES = (DataType.INT8, DataType.FLOAT32)
-CHANNELS = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 32, 33, 48, 50, 63, 64, 65, 100, 128])
-EXTENTS = st.sampled_from([1, 2, 3, 5, 7, 8, 11, 13, 16, 25])
-ACTIVATIONS = st.sampled_from([Activation.NONE, Activation.RELU, Activation.RELU6])
 
 
-@dataclass(slots=True)
-class Case:
-    """A network of one layer that is being made."""
-
-    dtype: DataType
-    shape: Shape
-    seed: int
-    portable: bool = False
-    """Whether the portable kernel is chosen, on any host."""
-    network: Network = field(init=False)
-    random: np.random.Generator = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.random = np.random.default_rng(self.seed)
-        self.network = Network("case")
-        self.network.add_input(
-            TensorInfo(name="x", shape=self.shape, dtype=self.dtype, quantization=self._activation(2.0**-6))
-        )
-
-    def weights(self, shape: Shape, axis: int, products: int) -> dict[str, object]:
-        """Return weights, bias and quantisations; factors are such that outputs use their range, some saturate."""
-        channels = shape[axis]
-        if self.dtype.is_float:
-            return {
-                "weights": self.random.normal(size=shape).astype(np.float32),
-                "bias": self.random.normal(size=channels).astype(np.float32),
-            }
-        scales = tuple(float(np.float32(2.0 ** self.random.uniform(-12, -4))) for _ in range(channels))
-        output = 2.0**-6 * 2.0 ** self.random.uniform(-6, -1) * np.sqrt(products)
-        return {
-            "weights": self.random.integers(-128, 128, shape, dtype=np.int8),
-            "bias": self.random.integers(-20000, 20000, channels, dtype=np.int32),
-            "weights_quantization": Quantization(scales=scales, zero_points=(0,) * channels, axis=axis),
-            "quantization": self._activation(float(output)),
-        }
-
-    def check(self) -> None:
-        network = self.network
-        network.set_outputs([network.layers[-1].outputs[0]])
-        network.validate()
-        inputs = [random_inputs(network), *edge_inputs(network).values()]
-        wanted = [network.run(given_inputs)[0] for given_inputs in inputs]
-        for instructions in available(library()):
-            loaded = LoadedGraph(
-                network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
-            )
-            if not self.portable:
-                assert loaded.workloads[0].kernel.endswith(f"_{instructions.name}")
-            for given_inputs, other in zip(inputs, wanted, strict=True):
-                self._compare(given_inputs, loaded.run(given_inputs)[0], other)
-
-    def _compare(self, inputs: list[Array], got: Array, wanted: Array) -> None:
-        if self.dtype.is_float:
-            assert within_tolerance(self.network, inputs, got, wanted)
-        else:
-            np.testing.assert_array_equal(got, wanted, strict=True)
-
-    def _activation(self, scale: float) -> Quantization | None:
-        if self.dtype.is_float:
-            return None
-        return Quantization.of(scale, int(self.random.choice([-128, -128, -5, 0, 31, 127])))
+def check(case: Case) -> None:
+    network = case.network
+    inputs = [random_inputs(network), *edge_inputs(network).values()]
+    wanted = [network.run(given_inputs)[0] for given_inputs in inputs]
+    for instructions in available(library()):
+        factory = CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
+        loaded = LoadedGraph(network, factory)
+        if not case.portable:
+            assert loaded.workloads[0].kernel.endswith(f"_{instructions.name}")
+        for given_inputs, other in zip(inputs, wanted, strict=True):
+            (got,) = loaded.run(given_inputs)
+            if case.dtype.is_float:
+                assert within_tolerance(network, given_inputs, got, other)
+            else:
+                np.testing.assert_array_equal(got, other, strict=True)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.FLOAT32])
+@pytest.mark.parametrize("family", WEIGHTED)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
-def test_conv2d(dtype: DataType, data: st.DataObject) -> None:
-    batch, height, width, depth, channels = (
-        data.draw(item) for item in (st.sampled_from([1, 1, 3]), EXTENTS, EXTENTS, CHANNELS, CHANNELS)
-    )
-    window = (min(data.draw(st.integers(1, 4)), height), min(data.draw(st.integers(1, 4)), width))
-    case = Case(dtype, (batch, height, width, depth), data.draw(st.integers(0, 1 << 32)))
-    case.network.add_conv2d_layer(
-        "x",
-        **case.weights((channels, *window, depth), 0, window[0] * window[1] * depth),
-        strides=(data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))),
-        dilations=data.draw(st.sampled_from([(1, 1), (1, 1), (1, 1), (2, 1), (1, 2)])),
-        padding="same",
-        activation=data.draw(ACTIVATIONS),
-    )
-    case.check()
-
-
-@pytest.mark.parametrize("dtype", TYPES)
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_depthwise_conv2d(dtype: DataType, data: st.DataObject) -> None:
-    batch, height, width, depth = (data.draw(item) for item in (st.sampled_from([1, 1, 3]), EXTENTS, EXTENTS, CHANNELS))
-    window = (min(data.draw(st.integers(1, 5)), height), min(data.draw(st.integers(1, 5)), width))
-    channels = depth * data.draw(st.sampled_from([1, 1, 1, 1, 2]))
-    several = channels != depth and depth > 1
-    case = Case(dtype, (batch, height, width, depth), data.draw(st.integers(0, 1 << 32)), portable=several)
-    case.network.add_depthwise_conv2d_layer(
-        "x",
-        **case.weights((1, *window, channels), 3, window[0] * window[1]),
-        strides=(data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))),
-        dilations=data.draw(st.sampled_from([(1, 1), (1, 1), (1, 1), (2, 1), (1, 2)])),
-        padding="same",
-        activation=data.draw(ACTIVATIONS),
-    )
-    case.check()
-
-
-@pytest.mark.parametrize("dtype", TYPES)
-@settings(max_examples=40, deadline=None)
-@given(rows=EXTENTS, products=CHANNELS, channels=CHANNELS, activation=ACTIVATIONS, seed=st.integers(0, 1 << 32))
-def test_fully_connected(
-    dtype: DataType, rows: int, products: int, channels: int, activation: Activation, seed: int
-) -> None:
-    case = Case(dtype, (rows, products), seed)
-    case.network.add_fully_connected_layer(
-        "x", **case.weights((channels, products), 0, products), activation=activation
-    )
-    case.check()
+def test_weighted_layers(family: str, dtype: DataType, data: st.DataObject) -> None:
+    check(data.draw(WEIGHTED[family](dtype)))
 
 
 @pytest.mark.parametrize("shift", [-31, -30, -8, 0, 3, 12, 30])
@@ -243,16 +147,6 @@ def test_lines_of_sums_are_exact(
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_pools(kind: str, data: st.DataObject) -> None:
-    batch, height, width, depth = (data.draw(item) for item in (st.sampled_from([1, 1, 3]), EXTENTS, EXTENTS, CHANNELS))
-    network = Network("case")
-    quantization = Quantization.of(0.05, data.draw(st.sampled_from([-128, 0, 77])))
-    network.add_input(
-        TensorInfo(name="x", shape=(batch, height, width, depth), dtype=DataType.INT8, quantization=quantization)
-    )
-    add = network.add_average_pool2d_layer if kind == "average" else network.add_max_pool2d_layer
-    window = (data.draw(st.integers(1, height)), data.draw(st.integers(1, width)))
-    strides = (data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)))
-    last = add("x", window, strides=strides, padding="same", activation=data.draw(ACTIVATIONS))
-    network.set_outputs([last])
+    network = data.draw(pools(kind))
     for inputs in (random_inputs(network), *edge_inputs(network).values()):
         check_everywhere(network, inputs, f"host_{kind}_pool2d_s8")
