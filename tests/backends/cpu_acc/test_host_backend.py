@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from host_library import library
 from needs import require_module, require_program
 from oracle import edge_inputs, random_inputs
 
-from ferrule import nativelib
+from ferrule import nativelib, resources
 from ferrule.backends.context import BackendUnavailableError, CreationOptions
 from ferrule.backends.cpu_acc import CpuAcc
 from ferrule.backends.cpu_acc.host import library as host
@@ -158,3 +160,19 @@ def test_weights_that_are_computed_are_left_to_others() -> None:
     network.add_layer(layer, [TensorInfo(name="y", shape=(1, 3), dtype=DataType.FLOAT32)])
     support = CpuAcc().layer_support().supports(network, layer)
     assert "'weights' is computed at run time" in support.reason
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+def test_own_sources_compile_without_a_warning(compiler: str, tmp_path: Path) -> None:
+    if compiler == "zig":
+        require_module("ziglang", "pip install 'ferrule[run]'")
+        command = [sys.executable, "-m", "ziglang", "cc"]
+    else:
+        command = [require_program("gcc", "apt-get install gcc")]
+    includes = [f"-I{host.OWN_FOLDER / 'include'}", f"-I{resources.root() / 'src_c' / 'kernels' / 'include'}"]
+    flags = ["-std=c11", "-O1", "-fPIC", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", *includes]
+    for source in sorted(host.OWN_FOLDER.rglob("*.c")):
+        argv = [*command, *flags, "-c", "-o", str(tmp_path / "out.o"), str(source)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr

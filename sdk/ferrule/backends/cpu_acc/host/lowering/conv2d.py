@@ -148,7 +148,7 @@ def lower_products(
         "segments": segments.shape[1],
         "words": -(-segments.shape[2] // word_elements),
         "offsets": context.blob("offsets", work.offsets(image)),
-        "weights": context.blob("weights", pack_weights(segments, lanes, word_elements)),
+        "weights": context.blob("weights", as_bytes(pack_weights(segments, lanes, word_elements))),
         "scales": context.blob("scales", pack_scales(scales, lanes)),
     }
     return host_call(
@@ -182,6 +182,11 @@ def pack_weights(segments: Array, lanes: int, word_elements: int) -> Array:
         packed.append(part.transpose(2, 3, 0, 1, 4).reshape(-1))
         first += blocks * lanes
     return np.concatenate(packed)
+
+
+def as_bytes(weights: Array) -> Array:
+    """Return integer weights as the bytes of this host, which is what kernels of every set declare."""
+    return weights if weights.dtype == np.float32 else np.ascontiguousarray(weights).reshape(-1).view(np.int8)
 
 
 def pack_scales(scales: Array, lanes: int) -> Array:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ferrule.backends.cpu_acc.host.lowering.call import MIN_DEPTHWISE_PRODUCTS, PIECES, Host, host_call
-from ferrule.backends.cpu_acc.host.lowering.conv2d import Convolution, lower_products
+from ferrule.backends.cpu_acc.host.lowering.conv2d import Convolution, as_bytes, lower_products
 from ferrule.backends.cpu_acc.host.lowering.image import Image
 from ferrule.backends.cpu_acc.host.lowering.scales import float_bias, int8_scales
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value
@@ -83,7 +83,7 @@ def _lower_int8(
         "taps": len(taps),
         "period": len(channels),
         "offsets": context.blob("offsets", np.array(offsets + offsets[:1] * missing, np.int32)),
-        "weights": context.blob("weights", np.ascontiguousarray(packed)),
+        "weights": context.blob("weights", as_bytes(packed)),
         "scales": context.blob("scales", np.ascontiguousarray(scales[:, channels].transpose(1, 2, 0, 3))),
         "output": output_value(output, descriptor.activation),
     }

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The NEON kernels, which need not have a processor of their kind: as generated C, on an emulated one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from host_cases import WEIGHTED, pools
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from layer_case import layer_network
+from merged import merged
+from needs import require_module, require_program
+from oracle import random_inputs
+from weighted_cases import within_tolerance
+
+from ferrule import resources
+from ferrule.backends import BackendId
+from ferrule.backends.cpu_acc.backend import CpuAccTarget
+from ferrule.backends.cpu_acc.host.instruction_set import SETS
+from ferrule.backends.cpu_acc.host.library import OWN_FOLDER
+from ferrule.backends.cpu_acc.host.lowering.call import POOL, Host
+from ferrule.backends.cpu_acc.host.lowering.table import HOST_LOWERINGS
+from ferrule.backends.firmware import CoreFeatures, LoweredOp, LoweringContext
+from ferrule.codegen import Artifact, generate
+from ferrule.dom import Call, Evaluate, Null
+from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.binary import BinaryDescriptor
+
+pytestmark = [pytest.mark.cc, pytest.mark.slow]
+(NEON,) = (item for item in SETS if item.name == "neon")
+FLAGS = ("-std=c11", "-O2", "-ffp-contract=off", "-static", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+
+
+class NeonTarget:
+    """Lowers to the NEON kernels where there are any."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        """Return the call, without a pool."""
+        lowering = HOST_LOWERINGS.get(context.layer.type)
+        op = None if lowering is None else lowering(context, Host(instructions=NEON, threads=1))
+        if op is None:
+            return CpuAccTarget().lower(context)
+        (statement,) = op.statements
+        assert isinstance(statement, Evaluate)
+        assert isinstance(statement.expression, Call)
+        call = statement.expression
+        arguments = tuple(Null() if argument == POOL else argument for argument in call.arguments)
+        return replace(op, statements=(Evaluate(replace(call, arguments=arguments)),))
+
+
+def program(artifact: Artifact, network: Network) -> str:
+    """Return a main that reads all inputs and writes all outputs."""
+    inputs, outputs = network.inputs, network.outputs
+    lines = ["#include <stdint.h>", "#include <stdio.h>"]
+    lines.append(f"int32_t ferrule_{artifact.symbol}_run(void **, void **, void **, void *, void *);")
+    for name, infos in (("in", inputs), ("out", outputs)):
+        lines += [f"static _Alignas(16) char {name}_{i}[{info.size_bytes}];" for i, info in enumerate(infos)]
+        lines.append(f"static void *{name}[] = {{{', '.join(f'{name}_{i}' for i in range(len(infos)))}}};")
+    lines.append(f"static _Alignas(64) char arena[{artifact.workspace_bytes}];")
+    lines += ["int main(void) {", "void *memory[] = {arena};"]
+    lines += [f"if (fread(in_{i}, 1, sizeof(in_{i}), stdin) != sizeof(in_{i})) return 2;" for i in range(len(inputs))]
+    lines.append(f"if (ferrule_{artifact.symbol}_run(in, out, memory, 0, 0) != 0) return 3;")
+    lines += [f"(void)fwrite(out_{i}, 1, sizeof(out_{i}), stdout);" for i in range(len(outputs))]
+    return "\n".join([*lines, "return 0; }"])
+
+
+def run_emulated(network: Network, inputs: list[Array], folder: Path) -> tuple[list[Array], list[str]]:
+    """Return the outputs and the kernels that computed them."""
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    emulator = require_program("qemu-aarch64", "apt-get install qemu-user")
+    targets = {layer.name: (BackendId("Neon"), NeonTarget()) for layer in network.layers}
+    artifact = generate(network, targets=targets, core=CoreFeatures(name="neon"), workspace_bytes=1 << 30)
+    root = resources.root()
+    includes = (root / "include", root / "src_c" / "kernels" / "include", OWN_FOLDER / "include", folder)
+    sources = [str(root / source) for source in artifact.sources]
+    sources += [str(OWN_FOLDER / "simd" / "neon.c"), str(OWN_FOLDER / "pool.c"), str(folder / "main.c")]
+    for file, text in artifact.files.items():
+        (folder / file).write_text(text, encoding="utf-8")
+        if file.endswith(".c") and not file.endswith("_link.c"):
+            sources.append(str(folder / file))
+    (folder / "main.c").write_text(program(artifact, network), encoding="utf-8")
+    executable = str(folder / "network")
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-musl", *FLAGS]
+    command += [*(f"-I{path}" for path in includes), "-o", executable, *sources]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    data = b"".join(array.tobytes() for array in inputs)
+    content = subprocess.run([emulator, executable], input=data, capture_output=True, check=True).stdout
+    outputs = []
+    for info in network.outputs:
+        array = np.frombuffer(content[: info.size_bytes], info.dtype.numpy)
+        outputs.append(array.reshape(info.shape))
+        content = content[info.size_bytes :]
+    assert not content
+    return outputs, [record.kernel for record in artifact.operators]
+
+
+def sums(type_: LayerType) -> Network:
+    """Return a sum of more elements than a vector has."""
+    infos = [
+        TensorInfo(name=name, shape=(1, 203), dtype=DataType.INT8, quantization=Quantization.of(scale, 7))
+        for name, scale in (("a", 0.0312), ("b", 0.0547))
+    ]
+    return layer_network(type_, BinaryDescriptor(), infos, Quantization.of(0.0731, -5))
+
+
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(data=st.data())
+def test_neon_kernels_are_the_numpy_ones(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    types = (DataType.INT8, DataType.INT8, DataType.FLOAT32)
+    networks = [data.draw(family(dtype)).network for family in WEIGHTED.values() for dtype in types * 2]
+    networks += [data.draw(pools(kind)) for kind in ("average", "max")]
+    networks += [sums(LayerType.ADD), sums(LayerType.SUB)]
+    inputs = [random_inputs(network, seed) for seed, network in enumerate(networks)]
+    outputs, kernels = run_emulated(
+        merged(networks), [array for arrays in inputs for array in arrays], tmp_path_factory.mktemp("neon")
+    )
+    assert sum(kernel.endswith("_neon") for kernel in kernels) > len(kernels) / 2
+    for network, given_inputs, got in zip(networks, inputs, outputs, strict=True):
+        (wanted,) = network.run(given_inputs)
+        if wanted.dtype == np.float32:
+            assert within_tolerance(network, given_inputs, got, wanted)
+        else:
+            np.testing.assert_array_equal(got, wanted, strict=True)
