@@ -1,6 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a network to one whose every layer has a backend."""
 
-from ferrule.optimizer.assignment import Assignment, assign_backends
+from ferrule.optimizer.assignment import assign_backends
+from ferrule.optimizer.candidate import BackendSource
+from ferrule.optimizer.explanation import LayerRow, explain
+from ferrule.optimizer.optimize import optimize
+from ferrule.optimizer.optimized import Assignment, EdgeStrategy, OptimizedNetwork
+from ferrule.optimizer.options import Face, OptimizerOptions
 
-__all__ = ["Assignment", "assign_backends"]
+__all__ = [
+    "Assignment",
+    "BackendSource",
+    "EdgeStrategy",
+    "Face",
+    "LayerRow",
+    "OptimizedNetwork",
+    "OptimizerOptions",
+    "assign_backends",
+    "explain",
+    "optimize",
+]

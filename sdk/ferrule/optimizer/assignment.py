@@ -1,35 +1,110 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives each layer the first backend of a preference list that takes it."""
+"""Gives each layer the first backend that takes it: its hint, then the preferences in order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ferrule.backends import Backend, BackendId
-from ferrule.errors import FerruleError, UnsupportedError
+from ferrule.backends.backend import Backend, BackendId
+from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph, Layer
+from ferrule.optimizer.candidate import Bench, Candidate
+from ferrule.optimizer.draft import Draft
+from ferrule.optimizer.names import Names
+from ferrule.optimizer.wrapping import Wrapping, apply_wrappings, wrap
 
-Assignment = Mapping[str, BackendId]
-"""The backend of each layer, by the layer's name."""
+_LISTED = 10
 
 
-def assign_backends(graph: Graph, preferences: Sequence[Backend]) -> Assignment:
-    """Return for each layer the first backend that supports it.
+class RestartError(Exception):
+    """A backend that takes whole networks or nothing can't have all: begin again without it."""
+
+    def __init__(self, backend: BackendId, reason: str) -> None:
+        super().__init__(f"{backend}: {reason}")
+        self.backend = backend
+        self.reason = reason
+
+
+def assign_layers(draft: Draft, bench: Bench, layers: Iterable[str]) -> None:
+    """Assign some layers of the draft, each to the first backend that takes it and has not failed on it.
+
+    A float16 layer that a backend takes in float32 only is given to it between conversion layers.
 
     Raises:
-        FerruleError: no backend is given.
-        UnsupportedError: no backend takes some layer; the message has every backend's reason.
+        UnsupportedError: no backend takes some layers; the message has every backend's reason.
+        RestartError: a backend of all or nothing refuses a layer.
     """
-    if not preferences:
-        raise FerruleError("no backend is given, expected at least one", hint="the default is CpuAcc")
-    return {layer.name: _first(graph, layer, preferences) for layer in graph.layers}
+    names = Names(draft.graph)
+    wrappings: dict[str, Wrapping] = {}
+    lost = []
+    for name in layers:
+        layer = draft.graph.layer(name)
+        if not any(_offer(draft, bench, layer, candidate, names, wrappings) for candidate in bench.order(name)):
+            lost.append(layer)
+    if lost:
+        raise UnsupportedError(_lament(draft, bench, lost))
+    if wrappings:
+        apply_wrappings(draft, wrappings)
 
 
-def _first(graph: Graph, layer: Layer, preferences: Sequence[Backend]) -> BackendId:
-    reasons = []
-    for backend in preferences:
-        support = backend.layer_support().supports(graph, layer)
-        if support:
-            return backend.id
-        reasons.append(f"{backend.id}: {support.reason}")
-    raise UnsupportedError(f"layer '{layer.name}' ({layer.type}) runs on no backend; {'; '.join(reasons)}")
+def check_whole(draft: Draft, bench: Bench) -> None:
+    """Raise RestartError if a backend of all or nothing has some layers, but not all."""
+    owners = {given.backend for given in draft.assignment.values()}
+    for candidate in bench.candidates:
+        if candidate.all_or_nothing and candidate.id in owners and len(owners) > 1:
+            other = next(name for name, given in draft.assignment.items() if given.backend != candidate.id)
+            raise RestartError(
+                candidate.id,
+                f"it takes whole networks only, and layer '{other}' goes to {draft.assignment[other].backend}",
+            )
+
+
+def _offer(
+    draft: Draft, bench: Bench, layer: Layer, candidate: Candidate, names: Names, wrappings: dict[str, Wrapping]
+) -> bool:
+    if candidate.id in draft.failed.get(layer.name, ()):
+        return False
+    reason = candidate.refusal(draft.graph, layer)
+    if reason and candidate.all_or_nothing:
+        raise RestartError(candidate.id, f"it takes whole networks only, and refuses layer '{layer.name}': {reason}")
+    if reason:
+        draft.refuse(layer, candidate.id, reason)
+        wrapping = wrap(draft.graph, layer, names, bench, candidate)
+        if wrapping is None:
+            return False
+        wrappings[layer.name] = wrapping
+        draft.warn(f"layer '{layer.name}' runs in float32 on {candidate.id}, between conversions")
+    draft.give(layer.name, bench.device(layer.name, candidate))
+    return True
+
+
+def _lament(draft: Draft, bench: Bench, lost: list[Layer]) -> str:
+    wanted = " ".join(candidate.id for candidate in bench.preferred)
+    lines = [
+        f"layer '{layer.name}' ({layer.type}) is not supported on any preferred backend [{wanted}]; "
+        + "; ".join(_reasons(draft.refusals, bench, layer.name))
+        for layer in lost[:_LISTED]
+    ]
+    if len(lost) > _LISTED:
+        lines.append(f"and {len(lost) - _LISTED} more layers")
+    return "\n".join(lines)
+
+
+def _reasons(refusals: Mapping[tuple[str, BackendId], str], bench: Bench, layer: str) -> list[str]:
+    return [
+        f"{candidate.id}: {refusals[layer, candidate.id]}"
+        for candidate in bench.order(layer)
+        if (layer, candidate.id) in refusals
+    ]
+
+
+def assign_backends(graph: Graph, preferences: Sequence[Backend]) -> Mapping[str, BackendId]:
+    """Return for each layer the first backend that supports it, and change nothing.
+
+    Raises:
+        UnsupportedError: no backend is given, or none takes some layer; the message has every backend's reason.
+    """
+    draft = Draft(graph=graph)
+    bench = Bench(preferred=tuple(Candidate.of(backend) for backend in preferences))
+    assign_layers(draft, bench, [layer.name for layer in graph.layers])
+    return {name: given.backend for name, given in draft.assignment.items()}

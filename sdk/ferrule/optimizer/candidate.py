@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backends that may get layers: which of the preferred ones are usable, and with which devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from ferrule.backends.backend import Backend, BackendId, LayerSupport
+from ferrule.backends.capability import ALL_OR_NOTHING, has_capability
+from ferrule.backends.device import Device, default_device
+from ferrule.errors import FerruleError, unknown_name
+from ferrule.graph import Graph, Layer
+from ferrule.optimizer.options import Face, OptimizerOptions
+
+
+class BackendSource(Protocol):
+    """Where backends come from: a registry."""
+
+    def create(self, name: str, /) -> Backend:
+        """Return a new object of the backend; FerruleError says why it can't be had."""
+        ...
+
+    def ids(self) -> Iterable[BackendId]:
+        """Return the ids of all that are registered."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Candidate:
+    """A backend that may be asked for layers."""
+
+    backend: Backend
+    support: LayerSupport
+    devices: tuple[Device, ...]
+    """At least one; layers without a hint get the first."""
+
+    @property
+    def id(self) -> BackendId:
+        """The backend's id."""
+        return self.backend.id
+
+    @property
+    def all_or_nothing(self) -> bool:
+        """Whether it takes a whole network or no layer of it."""
+        return has_capability(self.backend.capabilities(), ALL_OR_NOTHING)
+
+    def refusal(self, graph: Graph, layer: Layer) -> str:
+        """Return why the backend does not take a layer; "" if it does."""
+        return self.support.supports(graph, layer).reason
+
+    @staticmethod
+    def of(backend: Backend, devices: Sequence[Device] = ()) -> Candidate:
+        """Return a backend with those of the devices that are its own."""
+        own = tuple(device for device in devices if device.backend == backend.id)
+        return Candidate(backend=backend, support=backend.layer_support(), devices=own or (default_device(backend.id),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """The backend, and perhaps the device, that a layer is to be offered first."""
+
+    candidate: Candidate
+    device: Device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """All who may be asked, in the order of asking."""
+
+    preferred: tuple[Candidate, ...]
+    hints: Mapping[str, Hint] = field(default_factory=dict)
+    """By layer."""
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The preferred ones, then those that only hints name."""
+        hinted = {hint.candidate.id: hint.candidate for hint in self.hints.values()}
+        preferred = {candidate.id: candidate for candidate in self.preferred}
+        return tuple((preferred | {key: c for key, c in hinted.items() if key not in preferred}).values())
+
+    def order(self, layer: str) -> tuple[Candidate, ...]:
+        """Return whom to ask for a layer: its hint first, then the preferences."""
+        hint = self.hints.get(layer)
+        if hint is None:
+            return self.preferred
+        return (hint.candidate, *(c for c in self.preferred if c.id != hint.candidate.id))
+
+    def device(self, layer: str, candidate: Candidate) -> Device:
+        """Return the device of a backend that gets a layer."""
+        hint = self.hints.get(layer)
+        return hint.device if hint is not None and hint.candidate.id == candidate.id else candidate.devices[0]
+
+    def without(self, backends: Iterable[BackendId]) -> Bench:
+        """Return the bench without some backends."""
+        gone = set(backends)
+        return replace(
+            self,
+            preferred=tuple(candidate for candidate in self.preferred if candidate.id not in gone),
+            hints={layer: hint for layer, hint in self.hints.items() if hint.candidate.id not in gone},
+        )
+
+
+def make_bench(
+    graph: Graph, preferences: Sequence[str], registry: BackendSource, options: OptimizerOptions, messages: list[str]
+) -> Bench:
+    """Return who may be asked; what is left out, and why, is added to `messages`.
+
+    Raises:
+        FerruleError: no backend is given, one is unknown or stands twice, none is usable, or a device or hint names
+            something that there is not.
+    """
+    known = sorted(registry.ids())
+    _check_preferences(preferences, known)
+    _check_devices(options.devices, known)
+    usable: dict[str, Candidate] = {}
+    unusable: dict[str, str] = {}
+    for name in preferences:
+        found = _candidate(name, registry, options)
+        if isinstance(found, Candidate):
+            usable[name] = found
+        else:
+            unusable[name] = found
+            messages.append(f"backend {name} is left out: {found}")
+    if not usable:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in unusable.items())
+        raise FerruleError(
+            f"none of the preferred backends can be used here. {reasons}", hint=f"there are: {', '.join(known)}"
+        )
+    hints: dict[str, Hint] = {}
+    layers = [layer.name for layer in graph.layers]
+    for layer, wish in options.hints.items():
+        if layer not in layers:
+            raise unknown_name(f"layer in '{graph.name}'", layer, layers)
+        hint = _hint(wish, usable, known, registry, options)
+        if isinstance(hint, Hint):
+            hints[layer] = hint
+        else:
+            messages.append(f"the hint '{wish}' for layer '{layer}' is ignored: {hint}")
+    return Bench(preferred=tuple(usable.values()), hints=hints)
+
+
+def _check_preferences(preferences: Sequence[str], known: Sequence[str]) -> None:
+    if isinstance(preferences, str) or not preferences:
+        raise FerruleError(
+            "no backend is given, expected a list of at least one", hint=f"there are: {', '.join(known) or 'none'}"
+        )
+    for index, name in enumerate(preferences):
+        if name not in known:
+            raise unknown_name("backend", name, known)
+        if name in preferences[:index]:
+            raise FerruleError(f"backend {name} stands twice in the preferences {list(preferences)}, expected once")
+
+
+def _check_devices(devices: Sequence[Device], known: Sequence[str]) -> None:
+    names: dict[str, BackendId] = {}
+    for device in devices:
+        if device.backend not in known:
+            raise unknown_name(f"backend (of device '{device.name}')", device.backend, known)
+        if device.name in names:
+            raise FerruleError(
+                f"two devices are called '{device.name}' ({names[device.name]} and {device.backend}), "
+                "expected names of their own"
+            )
+        if device.name in known and device.name != device.backend:
+            raise FerruleError(
+                f"device '{device.name}' is of backend {device.backend} but called like another backend, "
+                "expected a name of its own"
+            )
+        names[device.name] = device.backend
+
+
+def _candidate(name: str, registry: BackendSource, options: OptimizerOptions) -> Candidate | str:
+    """Return the backend, or why it can't be used."""
+    try:
+        backend = registry.create(name)
+    except FerruleError as error:
+        return str(error)
+    if options.face is Face.HOST and not backend.has_host_face():
+        return "it has no host face: its layers run in firmware only"
+    if options.face is Face.FIRMWARE and backend.firmware_target() is None:
+        return "it has no firmware face: its layers run on the host only"
+    return Candidate.of(backend, options.devices)
+
+
+def _hint(
+    wish: str, usable: dict[str, Candidate], known: Sequence[str], registry: BackendSource, options: OptimizerOptions
+) -> Hint | str:
+    """Return the hint, or why it is ignored; FerruleError if it names a device that there is not."""
+    name, _, wanted = wish.partition("/")
+    if name not in known:
+        return f"there is no backend '{name}'"
+    candidate = usable.get(name) or _candidate(name, registry, options)
+    if not isinstance(candidate, Candidate):
+        return candidate
+    devices = {device.name: device for device in candidate.devices}
+    if wanted and wanted not in devices:
+        raise unknown_name(f"device of backend {name}", wanted, devices)
+    return Hint(candidate=candidate, device=devices[wanted] if wanted else candidate.devices[0])

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that stand where data goes from one backend to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ferrule.backends.tensor_handle import FactoryId
+from ferrule.graph import Descriptor, Graph, Layer, LayerType
+from ferrule.operators.transfer import MemCopyDescriptor, MemImportDescriptor
+from ferrule.optimizer.draft import Draft
+from ferrule.optimizer.names import Names
+from ferrule.optimizer.optimized import Assignment, EdgeStrategy
+from ferrule.optimizer.options import OptimizerOptions
+from ferrule.optimizer.rewriting import rebuilt, tensors_of, with_inputs
+from ferrule.optimizer.strategy import FactoryTable, Handles, can_import
+
+_TYPES: Mapping[EdgeStrategy, tuple[LayerType, Descriptor]] = {
+    EdgeStrategy.COPY: (LayerType.MEM_COPY, MemCopyDescriptor()),
+    EdgeStrategy.EXPORT: (LayerType.MEM_IMPORT, MemImportDescriptor()),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Crossing:
+    """A tensor that some layers of one backend get by copy or import: they share the layer that does it."""
+
+    tensor: str
+    strategy: EdgeStrategy
+    owner: Assignment
+    """Of the first reader."""
+    readers: tuple[str, ...]
+    label: str
+
+
+def add_compatibility_layers(draft: Draft, handles: Handles, table: FactoryTable, options: OptimizerOptions) -> Handles:
+    """Put in MEM_COPY and MEM_IMPORT layers, owned by the reader's backend, and return the handles with theirs.
+
+    Each is called after the first connection that it serves, "[ writer (output) -> reader (input) ]". Afterwards
+    every connection is direct.
+    """
+    graph, names, tensors = draft.graph, Names(draft.graph), tensors_of(draft.graph)
+    factories = dict(handles.factories)
+    edges = dict(handles.edges)
+    layers = {layer.name: layer for layer in graph.layers}
+    added: dict[str, Layer] = {}
+    for crossing in _crossings(graph, draft.assignment, handles):
+        name = names.take(crossing.label)
+        type_, descriptor = _TYPES[crossing.strategy]
+        added[name] = Layer(name=name, type=type_, descriptor=descriptor, inputs=(crossing.tensor,), outputs=(name,))
+        tensors[name] = replace(tensors[crossing.tensor], info=replace(tensors[crossing.tensor].info, name=name))
+        factories[name] = _factory(crossing, factories[crossing.tensor], table, options)
+        edges[crossing.tensor, name] = EdgeStrategy.DIRECT
+        for reader in crossing.readers:
+            layers[reader] = replace(layers[reader], inputs=with_inputs(layers[reader], {crossing.tensor: name}))
+            del edges[crossing.tensor, reader]
+            edges[name, reader] = EdgeStrategy.DIRECT
+        draft.assignment[name] = crossing.owner
+    if added:
+        draft.replace_graph(rebuilt(graph, _placed(graph, layers, added), tensors))
+    return Handles(factories=factories, edges=edges)
+
+
+def _crossings(graph: Graph, assignment: Mapping[str, Assignment], handles: Handles) -> Iterator[_Crossing]:
+    groups: dict[tuple[str, str, EdgeStrategy], list[str]] = {}
+    for (tensor, reader), strategy in handles.edges.items():
+        if strategy is not EdgeStrategy.DIRECT:
+            groups.setdefault((tensor, assignment[reader].backend, strategy), []).append(reader)
+    for (tensor, _, strategy), readers in groups.items():
+        first = graph.layer(readers[0])
+        producer = graph.producer(tensor)
+        source = f"{tensor} (0)" if producer is None else f"{producer.name} ({producer.outputs.index(tensor)})"
+        yield _Crossing(
+            tensor=tensor,
+            strategy=strategy,
+            owner=assignment[first.name],
+            readers=tuple(readers),
+            label=f"[ {source} -> {first.name} ({first.inputs.index(tensor)}) ]",
+        )
+
+
+def _factory(
+    crossing: _Crossing, source: FactoryId | None, table: FactoryTable, options: OptimizerOptions
+) -> FactoryId | None:
+    """Return the reader's first factory that does what the layer needs; None for plain memory."""
+    writer = None if source is None else table.get(source)
+    for factory in table.preferred(crossing.owner.backend):
+        if crossing.strategy is EdgeStrategy.COPY and factory.supports_map_unmap:
+            return factory.id
+        if crossing.strategy is EdgeStrategy.EXPORT and writer is not None and can_import(writer, factory, options):
+            return factory.id
+    return None
+
+
+def _placed(graph: Graph, layers: Mapping[str, Layer], added: Mapping[str, Layer]) -> Iterator[Layer]:
+    """Yield all layers, each new one right before its first reader."""
+    waiting = dict(added)
+    for layer in graph.layers:
+        current = layers[layer.name]
+        for name in current.present_inputs:
+            if name in waiting:
+                yield waiting.pop(name)
+        yield current

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that convert between float16 and float32."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ferrule.graph import DataType, Graph, Layer, LayerType, Tensor
+from ferrule.operators.convert import ConvertFp16ToFp32Descriptor, ConvertFp32ToFp16Descriptor
+from ferrule.optimizer.rewriting import output_names, rebuilt, with_inputs
+
+
+def widening(name: str, *, source: str, output: str) -> Layer:
+    """Return a layer that converts to float32."""
+    return Layer(
+        name=name,
+        type=LayerType.CONVERT_FP16_TO_FP32,
+        descriptor=ConvertFp16ToFp32Descriptor(),
+        inputs=(source,),
+        outputs=(output,),
+    )
+
+
+def narrowing(name: str, *, source: str, output: str) -> Layer:
+    """Return a layer that converts to float16."""
+    return Layer(
+        name=name,
+        type=LayerType.CONVERT_FP32_TO_FP16,
+        descriptor=ConvertFp32ToFp16Descriptor(),
+        inputs=(source,),
+        outputs=(output,),
+    )
+
+
+def converted(tensor: Tensor, name: str, dtype: DataType) -> Tensor:
+    """Return a float tensor in another float type and under another name, with its data if it is a constant."""
+    info = replace(tensor.info, name=name, dtype=dtype)
+    if tensor.data is None:
+        return Tensor(info=info)
+    with np.errstate(over="ignore", under="ignore"):
+        data = tensor.data.astype(dtype.numpy, order="C")
+    data.setflags(write=False)
+    return Tensor(info=info, data=data)
+
+
+def remove_inverse_conversions(graph: Graph) -> Graph:
+    """Return the graph without conversions from float16 to float32 and back, which change no bit.
+
+    The other pair, from float32 to float16 and back, rounds, and stays.
+    """
+    same: dict[str, str] = {}
+    for layer in graph.layers:
+        if layer.type is not LayerType.CONVERT_FP32_TO_FP16:
+            continue
+        producer = graph.producer(layer.present_inputs[0])
+        if producer is not None and producer.type is LayerType.CONVERT_FP16_TO_FP32:
+            source = producer.present_inputs[0]
+            same[layer.outputs[0]] = same.get(source, source)
+    if not same:
+        return graph
+    outputs = set(output_names(graph))
+    layers = [
+        replace(layer, inputs=with_inputs(layer, same))
+        for layer in graph.layers
+        if layer.outputs[0] not in same or layer.outputs[0] in outputs
+    ]
+    read = outputs | {name for layer in layers for name in layer.present_inputs}
+    return rebuilt(
+        graph,
+        [layer for layer in layers if layer.type is not LayerType.CONVERT_FP16_TO_FP32 or read & {*layer.outputs}],
+    )

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who takes each layer of a network, and why the others don't."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.backends.backend import Backend, BackendId
+from ferrule.graph import Graph, LayerType
+from ferrule.optimizer.candidate import Candidate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerRow:
+    """One layer and what the backends say to it."""
+
+    layer: str
+    type: LayerType
+    taken_by: BackendId | None
+    """The first backend that takes it; None if none does."""
+    refusals: tuple[tuple[BackendId, str], ...]
+    """(backend, reason), in the order of the preferences; backends that would take it are not in here."""
+
+
+def explain(graph: Graph, backends: Sequence[Backend]) -> tuple[LayerRow, ...]:
+    """Return a row per layer, in order; every backend is asked for every layer, whoever takes it.
+
+    A backend of all or nothing that refuses one layer refuses them all.
+    """
+    refusals = {backend.id: _refusals(graph, Candidate.of(backend)) for backend in backends}
+    rows = []
+    for layer in graph.layers:
+        reasons = {key: found[layer.name] for key, found in refusals.items()}
+        rows.append(
+            LayerRow(
+                layer=layer.name,
+                type=layer.type,
+                taken_by=next((key for key, reason in reasons.items() if not reason), None),
+                refusals=tuple((key, reason) for key, reason in reasons.items() if reason),
+            )
+        )
+    return tuple(rows)
+
+
+def _refusals(graph: Graph, candidate: Candidate) -> dict[str, str]:
+    reasons = {layer.name: candidate.refusal(graph, layer) for layer in graph.layers}
+    offender = next((name for name, reason in reasons.items() if reason), None)
+    if offender is None or not candidate.all_or_nothing:
+        return reasons
+    whole = f"it takes whole networks only, and refuses layer '{offender}'"
+    return {name: reason or whole for name, reason in reasons.items()}

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a network to one whose every layer has a backend and whose every tensor has a place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ferrule.backends.backend import BackendId
+from ferrule.backends.capability import HAS_FP16, has_capability
+from ferrule.backends.tensor_handle import TensorHandleFactoryRegistry
+from ferrule.errors import FerruleError, ModelError, UnsupportedError
+from ferrule.graph import Graph
+from ferrule.network.validation import check_layer
+from ferrule.optimizer.assignment import RestartError, assign_layers, check_whole
+from ferrule.optimizer.candidate import BackendSource, Bench, make_bench
+from ferrule.optimizer.compatibility import add_compatibility_layers
+from ferrule.optimizer.conversion import remove_inverse_conversions
+from ferrule.optimizer.debugging import insert_debug_layers
+from ferrule.optimizer.draft import Draft
+from ferrule.optimizer.offering import offer_subgraphs
+from ferrule.optimizer.optimized import OptimizedNetwork
+from ferrule.optimizer.options import Face, OptimizerOptions
+from ferrule.optimizer.reduction import reduce_to_fp16
+from ferrule.optimizer.simplify import simplify
+from ferrule.optimizer.strategy import FactoryTable, Handles, Selector
+
+_DEFAULTS = OptimizerOptions()
+
+
+def optimize(
+    network: Graph, preferences: Sequence[str], registry: BackendSource, options: OptimizerOptions = _DEFAULTS
+) -> OptimizedNetwork:
+    """Return the network divided over backends; `network` itself is not changed.
+
+    `preferences` has backend ids, the best first: each layer goes to the first that takes it.
+
+    Raises:
+        ModelError, UnsupportedError: the network is not valid, or no backend takes some layer; the message names it.
+        FerruleError: the preferences, devices or hints name something that there is not, or no backend is usable.
+        InvalidViewsError: a backend rewrote its subgraph into something that does not fit.
+    """
+    _validate(network)
+    if options.debug and options.face is Face.FIRMWARE:
+        raise UnsupportedError("debug layers run on the host only", hint="leave debug out, or optimise for the host")
+    messages: list[str] = []
+    bench = make_bench(network, preferences, registry, options, messages)
+    graph = _prepared(network, bench, options, messages)
+    draft = _divided(graph, bench, options, messages)
+    if options.debug:
+        insert_debug_layers(draft)
+    handles = Handles(factories={}, edges={})
+    if options.face is Face.HOST:
+        table = _factory_table(draft, bench)
+        handles = Selector(draft.graph, draft.assignment, table, options).run()
+        handles = add_compatibility_layers(draft, handles, table, options)
+    used = {(given.backend, given.device) for given in draft.assignment.values()}
+    return OptimizedNetwork(
+        graph=draft.graph,
+        assignment={layer.name: draft.assignment[layer.name] for layer in draft.graph.layers},
+        devices=tuple(d for c in bench.candidates for d in c.devices if (d.backend, d.name) in used),
+        factories=handles.factories,
+        edges=handles.edges,
+        messages=tuple(draft.messages),
+        refusals=draft.refusals,
+        options=options,
+    )
+
+
+def _validate(network: Graph) -> None:
+    if not network.outputs:
+        raise ModelError(f"network '{network.name}' has no outputs", hint="declare them with set_outputs")
+    for layer in network.layers:
+        check_layer(network, layer)
+
+
+def _prepared(network: Graph, bench: Bench, options: OptimizerOptions, messages: list[str]) -> Graph:
+    """Return the network after the passes that come before backends are asked."""
+    graph = simplify(network) if options.simplify else network
+    if options.reduce_fp32_to_fp16:
+        first = bench.preferred[0]
+        if has_capability(first.backend.capabilities(), HAS_FP16):
+            graph = reduce_to_fp16(graph)
+        else:
+            messages.append(f"the network stays in float32: backend {first.id} does not have the capability {HAS_FP16}")
+    return graph
+
+
+def _divided(graph: Graph, bench: Bench, options: OptimizerOptions, messages: list[str]) -> Draft:
+    """Return a draft in which every layer is assigned and every backend has optimised its subgraphs.
+
+    Begins again, without it, when a backend of all or nothing can't have all.
+    """
+    refusals: dict[tuple[str, BackendId], str] = {}
+    while True:
+        draft = Draft(graph=graph, messages=list(messages), refusals=dict(refusals))
+        try:
+            assign_layers(draft, bench, [layer.name for layer in graph.layers])
+            check_whole(draft, bench)
+            draft.replace_graph(remove_inverse_conversions(draft.graph))
+            offer_subgraphs(draft, bench, options.model_options)
+            check_whole(draft, bench)
+        except RestartError as restart:
+            messages.append(f"backend {restart.backend} is left out: {restart.reason}")
+            refusals |= {(layer.name, restart.backend): restart.reason for layer in graph.layers}
+            bench = bench.without([restart.backend])
+            if not bench.candidates:
+                raise FerruleError(f"no backend is left for '{graph.name}'. {'; '.join(messages)}") from None
+        else:
+            return draft
+
+
+def _factory_table(draft: Draft, bench: Bench) -> FactoryTable:
+    """Return the factories of the backends that have layers left; others may not be there when the network runs."""
+    owners = {given.backend for given in draft.assignment.values()}
+    registry = TensorHandleFactoryRegistry()
+    preferences = {}
+    for candidate in bench.candidates:
+        if candidate.id in owners:
+            registry.register(candidate.backend.tensor_handle_factories(None))
+            preferences[candidate.id] = tuple(candidate.backend.handle_factory_preferences())
+    return FactoryTable(registry, preferences)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the user can ask of the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ferrule.backends.device import Device
+from ferrule.backends.optimization_views import ModelOptions
+
+
+class Face(StrEnum):
+    """Where the optimised network is to run: which face of a backend it needs."""
+
+    HOST = "host"
+    """In the runtime: tensors have handles, and data that changes hands is copied or imported by layers."""
+    FIRMWARE = "firmware"
+    """On a board: where a tensor lies and who copies it is the code generator's decision, so no layers are added."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerOptions:
+    """How a network is optimised; the defaults change nothing that the user could miss."""
+
+    face: Face = Face.HOST
+    import_enabled: bool = False
+    """Memory may be handed from one backend to another, and the network's inputs may be imported."""
+    export_enabled: bool = False
+    """The network's outputs may be given away without a copy."""
+    reduce_fp32_to_fp16: bool = False
+    """Compute in float16 what the network has in float32, if the first preferred backend can."""
+    debug: bool = False
+    """Put a DEBUG layer behind every output of every layer."""
+    simplify: bool = True
+    """Run the backend-independent passes, which keep every bit of the outputs, first."""
+    hints: Mapping[str, str] = field(default_factory=dict)
+    """By layer: "Backend" or "Backend/device", tried before the preferences; the backend need not be preferred."""
+    devices: tuple[Device, ...] = ()
+    """Device instances. A layer goes to its hint's device, else to the first here that is of its backend; a backend
+    without one here has a device that is called like it."""
+    model_options: Mapping[str, ModelOptions] = field(default_factory=dict)
+    """By backend: what the backend is given with each subgraph."""

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""float32 networks computed in float16."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ferrule.errors import FerruleError
+from ferrule.graph import DataType, Graph, Layer, TensorInfo
+from ferrule.network.execution import operands_of, operator_of
+from ferrule.optimizer.conversion import converted, narrowing, widening
+from ferrule.optimizer.names import Names
+from ferrule.optimizer.rewriting import output_names, rebuilt, tensors_of
+
+
+def reduce_to_fp16(graph: Graph) -> Graph:
+    """Return the graph with its float32 layers in float16, and conversions where float16 begins and ends.
+
+    A layer whose operator has no float16 kernel stays as it is. Inputs and outputs of the graph keep their types.
+    """
+    reducer = _Reducer(graph)
+    return reducer.run() if reducer.reducible else graph
+
+
+class _Reducer:
+    """Rewrites layer by layer; each float32 tensor that float16 layers touch gets a float16 twin."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.reducible = {layer.name for layer in graph.layers if _is_reducible(graph, layer)}
+        self._graph = graph
+        self._names = Names(graph)
+        self._tensors = tensors_of(graph)
+        self._twins: dict[str, str] = {}
+        self._layers: list[Layer] = []
+        self._wide = set(output_names(graph)) | {
+            name for layer in graph.layers if layer.name not in self.reducible for name in layer.present_inputs
+        }
+
+    def run(self) -> Graph:
+        for layer in self._graph.layers:
+            if layer.name in self.reducible:
+                self._reduce(layer)
+            else:
+                self._layers.append(layer)
+        return rebuilt(self._graph, self._layers, self._tensors)
+
+    def _reduce(self, layer: Layer) -> None:
+        inputs = tuple(None if name is None else self._narrow_input(name) for name in layer.inputs)
+        outputs = tuple(self._twin(name) if self._is_float32(name) else name for name in layer.outputs)
+        self._layers.append(replace(layer, inputs=inputs, outputs=outputs))
+        for wide, narrow in zip(layer.outputs, outputs, strict=True):
+            if wide != narrow and wide in self._wide:
+                name = self._names.take(f"{wide}_fp32")
+                self._layers.append(widening(name, source=narrow, output=wide))
+
+    def _narrow_input(self, name: str) -> str:
+        if not self._is_float32(name):
+            return name
+        known = name in self._twins
+        twin = self._twin(name)
+        if not known and not self._tensors[name].is_constant:
+            self._layers.append(narrowing(twin, source=name, output=twin))
+        return twin
+
+    def _twin(self, name: str) -> str:
+        if name not in self._twins:
+            twin = self._twins[name] = self._names.take(f"{name}_fp16")
+            self._tensors[twin] = converted(self._tensors[name], twin, DataType.FLOAT16)
+        return self._twins[name]
+
+    def _is_float32(self, name: str) -> bool:
+        return self._tensors[name].info.dtype is DataType.FLOAT32
+
+
+def _is_reducible(graph: Graph, layer: Layer) -> bool:
+    operands = operands_of(graph, layer)
+    if all(info is None or info.dtype is not DataType.FLOAT32 for info in (*operands.inputs, *operands.outputs)):
+        return False
+    reduced = replace(
+        operands,
+        inputs=tuple(None if info is None else _reduced(info) for info in operands.inputs),
+        outputs=tuple(_reduced(info) for info in operands.outputs),
+    )
+    try:
+        operator_of(layer.type).check(layer.descriptor, reduced)
+    except FerruleError:
+        return False
+    return True
+
+
+def _reduced(info: TensorInfo) -> TensorInfo:
+    return replace(info, dtype=DataType.FLOAT16) if info.dtype is DataType.FLOAT32 else info
