@@ -22,6 +22,7 @@ ORDER = (
     ("dom",),
     ("backends",),
     ("optimizer",),
+    ("runtime",),
     ("codegen",),
     ("boards",),
     ("link",),

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running optimised networks on the host."""
+
+from ferrule.runtime.debug import DebugCallback
+from ferrule.runtime.errors import NetworkLoadError, NetworkUnloadError
+from ferrule.runtime.profiler import Profiler, WorkloadEvent
+from ferrule.runtime.runtime import Runtime
+
+__all__ = ["DebugCallback", "NetworkLoadError", "NetworkUnloadError", "Profiler", "Runtime", "WorkloadEvent"]

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Getting the caller's arrays into a network, and its outputs into the caller's buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, TensorImportError, aligned_empty
+from ferrule.backends.tensor_handle import MemorySource, TensorHandle
+from ferrule.errors import InputError
+from ferrule.graph import Array, Graph, TensorInfo
+from ferrule.network.execution import check_inputs
+from ferrule.runtime.tensors import PlacedTensor
+
+Arrays = Sequence[Array] | Mapping[str, Array]
+
+
+class InputPort:
+    """One input of a network: copies the caller's array, or imports it where that is planned and it fits."""
+
+    __slots__ = ("_handle", "_managed", "_staging", "_wanted", "info")
+
+    def __init__(self, info: TensorInfo, placed: PlacedTensor) -> None:
+        self.info = info
+        self._wanted: tuple[tuple[int, ...], np.dtype[Any]] = (info.shape, info.dtype.numpy)
+        self._handle = placed.handle
+        self._managed = placed.managed
+        self._staging = None if placed.managed else Staging(info, placed)
+
+    def fits(self, array: object) -> bool:
+        """Return whether it is an array of the input's shape and dtype."""
+        return isinstance(array, np.ndarray) and (array.shape, array.dtype) == self._wanted
+
+    def feed(self, array: Array) -> None:
+        """Give the network its input for one run."""
+        if self._staging is None:
+            np.copyto(self._handle.map(), array)
+            self._handle.unmap()
+        elif not self._handle.import_memory(array, MemorySource.MALLOC):
+            np.copyto(self._staging.use(), array)
+
+    def end(self) -> None:
+        """Forget the caller's array."""
+        if not self._managed:
+            self._handle.end_import()
+
+
+class OutputPort:
+    """One output of a network: has the caller's buffer written directly where that is planned, else copies."""
+
+    __slots__ = ("_handle", "_staged", "_staging", "_wanted", "info")
+
+    def __init__(self, info: TensorInfo, handle: TensorHandle, staging: Staging | None) -> None:
+        self.info = info
+        self._wanted: tuple[tuple[int, ...], np.dtype[Any]] = (info.shape, info.dtype.numpy)
+        self._handle = handle
+        self._staging = staging
+        self._staged = False
+
+    def offer(self, buffer: Array, others: Sequence[Array]) -> None:
+        """Let the network write the buffer itself if it can; not if the buffer meets an input or another output."""
+        if self._staging is None:
+            return
+        shared = any(np.may_share_memory(buffer, other) for other in others)
+        self._staged = shared or not self._handle.import_memory(buffer, MemorySource.MALLOC)
+        if self._staged:
+            self._staging.use()
+
+    def collect(self, buffer: Array) -> None:
+        """See to it that the buffer holds the output."""
+        if self._staging is None or self._staged:
+            np.copyto(buffer, self._handle.map())
+        else:
+            self._handle.map()
+        self._handle.unmap()
+
+    def end(self) -> None:
+        """Forget the caller's buffer."""
+        if self._staging is not None:
+            self._handle.end_import()
+
+    def empty(self) -> Array:
+        """Return a new buffer."""
+        if self._staging is None or not self._staging.demanding:
+            return np.empty(*self._wanted)
+        return aligned_empty(self.info.shape, self.info.dtype, self._staging.alignment_bytes)
+
+    def misfit(self, buffer: object) -> str:
+        """Return why a buffer cannot take the output; "" if it can."""
+        if not isinstance(buffer, np.ndarray):
+            return f"is {type(buffer).__name__}"
+        if (buffer.shape, buffer.dtype) != self._wanted:
+            return f"is {buffer.dtype}{list(buffer.shape)}"
+        return "" if buffer.flags.writeable else "is read-only"
+
+
+class Staging:
+    """Memory that a handle imports where it has none of its own and cannot import the caller's."""
+
+    __slots__ = ("_array", "_info", "_placed", "alignment_bytes", "demanding")
+
+    def __init__(self, info: TensorInfo, placed: PlacedTensor) -> None:
+        self._info = info
+        self._placed = placed
+        self.alignment_bytes = max(placed.factory.alignment_bytes, ALIGNMENT_BYTES)
+        self.demanding = placed.factory.alignment_bytes > info.dtype.size_bytes
+        self._array: Array | None = None
+
+    def use(self) -> Array:
+        """Have the handle import it and return it; TensorImportError if the handle refuses even that."""
+        if self._array is None:
+            self._array = aligned_empty(self._info.shape, self._info.dtype, self.alignment_bytes)
+        if not self._placed.handle.import_memory(self._array, MemorySource.MALLOC):
+            raise TensorImportError(
+                f"tensor '{self._info.name}': factory '{self._placed.factory.id}' does not import memory of the "
+                f"process that is aligned to {self.alignment_bytes} B, as its import flags promise",
+                hint="optimise the network without import_enabled and export_enabled",
+            )
+        return self._array
+
+
+def ordered_inputs(graph: Graph, ports: Sequence[InputPort], inputs: Arrays) -> Sequence[Array]:
+    """Return one checked array per input, in order; InputError says what does not fit."""
+    if not isinstance(inputs, Mapping):
+        if len(inputs) == len(ports) and all(map(InputPort.fits, ports, inputs)):
+            return inputs
+    elif len(inputs) == len(ports):
+        found = [inputs.get(port.info.name) for port in ports]
+        arrays = [array for array in found if array is not None]
+        if len(arrays) == len(ports) and all(map(InputPort.fits, ports, arrays)):
+            return arrays
+    values = inputs.values() if isinstance(inputs, Mapping) else inputs
+    for array in values:
+        if not isinstance(array, np.ndarray):
+            raise InputError(f"network '{graph.name}' got {type(array).__name__} as input, expected numpy arrays")
+    checked = check_inputs(graph, inputs)
+    return [checked[info.name] for info in graph.inputs]
+
+
+def ordered_outputs(graph: Graph, ports: Sequence[OutputPort], outputs: Arrays | None) -> list[Array]:
+    """Return one buffer per output, in order: the caller's or new ones; InputError if one does not fit."""
+    if outputs is None:
+        return [port.empty() for port in ports]
+    if isinstance(outputs, Mapping):
+        names = {port.info.name for port in ports}
+        for name in outputs:
+            if name not in names:
+                raise InputError(f"network '{graph.name}' has no output '{name}'", hint=f"its outputs: {sorted(names)}")
+        buffers = [outputs[port.info.name] if port.info.name in outputs else port.empty() for port in ports]
+    else:
+        if len(outputs) != len(ports):
+            raise InputError(f"network '{graph.name}' got {len(outputs)} output buffers, expected {len(ports)}")
+        buffers = list(outputs)
+    for port, buffer in zip(ports, buffers, strict=True):
+        wrong = port.misfit(buffer)
+        if wrong:
+            raise InputError(
+                f"the buffer for output '{port.info.name}' {wrong}, "
+                f"expected a writeable {port.info.dtype}{list(port.info.shape)}"
+            )
+    return buffers

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Telling the backends' contexts of loads and unloads, in order."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from ferrule.backends.backend import BackendId
+from ferrule.backends.context import BackendContext, NetworkId
+from ferrule.runtime.errors import NetworkLoadError, NetworkUnloadError
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Contexts:
+    """The contexts of all usable backends, in the order of the registry."""
+
+    def __init__(self, contexts: Mapping[BackendId, BackendContext]) -> None:
+        self._contexts = dict(contexts)
+
+    @contextmanager
+    def loading(self, network: NetworkId) -> Iterator[None]:
+        """Tell before and after a load.
+
+        The contexts that were told before are told after, in the same order, also if the load fails in between.
+
+        Raises:
+            NetworkLoadError: a context refuses.
+        """
+        told: list[tuple[BackendId, BackendContext]] = []
+        try:
+            for backend, context in self._contexts.items():
+                told.append((backend, context))
+                if not context.before_load_network(network):
+                    raise NetworkLoadError(f"backend '{backend}' refuses to have network {network} loaded")
+            yield
+        finally:
+            for backend, context in told:
+                _report(backend, "after_load_network", context.after_load_network, network)
+
+    def before_unload(self, network: NetworkId) -> None:
+        """Tell that a network is about to be unloaded; NetworkUnloadError if a context refuses."""
+        for backend, context in self._contexts.items():
+            if not context.before_unload_network(network):
+                raise NetworkUnloadError(
+                    f"backend '{backend}' refuses to have network {network} unloaded: it stays loaded",
+                    hint="try again when the backend is ready for it, or close the runtime",
+                )
+
+    def before_close(self, network: NetworkId) -> None:
+        """Tell that a network is unloaded with its runtime; nobody can refuse that."""
+        for backend, context in self._contexts.items():
+            _report(backend, "before_unload_network", context.before_unload_network, network)
+
+    def after_unload(self, network: NetworkId) -> None:
+        """Tell that a network was unloaded."""
+        for backend, context in self._contexts.items():
+            _report(backend, "after_unload_network", context.after_unload_network, network)
+
+    def clear(self) -> None:
+        """Let go of all contexts."""
+        self._contexts.clear()
+
+
+def _report(backend: BackendId, moment: str, tell: Callable[[NetworkId], bool], network: NetworkId) -> None:
+    """Tell a context something that its answer cannot change; log if it is not content."""
+    try:
+        content = tell(network)
+    except Exception:
+        _LOGGER.exception("backend '%s': %s(%d) failed", backend, moment, network)
+        return
+    if not content:
+        _LOGGER.warning("backend '%s': %s(%d) returned False", backend, moment, network)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Showing what flows through a network."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+
+from ferrule.backends.tensor_handle import TensorHandle
+from ferrule.graph import Array, TensorInfo
+
+DebugCallback = Callable[[str, TensorInfo, Array], None]
+"""(name of the layer that wrote the tensor, the tensor, its values).
+
+The values are read-only and valid only during the call, which the run of the network waits for and
+which must not call the runtime."""
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def log_tensor(layer: str, info: TensorInfo, values: Array) -> None:
+    """Log the range of a tensor: what is done where no callback is registered."""
+    _LOGGER.info(
+        "%s: %s %s%s from %s to %s", layer, info.name, info.dtype, list(info.shape), values.min(), values.max()
+    )
+
+
+class DebugSwitch:
+    """The callback of one network, shared by its DEBUG workloads."""
+
+    __slots__ = ("callback",)
+
+    def __init__(self) -> None:
+        self.callback: DebugCallback = log_tensor
+
+
+class DebugWorkload:
+    """Shows a tensor and hands it on."""
+
+    __slots__ = ("_info", "_layer", "_source", "_switch", "_target")
+
+    def __init__(
+        self, source: TensorHandle, target: TensorHandle, *, layer: str, info: TensorInfo, switch: DebugSwitch
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._layer = layer
+        self._info = info
+        self._switch = switch
+
+    def execute(self) -> None:
+        """Call the callback and copy; raises what the callback raises."""
+        values = self._source.map()
+        shown = values.view()
+        shown.flags.writeable = False
+        self._switch.callback(self._layer, self._info, shown)
+        np.copyto(self._target.map(), values, casting="no")
+        self._target.unmap()
+        self._source.unmap()

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong in a runtime apart from its inputs."""
+
+from __future__ import annotations
+
+from ferrule.errors import FerruleError
+
+
+class NetworkLoadError(FerruleError):
+    """A network cannot be loaded: a backend is not usable here, refuses it, or lacks what its layers need."""
+
+
+class NetworkUnloadError(FerruleError):
+    """A backend's context refuses the unload: the network stays loaded."""

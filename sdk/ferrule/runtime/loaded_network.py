@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network that is ready to run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from time import perf_counter_ns
+
+from ferrule._typing import override
+from ferrule.backends.backend import BackendId
+from ferrule.backends.context import BackendProfilingContext
+from ferrule.backends.tensor_handle import Event, MemoryManager
+from ferrule.errors import FerruleError
+from ferrule.graph import Array, Graph
+from ferrule.runtime.binding import Arrays, InputPort, OutputPort, ordered_inputs, ordered_outputs
+from ferrule.runtime.debug import DebugSwitch
+from ferrule.runtime.imports import ImportLink
+from ferrule.runtime.profiler import Profiler, WorkloadEvent, backend_event, workload_event
+from ferrule.runtime.step import Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """What a network consists of once it is loaded."""
+
+    graph: Graph
+    steps: tuple[Step, ...]
+    inputs: tuple[InputPort, ...]
+    outputs: tuple[OutputPort, ...]
+    links: tuple[ImportLink, ...]
+    managers: tuple[MemoryManager, ...]
+    profiling: Mapping[BackendId, BackendProfilingContext]
+    debug: DebugSwitch
+
+
+class LoadedNetwork:
+    """A network that is ready to run; its runs exclude each other, those of different networks don't."""
+
+    def __init__(self, parts: Parts, profiler: Profiler) -> None:
+        self.profiler = profiler
+        self.debug = parts.debug
+        self._parts: Parts | None = parts
+        self._lock = threading.Lock()
+        self._acquired = False
+        self._runner: int | None = None
+
+    def run(self, inputs: Arrays, outputs: Arrays | None) -> list[Array]:
+        """Run it once; see `Runtime.enqueue_workload`."""
+        self.check_outside()
+        with self._lock:
+            parts = self._parts
+            if parts is None:
+                raise FerruleError("the network was unloaded", hint="load it again")
+            arrays = ordered_inputs(parts.graph, parts.inputs, inputs)
+            buffers = ordered_outputs(parts.graph, parts.outputs, outputs)
+            if not self._acquired:
+                self._acquire(parts)
+            run = _ProfiledRun(parts, self.profiler) if self.profiler.enabled else _Run(parts)
+            self._runner = threading.get_ident()
+            try:
+                run.run(arrays, buffers)
+            finally:
+                self._runner = None
+            return buffers
+
+    def release(self) -> None:
+        """Wait for the current run, and give back all memory; it cannot run any more. Twice is once."""
+        with self._lock, ExitStack() as stack:
+            parts, self._parts = self._parts, None
+            if parts is not None and self._acquired:
+                for manager in parts.managers:
+                    stack.callback(manager.release)
+
+    def _acquire(self, parts: Parts) -> None:
+        """Get the memory of all managers, or of none."""
+        with ExitStack() as stack:
+            for manager in parts.managers:
+                manager.acquire()
+                stack.callback(manager.release)
+            stack.pop_all()
+        self._acquired = True
+
+    def check_outside(self) -> None:
+        """Refuse what a callback of the network's own run must not do: it would wait for itself."""
+        if self._runner == threading.get_ident():
+            raise FerruleError("a network cannot be run or unloaded from within its own run")
+
+
+class _Run:
+    """One run: binds, executes, and cleans up whatever happens."""
+
+    __slots__ = ("_open", "_parts")
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._open: list[tuple[Step, Event]] = []
+
+    def run(self, arrays: Sequence[Array], buffers: Sequence[Array]) -> None:
+        """Execute all steps and fill the buffers."""
+        parts = self._parts
+        try:
+            for port, array in zip(parts.inputs, arrays, strict=True):
+                port.feed(array)
+            for index, output in enumerate(parts.outputs):
+                output.offer(buffers[index], (*arrays, *buffers[:index]))
+            self._execute(parts.steps)
+            self._settle()
+            for output, buffer in zip(parts.outputs, buffers, strict=True):
+                output.collect(buffer)
+        except BaseException:
+            with suppress(Exception):  # what is raised already comes first
+                self._settle()
+            raise
+        finally:
+            self._clean_up()
+
+    def _execute(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            for handle in step.waits:
+                if handle.ready is not None:
+                    self._wait(handle.ready)
+            try:
+                event = step.execute()
+                if event is not None:
+                    self._started(step, event)
+            except Exception as error:
+                _locate(error, step)
+                raise
+
+    def _wait(self, event: Event) -> None:
+        try:
+            event.wait()
+        except Exception:
+            self._settle()  # raises it too, with the place of who wrote
+            raise
+
+    def _started(self, step: Step, event: Event) -> None:
+        if not step.in_order:
+            event.wait()
+            return
+        self._open.append((step, event))
+        for handle in step.outputs:
+            handle.ready = event
+
+    def _settle(self) -> None:
+        """Wait until all is over; raises the first failure, when the rest is over too."""
+        failure: Exception | None = None
+        for step, event in self._open:
+            try:
+                event.wait()
+            except Exception as error:  # noqa: BLE001 - raised below, when nothing works on our memory any more
+                if failure is None:
+                    _locate(error, step)
+                    failure = error
+        for step, _ in self._open:
+            for handle in step.outputs:
+                handle.ready = None
+        self._open.clear()
+        if failure is not None:
+            raise failure
+
+    def _clean_up(self) -> None:
+        for link in self._parts.links:
+            link.end()
+        for port in self._parts.inputs:
+            port.end()
+        for output in self._parts.outputs:
+            output.end()
+
+
+class _ProfiledRun(_Run):
+    """A run that notes when each step began and ended."""
+
+    __slots__ = ("_events", "_number", "_profiler")
+
+    def __init__(self, parts: Parts, profiler: Profiler) -> None:
+        super().__init__(parts)
+        self._profiler = profiler
+        self._number = profiler.begin_run()
+        self._events: list[WorkloadEvent] = []
+
+    @override
+    def run(self, arrays: Sequence[Array], buffers: Sequence[Array]) -> None:
+        start = perf_counter_ns()
+        try:
+            super().run(arrays, buffers)
+        finally:
+            self._note("run", "run", "", "", start, perf_counter_ns())
+            for backend, context in self._parts.profiling.items():
+                self._events += [
+                    backend_event(event, backend=backend, run=self._number) for event in context.take_events()
+                ]
+            self._profiler.add(self._events)
+
+    @override
+    def _execute(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            start = perf_counter_ns()
+            before = len(self._open)
+            super()._execute((step,))
+            asynchronous = len(self._open) > before
+            end = perf_counter_ns()
+            self._note(step.name, step.type, step.backend, step.device, start, end, asynchronous=asynchronous)
+
+    def _note(
+        self, name: str, category: str, backend: str, device: str, start: int, end: int, *, asynchronous: bool = False
+    ) -> None:
+        self._events.append(
+            workload_event(
+                name=name,
+                category=category,
+                backend=backend,
+                device=device,
+                start_ns=start,
+                end_ns=end,
+                run=self._number,
+                asynchronous=asynchronous,
+            )
+        )
+
+
+def _locate(error: Exception, step: Step) -> None:
+    """Say in an error in which layer it happened."""
+    if isinstance(error, FerruleError):
+        error.args = (f"{step.place}: {error}",)
+    else:
+        error.add_note(f"in {step.place}")

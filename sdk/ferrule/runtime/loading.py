@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an optimised network to one that is ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ferrule.backends.backend import BackendId
+from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.shared.host_memory import HostTensorHandle, MemCopyWorkload, MemImportWorkload
+from ferrule.backends.tensor_handle import MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.backends.workload import Workload, WorkloadInfo
+from ferrule.errors import place
+from ferrule.graph import Graph, Layer, LayerType, Tensor
+from ferrule.operators.operator import Operands
+from ferrule.operators.transfer import DebugDescriptor
+from ferrule.optimizer.optimized import OptimizedNetwork
+from ferrule.runtime.admission import Admitted
+from ferrule.runtime.binding import InputPort, OutputPort, Staging
+from ferrule.runtime.debug import DebugSwitch, DebugWorkload
+from ferrule.runtime.errors import NetworkLoadError
+from ferrule.runtime.imports import ImportLink
+from ferrule.runtime.loaded_network import Parts
+from ferrule.runtime.members import Members
+from ferrule.runtime.step import Step
+from ferrule.runtime.tensors import FRAMEWORK_LAYERS, TensorTable
+
+
+def load_parts(optimized: OptimizedNetwork, registry: BackendRegistry, admitted: Mapping[BackendId, Admitted]) -> Parts:
+    """Return the network with handles, workloads and memory managers.
+
+    Raises:
+        NetworkLoadError: a backend of the network is not usable here, or lacks something.
+        FerruleError: what a backend says against one of its layers.
+    """
+    graph = optimized.graph
+    for layer in graph.layers:
+        if layer.name not in optimized.assignment:
+            raise NetworkLoadError(f"layer '{layer.name}' has no backend in the optimised network")
+    members = Members(registry, admitted, options=optimized.options.model_options)
+    members.join(optimized.assignment[layer.name].backend for layer in graph.layers)
+    tensors = TensorTable(optimized, members)
+    loader = _Loader(optimized, members, tensors)
+    steps = loader.steps()
+    tensors.walk()
+    return Parts(
+        graph=graph,
+        steps=steps,
+        inputs=tuple(InputPort(info, tensors[info.name]) for info in graph.inputs),
+        outputs=_output_ports(graph, tensors),
+        links=tuple(loader.links.values()),
+        managers=members.managers,
+        profiling={key: found.profiling for key, found in admitted.items() if found.profiling is not None},
+        debug=loader.debug,
+    )
+
+
+class _Loader:
+    """Makes the workloads of all layers, in order."""
+
+    def __init__(self, optimized: OptimizedNetwork, members: Members, tensors: TensorTable) -> None:
+        self._graph = optimized.graph
+        self._assignment = optimized.assignment
+        self._members = members
+        self._tensors = tensors
+        self.links: dict[str, ImportLink] = {}
+        self.debug = DebugSwitch()
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the steps; an import is followed by its end, behind the last reader."""
+        last = self._tensors.last_uses()
+        ends: dict[int, list[Step]] = {}
+        steps: list[Step] = []
+        for index, layer in enumerate(self._graph.layers):
+            steps.append(self._step(layer))
+            if layer.type is LayerType.MEM_IMPORT:
+                ends.setdefault(last[layer.outputs[0]], []).append(self._end_of_import(layer))
+            steps += reversed(ends.get(index, []))
+        return tuple(steps)  # what outputs need is ended when they have been read
+
+    def _step(self, layer: Layer) -> Step:
+        assignment = self._assignment[layer.name]
+        with place(f"layer '{layer.name}' ({layer.type}) on backend '{assignment.backend}'"):
+            workload = self._workload(layer)
+        in_order = layer.type not in FRAMEWORK_LAYERS and self._members.member(assignment.backend).asynchronous
+        return Step(
+            execute=workload.execute,
+            waits=self._tensors.foreign_inputs(layer),
+            outputs=tuple(self._tensors[name].handle for name in layer.outputs),
+            name=layer.name,
+            type=layer.type,
+            backend=assignment.backend,
+            device=assignment.device,
+            in_order=in_order,
+        )
+
+    def _end_of_import(self, layer: Layer) -> Step:
+        assignment = self._assignment[layer.name]
+        return Step(
+            execute=self.links[layer.name].end,
+            waits=self._tensors.unfinished_readers(layer.outputs[0]),
+            outputs=(),
+            name=f"end of {layer.name}",
+            type=layer.type,
+            backend=assignment.backend,
+            device=assignment.device,
+            in_order=False,
+        )
+
+    def _workload(self, layer: Layer) -> Workload:
+        match layer.type:
+            case LayerType.MEM_COPY:
+                return MemCopyWorkload(self._source(layer), self._tensors[layer.outputs[0]].handle)
+            case LayerType.MEM_IMPORT:
+                self.links[layer.name] = link = self._link(layer)
+                return link
+            case LayerType.DEBUG:
+                return self._debug(layer)
+            case _:
+                return self._backend_workload(layer)
+
+    def _backend_workload(self, layer: Layer) -> Workload:
+        assignment = self._assignment[layer.name]
+        factory = self._members.member(assignment.backend).workloads
+        if factory is None:
+            raise NetworkLoadError("the backend runs nothing on the host, it makes no workloads")
+        tensors = [None if name is None else self._graph.tensor(name) for name in layer.inputs]
+        info = WorkloadInfo(
+            layer=layer,
+            operands=Operands(inputs=self._graph.input_infos(layer), outputs=self._graph.output_infos(layer)),
+            inputs=tuple(
+                None if tensor is None or tensor.is_constant else self._tensors[tensor.info.name].handle
+                for tensor in tensors
+            ),
+            constants=tuple(tensor if tensor is not None and tensor.is_constant else None for tensor in tensors),
+            outputs=tuple(self._tensors[name].handle for name in layer.outputs),
+            device=assignment.device,
+        )
+        return factory.create_workload(info)
+
+    def _link(self, layer: Layer) -> ImportLink:
+        name = _only_input(layer)
+        producer = self._graph.producer(name)
+        source, target = self._tensors[name], self._tensors[layer.outputs[0]]
+        workload = MemImportWorkload(
+            source.handle,
+            target.handle,
+            _common_memory(source.factory, target.factory),
+            source_backend=self._assignment[producer.name].backend if producer is not None else "the application",
+            target_backend=self._assignment[layer.name].backend,
+        )
+        return ImportLink(source.handle, target.handle, workload)
+
+    def _debug(self, layer: Layer) -> DebugWorkload:
+        descriptor = layer.descriptor
+        return DebugWorkload(
+            self._source(layer),
+            self._tensors[layer.outputs[0]].handle,
+            layer=descriptor.layer if isinstance(descriptor, DebugDescriptor) else layer.name,
+            info=self._graph.info(layer.outputs[0]),
+            switch=self.debug,
+        )
+
+    def _source(self, layer: Layer) -> TensorHandle:
+        tensor = self._graph.tensor(_only_input(layer))
+        return _constant_handle(tensor) if tensor.data is not None else self._tensors[tensor.info.name].handle
+
+
+def _only_input(layer: Layer) -> str:
+    if len(layer.inputs) != 1 or layer.inputs[0] is None or len(layer.outputs) != 1:
+        raise NetworkLoadError(
+            f"it has inputs {list(layer.inputs)} and outputs {list(layer.outputs)}, expected one each"
+        )
+    return layer.inputs[0]
+
+
+def _common_memory(source: TensorHandleFactory, target: TensorHandleFactory) -> MemorySource:
+    """Return as what kind of memory a tensor changes hands: plain memory if both can, else the first common kind."""
+    common = source.export_flags & target.import_flags
+    return next((kind for kind in MemorySource if kind in common), MemorySource.MALLOC)
+
+
+def _constant_handle(tensor: Tensor) -> TensorHandle:
+    """Return a handle of a constant's own bytes."""
+    handle = HostTensorHandle(tensor.info, managed=False)
+    if tensor.data is None or not handle.import_memory(tensor.data, MemorySource.MALLOC):
+        raise NetworkLoadError(f"tensor '{tensor.info.name}' is not a constant that fits its own description")
+    return handle
+
+
+def _output_ports(graph: Graph, tensors: TensorTable) -> tuple[OutputPort, ...]:
+    """Return the ports; of a tensor that stands twice among the outputs the first is written, the second copied."""
+    computed = {name for layer in graph.layers if layer.type is not LayerType.MEM_IMPORT for name in layer.outputs}
+    ports = []
+    for info in graph.outputs:
+        tensor = graph.tensor(info.name)
+        if tensor.is_constant:
+            ports.append(OutputPort(info, _constant_handle(tensor), None))
+            continue
+        placed = tensors[info.name]
+        staging = None if placed.managed or info.name not in computed else Staging(info, placed)
+        computed.discard(info.name)
+        ports.append(OutputPort(info, placed.handle, staging))
+    return tuple(ports)

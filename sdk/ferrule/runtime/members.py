@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backends that take part in one network: what each of them makes for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ferrule.backends.backend import BackendId
+from ferrule.backends.capability import ASYNC_EXECUTION, has_capability
+from ferrule.backends.optimization_views import ModelOptions
+from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.tensor_handle import FactoryId, MemoryManager, TensorHandleFactory
+from ferrule.backends.workload import WorkloadFactory
+from ferrule.runtime.admission import Admitted
+from ferrule.runtime.errors import NetworkLoadError
+
+PLAIN = FactoryId("Ferrule/Runtime")
+"""The runtime's own factory, for tensors of backends without factories."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One backend's part of a loaded network; the backend object itself is not kept."""
+
+    id: BackendId
+    asynchronous: bool
+    manager: MemoryManager | None
+    workloads: WorkloadFactory | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedFactory:
+    """A factory of tensor handles, and the manager whose memory they live in."""
+
+    factory: TensorHandleFactory
+    manager: MemoryManager | None
+
+
+class Members:
+    """The backends of a network, and those that lend it a factory of tensor handles."""
+
+    def __init__(
+        self,
+        registry: BackendRegistry,
+        admitted: Mapping[BackendId, Admitted],
+        *,
+        options: Mapping[str, ModelOptions],
+    ) -> None:
+        self._registry = registry
+        self._admitted = admitted
+        self._options = options
+        self._members: dict[BackendId, Member] = {}
+        plain = HostMemoryManager()
+        self._factories = {PLAIN: OwnedFactory(factory=HostTensorHandleFactory(PLAIN, plain), manager=plain)}
+        self._managers: list[MemoryManager] = [plain]
+
+    @property
+    def managers(self) -> tuple[MemoryManager, ...]:
+        """All memory managers."""
+        return tuple(self._managers)
+
+    def join(self, backend_ids: Iterable[BackendId]) -> None:
+        """Let backends that run a layer take part; NetworkLoadError if one cannot."""
+        for backend_id in dict.fromkeys(backend_ids):
+            if backend_id not in self._admitted:
+                raise NetworkLoadError(
+                    f"backend '{backend_id}' is not usable in this runtime",
+                    hint="optimise the network with the runtime's own registry; runtime.backends has the reasons",
+                )
+            self._join(backend_id)
+
+    def member(self, backend_id: BackendId) -> Member:
+        """Return a backend that has joined."""
+        return self._members[backend_id]
+
+    def factory(self, factory_id: FactoryId | None) -> OwnedFactory:
+        """Return a factory, the runtime's own for None.
+
+        A factory of a backend that runs no layer any more is asked of that backend. NetworkLoadError if nobody has it.
+        """
+        wanted = PLAIN if factory_id is None else factory_id
+        for backend_id in self._admitted:
+            if wanted in self._factories:
+                break
+            if backend_id not in self._members and self._offers(backend_id, wanted):
+                self._join(backend_id)
+        found = self._factories.get(wanted)
+        if found is None:
+            raise NetworkLoadError(f"no backend of this runtime has the tensor handle factory '{wanted}'")
+        return found
+
+    def _offers(self, backend_id: BackendId, factory_id: FactoryId) -> bool:
+        backend = self._registry.create(backend_id)
+        return any(factory.id == factory_id for factory in backend.tensor_handle_factories(None))
+
+    def _join(self, backend_id: BackendId) -> None:
+        backend = self._registry.create(backend_id)
+        manager = backend.memory_manager(self._admitted[backend_id].allocator)
+        if manager is not None:
+            self._managers.append(manager)
+        for factory in backend.tensor_handle_factories(manager):
+            self._factories.setdefault(factory.id, OwnedFactory(factory=factory, manager=manager))
+        self._members[backend_id] = Member(
+            id=backend_id,
+            asynchronous=has_capability(backend.capabilities(), ASYNC_EXECUTION),
+            manager=manager,
+            workloads=backend.workload_factory(manager, self._options.get(backend_id, {})),
+        )

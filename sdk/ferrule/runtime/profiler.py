@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ran when, on which backend, and for how long."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ferrule.backends.context import BackendEvent
+
+
+class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One span of time: a workload, a whole run, or something that a backend timed itself."""
+
+    name: str
+    """The layer's name; "run" for a whole run; the backend's own word."""
+    category: str
+    """The layer's type, "run", or "backend"."""
+    backend: str
+    device: str
+    start_ns: int
+    """On the clock of time.perf_counter_ns."""
+    duration_ns: int
+    """Of an asynchronous workload, until it was started."""
+    thread: int
+    """As the operating system numbers it; 0 for what a backend timed on its device."""
+    thread_name: str
+    run: int
+    """Number of the run of this network, from 0."""
+    asynchronous: bool = False
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON document of a profile."""
+
+    network: str
+    clock: str
+    events: tuple[WorkloadEvent, ...]
+
+
+class Profiler:
+    """The events of one loaded network; it may be read while the network runs.
+
+    Events that backends time themselves are taken at the end of a run. A backend does not say for which network it
+    worked, so with several networks in flight they stand with the run that ended first.
+    """
+
+    def __init__(self, network: str, *, enabled: bool) -> None:
+        self.network = network
+        self.enabled = enabled
+        """May be switched between runs."""
+        self._events: list[WorkloadEvent] = []
+        self._lock = threading.Lock()
+        self._runs = 0
+
+    @property
+    def events(self) -> tuple[WorkloadEvent, ...]:
+        """Everything recorded since the last `clear`, in the order in which it ended."""
+        with self._lock:
+            return tuple(self._events)
+
+    def clear(self) -> None:
+        """Forget all events."""
+        with self._lock:
+            self._events.clear()
+
+    def begin_run(self) -> int:
+        """Return the number of a new run."""
+        with self._lock:
+            self._runs += 1
+            return self._runs - 1
+
+    def add(self, events: Sequence[WorkloadEvent]) -> None:
+        """Add the events of a run."""
+        with self._lock:
+            self._events.extend(events)
+
+    def to_json(self) -> str:
+        """Return all events as a JSON document."""
+        profile = Profile(network=self.network, clock="perf_counter_ns", events=self.events)
+        return msgspec.json.format(msgspec.json.encode(profile), indent=2).decode()
+
+    def to_chrome_trace(self) -> str:
+        """Return the events in Chrome's trace event format, which chrome://tracing and Perfetto open.
+
+        Each thread is a track, and each backend that times itself has one of its own; times are microseconds.
+        """
+        events = self.events
+        tracks = _tracks(events)
+        process = {"ph": "M", "pid": os.getpid(), "tid": 0, "name": "process_name", "args": {"name": self.network}}
+        document = {
+            "traceEvents": [
+                process,
+                *(_track_name(number, name) for name, number in tracks.items()),
+                *(_complete(event, tracks[_track(event)]) for event in events),
+            ],
+            "displayTimeUnit": "ns",
+        }
+        return msgspec.json.encode(document).decode()
+
+
+def workload_event(
+    *, name: str, category: str, backend: str, device: str, start_ns: int, end_ns: int, run: int, asynchronous: bool
+) -> WorkloadEvent:
+    """Return the event of something that this thread did."""
+    return WorkloadEvent(
+        name=name,
+        category=category,
+        backend=backend,
+        device=device,
+        start_ns=start_ns,
+        duration_ns=end_ns - start_ns,
+        thread=threading.get_native_id(),
+        thread_name=threading.current_thread().name,
+        run=run,
+        asynchronous=asynchronous,
+    )
+
+
+def backend_event(event: BackendEvent, *, backend: str, run: int) -> WorkloadEvent:
+    """Return what a backend timed itself as an event of the profile."""
+    return WorkloadEvent(
+        name=event.name,
+        category="backend",
+        backend=backend,
+        device="",
+        start_ns=event.start_ns,
+        duration_ns=event.duration_ns,
+        thread=0,
+        thread_name="",
+        run=run,
+    )
+
+
+def _track(event: WorkloadEvent) -> str:
+    return f"{event.thread_name} ({event.thread})" if event.thread else event.backend
+
+
+def _tracks(events: Sequence[WorkloadEvent]) -> dict[str, int]:
+    """Number the tracks: threads by their own numbers, backends behind them."""
+    threads = {_track(event): event.thread for event in events if event.thread}
+    backends = dict.fromkeys(_track(event) for event in events if not event.thread)
+    first = max(threads.values(), default=0) + 1
+    return threads | {name: first + index for index, name in enumerate(backends)}
+
+
+def _track_name(number: int, name: str) -> Mapping[str, object]:
+    return {"ph": "M", "pid": os.getpid(), "tid": number, "name": "thread_name", "args": {"name": name}}
+
+
+def _complete(event: WorkloadEvent, track: int) -> Mapping[str, object]:
+    return {
+        "ph": "X",
+        "pid": os.getpid(),
+        "tid": track,
+        "name": event.name,
+        "cat": event.category,
+        "ts": event.start_ns / 1000,
+        "dur": event.duration_ns / 1000,
+        "args": {
+            "backend": event.backend,
+            "device": event.device,
+            "run": event.run,
+            "asynchronous": event.asynchronous,
+        },
+    }

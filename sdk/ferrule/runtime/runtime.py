@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runtime: loads optimised networks and runs them."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from ferrule.backends.context import CreationOptions, NetworkId
+from ferrule.backends.origin import BackendRow
+from ferrule.backends.registry import BackendRegistry, default_registry
+from ferrule.errors import FerruleError
+from ferrule.graph import Array
+from ferrule.optimizer.optimized import OptimizedNetwork
+from ferrule.runtime.admission import admit_all
+from ferrule.runtime.binding import Arrays
+from ferrule.runtime.contexts import Contexts
+from ferrule.runtime.debug import DebugCallback
+from ferrule.runtime.loaded_network import LoadedNetwork
+from ferrule.runtime.loading import load_parts
+from ferrule.runtime.profiler import Profiler
+
+if TYPE_CHECKING:
+    from ferrule.backends.dynamic.report import LoadReport
+
+
+class Runtime:
+    """Loads optimised networks and runs them on this machine; a context manager that closes itself.
+
+    All methods may be called from several threads. Runs of one network exclude each other, since it has one set of
+    tensors; different networks run at the same time, and one network that is to run twice at the same time is loaded
+    twice. Loads and unloads exclude each other, and an unload waits for the network's current run.
+    """
+
+    def __init__(self, options: CreationOptions | None = None, registry: BackendRegistry | None = None) -> None:
+        """Make a context of every backend of the registry (default: the process's), and of dynamic ones.
+
+        A backend that cannot work here is not usable in this runtime, and `backends` says why. Dynamic backends are
+        looked for in the folder of the options, else in the default ones, and belong to this runtime alone.
+
+        Raises:
+            FerruleError: the options name a backend that is not there.
+        """
+        self._options = options or CreationOptions()
+        self._registry = (registry or default_registry()).scope()
+        try:
+            self._dynamic_report = _load_dynamic(self._registry, self._options.dynamic_backends_path)
+            self._admitted, self._rows = admit_all(self._registry, self._options)
+        except BaseException:
+            self._registry.close()
+            raise
+        contexts = {key: found.context for key, found in self._admitted.items() if found.context is not None}
+        self._contexts = Contexts(contexts)
+        self._networks: dict[NetworkId, LoadedNetwork] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.RLock()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def registry(self) -> BackendRegistry:
+        """The usable backends; what is registered in it belongs to this runtime alone. Optimise networks with it."""
+        return self._registry
+
+    @property
+    def backends(self) -> tuple[BackendRow, ...]:
+        """All backends that were found, with the reason where one is not usable here."""
+        return self._rows
+
+    @property
+    def dynamic_report(self) -> tuple[LoadReport, ...]:
+        """A row for each file and folder that was looked at for dynamic backends."""
+        return self._dynamic_report
+
+    def load_network(self, optimized: OptimizedNetwork) -> NetworkId:
+        """Make a network ready to run and return its number.
+
+        Raises:
+            NetworkLoadError: a backend refuses it or is not usable here.
+            FerruleError: what a backend says against one of its layers.
+        """
+        with self._lock:
+            self._check_open()
+            number = NetworkId(next(self._numbers))
+            with self._contexts.loading(number):
+                parts = load_parts(optimized, self._registry, self._admitted)
+                profiler = Profiler(optimized.graph.name, enabled=self._options.profiling)
+                self._networks[number] = LoadedNetwork(parts, profiler)
+            return number
+
+    def enqueue_workload(self, network: NetworkId, inputs: Arrays, outputs: Arrays | None = None) -> list[Array]:
+        """Run a network once and return its outputs, in order.
+
+        Inputs are arrays in order or by name. Outputs are written in the buffers that are given, in order or by name,
+        and in new arrays where none is; the returned arrays are those buffers. If it raises, the contents of the
+        buffers are undefined.
+
+        Raises:
+            InputError: an array or buffer is missing, unknown, or of another shape or dtype.
+            FerruleError: there is no such network, or a backend reports a failure; the message names the layer.
+        """
+        loaded = self._networks.get(network)
+        if loaded is None:
+            raise self._unknown(network)
+        return loaded.run(inputs, outputs)
+
+    def unload_network(self, network: NetworkId) -> None:
+        """Wait for the network's current run, release its memory and forget it.
+
+        Raises:
+            NetworkUnloadError: a backend's context refuses; the network stays loaded.
+            FerruleError: there is no such network.
+        """
+        with self._lock:
+            self._loaded(network).check_outside()
+            self._contexts.before_unload(network)
+            self._drop(network)
+
+    def profiler(self, network: NetworkId) -> Profiler:
+        """Return the profiler of a network; it records if the runtime was made with `profiling`."""
+        return self._loaded(network).profiler
+
+    def register_debug_callback(self, network: NetworkId, callback: DebugCallback) -> None:
+        """Have the DEBUG layers of a network call `callback` in place of logging the range of their tensor."""
+        self._loaded(network).debug.callback = callback
+
+    def close(self) -> None:
+        """Unload all networks and let go of all backends; nobody can refuse it, and a second call does nothing."""
+        with self._lock:
+            for loaded in self._networks.values():
+                loaded.check_outside()
+            self._closed = True
+            for network in tuple(self._networks):
+                self._contexts.before_close(network)
+                self._drop(network)
+            self._contexts.clear()
+            self._admitted.clear()
+            self._registry.close()
+
+    def _drop(self, network: NetworkId) -> None:
+        try:
+            self._networks.pop(network).release()
+        finally:
+            self._contexts.after_unload(network)
+
+    def _loaded(self, network: NetworkId) -> LoadedNetwork:
+        loaded = self._networks.get(network)
+        if loaded is None:
+            raise self._unknown(network)
+        return loaded
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise FerruleError("the runtime is closed", hint="make a new one")
+
+    def _unknown(self, network: NetworkId) -> FerruleError:
+        self._check_open()
+        loaded = ", ".join(map(str, self._networks)) or "none"
+        return FerruleError(f"there is no loaded network {network}", hint=f"loaded: {loaded}")
+
+
+def _load_dynamic(registry: BackendRegistry, path: Path | None) -> tuple[LoadReport, ...]:
+    from ferrule.backends.dynamic.load import load_dynamic_backends
+
+    return load_dynamic_backends(registry, path)

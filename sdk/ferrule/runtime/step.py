@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One step of a loaded network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ferrule.backends.tensor_handle import Event, TensorHandle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step:
+    """A workload with what the loop over all steps has to know."""
+
+    execute: Callable[[], Event | None]
+    waits: tuple[TensorHandle, ...]
+    """Handles that another backend may still be writing."""
+    outputs: tuple[TensorHandle, ...]
+    name: str
+    """The layer's."""
+    type: str
+    """The layer's."""
+    backend: str
+    device: str
+    in_order: bool
+    """Whether an event may stay open while later steps begin."""
+
+    @property
+    def place(self) -> str:
+        """Where something went wrong."""
+        return f"layer '{self.name}' ({self.type}) on backend '{self.backend}', device '{self.device}'"

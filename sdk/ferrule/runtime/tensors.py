@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The handles of a network's tensors, and the walk that tells the memory managers how long each is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ferrule.backends.backend import BackendId
+from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.graph import Layer, LayerType
+from ferrule.optimizer.optimized import Assignment, OptimizedNetwork
+from ferrule.runtime.errors import NetworkLoadError
+from ferrule.runtime.members import Members
+
+FRAMEWORK_LAYERS = frozenset({LayerType.DEBUG, LayerType.MEM_COPY, LayerType.MEM_IMPORT})
+"""Their workloads are the runtime's own; they have ended when `execute` returns."""
+
+Unit = tuple[BackendId, str]
+"""A backend's device: what it starts runs in the order of the starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedTensor:
+    """A tensor's handle and where it comes from."""
+
+    handle: TensorHandle
+    factory: TensorHandleFactory
+    manager: MemoryManager | None
+    managed: bool
+    """Whether it has memory without an import."""
+
+
+def unit_of(assignment: Assignment) -> Unit:
+    """Return who runs a layer."""
+    return assignment.backend, assignment.device
+
+
+class TensorTable:
+    """The handles of all tensors but constants, by name."""
+
+    def __init__(self, optimized: OptimizedNetwork, members: Members) -> None:
+        self._graph = optimized.graph
+        self._assignment = optimized.assignment
+        self._members = members
+        self._placed: dict[str, PlacedTensor] = {}
+        options = optimized.options
+        inputs = {info.name for info in self._graph.inputs}
+        outputs = {info.name for info in self._graph.outputs} - inputs
+        for tensor in self._graph.tensors:
+            name = tensor.info.name
+            if tensor.is_constant:
+                continue
+            if name not in optimized.factories:
+                raise NetworkLoadError(f"tensor '{name}' has no tensor handle factory in the optimised network")
+            owned = members.factory(optimized.factories[name])
+            producer = self._graph.producer(name)
+            importable = MemorySource.MALLOC in owned.factory.import_flags
+            foreign = (
+                (producer is not None and producer.type is LayerType.MEM_IMPORT)
+                or (name in inputs and options.import_enabled and importable)
+                or (name in outputs and options.export_enabled and importable)
+            )
+            self._placed[name] = PlacedTensor(
+                handle=owned.factory.create_handle(tensor.info, managed=not foreign),
+                factory=owned.factory,
+                manager=owned.manager,
+                managed=not foreign,
+            )
+
+    def __getitem__(self, name: str) -> PlacedTensor:
+        return self._placed[name]
+
+    def handles(self) -> tuple[TensorHandle, ...]:
+        """Return all handles."""
+        return tuple(placed.handle for placed in self._placed.values())
+
+    def last_uses(self) -> dict[str, int]:
+        """Return the number of the last layer that needs each tensor's bytes; the number of layers for outputs.
+
+        What is imported lives in the memory of its source, which is therefore needed as long.
+        """
+        layers = self._graph.layers
+        last = dict.fromkeys(self._placed, -1)
+        for index, layer in enumerate(layers):
+            last |= dict.fromkeys((name for name in (*layer.present_inputs, *layer.outputs) if name in last), index)
+        last |= dict.fromkeys((info.name for info in self._graph.outputs if info.name in last), len(layers))
+        for layer in reversed(layers):
+            source = layer.inputs[0] if layer.type is LayerType.MEM_IMPORT else None
+            if source is not None and source in last:
+                last[source] = max(last[source], last[layer.outputs[0]])
+        return last
+
+    def walk(self) -> None:
+        """Tell the managers when each tensor's life begins and ends."""
+        layers = self._graph.layers
+        last = self.last_uses() | dict.fromkeys(self._kept(), len(layers))
+        ends: list[list[TensorHandle]] = [[] for _ in range(len(layers) + 1)]
+        for name, placed in self._placed.items():
+            if placed.managed:
+                ends[last[name]].append(placed.handle)
+        self._manage(info.name for info in self._graph.inputs)
+        for index, layer in enumerate(layers):
+            self._manage(layer.outputs)
+            for handle in ends[index]:
+                handle.allocate()
+        for handle in ends[-1]:  # of outputs, of what is kept, and of inputs that nobody reads
+            handle.allocate()
+
+    def _manage(self, names: Iterable[str]) -> None:
+        for name in names:
+            if self._placed[name].managed:
+                self._placed[name].handle.manage()
+
+    def _kept(self) -> set[str]:
+        """Return the tensors whose bytes must not be reused in a run: who touches them may still be at it.
+
+        A backend that starts its work and goes on keeps its own order, so its tensors may share bytes with each
+        other, but not with what somebody else writes into memory of the same manager.
+        """
+        roots = self._roots()
+        writers: dict[int, set[Unit | None]] = {}
+        touched: dict[str, set[Unit | None]] = {}
+        for layer in self._graph.layers:
+            unit = self._asynchronous_unit(layer)
+            for name in (*layer.present_inputs, *layer.outputs):
+                if unit is not None and name in roots:
+                    touched.setdefault(roots[name], set()).add(unit)
+            for name in layer.outputs:
+                if self._placed[name].managed:
+                    writers.setdefault(id(self._placed[name].manager), set()).add(unit)
+        return {
+            name
+            for name, units in touched.items()
+            if len(units | writers.get(id(self._placed[name].manager), set())) > 1
+        }
+
+    def _roots(self) -> dict[str, str]:
+        """Return in whose memory each tensor lives: its own, or that of the tensor that it is imported from."""
+        roots = {name: name for name in self._placed}
+        for layer in self._graph.layers:
+            source = layer.inputs[0] if layer.type is LayerType.MEM_IMPORT else None
+            if source is not None and source in roots:
+                roots[layer.outputs[0]] = roots[source]
+        return roots
+
+    def _asynchronous_unit(self, layer: Layer) -> Unit | None:
+        """Return who runs a layer if it may still be running when the next begins."""
+        if layer.type in FRAMEWORK_LAYERS:
+            return None
+        assignment = self._assignment[layer.name]
+        return unit_of(assignment) if self._members.member(assignment.backend).asynchronous else None
+
+    def foreign_inputs(self, layer: Layer) -> tuple[TensorHandle, ...]:
+        """Return the handles of inputs that another unit may still be writing when the layer's turn comes."""
+        own = self._asynchronous_unit(layer)
+        found = []
+        for name in dict.fromkeys(layer.present_inputs):
+            producer = self._graph.producer(name)
+            writer = None if producer is None else self._asynchronous_unit(producer)
+            if writer is not None and writer != own:
+                found.append(self._placed[name].handle)
+        return tuple(found)
+
+    def unfinished_readers(self, tensor: str) -> tuple[TensorHandle, ...]:
+        """Return handles whose readiness says that a tensor's asynchronous readers have ended."""
+        return tuple(
+            self._placed[name].handle
+            for reader in self._graph.consumers(tensor)
+            if self._asynchronous_unit(reader) is not None
+            for name in reader.outputs
+        )

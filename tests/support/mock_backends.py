@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backends for tests: CpuRef's kernels behind other memory, other threads, and contexts that write a diary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from time import sleep
+from typing import ClassVar
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.backends import Backend, BackendId, LayerSupport
+from ferrule.backends.capability import ASYNC_EXECUTION, Capabilities
+from ferrule.backends.context import BackendContext, CreationOptions, CustomAllocator, NetworkId
+from ferrule.backends.cpu_ref import CpuRef
+from ferrule.backends.optimization_views import ModelOptions
+from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.shared.host_memory import (
+    FutureEvent,
+    HostMemoryManager,
+    HostTensorHandle,
+    HostTensorHandleFactory,
+    aligned_empty,
+)
+from ferrule.backends.tensor_handle import (
+    Event,
+    FactoryId,
+    MemoryManager,
+    MemorySource,
+    TensorHandle,
+    TensorHandleFactory,
+)
+from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.transfer import DebugDescriptor, MemCopyDescriptor, MemImportDescriptor
+from ferrule.optimizer.optimized import Assignment, OptimizedNetwork
+from ferrule.optimizer.options import OptimizerOptions
+
+SHAPE = (2, 8)
+
+
+@dataclass
+class Diary:
+    """What happened, in order."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def __call__(self, *words: object) -> None:
+        self.lines.append(" ".join(map(str, words)))
+
+
+class DiaryContext:
+    """Writes down what it is told; answers False, or raises, where it should."""
+
+    def __init__(self, name: str, diary: Diary, answers: Mapping[str, bool | Exception]) -> None:
+        self.name = name
+        self.diary = diary
+        self.answers = answers
+
+    def _tell(self, moment: str, network: NetworkId) -> bool:
+        self.diary(self.name, moment, network)
+        answer = self.answers.get(moment, True)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def before_load_network(self, network: NetworkId) -> bool:
+        return self._tell("before_load", network)
+
+    def after_load_network(self, network: NetworkId) -> bool:
+        return self._tell("after_load", network)
+
+    def before_unload_network(self, network: NetworkId) -> bool:
+        return self._tell("before_unload", network)
+
+    def after_unload_network(self, network: NetworkId) -> bool:
+        return self._tell("after_unload", network)
+
+
+class Mock(CpuRef):
+    """CpuRef with a factory of its own, so that its tensors have to be copied or imported."""
+
+    id: ClassVar[BackendId] = BackendId("Mock")
+    factory_id: ClassVar[FactoryId] = FactoryId("Mock/Factory")
+    import_flags: ClassVar[MemorySource] = MemorySource.MALLOC
+    export_flags: ClassVar[MemorySource] = MemorySource.MALLOC
+    alignment_bytes: ClassVar[int] = 1
+
+    @override
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
+        manager = memory if isinstance(memory, HostMemoryManager) else None
+        return (
+            HostTensorHandleFactory(
+                self.factory_id,
+                manager,
+                import_flags=self.import_flags,
+                export_flags=self.export_flags,
+                alignment_bytes=self.alignment_bytes,
+            ),
+        )
+
+
+def mock(name: str, **attributes: object) -> type[Mock]:
+    """Return a backend class with an id, a factory id and other attributes of its own."""
+    return type(name, (Mock,), {"id": BackendId(name), "factory_id": FactoryId(f"{name}/Factory"), **attributes})
+
+
+def mock_with_context(name: str, diary: Diary, answers: Mapping[str, bool | Exception] | None = None) -> type[Mock]:
+    """Return a backend class whose context keeps a diary."""
+
+    def context(self: Mock, options: CreationOptions) -> BackendContext:
+        del self, options
+        return DiaryContext(name, diary, answers or {})
+
+    return mock(name, context=context)
+
+
+class SlowWorkload:
+    """Starts another workload in a thread and returns the event of its end."""
+
+    def __init__(self, workload: Workload, pool: ThreadPoolExecutor, delay_s: float, failure: Exception | None) -> None:
+        self._workload = workload
+        self._pool = pool
+        self._delay_s = delay_s
+        self._failure = failure
+
+    def execute(self) -> Event:
+        return FutureEvent(self._pool.submit(self._work))
+
+    def _work(self) -> None:
+        sleep(self._delay_s)
+        if self._failure is not None:
+            raise self._failure
+        self._workload.execute()
+
+
+class QueueHandle(HostTensorHandle):
+    """A handle for workloads of one queue: they read without waiting, the queue has its order."""
+
+    @override
+    def map(self) -> Array:
+        return self.memory()
+
+
+class SlowFactory(WorkloadFactory):
+    def __init__(self, delay_s: float, failure: Exception | None) -> None:
+        self._inner = CpuRef().workload_factory(None, {})
+        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._delay_s = delay_s
+        self._failure = failure
+
+    @override
+    def create_workload(self, info: WorkloadInfo) -> Workload:
+        return SlowWorkload(self._inner.create_workload(info), self._pool, self._delay_s, self._failure)
+
+
+class QueueHandleFactory(HostTensorHandleFactory):
+    @override
+    def create_handle(self, info: TensorInfo, *, managed: bool) -> HostTensorHandle:
+        return QueueHandle(info, managed=managed, manager=self._manager)
+
+
+class Slow(Mock):
+    """Runs everything later, in a thread, in order."""
+
+    id: ClassVar[BackendId] = BackendId("Slow")
+    factory_id: ClassVar[FactoryId] = FactoryId("Slow/Factory")
+    delay_s: ClassVar[float] = 0.003
+    failure: ClassVar[Exception | None] = None
+
+    @override
+    def capabilities(self) -> Capabilities:
+        return {ASYNC_EXECUTION: True}
+
+    @override
+    def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
+        return SlowFactory(self.delay_s, self.failure)
+
+    @override
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
+        manager = memory if isinstance(memory, HostMemoryManager) else None
+        return (QueueHandleFactory(self.factory_id, manager),)
+
+
+class CountingAllocator:
+    """Plain memory, counted."""
+
+    def __init__(self, source: MemorySource = MemorySource.MALLOC) -> None:
+        self.source = source
+        self.held: list[int] = []
+        self.total = 0
+
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
+        block = aligned_empty((size_bytes,), DataType.UINT8, alignment_bytes)
+        self.held.append(id(block))
+        self._keep = block
+        self.total += 1
+        return block
+
+    def free(self, memory: Array) -> None:
+        self.held.remove(id(memory))
+
+
+def registry_of(*backends: type[Backend]) -> BackendRegistry:
+    """Return a registry of just these."""
+    registry = BackendRegistry()
+    for backend in backends:
+        registry.register(backend.id, backend, origin="test")
+    return registry
+
+
+def chain(length: int = 4) -> Network:
+    """Return a network of layers that differ, each with one input and one output."""
+    network = Network("chain")
+    name = network.add_input(TensorInfo(name="x", shape=SHAPE, dtype=DataType.FLOAT32))
+    for index in range(length):
+        name = network.add_leaky_relu_layer(name, 0.5 + index / 8, name=f"layer{index}")
+    network.set_outputs([name])
+    return network
+
+
+def sample(seed: int = 0, shape: tuple[int, ...] = SHAPE) -> Array:
+    """Return an input."""
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def assigned(
+    graph: Graph,
+    backends: Mapping[str, type[Mock]],
+    default: type[CpuRef] = Mock,
+    options: OptimizerOptions | None = None,
+) -> OptimizedNetwork:
+    """Return a graph as the optimizer would, its layers on the backends given by name; no layer is added."""
+
+    def factory(backend: type[CpuRef]) -> FactoryId:
+        return backend().tensor_handle_factories(None)[0].id
+
+    chosen = {layer.name: backends.get(layer.name, default) for layer in graph.layers}
+    factories: dict[str, FactoryId | None] = {}
+    for tensor in graph.tensors:
+        if tensor.is_constant:
+            continue
+        producer = graph.producer(tensor.info.name)
+        readers = graph.consumers(tensor.info.name)
+        owner = producer or (readers[0] if readers else None)
+        factories[tensor.info.name] = None if owner is None else factory(chosen[owner.name])
+    return OptimizedNetwork(
+        graph=graph,
+        assignment={name: Assignment(backend=found.id, device=str(found.id)) for name, found in chosen.items()},
+        devices=(),
+        factories=factories,
+        edges={},
+        messages=(),
+        refusals={},
+        options=options or OptimizerOptions(),
+    )
+
+
+def with_transfer(network: Graph, type_: LayerType, after: str) -> Graph:
+    """Return a copy of a chain with a MEM_COPY, MEM_IMPORT or DEBUG layer behind one of its layers."""
+    descriptor = {
+        LayerType.MEM_COPY: MemCopyDescriptor,
+        LayerType.MEM_IMPORT: MemImportDescriptor,
+        LayerType.DEBUG: lambda: DebugDescriptor(layer=after, output=0),
+    }[type_]()
+    result = Graph(network.name)
+    for info in network.inputs:
+        result.add_input(info)
+    renamed: dict[str, str] = {}
+    for layer in network.layers:
+        inputs = tuple(None if name is None else renamed.get(name, name) for name in layer.inputs)
+        moved = Layer(
+            name=layer.name, type=layer.type, descriptor=layer.descriptor, inputs=inputs, outputs=layer.outputs
+        )
+        result.add_layer(moved, network.output_infos(layer))
+        if layer.name == after:
+            (name,) = layer.outputs
+            info = network.info(name)
+            renamed[name] = f"{name}_moved"
+            transfer = Layer(
+                name=f"transfer_{after}", type=type_, descriptor=descriptor, inputs=(name,), outputs=(renamed[name],)
+            )
+            result.add_layer(transfer, [TensorInfo(name=renamed[name], shape=info.shape, dtype=info.dtype)])
+    result.set_outputs(renamed.get(info.name, info.name) for info in network.outputs)
+    return result
+
+
+HandleMaker = Callable[[TensorInfo, bool], TensorHandle]
+
+
+class FussyFactory(TensorHandleFactory):
+    """Promises to import, and refuses each time."""
+
+    def __init__(self, factory_id: FactoryId, manager: HostMemoryManager | None) -> None:
+        self.id = factory_id
+        self.import_flags = MemorySource.MALLOC
+        self.export_flags = MemorySource.MALLOC
+        self._manager = manager
+
+    @override
+    def create_handle(self, info: TensorInfo, *, managed: bool) -> TensorHandle:
+        return HostTensorHandle(info, managed=managed, manager=self._manager, import_flags=MemorySource.DMA_BUF)
+
+
+class Fussy(Mock):
+    """Its handles promise to import, and refuse."""
+
+    id: ClassVar[BackendId] = BackendId("Fussy")
+    factory_id: ClassVar[FactoryId] = FactoryId("Fussy/Factory")
+
+    @override
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
+        manager = memory if isinstance(memory, HostMemoryManager) else None
+        return (FussyFactory(self.factory_id, manager),)
+
+
+class Accepting(Mock):
+    """Takes every allocator."""
+
+    id: ClassVar[BackendId] = BackendId("Accepting")
+    factory_id: ClassVar[FactoryId] = FactoryId("Accepting/Factory")
+
+    @override
+    def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
+        return ""
+
+    @override
+    def layer_support(self) -> LayerSupport:
+        return CpuRef().layer_support()
