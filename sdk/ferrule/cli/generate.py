@@ -7,25 +7,39 @@ from pathlib import Path
 
 import click
 
-from ferrule.cli.options import model_argument, target_options
+from ferrule.cli.options import make_division, model_argument, target_options
 
 
 @click.command("generate")
 @model_argument
 @target_options
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
-def command(model: Path, board: str, toolchain: str, backends: str, optimization: str, out: Path) -> None:
+def command(
+    model: Path,
+    board: str,
+    toolchain: str,
+    backends: str,
+    hints: tuple[str, ...],
+    devices: tuple[str, ...],
+    config: Path | None,
+    optimization: str,
+    out: Path,
+) -> None:
     """Write a firmware project for MODEL (.tflite) that builds on its own with make.
 
     A folder that holds such a project already is updated; any other folder that is not empty is refused.
     """
     from ferrule import facade
 
+    division = make_division(backends, hints, devices, config)
     project = facade.generate(
         facade.load(model),
         board=board,
         toolchain=toolchain,
-        backends=backends.split(","),
+        backends=division.backends,
+        hints=division.hints,
+        devices=division.devices,
+        registry=division.registry,
         optimization=optimization,
         out=out,
     )

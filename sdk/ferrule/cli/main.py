@@ -23,6 +23,7 @@ EXIT_USER = 2
 EXIT_BUG = 70
 
 _COMMANDS = {
+    "backends": ("ferrule.cli.backends", "List the backends, where they come from and what they can."),
     "boards": ("ferrule.cli.boards", "List the boards."),
     "build": ("ferrule.cli.build", "Build a generated project."),
     "doctor": ("ferrule.cli.doctor", "Tell which tools are installed, which are missing, and how to get them."),

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from ferrule.facade.division import Division
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -20,7 +23,7 @@ def model_argument(function: _F) -> _F:
 
 
 def target_options(function: _F) -> _F:
-    """--board, --toolchain, --backends and --optimization."""
+    """--board, --toolchain and --optimization, and those of `division_options`."""
     for option in (
         click.option(
             "-O",
@@ -29,12 +32,6 @@ def target_options(function: _F) -> _F:
             default="O3",
             show_default=True,
             help="The compiler's optimization level.",
-        ),
-        click.option(
-            "--backends",
-            default="CpuAcc",
-            show_default=True,
-            help="Backends in order of preference, separated by commas.",
         ),
         click.option("--toolchain", default="zig", show_default=True, help="The compiler: zig or arm-none-eabi-gcc."),
         click.option(
@@ -45,4 +42,63 @@ def target_options(function: _F) -> _F:
         ),
     ):
         function = option(function)
+    return division_options("CpuAcc")(function)
+
+
+def division_options(default: str | None) -> Callable[[_F], _F]:
+    """--backends, with a default or without, --hint, --device and --config."""
+    return lambda function: _with_division_options(function, default)
+
+
+def _with_division_options(function: _F, default: str | None) -> _F:
+    for option in (
+        config_option,
+        click.option(
+            "--device",
+            "devices",
+            multiple=True,
+            metavar="NAME=BACKEND",
+            help="A device: an instance of a backend. A layer goes to the first of its backend, or to its hint's.",
+        ),
+        click.option(
+            "--hint",
+            "hints",
+            multiple=True,
+            metavar="LAYER=BACKEND[/DEVICE]",
+            help="Whom to offer a layer first, before the preferences.",
+        ),
+        click.option(
+            "--backends",
+            default=default,
+            show_default=True,
+            help="Backends in order of preference, separated by commas (see `ferrule backends`).",
+        ),
+    ):
+        function = option(function)
     return function
+
+
+def config_option(function: _F) -> _F:
+    """--config."""
+    return click.option(
+        "--config",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Backends and devices of a project; by default ferrule.toml in the current folder, if there is one.",
+    )(function)
+
+
+def make_division(backends: str, hints: Sequence[str], devices: Sequence[str], config: Path | None) -> Division:
+    """Return what the options of `division_options` say; FerruleError if they are malformed."""
+    from ferrule.errors import FerruleError
+    from ferrule.facade.configuration import read_configuration
+
+    wishes: dict[str, str] = {}
+    for hint in hints:
+        layer, separator, backend = hint.rpartition("=")
+        if not separator or not backend:
+            raise FerruleError(f"--hint {hint}: expected layer=Backend or layer=Backend/device")
+        if layer in wishes:
+            raise FerruleError(f"--hint {hint}: layer '{layer}' has a hint already")
+        wishes[layer] = backend
+    names = [name.strip() for name in backends.split(",")]
+    return read_configuration(config).with_devices(devices).division(names, wishes)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import console
-from ferrule.cli.options import model_argument, target_options
+from ferrule.cli.options import make_division, model_argument, target_options
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 
@@ -56,6 +56,9 @@ def command(
     board: str,
     toolchain: str,
     backends: str,
+    hints: tuple[str, ...],
+    devices: tuple[str, ...],
+    config: Path | None,
     optimization: str,
     engine: str,
     inputs: tuple[str, ...],
@@ -74,6 +77,7 @@ def command(
     from ferrule.facade.samples import parse_input_options, split
     from ferrule.facade.step import Step
 
+    division = make_division(backends, hints, devices, config)
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {model}"))
         network = facade.load(model)
@@ -88,7 +92,10 @@ def command(
             network,
             board=board,
             toolchain=toolchain,
-            backends=backends.split(","),
+            backends=division.backends,
+            hints=division.hints,
+            devices=division.devices,
+            registry=division.registry,
             optimization=optimization,
             out=keep,
             progress=say,
@@ -96,6 +103,8 @@ def command(
         report = firmware.run(
             arrays, engine=engine, timeout_s=timeout_s, progress=say, source=", ".join(inputs) or "pattern"
         )
+    for warning in firmware.warnings:
+        click.echo(f"warning: {warning}", err=True)
     _write(report, targets, json_path)
     if not quiet and str(json_path) != "-":
         from ferrule.report.console import print_report

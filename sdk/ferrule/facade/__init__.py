@@ -2,7 +2,8 @@
 """What users call: load, compile, generate, run."""
 
 from ferrule.facade.compilation import Firmware, compile  # noqa: A004
+from ferrule.facade.division import Division, divide
 from ferrule.facade.generation import emit, generate, load
 from ferrule.facade.running import check_engine
 
-__all__ = ["Firmware", "check_engine", "compile", "emit", "generate", "load"]
+__all__ = ["Division", "Firmware", "check_engine", "compile", "divide", "emit", "generate", "load"]

@@ -11,14 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule.backends import Device
+from ferrule.backends.registry import BackendRegistry
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
-from ferrule.facade.generation import DEFAULT_BACKENDS, DEFAULT_BOARD, DEFAULT_TOOLCHAIN, emit
+from ferrule.facade.division import DEFAULT_BACKENDS, Division, divide
+from ferrule.facade.generation import DEFAULT_BOARD, DEFAULT_TOOLCHAIN, emit_divided
 from ferrule.facade.step import Progress, Step, say_nothing
 from ferrule.firmware import Image, Project, build_project, toolchain, write_project
 from ferrule.graph import Array
 from ferrule.network import Network
+from ferrule.optimizer import OptimizedNetwork
 from ferrule.report import RunReport
+
+_FALLBACK_ENDING = "falling back to the next backend."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +32,20 @@ class Firmware:
     """A network built for a board."""
 
     network: Network
+    """As it was given: its numpy reference is what the firmware is compared with."""
+    optimized: OptimizedNetwork
+    """As it was divided over backends; `messages` says who did not get a layer, and why."""
     board: Board
     artifact: Artifact
     project: Project
     image: Image
     toolchain_version: str
     build_s: float
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user asked of backends and did not get; that a backend does not take some layer is none."""
+        return tuple(message for message in self.optimized.messages if not message.endswith(_FALLBACK_ENDING))
 
     @property
     def elf(self) -> Path:
@@ -71,6 +85,9 @@ def compile(  # noqa: A001
     board: str = DEFAULT_BOARD,
     toolchain: str = DEFAULT_TOOLCHAIN,
     backends: Sequence[str] = DEFAULT_BACKENDS,
+    hints: Mapping[str, str] | None = None,
+    devices: Sequence[Device] = (),
+    registry: BackendRegistry | None = None,
     optimization: str = "O3",
     out: str | Path | None = None,
     progress: Progress = say_nothing,
@@ -78,7 +95,8 @@ def compile(  # noqa: A001
     """Generate a network's firmware for a board and build it.
 
     `board` is a name or the path of a board's folder, `out` the folder for the project; without one it is a temporary
-    folder that lives as long as the Firmware.
+    folder that lives as long as the Firmware. `backends`, `hints`, `devices` and `registry`: see
+    `ferrule.facade.generate`.
 
     Raises:
         UnsupportedError: no backend takes some layer; the message has every backend's reason.
@@ -86,11 +104,12 @@ def compile(  # noqa: A001
         ArenaOverflowError, TooLargeError: the model is too big for the board; the message says by how much.
         BuildError: the compiler failed.
     """
+    division = Division(backends=tuple(backends), hints=hints or {}, devices=tuple(devices), registry=registry)
     if out is not None:
-        return _compile(network, board, toolchain, backends, optimization, Path(out), progress)
+        return _compile(network, board, toolchain, division, optimization, Path(out), progress)
     temporary = tempfile.mkdtemp(prefix="ferrule-")
     try:
-        firmware = _compile(network, board, toolchain, backends, optimization, Path(temporary) / "project", progress)
+        firmware = _compile(network, board, toolchain, division, optimization, Path(temporary) / "project", progress)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -102,7 +121,7 @@ def _compile(
     network: Network,
     board: str,
     toolchain_name: str,
-    backends: Sequence[str],
+    division: Division,
     optimization: str,
     folder: Path,
     progress: Progress,
@@ -111,7 +130,8 @@ def _compile(
     chosen = toolchain(toolchain_name)
     chosen.require()
     progress(Step(phase=f"generating C for {described.name}"))
-    artifact = emit(network, board=described, backends=backends)
+    optimized = divide(network, division)
+    artifact = emit_divided(optimized, board=described, registry=division.source)
     project = write_project(
         artifact,
         board=described,
@@ -125,6 +145,7 @@ def _compile(
     image = build_project(project, progress=lambda done, total, _: progress(Step(phase=phase, done=done, total=total)))
     return Firmware(
         network=network,
+        optimized=optimized,
         board=described,
         artifact=artifact,
         project=project,

@@ -3,23 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ferrule import codegen
-from ferrule.backends import BackendId, create_backend
+from ferrule.backends import Backend, BackendId, Device
 from ferrule.backends.firmware import CoreFeatures, FirmwareTarget
+from ferrule.backends.registry import BackendRegistry
 from ferrule.boards import Board, load_board
-from ferrule.errors import UnsupportedError
+from ferrule.errors import FerruleError, UnsupportedError, unknown_name
+from ferrule.facade.division import DEFAULT_BACKENDS, DEFAULT_DIVISION, Division, divide
 from ferrule.firmware import Project, write_project
-from ferrule.graph import Graph
 from ferrule.importers import load_tflite
 from ferrule.network import Network
-from ferrule.optimizer import assign_backends
+from ferrule.optimizer import OptimizedNetwork
 
 DEFAULT_BOARD = "mps2-an386"
 DEFAULT_TOOLCHAIN = "zig"
-DEFAULT_BACKENDS = ("CpuAcc",)
 
 
 def load(path: str | Path) -> Network:
@@ -32,19 +32,30 @@ def load(path: str | Path) -> Network:
     return load_tflite(Path(path))
 
 
-def emit(network: Network, *, board: Board, backends: Sequence[str] = DEFAULT_BACKENDS) -> codegen.Artifact:
+def emit(network: Network, *, board: Board, division: Division = DEFAULT_DIVISION) -> codegen.Artifact:
     """Return the network as C for a board; raises as `generate` does."""
-    network.validate()
-    chosen = [create_backend(name.strip()) for name in backends]
-    assignment = assign_backends(network, chosen)
-    targets = {backend.id: backend.firmware_target() for backend in chosen}
-    core = CoreFeatures(name=board.cpu.type, fpu=board.cpu.hard_float, dsp=board.cpu.dsp)
-    memory = board.memory(board.placement.workspace)
+    return emit_divided(divide(network, division), board=board, registry=division.source)
+
+
+def emit_divided(optimized: OptimizedNetwork, *, board: Board, registry: BackendRegistry) -> codegen.Artifact:
+    """Return a divided network as C for a board: one executor that calls the backends' code in turn.
+
+    Raises:
+        ArenaOverflowError: the tensors do not fit the board's workspace memory.
+        FerruleError: a device does not reach the board's memory.
+    """
+    for device in optimized.devices:
+        _check_regions(device, board)
+    backends = {name: registry.create(name) for name in optimized.backends}
+    targets = {name: _target(backend) for name, backend in backends.items()}
+    devices = {device.name: device for device in optimized.devices}
+    graph = optimized.graph
     return codegen.generate(
-        network,
-        targets={layer.name: _target(network, layer.name, assignment[layer.name], targets) for layer in network.layers},
-        core=core,
-        workspace_bytes=memory.size_bytes,
+        graph,
+        targets={layer.name: targets[optimized.assignment[layer.name].backend] for layer in graph.layers},
+        devices={layer.name: devices[optimized.assignment[layer.name].device] for layer in graph.layers},
+        core=CoreFeatures(name=board.cpu.type, fpu=board.cpu.hard_float, dsp=board.cpu.dsp),
+        workspace_bytes=board.memory(board.placement.workspace).size_bytes,
     )
 
 
@@ -55,18 +66,25 @@ def generate(
     board: str = DEFAULT_BOARD,
     toolchain: str = DEFAULT_TOOLCHAIN,
     backends: Sequence[str] = DEFAULT_BACKENDS,
+    hints: Mapping[str, str] | None = None,
+    devices: Sequence[Device] = (),
+    registry: BackendRegistry | None = None,
     optimization: str = "O3",
 ) -> Project:
     """Write the network's firmware project into the folder `out`.
 
+    `backends` is in order of preference. `hints` has, by layer, "Backend" or "Backend/device", tried first; `devices`
+    are the instances of backends; `registry` is where backends come from, by default all that are installed.
+
     Raises:
         UnsupportedError: no backend takes some layer; the message has every backend's reason.
         ArenaOverflowError: the tensors do not fit the board's workspace memory.
-        FerruleError: an unknown board, toolchain or backend, or a folder with other contents.
+        FerruleError: an unknown board, toolchain, backend, device or layer, or a folder with other contents.
     """
     described = load_board(board)
+    division = Division(backends=tuple(backends), hints=hints or {}, devices=tuple(devices), registry=registry)
     return write_project(
-        emit(network, board=described, backends=backends),
+        emit(network, board=described, division=division),
         board=described,
         toolchain_name=toolchain,
         optimization=optimization,
@@ -74,12 +92,23 @@ def generate(
     )
 
 
-def _target(
-    graph: Graph, layer: str, backend: BackendId, targets: dict[BackendId, FirmwareTarget | None]
-) -> tuple[BackendId, FirmwareTarget]:
-    target = targets[backend]
+def _target(backend: Backend) -> tuple[BackendId, FirmwareTarget]:
+    target = backend.firmware_target()
     if target is None:
-        raise UnsupportedError(
-            f"layer '{layer}' of '{graph.name}' is assigned to backend {backend}, which has no firmware face"
-        )
-    return backend, target
+        raise UnsupportedError(f"backend {backend.id} has no firmware face")
+    return backend.id, target
+
+
+def _check_regions(device: Device, board: Board) -> None:
+    """Refuse a device whose regions are not memories of the board, or leave out where tensors and weights lie."""
+    known = [memory.name for memory in board.memories]
+    for region in device.regions:
+        if region not in known:
+            raise unknown_name(f"memory on {board.name} (a region of device '{device.name}')", region, known)
+    for purpose in ("workspace", "weights"):
+        needed = getattr(board.placement, purpose)
+        if device.regions and needed not in device.regions:
+            raise FerruleError(
+                f"device '{device.name}' does not reach memory '{needed}', where {board.name} has its {purpose}",
+                hint=f"its regions are {', '.join(device.regions)}; without `regions` it reaches every memory",
+            )

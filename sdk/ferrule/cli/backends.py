@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule backends`."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from ferrule.cli.console import console
+from ferrule.cli.options import config_option
+
+
+@click.command("backends")
+@click.option(
+    "--dynamic-path",
+    type=click.Path(path_type=Path),
+    help="The only folder to look for dynamic backends in; it must be absolute.",
+)
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(dynamic_path: Path | None, config: Path | None, as_json: bool) -> None:
+    """List the backends: where they come from, what they run on, their devices and capabilities.
+
+    A backend that cannot be used here, and every file that was refused as a dynamic one, is listed with the reason.
+    docs/backends.md shows how to write a backend.
+    """
+    from ferrule.facade.backend_listing import list_backends
+    from ferrule.facade.configuration import read_configuration
+
+    logging.getLogger("ferrule").addHandler(logging.NullHandler())  # the listing says what the log would
+    listing = list_backends(read_configuration(config), dynamic_path)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(listing), indent=2).decode())
+        return
+
+    from ferrule.report.backend_listing_console import print_backends
+
+    print_backends(listing, console())

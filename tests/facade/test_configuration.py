@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ferrule.toml and --device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ferrule.backends.registry import default_registry
+from ferrule.errors import FerruleError
+from ferrule.facade.configuration import Configuration, read_configuration
+
+TEXT = """
+[backends]
+folders = ["own/npu"]
+
+[devices.npu0]
+backend = "CpuAcc"
+binding = { base = 0x4002_0000, label = "npu" }
+regions = ["ssram1"]
+
+[devices.npu1]
+backend = "CpuAcc"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "project.toml"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_it_is_read(file: Path) -> None:
+    configuration = read_configuration(file)
+    assert configuration.folders == (file.parent / "own" / "npu",)
+    first, second = configuration.devices
+    assert (first.name, first.backend, first.regions) == ("npu0", "CpuAcc", ("ssram1",))
+    assert first.binding == {"base": 0x40020000, "label": "npu"}
+    assert (second.name, second.backend, second.regions, second.binding) == ("npu1", "CpuAcc", (), {})
+    with pytest.raises(FerruleError, match="own/npu is no backend's folder"):
+        configuration.registry()
+
+
+def test_the_current_folder_has_it_or_not(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_configuration() == Configuration()
+    assert read_configuration().registry() is default_registry()
+    file.rename(tmp_path / "ferrule.toml")
+    assert [device.name for device in read_configuration().devices] == ["npu0", "npu1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[devices.npu0]\nbackend = 3", r"\[devices\.npu0\]: Expected `str`, got `int` - at `\$\.backend`"),
+        ("[devices.npu0]\nkind = 'X'", "missing required field `backend`|unknown field `kind`"),
+        ("[devices.npu0]\nbackend = 'X'\nbase = 1", "unknown field `base`"),
+        ("[devices.'1st']\nbackend = 'X'", r"\[devices\.1st\]: '1st' is no device name, expected a C identifier"),
+        ("devices = 3", r"Expected `object`, got `int` - at `\$\.devices`"),
+        ("[devices]\nnpu0 = 3", r"\[devices\.npu0\]: Expected `object`, got `int`"),
+        ("[backend]\nfolders = []", "unknown field `backend`"),
+        ("[backends]\nfolders = 'x'", r"Expected `array`, got `str` - at `\$\.backends\.folders`"),
+        ("[devices", "Expected|Unclosed|Invalid"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(file: Path, text: str, reason: str) -> None:
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(FerruleError, match=f"(?i){reason}") as caught:
+        read_configuration(file)
+    assert str(caught.value).startswith(f"{file}: ")
+
+
+def test_a_file_that_is_named_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(FerruleError, match=r"no\.toml: No such file"):
+        read_configuration(tmp_path / "no.toml")
+
+
+def test_devices_of_the_command_line(file: Path) -> None:
+    devices = read_configuration(file).with_devices(["npu1=GpuAcc", "npu2=CpuRef", "npu0=CpuRef"]).devices
+    assert [(device.name, device.backend) for device in devices] == [
+        ("npu0", "CpuRef"),
+        ("npu1", "GpuAcc"),
+        ("npu2", "CpuRef"),
+    ]
+    assert devices[0].binding["base"] == 0x40020000
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["npu0"], "--device npu0: expected name=Backend"),
+        (["npu0="], "--device npu0=: expected name=Backend"),
+        (["=CpuAcc"], "'' is no device name"),
+        (["npu-0=CpuAcc"], "'npu-0' is no device name, expected a C identifier"),
+        (["a=CpuAcc", "a=CpuRef"], "--device a=CpuRef: device 'a' is given twice"),
+    ],
+)
+def test_wrong_devices(options: list[str], reason: str) -> None:
+    with pytest.raises(FerruleError, match=reason):
+        Configuration().with_devices(options)

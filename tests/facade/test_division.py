@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The partition decides the firmware: who runs which layer on the board, as what, on which device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import small_networks
+
+import ferrule
+from ferrule.backends import Backend, BackendId, Device, Support
+from ferrule.backends.cpu_acc import CpuAcc
+from ferrule.backends.firmware import Contribution, FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.backends.optimization_views import (
+    ModelOptions,
+    OptimizationViews,
+    PreCompiledDescriptor,
+    Substitution,
+    pre_compiled,
+)
+from ferrule.backends.registry import BackendRegistry, default_registry
+from ferrule.boards import load_board
+from ferrule.dom import Call, Evaluate, Identifier, Integer
+from ferrule.errors import FerruleError
+from ferrule.facade import Division, divide, emit
+from ferrule.graph import Graph, Layer, LayerType, SubgraphView
+from ferrule.optimizer import Face
+
+HEADER = """/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdint.h>
+void {name}(const int8_t *first, const int8_t *second, int8_t *output, int32_t elements);
+"""
+SOURCE = """/* SPDX-License-Identifier: Apache-2.0 */
+#include "{name}.h"
+void {name}(const int8_t *first, const int8_t *second, int8_t *output, int32_t elements)
+{{
+    for (int32_t i = 0; i < elements; ++i) {{
+        output[i] = first[i] {sign} second[i] ? first[i] : second[i];
+    }}
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A backend of one layer type with C of its own."""
+
+    folder: Path
+    name: str
+    type: LayerType
+
+    def supports(self, graph: Graph, layer: Layer) -> Support:
+        del graph
+        return Support(reason="" if layer.type is self.type else f"no {layer.type}")
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        payload = context.layer.descriptor
+        assert not isinstance(payload, PreCompiledDescriptor) or payload.payload == self.name
+        operands = (context.input_pointer(0), context.input_pointer(1), context.output_pointer())
+        call = Call(Identifier(self.name), (*operands, Integer(context.operands.output.elements)))
+        return LoweredOp(
+            kernel=f"{self.name}@{None if context.device is None else context.device.binding.get('base')}",
+            statements=(Evaluate(call),),
+            headers=(f"{self.name}.h",),
+            contribution=Contribution(folder=self.folder, sources=(f"{self.name}.c",), include_dirs=("include",)),
+        )
+
+
+class Maximums(Backend):
+    """MAXIMUM as a pre-compiled object."""
+
+    id: ClassVar[BackendId] = BackendId("Maximums")
+    unit: ClassVar[Unit]
+
+    def layer_support(self) -> Unit:
+        return self.unit
+
+    def firmware_target(self) -> FirmwareTarget | None:
+        return self.unit
+
+    def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
+        if options.get("fail"):
+            return OptimizationViews(failed=(view,), reasons=dict.fromkeys(view.names, "it was told to fail"))
+        parts = [SubgraphView.of(view.graph, [name]) for name in view.names]
+        return OptimizationViews(substitutions=tuple(self.compiled(part) for part in parts))
+
+    def compiled(self, part: SubgraphView) -> Substitution:
+        descriptor = PreCompiledDescriptor(payload=self.unit.name, label="maximum", macs=7)
+        return pre_compiled(f"compiled {part.names[0]}", part, descriptor)
+
+
+class Minimums(Backend):
+    """MINIMUM as it is."""
+
+    id: ClassVar[BackendId] = BackendId("Minimums")
+    unit: ClassVar[Unit]
+
+    def layer_support(self) -> Unit:
+        return self.unit
+
+    def firmware_target(self) -> FirmwareTarget | None:
+        return self.unit
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackendRegistry:
+    """All backends, and two whose C is in folders of their own."""
+    registry = default_registry().scope()
+    for backend, type_, sign in ((Maximums, LayerType.MAXIMUM, ">"), (Minimums, LayerType.MINIMUM, "<")):
+        name = f"choose_{backend.id.lower()}"
+        folder = tmp_path / "backends" / backend.id.lower()
+        (folder / "include").mkdir(parents=True)
+        (folder / "include" / f"{name}.h").write_text(HEADER.format(name=name))
+        (folder / f"{name}.c").write_text(SOURCE.format(name=name, sign=sign))
+        monkeypatch.setattr(backend, "unit", Unit(folder=folder, name=name, type=type_), raising=False)
+        registry.register(backend.id, backend)
+    return registry
+
+
+def network() -> ferrule.Network:
+    """Three types of layers, which three backends take."""
+    made = ferrule.Network("three")
+    for name in ("x", "y"):
+        made.add_input(small_networks.int8_input(name, 2, 3))
+    largest = made.add_maximum_layer("x", "y", name="largest")
+    total = made.add_add_layer(largest, "x", quantization=small_networks.SCALE, name="total")
+    made.set_outputs([made.add_minimum_layer(total, largest, name="smallest")])
+    return made
+
+
+ALL = ["Maximums", "Minimums", "CpuAcc"]
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+def test_one_executor_calls_three_backends(any_toolchain: str, registry: BackendRegistry, tmp_path: Path) -> None:
+    devices = (Device(name="max0", backend=Maximums.id, binding={"base": 64}), Device(name="cpu", backend=CpuAcc.id))
+    firmware = ferrule.compile(
+        network(), backends=ALL, devices=devices, registry=registry, toolchain=any_toolchain, out=tmp_path / "project"
+    )
+    report = firmware.run()
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert [(layer.name, layer.backend, layer.device, layer.macs) for layer in report.layers] == [
+        ("compiled largest", "Maximums", "max0", 7),
+        ("total", "CpuAcc", "cpu", 0),
+        ("smallest", "Minimums", "Minimums", 0),
+    ]
+    assert [layer.kernel for layer in report.layers][::2] == ["choose_maximums@64", "choose_minimums@None"]
+    assert firmware.warnings == ()
+    sources = firmware.project.manifest.sources
+    assert "lib/backends/maximums/choose_maximums.c" in sources
+    assert "lib/backends/minimums/choose_minimums.c" in sources
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+def test_on_both_engines(zig: str, qemu: str, registry: BackendRegistry) -> None:
+    firmware = ferrule.compile(network(), backends=ALL, registry=registry, toolchain=zig)
+    for engine in ("unicorn", "qemu"):
+        assert firmware.run(engine=engine).verdict is ferrule.Verdict.EXACT
+
+
+def kernels(division: Division) -> list[tuple[str, str, str]]:
+    artifact = emit(network(), board=load_board("mps2-an386"), division=division)
+    return [(operator.layer, operator.backend, operator.device) for operator in artifact.operators]
+
+
+def test_hints_and_devices(registry: BackendRegistry) -> None:
+    devices = (Device(name="a", backend=CpuAcc.id), Device(name="b", backend=CpuAcc.id))
+    division = Division(backends=tuple(ALL), hints={"largest": "CpuAcc/b"}, devices=devices, registry=registry)
+    assert kernels(division) == [
+        ("largest", "CpuAcc", "b"),
+        ("total", "CpuAcc", "a"),
+        ("smallest", "Minimums", "Minimums"),
+    ]
+
+
+def test_only_what_failed_goes_on(registry: BackendRegistry) -> None:
+    division = Division(backends=tuple(ALL), model_options={"Maximums": {"fail": True}}, registry=registry)
+    assert kernels(division)[0] == ("largest", "CpuAcc", "CpuAcc")
+    optimized = divide(network(), division)
+    assert "it was told to fail" in optimized.refusals["largest", Maximums.id]
+
+
+def test_the_reference_is_the_network_as_given(registry: BackendRegistry) -> None:
+    made = network()
+    optimized = divide(made, Division(backends=tuple(ALL), registry=registry))
+    assert [layer.type for layer in made.layers] == [LayerType.MAXIMUM, LayerType.ADD, LayerType.MINIMUM]
+    assert optimized.graph.layers[0].type is LayerType.PRE_COMPILED
+    assert [info.name for info in optimized.graph.outputs] == ["smallest"]
+
+
+def test_digests_tell_pre_compiled_objects_apart(registry: BackendRegistry) -> None:
+    board, division = load_board("mps2-an386"), Division(backends=tuple(ALL), registry=registry)
+    digests = {emit(network(), board=board, division=division).digest for _ in range(2)}
+    assert len(digests) == 1
+    digests.add(emit(network(), board=board, division=replace(division, backends=("CpuAcc",))).digest)
+    assert len(digests) == 2
+
+
+class HostOnly(Minimums):
+    id: ClassVar[BackendId] = BackendId("HostOnly")
+
+    def firmware_target(self) -> FirmwareTarget | None:
+        return None
+
+
+def test_a_backend_without_a_firmware_face(registry: BackendRegistry) -> None:
+    registry.register("HostOnly", HostOnly)
+    optimized = divide(network(), Division(backends=("HostOnly", "CpuAcc"), registry=registry))
+    assert optimized.backends == ("CpuAcc",)
+    assert any("HostOnly is left out" in message for message in optimized.messages)
+    with pytest.raises(FerruleError, match="none of the preferred backends can be used here"):
+        divide(network(), Division(backends=("HostOnly",), registry=registry))
+    assert divide(network(), Division(backends=("CpuRef",)), face=Face.HOST).backends == ("CpuRef",)
+
+
+@pytest.mark.parametrize(
+    ("regions", "reason"),
+    [
+        (("ssram1", "ssram23"), ""),
+        (("ssram1", "sram"), "there is no memory on mps2-an386 .a region of device 'm0'. 'sram'"),
+        (("ssram1",), "device 'm0' does not reach memory 'ssram23', where mps2-an386 has its workspace"),
+        (("ssram23",), "device 'm0' does not reach memory 'ssram1', where mps2-an386 has its weights"),
+    ],
+)
+def test_regions_of_devices(registry: BackendRegistry, regions: tuple[str, ...], reason: str) -> None:
+    device = Device(name="m0", backend=Maximums.id, regions=regions)
+    division = Division(backends=tuple(ALL), devices=(device,), registry=registry)
+    if not reason:
+        assert kernels(division)[0] == ("compiled largest", "Maximums", "m0")
+        return
+    with pytest.raises(FerruleError, match=reason):
+        kernels(division)
+    assert kernels(replace(division, backends=("CpuAcc",)))  # a device that is not used may lie anywhere
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"backends": ["Maximum"]}, "there is no backend 'Maximum'"),
+        ({"backends": ["CpuAcc", "CpuAcc"]}, "stands twice"),
+        ({"hints": {"largest": "CpuAcc/npu7"}}, "there is no device of backend CpuAcc 'npu7'"),
+        ({"hints": {"biggest": "CpuAcc"}}, "there is no layer in 'three' 'biggest'"),
+        ({"devices": [Device(name="d", backend=BackendId("No"))]}, "there is no backend .of device 'd'. 'No'"),
+    ],
+)
+def test_names_that_are_not_there(arguments: dict[str, object], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(FerruleError, match=reason):
+        ferrule.compile(network(), out=tmp_path / "project", **arguments)  # type: ignore[arg-type]
