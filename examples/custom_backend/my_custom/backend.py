@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend: a stateless factory of everything else in this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from ferrule._typing import override
+from ferrule.backends import Backend, BackendId, LayerSupport
+from ferrule.backends.capability import Capabilities
+from ferrule.backends.context import CreationOptions, CustomAllocator
+from ferrule.backends.firmware import FirmwareTarget
+from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
+from ferrule.backends.tensor_handle import MemoryManager
+from ferrule.backends.workload import WorkloadFactory
+from ferrule.graph import SubgraphView
+from my_custom.context import CustomContext
+from my_custom.firmware import CustomTarget
+from my_custom.layer_support import CustomLayerSupport
+from my_custom.memory import CustomMemoryManager, CustomTensorHandleFactory
+from my_custom.optimization import optimize
+from my_custom.program import MAX_ELEMENTS
+from my_custom.workloads import CustomWorkloadFactory
+
+
+class MyCustom(Backend):
+    """An imaginary adder, on the host and on boards.
+
+    Model options: `programs`, False to run each addition by itself.
+    """
+
+    id: ClassVar[BackendId] = BackendId("MyCustom")
+
+    @override
+    def layer_support(self) -> LayerSupport:
+        return CustomLayerSupport()
+
+    @override
+    def capabilities(self) -> Capabilities:
+        return {"MaxElements": MAX_ELEMENTS}
+
+    @override
+    def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
+        return optimize(view) if options.get("programs", True) else untouched(view)
+
+    # ---- host face
+
+    @override
+    def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager:
+        return CustomMemoryManager()
+
+    @override
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[CustomTensorHandleFactory]:
+        return (CustomTensorHandleFactory(memory if isinstance(memory, CustomMemoryManager) else None),)
+
+    @override
+    def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
+        return CustomWorkloadFactory()
+
+    @override
+    def context(self, options: CreationOptions) -> CustomContext:
+        return CustomContext(options)
+
+    # ---- firmware face
+
+    @override
+    def firmware_target(self) -> FirmwareTarget:
+        return CustomTarget()

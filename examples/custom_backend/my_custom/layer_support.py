@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which layers the device takes."""
+
+from __future__ import annotations
+
+from ferrule.backends import Support
+from ferrule.errors import FerruleError
+from ferrule.graph import DataType, Graph, Layer, LayerType
+from ferrule.network.execution import operands_of
+from ferrule.operators.table import OPERATORS
+
+TYPES = (DataType.INT8, DataType.FLOAT32)
+
+
+class CustomLayerSupport:
+    """Takes additions of int8 and float32 tensors of one shape."""
+
+    def supports(self, graph: Graph, layer: Layer) -> Support:
+        """Return whether the layer runs on the device; the reason names the tensor and what it should be."""
+        if layer.type is not LayerType.ADD:
+            return Support(reason=f"the device adds, it has no {layer.type}")
+        operands = operands_of(graph, layer)
+        output = operands.output
+        for info in (operands.input(0), operands.input(1), output):
+            if info.dtype not in TYPES:
+                return Support(reason=f"tensor '{info.name}' is {info.dtype}, expected {' or '.join(TYPES)}")
+            if info.shape != output.shape:
+                return Support(
+                    reason=f"tensor '{info.name}' has shape {list(info.shape)}, expected {list(output.shape)}: "
+                    "the device does not broadcast"
+                )
+        try:
+            OPERATORS[LayerType.ADD].check(layer.descriptor, operands)
+        except FerruleError as error:
+            return Support(reason=str(error))
+        return Support()

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device's memory on the host: its manager, its tensor handles and their factory.
+
+`ferrule.backends.shared.host_memory` has all of this ready made, with a planner; here it is written out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.backends.tensor_handle import FactoryId, MemoryManager, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.graph import Array, TensorInfo
+
+FACTORY = FactoryId("MyCustom/Memory")
+
+
+class CustomMemoryManager(MemoryManager):
+    """Hands out blocks; one that is given back serves the next tensor that it is large enough for."""
+
+    def __init__(self) -> None:
+        self._sizes: list[int] = []
+        self._free: set[int] = set()
+        self._blocks: list[Array] | None = None
+
+    def take(self, size_bytes: int) -> int:
+        """Return the number of a block of at least that size."""
+        fitting = [index for index in self._free if self._sizes[index] >= size_bytes]
+        if fitting:
+            chosen = min(fitting, key=self._sizes.__getitem__)
+            self._free.remove(chosen)
+            return chosen
+        self._sizes.append(size_bytes)
+        return len(self._sizes) - 1
+
+    def give_back(self, block: int) -> None:
+        """Note that a block may serve another tensor."""
+        self._free.add(block)
+
+    def block(self, index: int) -> Array:
+        """Return a block's bytes; RuntimeError before `acquire` and after `release`."""
+        if self._blocks is None:
+            raise RuntimeError("the device's memory is not acquired")
+        return self._blocks[index]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all blocks."""
+        return sum(self._sizes)
+
+    @override
+    def acquire(self) -> None:
+        if self._blocks is None:
+            self._blocks = [np.empty(size, np.uint8) for size in self._sizes]
+
+    @override
+    def release(self) -> None:
+        self._blocks = None
+
+
+class CustomTensorHandle(TensorHandle):
+    """A tensor in a block of the manager, or in memory that it imported."""
+
+    def __init__(self, info: TensorInfo, manager: CustomMemoryManager | None) -> None:
+        super().__init__(info)
+        self._manager = manager
+        self._block: int | None = None
+        self._imported: Array | None = None
+
+    @override
+    def manage(self) -> None:
+        if self._manager is not None and self._block is None:
+            self._block = self._manager.take(self.info.size_bytes)
+
+    @override
+    def allocate(self) -> None:
+        if self._manager is not None and self._block is not None:
+            self._manager.give_back(self._block)
+
+    @override
+    def map(self) -> Array:
+        if self.ready is not None:
+            self.ready.wait()
+        if self._imported is not None:
+            return self._imported
+        if self._manager is None or self._block is None:
+            raise RuntimeError(f"tensor '{self.info.name}' has no memory")
+        memory = self._manager.block(self._block)[: self.info.size_bytes]
+        return memory.view(self.info.dtype.numpy).reshape(self.info.shape)
+
+    @override
+    def unmap(self) -> None:
+        pass
+
+    @override
+    def can_import(self, memory: Array, source: MemorySource) -> bool:
+        info = self.info
+        return (
+            source is MemorySource.MALLOC
+            and (memory.dtype, memory.shape) == (info.dtype.numpy, info.shape)
+            and memory.flags.c_contiguous
+        )
+
+    @override
+    def import_memory(self, memory: Array, source: MemorySource) -> bool:
+        if not self.can_import(memory, source):
+            return False
+        self._imported = memory
+        return True
+
+    @override
+    def end_import(self) -> None:
+        self._imported = None
+
+
+class CustomTensorHandleFactory(TensorHandleFactory):
+    """Makes handles; without a manager they have imported memory only."""
+
+    id = FACTORY
+    import_flags = MemorySource.MALLOC
+    export_flags = MemorySource.MALLOC
+
+    def __init__(self, manager: CustomMemoryManager | None = None) -> None:
+        self._manager = manager
+
+    @override
+    def create_handle(self, info: TensorInfo, *, managed: bool) -> CustomTensorHandle:
+        return CustomTensorHandle(info, self._manager if managed else None)

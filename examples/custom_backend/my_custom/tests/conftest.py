@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the folder's package importable, wherever the folder lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ferrule.backends.manifest import read_manifest
+from ferrule.backends.registry import BackendRegistry, registry_with
+
+FOLDER = Path(__file__).parents[1]
+read_manifest(FOLDER).load()
+
+
+@pytest.fixture
+def registry() -> BackendRegistry:
+    """All backends, and this one if it is not among them."""
+    from ferrule.backends.registry import default_registry
+
+    return default_registry().scope() if "MyCustom" in default_registry() else registry_with([FOLDER])
