@@ -33,7 +33,9 @@ def random_network(seed: int, layers: int = 8, dtype: DataType | None = None) ->
     while len(network.layers) < layers and attempts < 8 * layers:
         attempts += 1
         pool = [
-            tensor.info.name for tensor in network.tensors if tensor.info.dtype is chosen and _wanted(tensor.info.name)
+            tensor.info.name
+            for tensor in network.tensors
+            if tensor.info.dtype is chosen and tensor.info.shape and _wanted(tensor.info.name)
         ]
         try:
             dice.choice(_STEPS)(dice, network, dice.choice(pool))
