@@ -16,6 +16,7 @@ import small_networks
 from needs import require_module
 
 from ferrule import Network
+from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.manifest import FirmwarePart, Manifest
 from ferrule.backends.registry import default_registry
 from ferrule.exporters.tflite import to_tflite
@@ -143,8 +144,11 @@ def test_every_shipped_backend_is_listed() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     shipped = [name for name in default_registry().ids() if default_registry().origin(name).kind == "shipped"]
     for name in shipped:
-        backend = default_registry().create(name)
         row = re.search(rf"^\| {name} \| (\w+) \| (\w+) \|", text, re.MULTILINE)
         assert row is not None, name
+        try:
+            backend = default_registry().create(name)
+        except BackendUnavailableError:  # one that leans on a package that is not installed
+            continue
         assert row[1] == ("yes" if backend.has_host_face() else "no")
         assert row[2] == ("yes" if backend.firmware_target() is not None else "no")
