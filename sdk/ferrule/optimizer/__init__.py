@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a network to one whose every layer has a backend."""
 
-from ferrule.optimizer.assignment import assign_backends
 from ferrule.optimizer.candidate import BackendSource
 from ferrule.optimizer.explanation import LayerRow, explain
 from ferrule.optimizer.optimize import optimize
@@ -16,7 +15,6 @@ __all__ = [
     "LayerRow",
     "OptimizedNetwork",
     "OptimizerOptions",
-    "assign_backends",
     "explain",
     "optimize",
 ]

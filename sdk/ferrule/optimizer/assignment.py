@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from ferrule.backends.backend import Backend, BackendId
+from ferrule.backends.backend import BackendId
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Graph, Layer
+from ferrule.graph import Layer
 from ferrule.optimizer.candidate import Bench, Candidate
 from ferrule.optimizer.draft import Draft
 from ferrule.optimizer.names import Names
@@ -96,15 +96,3 @@ def _reasons(refusals: Mapping[tuple[str, BackendId], str], bench: Bench, layer:
         for candidate in bench.order(layer)
         if (layer, candidate.id) in refusals
     ]
-
-
-def assign_backends(graph: Graph, preferences: Sequence[Backend]) -> Mapping[str, BackendId]:
-    """Return for each layer the first backend that supports it, and change nothing.
-
-    Raises:
-        UnsupportedError: no backend is given, or none takes some layer; the message has every backend's reason.
-    """
-    draft = Draft(graph=graph)
-    bench = Bench(preferred=tuple(Candidate.of(backend) for backend in preferences))
-    assign_layers(draft, bench, [layer.name for layer in graph.layers])
-    return {name: given.backend for name, given in draft.assignment.items()}

@@ -77,6 +77,7 @@ def _check_borders(backend: BackendId, substitution: Substitution) -> None:
             f"backend {backend} replaces layer '{view.names[0]}' by nothing, expected layers (or it in `deleted`)"
         )
     own = {info.name: info for info in substitution.tensors}
+    described = set(own) | {name for layer in view.layers for name in layer.outputs}
     constants = {constant.info.name for constant in substitution.constants}
     readable = set(view.inputs) | constants | {t.info.name for t in view.graph.tensors if t.is_constant}
     written: set[str] = set()
@@ -89,7 +90,7 @@ def _check_borders(backend: BackendId, substitution: Substitution) -> None:
                     "a constant, or an output of a layer before it"
                 )
         for name in layer.outputs:
-            _check_written(where, name, view, own, written)
+            _check_written(where, name, described, written)
             written.add(name)
         readable |= set(layer.outputs)
     for name in view.outputs:
@@ -107,10 +108,10 @@ def _check_borders(backend: BackendId, substitution: Substitution) -> None:
             )
 
 
-def _check_written(where: str, name: str, view: SubgraphView, own: dict[str, TensorInfo], written: set[str]) -> None:
+def _check_written(where: str, name: str, described: set[str], written: set[str]) -> None:
     if name in written:
         raise InvalidViewsError(f"{where} writes tensor '{name}', which is written already")
-    if name not in view.outputs and name not in own:
+    if name not in described:
         raise InvalidViewsError(f"{where} writes tensor '{name}', which the substitution does not describe")
 
 
