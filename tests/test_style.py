@@ -54,7 +54,8 @@ def test_no_module_is_a_drawer() -> None:
 
 @pytest.mark.parametrize("suffix", [".py", ".c", ".h"])
 def test_every_file_names_its_licence(suffix: str) -> None:
-    missing = [str(p.relative_to(ROOT)) for p in tracked(suffix) if "SPDX-License-Identifier: Apache-2.0" not in p.read_text()[:200]]
+    line = "SPDX-License-Identifier: Apache-2.0"
+    missing = [str(path.relative_to(ROOT)) for path in tracked(suffix) if line not in path.read_text()[:200]]
     assert missing == []
 
 

@@ -13,11 +13,12 @@ extern "C" {
 /** The value of `failed_operator` while no operator has failed. */
 #define FERRULE_NO_OPERATOR UINT32_MAX
 
-/** Handed to `ferrule_<model>_run` by the caller, who owns it; NULL there means that nobody asks. */
+/** Handed to `ferrule_<model>_run` by the caller, who owns it; NULL there means that nobody asks.
+ */
 struct ferrule_run_info {
     uint32_t failed_operator; /* out: index of the operator that failed, or FERRULE_NO_OPERATOR */
-    /* in, may be NULL: called before operator `index` runs, and once more with the number of operators at the
-     * end; in the caller's thread */
+    /* in, may be NULL: called before operator `index` runs, and once more with the number of
+     * operators at the end; in the caller's thread */
     void (*on_operator)(void *context, uint32_t index);
     void *context; /* in: first argument of on_operator */
 };
@@ -30,7 +31,8 @@ static inline void ferrule_run_begin(struct ferrule_run_info *info)
     }
 }
 
-/** @brief Tell the caller that operator `index` comes next. For generated executors; `info` may be NULL. */
+/** @brief Tell the caller that operator `index` comes next. For generated executors; `info` may be
+ * NULL. */
 static inline void ferrule_run_notify(const struct ferrule_run_info *info, uint32_t index)
 {
     if (info != NULL && info->on_operator != NULL) {

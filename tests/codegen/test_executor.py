@@ -42,9 +42,7 @@ class Target:
     def lower(self, context: LoweringContext) -> LoweredOp:
         if context.layer.type is LayerType.RESHAPE:
             return LoweredOp(kernel="reshape", view_of=context.layer.inputs[0])
-        variable, params = parameter_table(
-            context, "twice_params", elements=context.operands.output.elements, factor=2
-        )
+        variable, params = parameter_table(context, "twice_params", elements=context.operands.output.elements, factor=2)
         arguments = (params, context.input_pointer(0), context.output_pointer(), context.scratch)
         return LoweredOp(
             kernel="twice",
@@ -98,7 +96,8 @@ class Host:
         outputs = getattr(self.library, f"{self.symbol}_default_outputs")
         memory = getattr(self.library, f"{self.symbol}_default_memory")
         run = getattr(self.library, f"{self.symbol}_run")
-        return int(run(self.ffi.addressof(given), self.ffi.addressof(outputs), self.ffi.addressof(memory), self.ffi.NULL))
+        pointers = [self.ffi.addressof(part) for part in (given, outputs, memory)]
+        return int(run(*pointers, self.ffi.NULL))
 
     def output(self, name: str, elements: int) -> list[int]:
         outputs = getattr(self.library, f"{self.symbol}_default_outputs")
@@ -266,5 +265,7 @@ def test_generated_c_is_formatted(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text(text)
         style = f"--style=file:{root() / '.clang-format'}"
-        done = subprocess.run([program, style, "--dry-run", "-Werror", str(path)], capture_output=True, text=True)
+        done = subprocess.run(
+            [program, style, "--dry-run", "-Werror", str(path)], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
     seeds = corpus(options.files)
     small = [data for data in seeds if len(data) < 100_000] or seeds
-    choice = random.Random(options.seed)  # noqa: S311
+    choice = random.Random(options.seed)
     limit_memory()
     signal.signal(signal.SIGALRM, on_alarm)
     end = time.monotonic() + options.seconds
@@ -106,7 +106,7 @@ def run_atheris(folder: Path, arguments: list[str]) -> None:
         (folder / f"seed_{index}").write_bytes(data)
 
     def custom_mutator(data: bytes, max_size: int, seed: int) -> bytes:
-        return mutate(bytes(data), seeds, random.Random(seed))[:max_size]  # noqa: S311
+        return mutate(bytes(data), seeds, random.Random(seed))[:max_size]
 
     def one_input(data: bytes) -> None:
         check_import(bytes(data))

@@ -26,13 +26,13 @@ def test_the_scripted_models_pass_the_check() -> None:
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(st.integers(0, len(SCRIPTED) - 1), st.integers(0, 2**32 - 1))
 def test_damaged_scripted_models(index: int, seed: int) -> None:
-    check_import(mutate(SCRIPTED[index], SCRIPTED, random.Random(seed)))  # noqa: S311
+    check_import(mutate(SCRIPTED[index], SCRIPTED, random.Random(seed)))
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(st.integers(0, len(SCRIPTED) - 1), st.integers(0, 2**32 - 1))
 def test_sound_files_with_wrong_numbers(index: int, seed: int) -> None:
-    check_import(mutate_values(SCRIPTED[index], random.Random(seed)))  # noqa: S311
+    check_import(mutate_values(SCRIPTED[index], random.Random(seed)))
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -44,13 +44,13 @@ def test_bytes_without_a_model(data: bytes, named: bool) -> None:
 @pytest.mark.parametrize("stem", ["ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8"])
 def test_damaged_trained_models(models: Path, stem: str) -> None:
     data = (models / f"{stem}.tflite").read_bytes()
-    choice = random.Random(stem)  # noqa: S311
+    choice = random.Random(stem)
     for _ in range(60):
         check_import(mutate(data, SCRIPTED, choice))
 
 
 def test_memory_stays_near_the_size_of_the_file() -> None:
-    choice = random.Random(5)  # noqa: S311
+    choice = random.Random(5)
     tracemalloc.start()
     try:
         for _ in range(40):
