@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 
 
@@ -38,6 +39,14 @@ _PACKAGES = (
     ("ziglang", "the default toolchain: compiles firmware", _RUN_EXTRA),
     ("cffi", "runs the C kernels on this machine", _RUN_EXTRA),
 )
+_OPENCL = "opencl"
+_OPENCL_PURPOSE = "the backend GpuAcc: runs int8 layers on this machine's OpenCL device"
+_OPENCL_REMEDY = "pip install 'ferrule[gpu]'"
+_OPENCL_PROGRAM = """
+import pyopencl
+device = next(device for platform in pyopencl.get_platforms() for device in platform.get_devices())
+print(device.name.strip(), device.platform.version.strip(), sep=", ")
+"""
 _PROGRAMS = (
     _Program(
         name="arm-none-eabi-gcc",
@@ -77,6 +86,7 @@ def probe_tools() -> list[ToolStatus]:
     """Return the status of every tool, Python packages first; starts each program once to ask for its version."""
     return [
         *(_probe_package(name, purpose, remedy) for name, purpose, remedy in _PACKAGES),
+        _probe_opencl(),
         *(_probe_program(program) for program in _PROGRAMS),
     ]
 
@@ -90,6 +100,31 @@ def _probe_package(name: str, purpose: str, remedy: str) -> ToolStatus:
     except importlib.metadata.PackageNotFoundError:
         version = None
     return ToolStatus(name=name, purpose=purpose, remedy=remedy, found=True, version=version, path=spec.origin)
+
+
+def _probe_opencl() -> ToolStatus:
+    """Return the status of OpenCL: there if pyopencl finds a device, in a process of its own as drivers may crash."""
+    spec = importlib.util.find_spec("pyopencl")
+    device = None if spec is None else _printed((sys.executable, "-c", _OPENCL_PROGRAM))
+    return ToolStatus(
+        name=_OPENCL,
+        purpose=_OPENCL_PURPOSE,
+        remedy=_OPENCL_REMEDY,
+        found=device is not None,
+        version=device,
+        path=None if spec is None or device is None else spec.origin,
+    )
+
+
+def _printed(arguments: tuple[str, ...]) -> str | None:
+    """Return the first line that a program prints, None if it fails."""
+    try:
+        done = subprocess.run(
+            arguments, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return done.stdout.strip().partition("\n")[0] or None
 
 
 def _probe_program(program: _Program) -> ToolStatus:

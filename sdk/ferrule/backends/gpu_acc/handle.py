@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handles of tensors in OpenCL buffers, and their factory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ferrule._typing import override
+from ferrule.backends.gpu_acc.memory import GpuMemoryManager, Slot, new_buffer
+from ferrule.backends.gpu_acc.session import GpuEvent
+from ferrule.backends.shared.host_memory import is_aligned
+from ferrule.backends.tensor_handle import FactoryId, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.graph import Array, TensorInfo
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+GPU_FACTORY = FactoryId("Ferrule/GpuAcc")
+IMPORT_ALIGNMENT_BYTES = 64
+"""A cache line: what drivers ask for to use host memory in place. Those that want more keep a copy, see `publish`."""
+
+
+class GpuTensorHandle(TensorHandle):
+    """A tensor in a buffer: the manager's part, one of its own where there is no manager, or imported host memory."""
+
+    def __init__(self, info: TensorInfo, *, managed: bool = True, manager: GpuMemoryManager | None = None) -> None:
+        super().__init__(info)
+        self._managed = managed
+        self._manager = manager
+        self._memory = manager or GpuMemoryManager()
+        self._slot = Slot(info)
+        self._imported: cl.Buffer | None = None
+        self._mapped: Array | None = None
+        self._readers = 0
+        self._written_by_device = False
+
+    @property
+    def buffer(self) -> cl.Buffer:
+        """The buffer that holds the tensor now.
+
+        Raises:
+            RuntimeError: there is no memory: nothing is acquired or imported.
+        """
+        if self._imported is not None:
+            return self._imported
+        slot = self._slot
+        if slot.buffer is None:
+            if self._manager is not None or not self._managed:
+                raise RuntimeError(f"tensor '{self.info.name}' has no memory now: nothing is acquired or imported")
+            slot.buffer = new_buffer(self._memory.session, self.info.size_bytes)
+        return slot.buffer
+
+    def set_written_by_device(self) -> None:
+        """Note that a kernel writes the tensor: the process only reads it."""
+        self._written_by_device = True
+
+    def publish(self, event: GpuEvent) -> GpuEvent:
+        """Return when what a command wrote is there for whoever reads the tensor.
+
+        Imported memory is the process's own, which the device may hold a copy of.
+        """
+        if self._imported is None:
+            return event
+        return self._memory.session.publish(self._imported, self.info.size_bytes)
+
+    @override
+    def manage(self) -> None:
+        if self._managed and self._manager is not None:
+            self._manager.begin(self._slot)
+
+    @override
+    def allocate(self) -> None:
+        if self._managed and self._manager is not None:
+            self._manager.end(self._slot)
+
+    @override
+    def map(self) -> Array:
+        if self.ready is not None:
+            self.ready.wait()
+        if self._mapped is None:
+            self._mapped = self._memory.session.map(
+                self.buffer, self.info.shape, self.info.dtype.numpy, writing=not self._written_by_device
+            )
+        self._readers += 1
+        view = self._mapped.reshape(self.info.shape)
+        if self._written_by_device:
+            view.flags.writeable = False
+        return view
+
+    @override
+    def unmap(self) -> None:
+        if self._mapped is None:
+            return
+        self._readers -= 1
+        if not self._readers:
+            mapped, self._mapped = self._mapped, None
+            self._memory.session.unmap(mapped)
+
+    @override
+    def can_import(self, memory: Array, source: MemorySource) -> bool:
+        return (
+            source is MemorySource.MALLOC
+            and self._mapped is None
+            and memory.dtype == self.info.dtype.numpy
+            and memory.shape == self.info.shape
+            and memory.flags.c_contiguous
+            and (memory.flags.writeable or not self._written_by_device)
+            and is_aligned(memory, IMPORT_ALIGNMENT_BYTES)
+        )
+
+    @override
+    def import_memory(self, memory: Array, source: MemorySource) -> bool:
+        import pyopencl as cl
+
+        if not self.can_import(memory, source):
+            return False
+        access = cl.mem_flags.READ_WRITE if memory.flags.writeable else cl.mem_flags.READ_ONLY
+        try:
+            self._imported = cl.Buffer(
+                self._memory.session.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=memory.reshape(-1)
+            )
+        except cl.Error:  # the driver refuses this memory
+            return False
+        return True
+
+    @override
+    def end_import(self) -> None:
+        self._imported = None
+
+
+class GpuTensorHandleFactory(TensorHandleFactory):
+    """Makes handles in buffers; while they are mapped, what they hold is plain memory of the process."""
+
+    id = GPU_FACTORY
+    import_flags = MemorySource.MALLOC
+    export_flags = MemorySource.MALLOC
+    alignment_bytes = IMPORT_ALIGNMENT_BYTES
+
+    def __init__(self, manager: GpuMemoryManager | None = None) -> None:
+        self._manager = manager
+
+    @override
+    def create_handle(self, info: TensorInfo, *, managed: bool) -> GpuTensorHandle:
+        return GpuTensorHandle(info, managed=managed, manager=self._manager)

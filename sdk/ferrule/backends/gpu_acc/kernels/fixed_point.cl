@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rounding of ferrule/operators/fixed_point.py. Right shifts of signed numbers keep the sign in OpenCL C.
+
+// round(a * b / 2^31), halves up, saturated where both are -2^31
+static int high_mul(int a, int b)
+{
+    return (int)min(((long)a * b + (1L << 30)) >> 31, (long)INT_MAX);
+}
+
+// round(x / 2^exponent), halves away from zero; the exponent is 0 to 62
+static long rounding_divide(long x, int exponent)
+{
+    const long mask = (1L << exponent) - 1;
+    const long threshold = (mask >> 1) + (x < 0);
+    return (x >> exponent) + ((x & mask) > threshold);
+}
+
+// x * multiplier * 2^(shift - 31), rounded twice; a left shift wraps
+static int rescale(int x, int multiplier, int shift)
+{
+    const int shifted = (int)((uint)x << max(shift, 0));
+    const int right = max(-shift, 0);
+    const int product = high_mul(shifted, multiplier);
+    const int mask = (int)((1u << right) - 1u);
+    const int threshold = (mask >> 1) + (product < 0);
+    return (product >> right) + ((product & mask) > threshold);
+}
+
+// the stored value of a rescaled one; low may lie above high, then high it is
+static char store_s8(int scaled, int zero_point, int low, int high)
+{
+    const int moved = (int)((uint)scaled + (uint)zero_point);
+    return (char)min(max(moved, low), high);
+}

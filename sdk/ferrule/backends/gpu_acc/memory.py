@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory of one loaded network: one OpenCL buffer, laid out by the planner, and its session."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferrule._typing import override
+from ferrule.backends.gpu_acc.opencl import choose_device
+from ferrule.backends.gpu_acc.session import Session
+from ferrule.backends.tensor_handle import MemoryManager
+from ferrule.errors import FerruleError
+from ferrule.graph import TensorInfo
+from ferrule.memory import Lifetime, Region, Request, plan
+from ferrule.memory.search import Effort
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+QUICK = Effort(placements=15_000, nodes=15_000)
+"""Loading soon matters more than the last kilobyte."""
+
+
+class Slot:
+    """Where a tensor's bytes are, while they are anywhere."""
+
+    __slots__ = ("buffer", "info")
+
+    def __init__(self, info: TensorInfo) -> None:
+        self.info = info
+        self.buffer: cl.Buffer | None = None
+
+
+@dataclass(slots=True)
+class _Life:
+    """A slot and the calls between which it is needed; `last` is open until its end is told."""
+
+    slot: Slot
+    first: int
+    last: int | None = None
+
+
+class GpuMemoryManager(MemoryManager):
+    """Gives slots parts of one buffer, so that those whose lives don't meet share bytes: the session is in order."""
+
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self._lives: dict[int, _Life] = {}
+        self._calls = 0
+        self._offsets: dict[int, int] = {}
+        self._size_bytes = 0
+        self._block: cl.Buffer | None = None
+
+    @property
+    def session(self) -> Session:
+        """The network's session; one on the default device if the workload factory has not chosen."""
+        if self._session is None:
+            self._session = Session(choose_device())
+        return self._session
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the buffer; 0 before it was acquired for the first time."""
+        return self._size_bytes
+
+    def use(self, session: Session) -> Session:
+        """Use a session if none was needed so far, and return the one in use."""
+        if self._session is None:
+            self._session = session
+        return self._session
+
+    def begin(self, slot: Slot) -> None:
+        """Note that a slot's bytes are needed from here on; a second call does nothing."""
+        if self._block is not None:
+            raise RuntimeError(f"tensor '{slot.info.name}' is managed after the memory was acquired")
+        if id(slot) not in self._lives:
+            self._lives[id(slot)] = _Life(slot=slot, first=self._calls)
+            self._calls += 1
+            self._offsets = {}
+
+    def end(self, slot: Slot) -> None:
+        """Note that a slot's bytes are not needed any more; RuntimeError if they never were."""
+        life = self._lives.get(id(slot))
+        if life is None:
+            raise RuntimeError(f"tensor '{slot.info.name}' is allocated before it is managed")
+        life.last = self._calls
+        self._calls += 1
+        self._offsets = {}
+
+    @override
+    def acquire(self) -> None:
+        if self._block is not None or not self._lives:
+            return
+        if not self._offsets:
+            self._lay_out()
+        self._block = block = new_buffer(self.session, self._size_bytes)
+        for key, life in self._lives.items():
+            life.slot.buffer = block.get_sub_region(self._offsets[key], life.slot.info.size_bytes)
+
+    @override
+    def release(self) -> None:
+        for life in self._lives.values():
+            life.slot.buffer = None
+        self._block = None
+
+    def _lay_out(self) -> None:
+        requests = [
+            Request(
+                name=str(key),
+                size_bytes=life.slot.info.size_bytes,
+                lifetime=Lifetime(first=life.first, last=self._calls if life.last is None else life.last),
+                regions=("buffer",),
+            )
+            for key, life in self._lives.items()
+        ]
+        region = Region(name="buffer", size_bytes=sys.maxsize, alignment=self.session.alignment_bytes)
+        found = plan(requests, [region], effort=QUICK)
+        self._offsets = {key: found.placements[str(key)].offset for key in self._lives}
+        self._size_bytes = found.peak_bytes
+
+
+def new_buffer(session: Session, size_bytes: int) -> cl.Buffer:
+    """Return a new buffer on the session's devices; FerruleError if they have no room."""
+    import pyopencl as cl
+
+    try:
+        return cl.Buffer(session.context, cl.mem_flags.READ_WRITE, max(size_bytes, 1))
+    except cl.Error as error:
+        raise FerruleError(f"{session.device.title} has no buffer of {size_bytes} B: {error}") from error

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenCL devices of this machine, and the choice of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ferrule.backends.context import BackendUnavailableError
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+WORK_GROUP = 64
+"""Work items in a group of every kernel; a device must take as many."""
+DEVICE_OPTION = "device"
+"""The backend's and the model's option: number of a device, or a part of its name or its platform's."""
+_REMEDY = "pip install 'ferrule[gpu]' brings pyopencl and PoCL, which runs OpenCL on the processor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OpenClDevice:
+    """A device that can run the kernels."""
+
+    number: int
+    """Its place among all usable devices of all platforms."""
+    name: str
+    platform: str
+    is_gpu: bool
+    has_float64: bool
+    alignment_bytes: int
+    """What the beginning of a part of a buffer must be aligned to."""
+    device: cl.Device
+    context: cl.Context
+    """Shared by the devices of a platform, as its buffers are."""
+
+    @property
+    def title(self) -> str:
+        """Number, name and platform, for messages."""
+        return f"{self.number}: {self.name} ({self.platform})"
+
+
+@cache
+def opencl_devices() -> tuple[OpenClDevice, ...]:
+    """Return the devices, in the order of the platforms; they are looked for once per process.
+
+    Raises:
+        BackendUnavailableError: there is none, or pyopencl is missing.
+    """
+    try:
+        import pyopencl as cl
+    except ImportError as error:
+        raise BackendUnavailableError(f"pyopencl cannot be imported ({error})", hint=_REMEDY) from error
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error as error:
+        raise BackendUnavailableError(f"there is no OpenCL platform ({error})", hint=_REMEDY) from error
+    found: list[OpenClDevice] = []
+    for platform in platforms:
+        usable = [device for device in _devices_of(platform) if _is_usable(device)]
+        if not usable:
+            continue
+        context = cl.Context(usable)
+        found += [_describe(device, context, len(found) + place) for place, device in enumerate(usable)]
+    if not found:
+        names = ", ".join(platform.name for platform in platforms)
+        raise BackendUnavailableError(
+            f"no OpenCL device takes work-groups of {WORK_GROUP} (platforms: {names or 'none'})", hint=_REMEDY
+        )
+    return tuple(found)
+
+
+def unavailable_reason() -> str:
+    """Return why there is no device; "" if there is one."""
+    try:
+        opencl_devices()
+    except BackendUnavailableError as error:
+        return str(error)
+    return ""
+
+
+def choose_device(wanted: object = None) -> OpenClDevice:
+    """Return the wanted device: a number or a part of a name; for None the first GPU, else the first device.
+
+    Raises:
+        BackendUnavailableError: there is no such device; the hint lists those that are there.
+    """
+    devices = opencl_devices()
+    if wanted is None:
+        return next((device for device in devices if device.is_gpu), devices[0])
+    text = str(wanted)
+    for device in devices:
+        if device.number == int(text) if text.isdecimal() else text.casefold() in device.title.casefold():
+            return device
+    known = "; ".join(device.title for device in devices)
+    raise BackendUnavailableError(f"there is no OpenCL device '{text}'", hint=f"known: {known}")
+
+
+def chosen(options: Mapping[str, object]) -> object:
+    """Return what the options say of the device, None if nothing."""
+    return options.get(DEVICE_OPTION)
+
+
+def _devices_of(platform: cl.Platform) -> list[cl.Device]:
+    import pyopencl as cl
+
+    try:
+        return list(platform.get_devices())
+    except cl.Error:  # a platform without devices
+        return []
+
+
+def _is_usable(device: cl.Device) -> bool:
+    return bool(device.available and device.compiler_available and device.max_work_group_size >= WORK_GROUP)
+
+
+def _describe(device: cl.Device, context: cl.Context, number: int) -> OpenClDevice:
+    import pyopencl as cl
+
+    return OpenClDevice(
+        number=number,
+        name=device.name.strip(),
+        platform=device.platform.name.strip(),
+        is_gpu=bool(device.type & cl.device_type.GPU),
+        has_float64="cl_khr_fp64" in device.extensions.split(),
+        alignment_bytes=max(device.mem_base_addr_align // 8, 1),
+        device=device,
+        context=context,
+    )

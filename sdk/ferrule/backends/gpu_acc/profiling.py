@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the devices took for each command, on the clock of the process."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferrule.backends.context import BackendEvent
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+MOST_EVENTS = 100_000
+"""Commands that are kept until somebody takes them; older ones are dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    name: str
+    event: cl.Event
+    submitted_ns: int
+    """When it was enqueued, on the clock of time.perf_counter_ns; the event knows the same moment on its own clock."""
+
+
+class Recorder:
+    """The profiling context of a runtime: keeps the events of commands while it is enabled.
+
+    Sessions that begin after it was made have queues that measure; several threads may record.
+    """
+
+    def __init__(self) -> None:
+        self._commands: deque[_Command] = deque(maxlen=MOST_EVENTS)
+        self._enabled = False
+        self._lock = threading.Lock()
+
+    def enable_profiling(self, *, enabled: bool) -> bool:
+        """Switch it; always as asked."""
+        self._enabled = enabled
+        return True
+
+    def record(self, name: str, event: cl.Event, submitted_ns: int) -> None:
+        """Keep a command that was just enqueued."""
+        if self._enabled:
+            with self._lock:
+                self._commands.append(_Command(name, event, submitted_ns))
+
+    def take_events(self) -> list[BackendEvent]:
+        """Return the commands that are over since the last call, in the order of submission; failed ones are left out.
+
+        Commands that are not over stay for the next call.
+        """
+        with self._lock:
+            commands, self._commands = self._commands, deque(maxlen=MOST_EVENTS)
+            running = [command for command in commands if command.event.command_execution_status > 0]
+            self._commands.extend(running)
+        return [_measured(command) for command in commands if command.event.command_execution_status == 0]
+
+
+def _measured(command: _Command) -> BackendEvent:
+    profile = command.event.profile
+    return BackendEvent(
+        name=command.name,
+        start_ns=command.submitted_ns + profile.start - profile.queued,
+        duration_ns=profile.end - profile.start,
+    )

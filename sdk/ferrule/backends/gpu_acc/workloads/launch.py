@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes a workload of a kernel: its arguments, its size, and the handles that it reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ferrule.backends.gpu_acc.handle import GpuTensorHandle
+from ferrule.backends.gpu_acc.opencl import WORK_GROUP, OpenClDevice
+from ferrule.backends.gpu_acc.program import Parameters, kernel
+from ferrule.backends.gpu_acc.session import GpuEvent, Session
+from ferrule.backends.workload import WorkloadInfo
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+ELEMENTS_GROUP = (WORK_GROUP,)
+"""Work-group of kernels with one work item per element."""
+CHANNELS_GROUP = (4, WORK_GROUP // 4)
+"""Work-group of kernels over blocks of channels and pixels."""
+CHANNELS_PER_ITEM = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Launch:
+    """A kernel, and what it is given besides the layer's inputs and outputs."""
+
+    kernel: str
+    parameters: Parameters
+    constants: tuple[Array, ...] = ()
+    items: tuple[int, ...]
+    """Work items that are needed; rounded up to whole groups."""
+    group: tuple[int, ...] = ELEMENTS_GROUP
+
+
+class Loading:
+    """Prepares the workload of one layer: its device, and constants in buffers."""
+
+    def __init__(self, info: WorkloadInfo, session: Session) -> None:
+        self.info = info
+        self.session = session
+        self.device = session.instance(info.device)
+
+    def constant(self, array: Array) -> cl.Buffer:
+        """Return a buffer with a copy of an array."""
+        import pyopencl as cl
+
+        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+        return cl.Buffer(self.session.context, flags, hostbuf=np.ascontiguousarray(array).reshape(-1))
+
+    def source(self, index: int) -> cl.Buffer | GpuTensorHandle:
+        """Return an input: its handle, or a buffer if it is a constant."""
+        handle, tensor = self.info.inputs[index], self.info.constants[index]
+        if tensor is not None and tensor.data is not None:
+            return self.constant(tensor.data)
+        return self._own(handle)
+
+    def target(self) -> GpuTensorHandle:
+        """Return the handle of the only output."""
+        handle = self._own(self.info.outputs[0])
+        handle.set_written_by_device()
+        return handle
+
+    def data(self, index: int) -> Array | None:
+        """Return a constant input that may be absent; UnsupportedError if it is computed at run time."""
+        if index >= len(self.info.constants):
+            return None
+        tensor = self.info.constants[index]
+        if tensor is None and self.info.inputs[index] is not None:
+            raise UnsupportedError(f"input {index} of layer '{self.info.layer.name}' is no constant")
+        return None if tensor is None else tensor.data
+
+    def _own(self, handle: object) -> GpuTensorHandle:
+        if not isinstance(handle, GpuTensorHandle):
+            raise UnsupportedError(
+                f"layer '{self.info.layer.name}' got a tensor as {type(handle).__name__}, GpuAcc needs its own handles"
+            )
+        return handle
+
+
+class KernelWorkload:
+    """Launches a kernel; `execute` returns before it has run."""
+
+    def __init__(self, loading: Loading, launch: Launch, inputs: Sequence[int] = (0,)) -> None:
+        import pyopencl as cl
+
+        self._session = loading.session
+        self._device = loading.device
+        self._name = f"{loading.info.layer.name} ({launch.kernel})"
+        self._kernel = kernel(self._device, launch.kernel)
+        self._group = launch.group
+        self._size = tuple(-(-n // group) * group for n, group in zip(launch.items, launch.group, strict=True))
+        self._target = loading.target()
+        arguments = [
+            loading.constant(launch.parameters.pack()),
+            *(loading.constant(array) for array in launch.constants),
+            *(loading.source(index) for index in inputs),
+            self._target,
+        ]
+        self._handles: list[tuple[int, GpuTensorHandle]] = []
+        self._bound: list[object] = list(arguments)
+        for place, argument in enumerate(arguments):
+            if isinstance(argument, GpuTensorHandle):
+                self._handles.append((place, argument))
+            else:
+                self._kernel.set_arg(place, argument)
+        self._sources = [handle for place, handle in self._handles if handle is not self._target]
+        self._enqueue = cl.enqueue_nd_range_kernel
+        compile_ahead(self._session, self._device, launch, len(arguments))
+
+    def execute(self) -> GpuEvent:
+        """Enqueue the kernel and return the event that ends when the output is written."""
+        for place, handle in self._handles:
+            buffer = handle.buffer
+            if buffer is not self._bound[place]:
+                self._kernel.set_arg(place, buffer)
+                self._bound[place] = buffer
+        event = self._session.submit(
+            self._command, name=self._name, after=[handle.ready for handle in self._sources], device=self._device
+        )
+        return self._target.publish(event)
+
+    def _command(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
+        return self._enqueue(queue, self._kernel, self._size, self._group, wait_for=waits)
+
+
+_COMPILED: set[tuple[int, str]] = set()
+
+
+def compile_ahead(session: Session, device: OpenClDevice, launch: Launch, arguments: int) -> None:
+    """Launch a kernel with nothing to do, once per process: PoCL compiles at the first launch, which is slow."""
+    import pyopencl as cl
+
+    key = (device.number, launch.kernel)
+    if key in _COMPILED:
+        return
+    nothing = np.zeros(256, np.uint8)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    fresh = kernel(device, launch.kernel)
+    # a kernel does not keep its arguments alive
+    buffers = [cl.Buffer(session.context, flags, hostbuf=nothing) for _ in range(arguments)]
+    for place, buffer in enumerate(buffers):
+        fresh.set_arg(place, buffer)
+    queue = cl.CommandQueue(session.context, device.device)
+    cl.enqueue_nd_range_kernel(queue, fresh, launch.group, launch.group).wait()
+    _COMPILED.add(key)

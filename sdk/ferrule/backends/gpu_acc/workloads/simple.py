@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers without weights: elementwise, pools, tables, SOFTMAX, QUANTIZE and copies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ferrule.backends.gpu_acc.handle import GpuTensorHandle
+from ferrule.backends.gpu_acc.program import (
+    ElementwiseParameters,
+    PoolParameters,
+    QuantizeParameters,
+    SoftmaxParameters,
+    TableParameters,
+)
+from ferrule.backends.gpu_acc.session import GpuEvent
+from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
+from ferrule.graph import DataType, LayerType, Shape
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.broadcast import MAX_AXES
+from ferrule.operators.elementwise import product_of, sum_of
+from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.operator import Operands
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.softmax import SoftmaxDescriptor, exponentials
+from ferrule.operators.table import OPERATORS
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+_POOLS = {LayerType.AVERAGE_POOL_2D: "average_pool2d_s8", LayerType.MAX_POOL_2D: "max_pool2d_s8"}
+_EXTREMA = {LayerType.MAXIMUM: "maximum_s8", LayerType.MINIMUM: "minimum_s8"}
+
+
+def arithmetic(loading: Loading) -> KernelWorkload:
+    """Return an ADD, SUB or MUL."""
+    layer, operands = loading.info.layer, loading.info.operands
+    descriptor = layer.descriptor
+    assert isinstance(descriptor, BinaryDescriptor)
+    base = _elementwise(operands)
+    if layer.type is LayerType.MUL:
+        product = product_of(operands, descriptor.activation)
+        result = product.result
+        name = "product_s8"
+        base = replace(base, first_offset=product.first_offset, second_offset=product.second_offset)
+    else:
+        total = sum_of(operands, descriptor.activation, subtract=layer.type is LayerType.SUB)
+        result = total.result
+        name = "sum_s8"
+        base = replace(
+            base,
+            first_offset=total.first.offset,
+            second_offset=total.second.offset,
+            left_shift=total.first.left_shift,
+            first_multiplier=total.first.multiplier,
+            first_shift=total.first.shift,
+            second_multiplier=total.second.multiplier,
+            second_shift=total.second.shift,
+            subtract=int(total.subtract),
+        )
+    parameters = replace(
+        base,
+        multiplier=result.multiplier,
+        shift=result.shift,
+        zero_point=result.zero_point,
+        low=result.low,
+        high=result.high,
+    )
+    return KernelWorkload(loading, Launch(kernel=name, parameters=parameters, items=(base.elements,)), inputs=(0, 1))
+
+
+def extremum(loading: Loading) -> KernelWorkload:
+    """Return a MAXIMUM or MINIMUM."""
+    parameters = _elementwise(loading.info.operands)
+    launch = Launch(kernel=_EXTREMA[loading.info.layer.type], parameters=parameters, items=(parameters.elements,))
+    return KernelWorkload(loading, launch, inputs=(0, 1))
+
+
+def pool2d(loading: Loading) -> KernelWorkload:
+    """Return an AVERAGE_POOL_2D or MAX_POOL_2D."""
+    descriptor, operands = loading.info.layer.descriptor, loading.info.operands
+    assert isinstance(descriptor, Pool2dDescriptor)
+    image, output = operands.input(0), operands.output
+    low, high = activation_range(descriptor.activation, output)
+    parameters = PoolParameters(
+        elements=output.elements,
+        height=image.shape[1],
+        width=image.shape[2],
+        channels=image.shape[3],
+        output_height=output.shape[1],
+        output_width=output.shape[2],
+        window_height=descriptor.pool_h,
+        window_width=descriptor.pool_w,
+        stride_h=descriptor.stride_h,
+        stride_w=descriptor.stride_w,
+        padding_top=descriptor.padding.top,
+        padding_left=descriptor.padding.left,
+        low=low,
+        high=high,
+    )
+    launch = Launch(kernel=_POOLS[loading.info.layer.type], parameters=parameters, items=(output.elements,))
+    return KernelWorkload(loading, launch)
+
+
+def table(loading: Loading) -> KernelWorkload:
+    """Return a function of one int8 as a table, which the numpy kernel fills."""
+    layer, operands = loading.info.layer, loading.info.operands
+    every = np.arange(-128, 128).astype(np.int8)
+    row = Operands(
+        inputs=(replace(operands.input(0), shape=every.shape),), outputs=(replace(operands.output, shape=every.shape),)
+    )
+    (values,) = OPERATORS[layer.type].kernel(layer.descriptor, row, [every])
+    elements = operands.output.elements
+    launch = Launch(
+        kernel="table_s8_f32" if operands.output.dtype is DataType.FLOAT32 else "table_s8",
+        parameters=TableParameters(elements=elements),
+        constants=(values,),
+        items=(elements,),
+    )
+    return KernelWorkload(loading, launch)
+
+
+def softmax(loading: Loading) -> KernelWorkload:
+    """Return a SOFTMAX."""
+    descriptor, source = loading.info.layer.descriptor, loading.info.operands.input(0)
+    assert isinstance(descriptor, SoftmaxDescriptor)
+    known = exponentials(descriptor.beta, source.scale)
+    padded = np.zeros(256, np.int32)
+    padded[: known.size] = known
+    rows = source.elements // source.shape[-1]
+    launch = Launch(
+        kernel="softmax_s8",
+        parameters=SoftmaxParameters(rows=rows, length=source.shape[-1]),
+        constants=(padded,),
+        items=(rows,),
+    )
+    return KernelWorkload(loading, launch)
+
+
+def quantize(loading: Loading) -> KernelWorkload:
+    """Return a QUANTIZE: of int8 a table, of float32 a division."""
+    source, output = loading.info.operands.input(0), loading.info.operands.output
+    if source.dtype is DataType.INT8:
+        return table(loading)
+    parameters = QuantizeParameters(
+        elements=output.elements,
+        scale_bits=int(np.float32(output.scale).view(np.int32)),
+        zero_point=output.zero_point,
+    )
+    return KernelWorkload(loading, Launch(kernel="quantize_f32_s8", parameters=parameters, items=(output.elements,)))
+
+
+class CopyWorkload:
+    """RESHAPE and its like: copies the bytes from buffer to buffer."""
+
+    def __init__(self, loading: Loading) -> None:
+        self._session = loading.session
+        self._device = loading.device
+        self._name = f"{loading.info.layer.name} (copy)"
+        self._size_bytes = loading.info.operands.output.size_bytes
+        self._source = loading.source(0)
+        self._target = loading.target()
+
+    def execute(self) -> GpuEvent:
+        """Enqueue the copy and return the event that ends when the output is written."""
+        source = self._source
+        after = [source.ready] if isinstance(source, GpuTensorHandle) else []
+        event = self._session.submit(self._command, name=self._name, after=after, device=self._device)
+        return self._target.publish(event)
+
+    def _command(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
+        import pyopencl as cl
+
+        source = self._source.buffer if isinstance(self._source, GpuTensorHandle) else self._source
+        return cl.enqueue_copy(queue, self._target.buffer, source, byte_count=self._size_bytes, wait_for=waits)
+
+
+def _elementwise(operands: Operands) -> ElementwiseParameters:
+    first, second, output = operands.input(0), operands.input(1), operands.output
+    return ElementwiseParameters(
+        elements=output.elements,
+        same_shape=int(first.shape == second.shape),
+        extents=(1,) * (MAX_AXES - len(output.shape)) + output.shape,
+        first_strides=_strides(first.shape),
+        second_strides=_strides(second.shape),
+    )
+
+
+def _strides(shape: Shape) -> tuple[int, ...]:
+    """Return the step of each of six axes in elements, 0 where the extent is one."""
+    steps: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        steps.append(0 if extent == 1 else step)
+        step *= extent
+    return (0,) * (MAX_AXES - len(shape)) + tuple(reversed(steps))

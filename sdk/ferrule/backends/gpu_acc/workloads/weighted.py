@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule.backends.gpu_acc.program import WeightedParameters
+from ferrule.backends.gpu_acc.workloads.launch import CHANNELS_GROUP, CHANNELS_PER_ITEM, KernelWorkload, Launch, Loading
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fixed_point import activation_range, wrap_int32
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted import factors
+from ferrule.operators.window import Window
+
+
+def conv2d(loading: Loading) -> KernelWorkload:
+    """Return a CONV_2D."""
+    descriptor = loading.info.layer.descriptor
+    assert isinstance(descriptor, Conv2dDescriptor)
+    weights = _weights(loading)
+    window = descriptor.window(loading.info.operands.input(1))
+    # OHWI becomes HWIO
+    taps = np.moveaxis(weights, 0, -1).reshape(-1, weights.shape[0])
+    image, size = loading.info.operands.input(0).shape, loading.info.operands.output.shape[1:3]
+    parameters = _parameters(loading, window, descriptor.activation, image=image, size=size)
+    return _workload(loading, "conv2d_s8", parameters, taps, channel_axis=0)
+
+
+def depthwise_conv2d(loading: Loading) -> KernelWorkload:
+    """Return a DEPTHWISE_CONV_2D."""
+    descriptor = loading.info.layer.descriptor
+    assert isinstance(descriptor, DepthwiseConv2dDescriptor)
+    weights = _weights(loading)
+    window = descriptor.window(loading.info.operands.input(1))
+    image, size = loading.info.operands.input(0).shape, loading.info.operands.output.shape[1:3]
+    multiplier = descriptor.depth_multiplier
+    parameters = _parameters(loading, window, descriptor.activation, image=image, size=size, multiplier=multiplier)
+    taps = weights.reshape(-1, weights.shape[3])
+    return _workload(loading, "depthwise_conv2d_s8", parameters, taps, channel_axis=3)
+
+
+def fully_connected(loading: Loading) -> KernelWorkload:
+    """Return a FULLY_CONNECTED: a convolution of images of one pixel."""
+    descriptor = loading.info.layer.descriptor
+    assert isinstance(descriptor, FullyConnectedDescriptor)
+    weights = _weights(loading)
+    depth = weights.shape[1]
+    window = Window(height=1, width=1, stride_h=1, stride_w=1)
+    image = (loading.info.operands.input(0).elements // depth, 1, 1, depth)
+    parameters = _parameters(loading, window, descriptor.activation, image=image, size=(1, 1))
+    return _workload(loading, "conv2d_s8", parameters, weights.T, channel_axis=0)
+
+
+def _weights(loading: Loading) -> Array:
+    weights = loading.data(1)
+    if weights is None:
+        raise UnsupportedError(f"layer '{loading.info.layer.name}' has no weights")
+    return weights
+
+
+def _parameters(
+    loading: Loading,
+    window: Window,
+    activation: Activation,
+    *,
+    image: tuple[int, ...],
+    size: tuple[int, ...],
+    multiplier: int = 1,
+) -> WeightedParameters:
+    """Return the struct for images of that shape and outputs of height and width `size`."""
+    data, output = loading.info.operands.input(0), loading.info.operands.output
+    channels = output.shape[-1]
+    height, width = size
+    low, high = activation_range(activation, output)
+    return WeightedParameters(
+        height=image[1],
+        width=image[2],
+        channels=image[3],
+        output_height=height,
+        output_width=width,
+        output_channels=channels,
+        output_pixels=output.elements // channels,
+        window_height=window.height,
+        window_width=window.width,
+        stride_h=window.stride_h,
+        stride_w=window.stride_w,
+        dilation_h=window.dilation_h,
+        dilation_w=window.dilation_w,
+        padding_top=window.padding.top,
+        padding_left=window.padding.left,
+        multiplier=multiplier,
+        channel_stride=_rounded_up(channels),
+        input_zero_point=data.zero_point,
+        output_zero_point=output.zero_point,
+        low=low,
+        high=high,
+    )
+
+
+def _workload(
+    loading: Loading, kernel: str, parameters: WeightedParameters, taps: Array, *, channel_axis: int
+) -> KernelWorkload:
+    """Return the workload; `taps` is [taps, output channels]."""
+    channels = parameters.output_channels
+    padded = np.zeros((taps.shape[0], parameters.channel_stride), np.int8)
+    padded[:, :channels] = taps
+    scaling = np.zeros((channels, 3), np.int32)
+    bias = loading.data(2)
+    if bias is not None:
+        scaling[:, 0] = wrap_int32(bias.reshape(-1))
+    channel_factors = factors(loading.info.operands, channel_axis)
+    scaling[:, 1] = [factor.multiplier for factor in channel_factors]
+    scaling[:, 2] = [factor.shift for factor in channel_factors]
+    launch = Launch(
+        kernel=kernel,
+        parameters=parameters,
+        constants=(scaling, padded),
+        items=(parameters.channel_stride // CHANNELS_PER_ITEM, parameters.output_pixels),
+        group=CHANNELS_GROUP,
+    )
+    return KernelWorkload(loading, launch)
+
+
+def _rounded_up(channels: int) -> int:
+    return -(-channels // CHANNELS_PER_ITEM) * CHANNELS_PER_ITEM

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How GpuAcc runs: asynchronously, on chosen devices, on memory of its own or imported."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from gpu_face import GpuGraph, require_opencl
+from oracle import random_inputs
+
+from ferrule.backends.backend import Backend
+from ferrule.backends.capability import ASYNC_EXECUTION, HAS_FP16
+from ferrule.backends.context import BackendUnavailableError, CreationOptions, NetworkId
+from ferrule.backends.gpu_acc import GpuAcc, opencl
+from ferrule.backends.gpu_acc.handle import GpuTensorHandle
+from ferrule.backends.gpu_acc.opencl import choose_device
+from ferrule.backends.gpu_acc.session import Session
+from ferrule.backends.shared.host_memory import aligned_empty
+from ferrule.backends.tensor_handle import MemorySource
+from ferrule.errors import UnsupportedError
+from ferrule.graph import DataType, Quantization, TensorInfo
+from ferrule.network import Network
+
+
+def chain(layers: int = 3) -> Network:
+    network = Network("chain")
+    network.add_input(
+        TensorInfo(name="x", shape=(1, 4, 4, 8), dtype=DataType.INT8, quantization=Quantization.of(0.1, 3))
+    )
+    source = "x"
+    for _ in range(layers):
+        source = network.add_max_pool2d_layer(source, (2, 2), padding="same")
+    network.set_outputs([source])
+    return network
+
+
+@pytest.fixture
+def opencl_device() -> None:
+    require_opencl()
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_workloads_return_before_they_have_run() -> None:
+    import pyopencl as cl
+
+    network = chain()
+    graph = GpuGraph(network)
+    inputs = random_inputs(network, 1)
+    graph.write(inputs)
+    session = graph.manager.session
+    gate = cl.UserEvent(session.context)
+    session.submit(lambda queue, waits: cl.enqueue_marker(queue, wait_for=[gate, *waits]), name="gate")
+    events = [workload.execute() for workload in graph.workloads]
+    try:
+        assert not any(event is None or event.done() for event in events)
+    finally:
+        gate.set_status(cl.command_execution_status.COMPLETE)
+    last = events[-1]
+    assert last is not None
+    last.wait()
+    assert all(event is not None and event.done() for event in events)
+    (wanted,) = network.run(inputs)
+    np.testing.assert_array_equal(graph.handles[network.outputs[0].name].map(), wanted)
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_a_failed_command_raises_when_waited_for() -> None:
+    import pyopencl as cl
+
+    session = Session(choose_device())
+    gate = cl.UserEvent(session.context)
+    event = session.submit(lambda queue, waits: cl.enqueue_marker(queue, wait_for=[gate, *waits]), name="gate")
+    gate.set_status(-5)
+    with pytest.raises(RuntimeError, match="OpenCL command failed"):
+        event.wait()
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_memory_is_imported_where_it_fits_only() -> None:
+    info = chain().inputs[0]
+    handle = GpuTensorHandle(info, managed=False)
+    with pytest.raises(RuntimeError, match="no memory"):
+        handle.map()
+    memory = aligned_empty((1, 4, 4, 8), DataType.INT8)
+    memory[...] = 5
+    assert not handle.import_memory(memory, MemorySource.DEVICE)
+    assert not handle.import_memory(memory[:, ::2], MemorySource.MALLOC)
+    assert not handle.import_memory(memory.view(np.uint8), MemorySource.MALLOC)
+    shifted = aligned_empty((129,), DataType.INT8)[1:].reshape(memory.shape)
+    assert not handle.import_memory(shifted, MemorySource.MALLOC)
+    assert handle.import_memory(memory, MemorySource.MALLOC)
+    assert (handle.map() == 5).all()
+    handle.unmap()
+    handle.end_import()
+    with pytest.raises(RuntimeError, match="no memory"):
+        handle.map()
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_layers_read_and_write_imported_memory() -> None:
+    network = chain(1)
+    graph = GpuGraph(network)
+    (data,) = random_inputs(network, 4)
+    source, target = (aligned_empty(info.shape, DataType.INT8) for info in (*network.inputs, *network.outputs))
+    source[...] = data
+    source.setflags(write=False)
+    target[...] = 99
+    output = graph.handles[network.outputs[0].name]
+    assert graph.handles["x"].import_memory(source, MemorySource.MALLOC)
+    assert output.import_memory(target, MemorySource.MALLOC)
+    event = graph.workloads[0].execute()
+    assert event is not None
+    event.wait()
+    np.testing.assert_array_equal(target, network.run([data])[0])
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_what_a_kernel_writes_is_mapped_for_reading() -> None:
+    network = chain(1)
+    graph = GpuGraph(network)
+    assert graph.handles["x"].map().flags.writeable
+    assert not graph.handles[network.outputs[0].name].map().flags.writeable
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_memory_comes_and_goes_with_its_manager() -> None:
+    network = chain(1)
+    graph = GpuGraph(network)
+    inputs = random_inputs(network, 2)
+    before = graph.run(inputs)
+    assert graph.manager.size_bytes > 0
+    graph.manager.release()
+    with pytest.raises(RuntimeError, match="no memory"):
+        graph.handles["x"].map()
+    graph.manager.acquire()
+    np.testing.assert_array_equal(graph.run(inputs)[0], before[0])
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_devices_are_chosen_by_number_and_name() -> None:
+    device = choose_device()
+    assert choose_device(str(device.number)) is device
+    assert choose_device(device.name.upper()) is device
+    options = CreationOptions(backend_options={"GpuAcc": {"device": "no such"}})
+    with pytest.raises(BackendUnavailableError, match="no such"):
+        GpuAcc().context(options)
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_instances_are_numbered_devices() -> None:
+    device = choose_device()
+    (result,) = GpuGraph(chain(), device=f"gpu{device.number}").run(random_inputs(chain(), 1))
+    np.testing.assert_array_equal(result, chain().run(random_inputs(chain(), 1))[0])
+    for name in ("gpu", "gpu77"):
+        with pytest.raises(UnsupportedError, match=name):
+            GpuGraph(chain(), device=name)
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_kernels_are_timed_on_the_clock_of_the_process() -> None:
+    import time
+
+    options = CreationOptions(profiling=True)
+    context, recorder = GpuAcc().context(options), GpuAcc().profiling_context(options)
+    assert recorder is not None
+    assert context is not None
+    assert recorder.enable_profiling(enabled=True)
+    context.before_load_network(NetworkId(1))
+    graph = GpuGraph(chain())
+    context.after_load_network(NetworkId(1))
+    other = GpuGraph(chain())
+    start = time.perf_counter_ns()
+    graph.run(random_inputs(chain(), 1))
+    other.run(random_inputs(chain(), 1))
+    end = time.perf_counter_ns()
+    events = recorder.take_events()
+    assert len(events) == 3
+    assert all("max_pool2d_s8" in event.name for event in events)
+    assert all(start <= event.start_ns <= event.start_ns + event.duration_ns <= end for event in events)
+    assert recorder.take_events() == []
+
+
+def test_without_pyopencl_the_backend_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    opencl.opencl_devices.cache_clear()
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    backend: Backend = GpuAcc()
+    network = chain(1)
+    assert "pyopencl" in backend.layer_support().supports(network, network.layers[0]).reason
+    with pytest.raises(BackendUnavailableError, match="pyopencl"):
+        backend.context(CreationOptions())
+    opencl.opencl_devices.cache_clear()
+
+
+def test_other_types_are_refused_by_name() -> None:
+    require_opencl()
+    network = Network("wide")
+    network.add_input(TensorInfo(name="x", shape=(1, 4, 4, 8), dtype=DataType.FLOAT32))
+    pooled = network.add_max_pool2d_layer("x", (2, 2))
+    network.add_mean_layer(pooled, [1])
+    support = GpuAcc().layer_support()
+    reasons = [support.supports(network, layer).reason for layer in network.layers]
+    assert "'x'" in reasons[0]
+    assert "float32" in reasons[0]
+    assert reasons[1] == "there is no OpenCL kernel for MEAN"
+
+
+def test_capabilities_are_those_it_has() -> None:
+    assert GpuAcc().capabilities() == {ASYNC_EXECUTION: True}
+    assert HAS_FP16 not in GpuAcc().capabilities()

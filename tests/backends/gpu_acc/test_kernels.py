@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenCL kernels against the numpy kernels, every bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from elementwise_cases import ELEMENTWISE
+from gpu_face import GpuGraph, require_opencl
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from layer_case import layer_network, tensor
+from oracle import random_inputs
+from unary_cases import (
+    Case,
+    dequantize_cases,
+    hard_swish_cases,
+    quantize_cases,
+    quantize_float_cases,
+    sigmoidal_cases,
+    softmax_cases,
+)
+from weighted_cases import FAMILY
+
+from ferrule.backends.gpu_acc import GpuAcc
+from ferrule.graph import Array, DataType, LayerType, Quantization
+from ferrule.network import Network
+from ferrule.operators.quantize import QuantizeDescriptor
+from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+
+MODERATE = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+ELEMENTWISE_TYPES = (
+    *(LayerType.ADD, LayerType.SUB, LayerType.MUL, LayerType.MAXIMUM, LayerType.MINIMUM),
+    *(LayerType.RELU, LayerType.RELU6, LayerType.RELU_N1_TO_1, LayerType.LEAKY_RELU),
+)
+CASES: dict[str, st.SearchStrategy[Case]] = {
+    "softmax": softmax_cases((DataType.INT8, DataType.INT8)),
+    "logistic": sigmoidal_cases(LayerType.LOGISTIC, DataType.INT8),
+    "tanh": sigmoidal_cases(LayerType.TANH, DataType.INT8),
+    "hard_swish": hard_swish_cases(),
+    "quantize": quantize_cases((DataType.INT8, DataType.INT8)),
+    "quantize_float": quantize_float_cases(DataType.INT8),
+    "dequantize": dequantize_cases(DataType.INT8),
+}
+
+
+@pytest.fixture(autouse=True)
+def _opencl() -> None:
+    require_opencl()
+
+
+def check(network: Network, inputs: list[Array]) -> None:
+    """Compare GpuAcc, which must take every layer, with the numpy kernels."""
+    support = GpuAcc().layer_support()
+    for layer in network.layers:
+        assert support.supports(network, layer).reason == ""
+    for got, wanted in zip(GpuGraph(network).run(inputs), network.run(inputs), strict=True):
+        assert got.dtype == wanted.dtype
+        assert got.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("family", sorted(FAMILY))
+@given(data=st.data(), seed=st.integers(0, 1 << 16))
+@MODERATE
+def test_weighted_layers_and_pools(family: str, data: st.DataObject, seed: int) -> None:
+    network = data.draw(FAMILY[family](DataType.INT8))
+    check(network, random_inputs(network, seed))
+
+
+@pytest.mark.parametrize("type_", ELEMENTWISE_TYPES)
+@given(data=st.data(), seed=st.integers(0, 1 << 16))
+@MODERATE
+def test_elementwise_layers(type_: LayerType, data: st.DataObject, seed: int) -> None:
+    network = data.draw(ELEMENTWISE[type_])
+    assume(network.outputs[0].dtype is DataType.INT8)
+    check(network, random_inputs(network, seed))
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+@given(data=st.data())
+@MODERATE
+def test_layers_with_one_input(name: str, data: st.DataObject) -> None:
+    network, values = data.draw(CASES[name])
+    check(network, [values])
+
+
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.FLOAT32, DataType.INT64])
+def test_copies_in_another_shape(dtype: DataType) -> None:
+    scale = None if dtype.is_float else 0.5
+    source = tensor("x", (2, 1, 3), dtype, scale)
+    for type_, descriptor in (
+        (LayerType.RESHAPE, ReshapeDescriptor(shape=(3, -1))),
+        (LayerType.SQUEEZE, SqueezeDescriptor()),
+        (LayerType.EXPAND_DIMS, ExpandDimsDescriptor(axis=0)),
+    ):
+        network = layer_network(type_, descriptor, [source], source.quantization)
+        check(network, [np.arange(6).reshape(2, 1, 3).astype(dtype.numpy)])
+
+
+def test_quantize_of_what_is_no_number() -> None:
+    values = np.array([[np.nan, np.inf, -np.inf, 3.4e38, -3.4e38, 0.0, -0.0, 0.5, -0.5, 1e-40]], np.float32)
+    network = layer_network(
+        LayerType.QUANTIZE,
+        QuantizeDescriptor(),
+        [tensor("x", values.shape, DataType.FLOAT32)],
+        Quantization.of(1.0, 7),
+        output_dtype=DataType.INT8,
+    )
+    check(network, [values])
+
+
+@pytest.mark.parametrize("zero_point", [-128, 127])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_chains_of_layers(zero_point: int, batch: int) -> None:
+    random = np.random.default_rng(zero_point + 200)
+    network = Network("chain")
+    quantized = Quantization.of(2.0**-5, zero_point)
+    network.add_input(tensor("x", (batch, 9, 7, 11), DataType.INT8, 2.0**-5, zero_point))
+    scales = tuple(float(np.float32(2.0 ** random.uniform(-9, -6))) for _ in range(13))
+    weights = Quantization(scales=scales, zero_points=(0,) * 13, axis=0)
+    first = network.add_conv2d_layer(
+        "x",
+        weights=random.integers(-128, 128, (13, 3, 3, 11), dtype=np.int8),
+        bias=random.integers(-5000, 5000, 13, dtype=np.int32),
+        weights_quantization=weights,
+        quantization=quantized,
+        strides=(2, 1),
+        padding="same",
+    )
+    second = network.add_average_pool2d_layer(first, (2, 2), padding="same")
+    total = network.add_add_layer(second, second, quantization=quantized)
+    network.set_outputs([total, second])
+    check(network, random_inputs(network, 3))

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trained models on GpuAcc, alone and beside CpuRef."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gpu_face import require_opencl
+from oracle import random_inputs
+
+from ferrule.backends.context import CreationOptions
+from ferrule.importers import load_tflite
+from ferrule.optimizer import OptimizerOptions, optimize
+from ferrule.runtime import Runtime
+
+NAMES = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
+
+
+@pytest.fixture(autouse=True)
+def _opencl() -> None:
+    require_opencl()
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("shared", [False, True], ids=["copied", "imported"])
+@pytest.mark.parametrize("name", NAMES)
+def test_models_equal_the_reference(models: Path, name: str, *, mixed: bool, shared: bool) -> None:
+    network = load_tflite(models / f"{name}.tflite")
+    dice = random.Random(7)
+    hints = {layer.name: dice.choice(["GpuAcc", "CpuRef"]) for layer in network.layers} if mixed else {}
+    options = OptimizerOptions(hints=hints, import_enabled=shared, export_enabled=shared, simplify=not mixed)
+    with Runtime() as runtime:
+        optimized = optimize(network, ["GpuAcc", "CpuRef"], runtime.registry, options)
+        backends = {str(assignment.backend) for assignment in optimized.assignment.values()}
+        assert backends == ({"GpuAcc", "CpuRef"} if mixed else {"GpuAcc"})
+        loaded = runtime.load_network(optimized)
+        for seed in range(2):
+            inputs = random_inputs(network, seed)
+            for got, wanted in zip(runtime.enqueue_workload(loaded, inputs), network.run(inputs), strict=True):
+                np.testing.assert_array_equal(got, wanted)
+
+
+def test_profiles_have_the_kernels(models: Path) -> None:
+    network = load_tflite(models / "ad01_int8.tflite")
+    with Runtime(CreationOptions(profiling=True)) as runtime:
+        loaded = runtime.load_network(optimize(network, ["GpuAcc"], runtime.registry))
+        runtime.enqueue_workload(loaded, random_inputs(network, 1))
+        assert "conv2d_s8" in str(runtime.profiler(loaded).to_json())

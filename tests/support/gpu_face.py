@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a graph through GpuAcc's workloads and handles, without optimizer and runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from needs import lacking
+
+from ferrule.backends.gpu_acc import GpuAcc
+from ferrule.backends.gpu_acc.memory import GpuMemoryManager
+from ferrule.backends.gpu_acc.opencl import unavailable_reason
+from ferrule.backends.tensor_handle import TensorHandle
+from ferrule.backends.workload import Workload, WorkloadInfo
+from ferrule.graph import Array, Graph
+from ferrule.network.execution import operands_of
+
+
+def require_opencl() -> None:
+    """Skip unless there is an OpenCL device."""
+    reason = unavailable_reason()
+    if reason:
+        lacking(f"an OpenCL device ({reason})", "pip install 'ferrule[gpu]'")
+
+
+class GpuGraph:
+    """A graph on GpuAcc, every layer of it; a tensor each in the memory manager's buffer, none of them shared."""
+
+    def __init__(self, graph: Graph, device: str = "GpuAcc") -> None:
+        backend = GpuAcc()
+        manager = backend.memory_manager()
+        assert isinstance(manager, GpuMemoryManager)
+        self.manager = manager
+        self.graph = graph
+        self.factory = backend.workload_factory(manager, {})
+        (handles,) = backend.tensor_handle_factories(manager)
+        self.handles: dict[str, TensorHandle] = {
+            tensor.info.name: handles.create_handle(tensor.info, managed=True)
+            for tensor in graph.tensors
+            if not tensor.is_constant
+        }
+        for handle in self.handles.values():
+            handle.manage()
+        self.workloads: list[Workload] = []
+        for layer in graph.layers:
+            tensors = [None if name is None else graph.tensor(name) for name in layer.inputs]
+            info = WorkloadInfo(
+                layer=layer,
+                operands=operands_of(graph, layer),
+                inputs=tuple(None if name is None else self.handles.get(name) for name in layer.inputs),
+                constants=tuple(tensor if tensor is not None and tensor.is_constant else None for tensor in tensors),
+                outputs=tuple(self.handles[name] for name in layer.outputs),
+                device=device,
+            )
+            self.workloads.append(self.factory.create_workload(info))
+        manager.acquire()
+
+    def write(self, inputs: Sequence[Array]) -> None:
+        """Put values into the inputs."""
+        for info, data in zip(self.graph.inputs, inputs, strict=True):
+            handle = self.handles[info.name]
+            np.copyto(handle.map(), data, casting="no")
+            handle.unmap()
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Return copies of the outputs."""
+        self.write(inputs)
+        for layer, workload in zip(self.graph.layers, self.workloads, strict=True):
+            event = workload.execute()
+            assert event is not None
+            for name in layer.outputs:
+                self.handles[name].ready = event
+        results = []
+        for info in self.graph.outputs:
+            handle = self.handles[info.name]
+            results.append(np.copy(handle.map()))
+            handle.unmap()
+        return results
