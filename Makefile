@@ -29,7 +29,7 @@ $(VENV)/demo: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e '.[run,demo,oracle,dev]'
+	$(BIN)/pip install --quiet -e '.[run,demo,oracle,dev,gpu]'
 	@touch $@
 
 clean:
