@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ferrule.backends.gpu_acc.opencl import OpenClDevice, opencl_devices
+from ferrule.backends.gpu_acc.opencl import DEVICE_OPTION, OpenClDevice, opencl_devices
 from ferrule.backends.gpu_acc.profiling import Recorder
 from ferrule.backends.tensor_handle import Event
 from ferrule.errors import UnsupportedError
@@ -72,22 +72,18 @@ class Session:
         return max(device.alignment_bytes for device in self._peers())
 
     def instance(self, name: str) -> OpenClDevice:
-        """Return the device of an instance: its name ends with the number of an OpenCL device, or is the backend's.
+        """Return the session's device if an instance means it: by the backend's name, or by its number at the end.
 
         Raises:
-            UnsupportedError: the number is not of a device on the platform of the session's own device.
+            UnsupportedError: it means another device; PoCL 3.0 computes wrong values where devices share buffers.
         """
-        if name in {"", DEFAULT_INSTANCE}:
-            return self.device
         digits = name[len(name.rstrip("0123456789")) :]
-        peers = self._peers()
-        for device in peers:
-            if digits and device.number == int(digits):
-                return device
-        known = "; ".join(device.title for device in peers)
+        if name in {"", DEFAULT_INSTANCE} or (digits and int(digits) == self.device.number):
+            return self.device
+        known = "; ".join(device.title for device in opencl_devices())
         raise UnsupportedError(
-            f"device instance '{name}' is none of GpuAcc's",
-            hint=f"its name must be {DEFAULT_INSTANCE}, or end with the number of one of these: {known}",
+            f"device instance '{name}' is not {self.device.title}, where all layers of this network run",
+            hint=f"call it {DEFAULT_INSTANCE}, and choose by GpuAcc's option '{DEVICE_OPTION}' among: {known}",
         )
 
     def submit(
