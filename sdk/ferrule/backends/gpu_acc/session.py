@@ -75,7 +75,7 @@ class Session:
         """Return the session's device if an instance means it: by the backend's name, or by its number at the end.
 
         Raises:
-            UnsupportedError: it means another device; PoCL 3.0 computes wrong values where devices share buffers.
+            UnsupportedError: it means another device; results across two devices are not proved.
         """
         digits = name[len(name.rstrip("0123456789")) :]
         if name in {"", DEFAULT_INSTANCE} or (digits and int(digits) == self.device.number):
