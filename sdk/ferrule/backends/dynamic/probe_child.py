@@ -12,12 +12,16 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import signal
 import struct
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 ENTRY_POINTS = ("GetBackendId", "GetVersion", "BackendFactory")
+
+LONGEST_LIFE_S = 600
+"""After that the process ends by itself: the host that would end it may be gone."""
 
 
 class RefusedError(Exception):
@@ -28,6 +32,8 @@ def main() -> None:
     """Try the file, and report."""
     path, descriptor, layout = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
     forbid_core_dumps()
+    if hasattr(signal, "alarm"):
+        signal.alarm(LONGEST_LIFE_S)
 
     def tell(**line: object) -> None:
         os.write(descriptor, json.dumps(line).encode() + b"\n")
