@@ -116,7 +116,17 @@ def test_says_its_version(any_toolchain: Toolchain) -> None:
 
 def test_probing_finds_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     names = [status.name for status in probe_tools()]
-    assert names == ["unicorn", "ziglang", "cffi", "arm-none-eabi-gcc", "qemu-system-arm", "make", "cc", "renode"]
+    assert names == [
+        "unicorn",
+        "ziglang",
+        "cffi",
+        "opencl",
+        "arm-none-eabi-gcc",
+        "qemu-system-arm",
+        "make",
+        "cc",
+        "renode",
+    ]
     program = tmp_path / "make"
     program.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
     program.chmod(0o755)
