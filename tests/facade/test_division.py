@@ -21,6 +21,7 @@ from ferrule.backends.optimization_views import (
     Substitution,
     pre_compiled,
 )
+from ferrule.backends.option import BackendOption
 from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.boards import load_board
 from ferrule.dom import Call, Evaluate, Identifier, Integer
@@ -80,6 +81,9 @@ class Maximums(Backend):
 
     def firmware_target(self) -> FirmwareTarget | None:
         return self.unit
+
+    def model_options(self) -> tuple[BackendOption, ...]:
+        return (BackendOption(name="fail", default=False, meaning="fail on every layer", firmware=True),)
 
     def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
         if options.get("fail"):

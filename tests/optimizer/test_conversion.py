@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from optimizer_mocks import backend, floats, line, registry, takes_types
-from random_networks import random_network
 
 from ferrule.backends.capability import HAS_FP16
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Graph, LayerType
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType
 from ferrule.network import Network
 from ferrule.network.execution import check_inputs, execute
 from ferrule.network.validation import check_layer
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
 from ferrule.operators.transfer import DebugDescriptor
 from ferrule.optimizer import Face, OptimizerOptions, optimize
+from ferrule.testing.backends.random_networks import random_network
 
 PLAIN = OptimizerOptions(simplify=False)
 REDUCED = OptimizerOptions(simplify=False, reduce_fp32_to_fp16=True)
@@ -59,6 +63,33 @@ class TestReduction:
         assert sorted(kinds(result.graph)) == ["ADD", "FP16_TO_FP32", "FP16_TO_FP32", "FP32_TO_FP16", "RELU"]
         assert [info.name for info in result.graph.outputs] == ["a", "b"]
 
+    def test_what_has_no_float16_kernel_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def check(descriptor: object, operands: Operands) -> None:
+            if operands.output.dtype is DataType.FLOAT16:
+                raise UnsupportedError(f"tensor '{operands.output.name}' is float16, which tanh cannot do")
+
+        monkeypatch.setitem(OPERATORS, LayerType.TANH, replace(OPERATORS[LayerType.TANH], check=check))
+        result = optimize(line("a", "tanh", "b"), ["Half"], registry(HALF), REDUCED)
+        assert result.messages == ("layer 'tanh' stays in float32: tensor 'tanh' is float16, which tanh cannot do",)
+        assert result.warnings == result.messages
+        assert kinds(result.graph) == [
+            *("FP32_TO_FP16", "RELU", "FP16_TO_FP32"),
+            "TANH",
+            *("FP32_TO_FP16", "RELU", "FP16_TO_FP32"),
+        ]
+
+    def test_a_layer_that_the_backend_takes_in_float32_only_is_named(self) -> None:
+        def no_half_tanh(graph: Graph, layer: Layer) -> str:
+            half = layer.type is LayerType.TANH and graph.input_infos(layer)[0].dtype is DataType.FLOAT16  # type: ignore[union-attr]
+            return "there is no float16 tanh" if half else ""
+
+        partly = backend("Partly", no_half_tanh, capabilities={HAS_FP16: True})
+        result = optimize(line("a", "tanh"), ["Partly"], registry(partly), REDUCED)
+        assert result.warnings == (
+            "layer 'tanh' runs in float32 on Partly, between conversions: there is no float16 tanh",
+        )
+        assert result.graph.info(result.graph.layer("tanh").outputs[0]).dtype is DataType.FLOAT32
+
     @settings(max_examples=40, deadline=None)
     @given(st.integers(0, 10_000))
     def test_reduced_networks_are_valid_and_close(self, seed: int) -> None:
@@ -91,7 +122,8 @@ class TestWrapping:
             "convert_fp32_to_fp16-0-a",
         ]
         assert {given.backend for given in result.assignment.values()} == {"Single"}
-        assert "layer 'a' runs in float32 on Single, between conversions" in result.messages
+        lifted = "layer 'a' runs in float32 on Single, between conversions: tensor 'x' is float16"
+        assert any(message.startswith(lifted) for message in result.messages)
         assert [(i.name, i.dtype) for i in result.graph.outputs] == [("a", DataType.FLOAT16)]
         half = X.astype(np.float16)
         np.testing.assert_array_equal(run(result.graph, half)[0], np.maximum(half, 0))

@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mock_backends import Slow, mock, registry_of
-from random_networks import random_network
 
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.network.execution import check_inputs, execute
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.random_networks import random_network
 
 BACKENDS = (CpuRef, mock("Other"), mock("Fast"), type("Later", (Slow,), {"delay_s": 0.0001}))
 

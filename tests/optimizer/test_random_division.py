@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from optimizer_mocks import FlagFactory, backend, registry, takes_names
-from random_networks import random_network
 
 from ferrule.backends import Backend
 from ferrule.backends.optimization_views import OptimizationViews, Substitution
@@ -19,6 +18,7 @@ from ferrule.graph import Array, Graph, LayerType, SubgraphView
 from ferrule.network.execution import check_inputs, execute
 from ferrule.network.validation import check_layer
 from ferrule.optimizer import EdgeStrategy, OptimizedNetwork, OptimizerOptions, optimize
+from ferrule.testing.backends.random_networks import random_network
 
 SOURCES = (
     MemorySource.UNDEFINED,

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import edge_inputs, random_inputs
-from random_networks import random_network
 
 import ferrule
 from ferrule.graph import DataType, Graph, LayerType, Quantization, TensorInfo
@@ -19,6 +18,7 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.window import Padding
 from ferrule.optimizer.simplify import PASSES, Pass, simplify
+from ferrule.testing.backends.random_networks import random_network
 
 
 def assert_same_bits(network: Network, simpler: Graph) -> None:

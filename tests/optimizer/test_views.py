@@ -97,6 +97,9 @@ def test_model_options_reach_their_backend() -> None:
     seen: list[object] = []
 
     class Curious(backend("Curious")):  # type: ignore[misc]
+        def model_options(self) -> None:
+            return None
+
         def optimize_subgraph(self, view: SubgraphView, options: object) -> OptimizationViews:
             seen.append(options)
             return super().optimize_subgraph(view, options)

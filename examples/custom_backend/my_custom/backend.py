@@ -12,6 +12,7 @@ from ferrule.backends.capability import Capabilities
 from ferrule.backends.context import CreationOptions, CustomAllocator
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
+from ferrule.backends.option import BackendOption
 from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.graph import SubgraphView
@@ -23,12 +24,13 @@ from my_custom.optimization import optimize
 from my_custom.program import MAX_ELEMENTS
 from my_custom.workloads import CustomWorkloadFactory
 
+PROGRAMS = BackendOption(
+    name="programs", default=True, meaning="put additions that hang together in one program", firmware=True
+)
+
 
 class MyCustom(Backend):
-    """An imaginary adder, on the host and on boards.
-
-    Model options: `programs`, False to run each addition by itself.
-    """
+    """An imaginary adder, on the host and on boards."""
 
     id: ClassVar[BackendId] = BackendId("MyCustom")
 
@@ -41,8 +43,12 @@ class MyCustom(Backend):
         return {"MaxElements": MAX_ELEMENTS}
 
     @override
+    def model_options(self) -> Sequence[BackendOption]:
+        return (PROGRAMS,)
+
+    @override
     def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
-        return optimize(view) if options.get("programs", True) else untouched(view)
+        return optimize(view) if options.get(PROGRAMS.name, PROGRAMS.default) else untouched(view)
 
     # ---- host face
 

@@ -12,6 +12,7 @@ from ferrule.backends.capability import Capabilities
 from ferrule.backends.context import BackendContext, BackendProfilingContext, CreationOptions, CustomAllocator
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
+from ferrule.backends.option import BackendOption
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager, TensorHandleFactory
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.graph import Graph, Layer, SubgraphView
@@ -54,6 +55,10 @@ class Backend(ABC):
     def capabilities(self) -> Capabilities:
         """Return what it can do besides running layers."""
         return {}
+
+    def model_options(self) -> Sequence[BackendOption] | None:
+        """Return the options that users may give it with a model; others are refused. None takes whatever comes."""
+        return ()
 
     def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
         """Return what becomes of a subgraph all of whose layers this backend takes."""

@@ -24,8 +24,6 @@ from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
 from ferrule.report import RunReport
 
-_FALLBACK_ENDING = "falling back to the next backend."
-
 
 @dataclass(frozen=True, kw_only=True)
 class Firmware:
@@ -45,7 +43,7 @@ class Firmware:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user asked of backends and did not get; that a backend does not take some layer is none."""
-        return tuple(message for message in self.optimized.messages if not message.endswith(_FALLBACK_ENDING))
+        return self.optimized.warnings
 
     @property
     def elf(self) -> Path:

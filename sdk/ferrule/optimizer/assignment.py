@@ -73,7 +73,7 @@ def _offer(
         if wrapping is None:
             return False
         wrappings[layer.name] = wrapping
-        draft.warn(f"layer '{layer.name}' runs in float32 on {candidate.id}, between conversions")
+        draft.warn(f"layer '{layer.name}' runs in float32 on {candidate.id}, between conversions: {reason}")
     draft.give(layer.name, bench.device(layer.name, candidate))
     return True
 

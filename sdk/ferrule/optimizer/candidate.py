@@ -10,6 +10,7 @@ from typing import Protocol
 from ferrule.backends.backend import Backend, BackendId, LayerSupport
 from ferrule.backends.capability import ALL_OR_NOTHING, has_capability
 from ferrule.backends.device import Device, default_device
+from ferrule.backends.option import check_options
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.graph import Graph, Layer
 from ferrule.optimizer.options import Face, OptimizerOptions
@@ -108,8 +109,8 @@ def make_bench(
     """Return who may be asked; what is left out, and why, is added to `messages`.
 
     Raises:
-        FerruleError: no backend is given, one is unknown or stands twice, none is usable, or a device or hint names
-            something that there is not.
+        FerruleError: no backend is given, one is unknown or stands twice, none is usable, a device or hint names
+            something that there is not, or a backend does not take its option.
     """
     known = sorted(registry.ids())
     _check_preferences(preferences, known)
@@ -138,7 +139,25 @@ def make_bench(
             hints[layer] = hint
         else:
             messages.append(f"the hint '{wish}' for layer '{layer}' is ignored: {hint}")
-    return Bench(preferred=tuple(usable.values()), hints=hints)
+    bench = Bench(preferred=tuple(usable.values()), hints=hints)
+    _check_model_options(bench, known, options, messages)
+    return bench
+
+
+def _check_model_options(bench: Bench, known: Sequence[str], options: OptimizerOptions, messages: list[str]) -> None:
+    candidates = {str(candidate.id): candidate.backend for candidate in bench.candidates}
+    for name, given in options.model_options.items():
+        if name not in known:
+            raise unknown_name("backend (of a model option)", name, known)
+        if name not in candidates:
+            messages.append(f"the options of backend {name} have no effect: it is not asked")
+            continue
+        declared = candidates[name].model_options()
+        check_options(name, declared, given)
+        for option in declared or ():
+            if option.name in given and not (option.host if options.face is Face.HOST else option.firmware):
+                where = "on the host" if options.face is Face.HOST else "in firmware"
+                messages.append(f"option '{option.name}' of backend {name} has no effect {where}")
 
 
 def _check_preferences(preferences: Sequence[str], known: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ferrule.backends.backend import BackendId
 from ferrule.backends.device import Device
 from ferrule.graph import Graph, Layer
-from ferrule.optimizer.optimized import Assignment
+from ferrule.optimizer.optimized import FALLBACK_ENDING, Assignment
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,6 +23,8 @@ class Draft:
     """By layer: backends that took it at first and then could not run it after all."""
     refusals: dict[tuple[str, BackendId], str] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
+    replaced: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By layer that a backend put in: the layers whose place it took."""
 
     def give(self, layer: str, device: Device) -> None:
         """Assign a layer."""
@@ -40,7 +42,7 @@ class Draft:
             f"layer '{layer.name}': Layer of type {layer.type} is not supported on requested backend {backend} "
             f"for input data type {_first_type(self.graph, layer.inputs)} "
             f"and output data type {_first_type(self.graph, layer.outputs)} "
-            f"(reason: {reason}), falling back to the next backend."
+            f"(reason: {reason}), {FALLBACK_ENDING}"
         )
 
     def replace_graph(self, graph: Graph) -> None:

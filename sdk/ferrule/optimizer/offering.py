@@ -49,10 +49,14 @@ def _offer_device(draft: Draft, bench: Bench, candidate: Candidate, device: str,
     rewritten = apply_answers(graph, answers)
     draft.replace_graph(rewritten.graph)
     added = {
-        layer.name for answer in answers for substitution in answer.views.substitutions for layer in substitution.layers
+        layer.name: substitution.replaced.names
+        for answer in answers
+        for substitution in answer.views.substitutions
+        for layer in substitution.layers
     }
+    draft.replaced |= added
     draft.assignment |= dict.fromkeys(added, owner)
-    draft.settled |= (chosen | added) & set(draft.assignment)
+    draft.settled |= {*chosen, *added} & set(draft.assignment)
     for name in rewritten.kept:
         draft.warn(f"layer '{name}' stays, though {candidate.id} deletes it: it writes an output of the network")
     _reassign_failed(draft, bench, candidate, [answer.views for answer in answers])

@@ -63,6 +63,9 @@ def optimize(
         messages=tuple(draft.messages),
         refusals=draft.refusals,
         options=options,
+        replaced={
+            layer.name: draft.replaced[layer.name] for layer in draft.graph.layers if layer.name in draft.replaced
+        },
     )
 
 
@@ -79,7 +82,8 @@ def _prepared(network: Graph, bench: Bench, options: OptimizerOptions, messages:
     if options.reduce_fp32_to_fp16:
         first = bench.preferred[0]
         if has_capability(first.backend.capabilities(), HAS_FP16):
-            graph = reduce_to_fp16(graph)
+            graph, kept = reduce_to_fp16(graph)
+            messages += (f"layer '{name}' stays in float32: {reason}" for name, reason in kept.items())
         else:
             messages.append(f"the network stays in float32: backend {first.id} does not have the capability {HAS_FP16}")
     return graph

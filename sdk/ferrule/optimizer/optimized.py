@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from ferrule.backends.backend import BackendId
@@ -12,6 +12,9 @@ from ferrule.backends.device import Device
 from ferrule.backends.tensor_handle import FactoryId
 from ferrule.graph import Graph
 from ferrule.optimizer.options import OptimizerOptions
+
+FALLBACK_ENDING = "falling back to the next backend."
+"""How messages end that say that a backend does not take a layer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,13 @@ class OptimizedNetwork:
     refusals: Mapping[tuple[str, BackendId], str]
     """By layer (of any stage of the graph) and backend: why that backend did not get it."""
     options: OptimizerOptions
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By layer that a backend put in: the layers whose place it took, alone or with others."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was asked and not given; that a backend does not take some layer is none."""
+        return tuple(message for message in self.messages if not message.endswith(FALLBACK_ENDING))
 
     @property
     def backends(self) -> tuple[BackendId, ...]:

@@ -41,4 +41,5 @@ class OptimizerOptions:
     """Device instances. A layer goes to its hint's device, else to the first here that is of its backend; a backend
     without one here has a device that is called like it."""
     model_options: Mapping[str, ModelOptions] = field(default_factory=dict)
-    """By backend: what the backend is given with each subgraph."""
+    """By backend: what the backend is given with each subgraph, and with its workloads; checked against
+    `Backend.model_options`."""

@@ -6,39 +6,44 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.errors import FerruleError
-from ferrule.graph import DataType, Graph, Layer, TensorInfo
+from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
 from ferrule.network.execution import operands_of, operator_of
 from ferrule.optimizer.conversion import converted, narrowing, widening
 from ferrule.optimizer.names import Names
 from ferrule.optimizer.rewriting import output_names, rebuilt, tensors_of
 
+_CONVERSIONS = {LayerType.CONVERT_FP16_TO_FP32, LayerType.CONVERT_FP32_TO_FP16}
 
-def reduce_to_fp16(graph: Graph) -> Graph:
+
+def reduce_to_fp16(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """Return the graph with its float32 layers in float16, and conversions where float16 begins and ends.
 
-    A layer whose operator has no float16 kernel stays as it is. Inputs and outputs of the graph keep their types.
+    A float32 layer whose operator has no float16 kernel stays as it is: the second value has the reason, by layer.
+    Inputs and outputs of the graph keep their types.
     """
-    reducer = _Reducer(graph)
-    return reducer.run() if reducer.reducible else graph
+    reasons = {layer.name: _refusal(graph, layer) for layer in graph.layers if _has_float32(graph, layer)}
+    reducible = {name for name, reason in reasons.items() if not reason}
+    kept = {name: reason for name, reason in reasons.items() if reason}
+    return (_Reducer(graph, reducible).run() if reducible else graph), kept
 
 
 class _Reducer:
     """Rewrites layer by layer; each float32 tensor that float16 layers touch gets a float16 twin."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.reducible = {layer.name for layer in graph.layers if _is_reducible(graph, layer)}
+    def __init__(self, graph: Graph, reducible: set[str]) -> None:
+        self._reducible = reducible
         self._graph = graph
         self._names = Names(graph)
         self._tensors = tensors_of(graph)
         self._twins: dict[str, str] = {}
         self._layers: list[Layer] = []
         self._wide = set(output_names(graph)) | {
-            name for layer in graph.layers if layer.name not in self.reducible for name in layer.present_inputs
+            name for layer in graph.layers if layer.name not in reducible for name in layer.present_inputs
         }
 
     def run(self) -> Graph:
         for layer in self._graph.layers:
-            if layer.name in self.reducible:
+            if layer.name in self._reducible:
                 self._reduce(layer)
             else:
                 self._layers.append(layer)
@@ -72,10 +77,15 @@ class _Reducer:
         return self._tensors[name].info.dtype is DataType.FLOAT32
 
 
-def _is_reducible(graph: Graph, layer: Layer) -> bool:
+def _has_float32(graph: Graph, layer: Layer) -> bool:
     operands = operands_of(graph, layer)
-    if all(info is None or info.dtype is not DataType.FLOAT32 for info in (*operands.inputs, *operands.outputs)):
-        return False
+    infos = (*operands.inputs, *operands.outputs)
+    return layer.type not in _CONVERSIONS and any(info is not None and info.dtype is DataType.FLOAT32 for info in infos)
+
+
+def _refusal(graph: Graph, layer: Layer) -> str:
+    """Return why the layer cannot be computed in float16; "" if it can."""
+    operands = operands_of(graph, layer)
     reduced = replace(
         operands,
         inputs=tuple(None if info is None else _reduced(info) for info in operands.inputs),
@@ -83,9 +93,9 @@ def _is_reducible(graph: Graph, layer: Layer) -> bool:
     )
     try:
         operator_of(layer.type).check(layer.descriptor, reduced)
-    except FerruleError:
-        return False
-    return True
+    except FerruleError as error:
+        return str(error)
+    return ""
 
 
 def _reduced(info: TensorInfo) -> TensorInfo:

@@ -11,11 +11,12 @@ from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
 from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, Capabilities
 from ferrule.backends.context import BackendContext, CreationOptions, CustomAllocator
 from ferrule.backends.cpu_acc.host.library import host_library
-from ferrule.backends.cpu_acc.host.options import HostOptions
+from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
 from ferrule.backends.firmware import CoreFeatures, FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.backends.optimization_views import ModelOptions
+from ferrule.backends.option import BackendOption
 from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryManager, HostTensorHandleFactory
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager, MemorySource
 from ferrule.backends.workload import WorkloadFactory
@@ -78,6 +79,10 @@ class CpuAcc(Backend):
     @override
     def capabilities(self) -> Capabilities:
         return {EXTERNALLY_MANAGED_MEMORY: True}
+
+    @override
+    def model_options(self) -> Sequence[BackendOption]:
+        return HOST_OPTIONS
 
     @override
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:

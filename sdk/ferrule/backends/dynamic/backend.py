@@ -68,6 +68,10 @@ class DynamicBackend(Backend):
         return dict(read_option(option) for option in options[: count.value]) if options else {}
 
     @override
+    def model_options(self) -> None:
+        """Take whatever comes: the C interface has no table that declares options."""
+
+    @override
     def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
         if self._tables.optimizer is None or not view.names:
             return untouched(view)

@@ -7,12 +7,23 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC
-from ferrule.errors import UnsupportedError, unknown_name
+from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, PORTABLE, SETS
+from ferrule.backends.option import BackendOption, OptionValue, check_options
 
-NUM_THREADS = "num_threads"
-INSTRUCTIONS = "instructions"
-MOST_THREADS = 256
+NUM_THREADS = BackendOption(
+    name="num_threads",
+    default=0,
+    lowest=0,
+    highest=256,
+    meaning="threads that may share a layer's work, 0 for as many as the process may use at once",
+)
+INSTRUCTIONS = BackendOption(
+    name="instructions",
+    default=AUTOMATIC,
+    choices=(AUTOMATIC, PORTABLE, *(item.name for item in SETS)),
+    meaning="the vector instructions, auto for the fastest that the host has",
+)
+HOST_OPTIONS = (NUM_THREADS, INSTRUCTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,24 +37,13 @@ class HostOptions:
     """A name of `instruction_set.SETS`, "portable", or "auto" for the fastest that the host has."""
 
     @classmethod
-    def parse(cls, options: Mapping[str, bool | int | float | str]) -> HostOptions:
-        """Return the options by name.
-
-        Raises:
-            FerruleError: a name is unknown, or a value is not one of those above.
-        """
-        for name in options:
-            if name not in {NUM_THREADS, INSTRUCTIONS}:
-                raise unknown_name("option of CpuAcc", name, [NUM_THREADS, INSTRUCTIONS])
-        threads = options.get(NUM_THREADS, 0)
-        if isinstance(threads, bool) or not isinstance(threads, int) or not 0 <= threads <= MOST_THREADS:
-            raise UnsupportedError(
-                f"option {NUM_THREADS} of CpuAcc is {threads!r}, expected 0 (as many as there are) to {MOST_THREADS}"
-            )
-        instructions = options.get(INSTRUCTIONS, AUTOMATIC)
-        if not isinstance(instructions, str):
-            raise UnsupportedError(f"option {INSTRUCTIONS} of CpuAcc is {instructions!r}, expected a name")
-        return cls(num_threads=threads, instructions=instructions)
+    def parse(cls, options: Mapping[str, OptionValue]) -> HostOptions:
+        """Return the options by name; OptionError as `check_options` raises it."""
+        check_options("CpuAcc", HOST_OPTIONS, options)
+        return cls(
+            num_threads=int(options.get(NUM_THREADS.name, NUM_THREADS.default)),
+            instructions=str(options.get(INSTRUCTIONS.name, INSTRUCTIONS.default)),
+        )
 
     @property
     def threads(self) -> int:
