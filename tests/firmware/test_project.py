@@ -16,7 +16,7 @@ from needs import lacking, require_program
 from ferrule.boards import load_board
 from ferrule.errors import FerruleError
 from ferrule.facade import emit
-from ferrule.firmware import Group, Project, Toolchain, build_project, load_project, read_image, write_project
+from ferrule.firmware import Group, Kept, Project, Toolchain, build_project, load_project, read_image, write_project
 from ferrule.firmware.manifest import MANIFEST_NAME
 from ferrule.network import Network
 from ferrule.resources import root
@@ -29,6 +29,8 @@ def write(
     board: str | Path = "mps2-an386",
     toolchain: str = "zig",
     optimization: str = "O3",
+    platform: str = "bare-metal",
+    force: bool = False,
 ) -> Project:
     described = load_board(board)
     return write_project(
@@ -37,6 +39,8 @@ def write(
         toolchain_name=toolchain,
         optimization=optimization,
         folder=folder,
+        platform_name=platform,
+        force=force,
     )
 
 
@@ -71,6 +75,28 @@ def test_make_builds_it_without_ferrule(any_toolchain: Toolchain, tmp_path: Path
     make(moved, "clean")
     assert not (moved / "build").exists()
     make(moved, "OPT=-Os")
+
+
+@pytest.mark.cc
+def test_cmake_builds_it_too(any_toolchain: Toolchain, tmp_path: Path) -> None:
+    cmake = require_program("cmake", "apt-get install cmake")
+    folder = write(tmp_path / "project", toolchain=any_toolchain.name).folder
+    make(folder)
+    configure = [
+        cmake,
+        "-S",
+        ".",
+        "-B",
+        "cmake",
+        "--toolchain",
+        "toolchain.cmake",
+        f"-DFERRULE_PYTHON={sys.executable}",
+    ]
+    for argv in (configure, [cmake, "--build", "cmake"]):
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    by_make, by_cmake = (read_image(folder / build / "firmware.elf") for build in ("build", "cmake"))
+    assert by_make.groups == by_cmake.groups
 
 
 @pytest.mark.cc
@@ -173,16 +199,81 @@ def test_an_update_replaces_adds_and_removes(tmp_path: Path) -> None:
     assert not (project.folder / "board" / "mps2-an386").exists()
 
 
-def test_edited_files_are_kept_and_named(tmp_path: Path) -> None:
+def test_files_of_the_user_are_left_alone_and_told(tmp_path: Path) -> None:
     project = write(tmp_path / "project")
-    for name in ("main.c", "Makefile"):
+    edit(project, "main.c", "Makefile")
+    (project.folder / "Makefile").unlink()
+    before = contents(project.folder)
+    assert write(tmp_path / "project").kept == (Kept(name="main.c", beside=None),)
+    again = write(tmp_path / "project", small_networks.two_by_two())
+    assert again.kept == (Kept(name="main.c", beside="main.c.new"),)
+    fresh = write(tmp_path / "fresh", small_networks.two_by_two())
+    updated = contents(again.folder)
+    assert updated["main.c"] == before["main.c"]
+    assert updated["main.c.new"] == contents(fresh.folder)["main.c"]
+    assert updated["Makefile"] == contents(fresh.folder)["Makefile"]
+    assert write(tmp_path / "project", small_networks.two_by_two()).kept == again.kept
+
+    (again.folder / "main.c.new").replace(again.folder / "main.c")
+    assert write(tmp_path / "project", small_networks.two_by_two()).kept == ()
+    assert contents(again.folder) == contents(fresh.folder)
+
+
+def test_a_file_of_the_user_that_is_called_like_a_new_one_is_not_lost(tmp_path: Path) -> None:
+    project = write(tmp_path / "project")
+    edit(project, "main.c")
+    (project.folder / "main.c.new").write_text("mine", encoding="utf-8")
+    before = contents(project.folder)
+    with pytest.raises(FerruleError, match=r"would be lost: main\.c\.new$"):
+        write(tmp_path / "project", small_networks.two_by_two())
+    assert contents(project.folder) == before
+
+
+def test_generated_files_that_were_edited_stop_it(tmp_path: Path) -> None:
+    project = write(tmp_path / "project")
+    edit(project, "ferrule.mk", "model/ferrule_dense.c")
+    before = contents(project.folder)
+    with pytest.raises(FerruleError, match=r"would be lost: ferrule\.mk, model/ferrule_dense\.c$") as caught:
+        write(tmp_path / "project")
+    assert "--force" in (caught.value.hint or "")
+    assert contents(project.folder) == before
+
+
+def test_force_puts_edited_files_aside(tmp_path: Path) -> None:
+    project = write(tmp_path / "project")
+    fresh = contents(project.folder)
+    for turn, beside in enumerate(("ferrule.mk.orig", "ferrule.mk.orig2")):
+        edit(project, "ferrule.mk")
+        edited = (project.folder / "ferrule.mk").read_bytes()
+        again = write(tmp_path / "project", force=True)
+        assert again.kept == (Kept(name="ferrule.mk", beside=beside),), turn
+        assert (project.folder / beside).read_bytes() == edited
+    after = contents(project.folder)
+    assert {name: after[name] for name in fresh} == fresh
+
+
+def test_force_leaves_files_of_the_user_alone_too(tmp_path: Path) -> None:
+    project = write(tmp_path / "project")
+    edit(project, "main.c")
+    before = contents(project.folder)
+    assert write(tmp_path / "project", force=True).kept == (Kept(name="main.c", beside=None),)
+    assert contents(project.folder) == before
+
+
+def test_a_project_stays_with_its_platform(tmp_path: Path) -> None:
+    project = write(tmp_path / "project")
+    path = project.folder / MANIFEST_NAME
+    path.write_text(path.read_text(encoding="utf-8").replace('"bare-metal"', '"zephyr"'), encoding="utf-8")
+    before = contents(project.folder)
+    with pytest.raises(FerruleError, match="holds a project for zephyr, which cannot become one for bare-metal"):
+        write(tmp_path / "project", force=True)
+    assert contents(project.folder) == before
+
+
+def edit(project: Project, *names: str) -> None:
+    for name in names:
         with (project.folder / name).open("a", encoding="utf-8") as file:
             file.write("# mine\n")
-    before = contents(project.folder)
-    with pytest.raises(FerruleError, match=r"changed by hand and would be lost: Makefile, main\.c$") as caught:
-        write(tmp_path / "project", small_networks.two_by_two())
-    assert caught.value.hint is not None
-    assert contents(project.folder) == before
 
 
 def test_a_new_file_does_not_replace_one_of_the_user(tmp_path: Path) -> None:
@@ -280,7 +371,10 @@ def test_an_update_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"schema_version": 1', '"schema_version": 2', "schema version 2, expected 1"),
+        ('"schema_version": 2', '"schema_version": 1', "schema version 1, expected 2"),
+        ('"schema_version": 2,', "", "schema_version"),
+        ('"platform": "bare-metal",', "", "platform"),
+        ('"starters": [', '"starters": ["../notes.txt",', r"'\.\./notes\.txt' leads out"),
         ('"toolchain": "zig"', '"toolchain": 3', r"toolchain"),
         ('"toolchain": "zig",', "", "toolchain"),
         ('"toolchain": "zig"', '"extra": 1, "toolchain": "zig"', "extra"),
@@ -315,6 +409,9 @@ def test_what_is_no_project(tmp_path: Path) -> None:
 
 
 def test_unknown_choices_write_nothing(tmp_path: Path) -> None:
+    with pytest.raises(FerruleError, match="no platform 'bare_metal'") as caught:
+        write(tmp_path / "project", platform="bare_metal")
+    assert caught.value.hint == "did you mean bare-metal?"
     with pytest.raises(FerruleError, match="no toolchain 'tcc'"):
         write(tmp_path / "project", toolchain="tcc")
     with pytest.raises(FerruleError, match="no optimization 'O1'"):

@@ -13,7 +13,7 @@ from ferrule.backends.registry import BackendRegistry
 from ferrule.boards import Board, load_board
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.facade.division import DEFAULT_BACKENDS, DEFAULT_DIVISION, Division, divide
-from ferrule.firmware import Project, write_project
+from ferrule.firmware import DEFAULT_PLATFORM, Project, write_project
 from ferrule.importers import load_tflite
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
@@ -70,16 +70,19 @@ def generate(
     devices: Sequence[Device] = (),
     registry: BackendRegistry | None = None,
     optimization: str = "O3",
+    platform: str = DEFAULT_PLATFORM,
+    force: bool = False,
 ) -> Project:
-    """Write the network's firmware project into the folder `out`.
+    """Write the network's firmware project for a platform into the folder `out`.
 
     `backends` is in order of preference. `hints` has, by layer, "Backend" or "Backend/device", tried first; `devices`
-    are the instances of backends; `registry` is where backends come from, by default all that are installed.
+    are the instances of backends; `registry` is where backends come from, by default all that are installed. `force`
+    replaces generated files that were edited by hand, and keeps the edited ones as NAME.orig.
 
     Raises:
         UnsupportedError: no backend takes some layer; the message has every backend's reason.
         ArenaOverflowError: the tensors do not fit the board's workspace memory.
-        FerruleError: an unknown board, toolchain, backend, device or layer, or a folder with other contents.
+        FerruleError: an unknown platform, board, toolchain, backend, device or layer, or a folder with other contents.
     """
     described = load_board(board)
     division = Division(backends=tuple(backends), hints=hints or {}, devices=tuple(devices), registry=registry)
@@ -89,6 +92,8 @@ def generate(
         toolchain_name=toolchain,
         optimization=optimization,
         folder=out,
+        platform_name=platform,
+        force=force,
     )
 
 

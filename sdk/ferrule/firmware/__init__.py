@@ -2,6 +2,7 @@
 """Firmware: toolchains, builds, linker scripts and the images that come out."""
 
 from ferrule.firmware.build import BuildError, TooLargeError, execute
+from ferrule.firmware.folder import Kept
 from ferrule.firmware.image import Group, Image, Section, Segment, Symbol, read_image
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.manifest import Manifest
@@ -13,6 +14,7 @@ from ferrule.firmware.plan import (
     startup_include_dirs,
     startup_sources,
 )
+from ferrule.firmware.platforms import DEFAULT_PLATFORM, PLATFORMS, Platform, ProjectFiles, ProjectRequest, platform
 from ferrule.firmware.probe import ToolStatus, probe_tools
 from ferrule.firmware.project import Project, build_project, load_project, write_project
 from ferrule.firmware.toolchain import (
@@ -28,7 +30,9 @@ from ferrule.firmware.toolchain import (
 )
 
 __all__ = [
+    "DEFAULT_PLATFORM",
     "DEFAULT_TOOLCHAIN",
+    "PLATFORMS",
     "TOOLCHAINS",
     "WARNINGS",
     "BuildError",
@@ -37,10 +41,14 @@ __all__ = [
     "GccToolchain",
     "Group",
     "Image",
+    "Kept",
     "LinkStep",
     "Manifest",
     "Optimization",
+    "Platform",
     "Project",
+    "ProjectFiles",
+    "ProjectRequest",
     "Section",
     "Segment",
     "Symbol",
@@ -53,6 +61,7 @@ __all__ = [
     "linker_script",
     "load_project",
     "plan_build",
+    "platform",
     "probe_tools",
     "read_image",
     "startup_include_dirs",

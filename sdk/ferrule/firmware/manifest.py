@@ -10,7 +10,7 @@ import msgspec
 from ferrule.errors import FerruleError
 
 MANIFEST_NAME = "ferrule-project.json"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -18,17 +18,31 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     schema_version: int = SCHEMA_VERSION
     ferrule_version: str
+    platform: str
     model: str
     digest: str
     board: str
-    """The board's folder, relative to the project."""
+    """The board's folder, relative to the project; empty where the platform's own tools know the board."""
     toolchain: str
     optimization: str
     sources: tuple[str, ...]
     """C files, relative to the project."""
     include_dirs: tuple[str, ...]
     files: dict[str, str]
-    """SHA-256 in hexadecimal by path relative to the project, this file left out."""
+    """SHA-256 in hexadecimal, as generated, by path relative to the project; this file left out."""
+    starters: tuple[str, ...]
+    """Those of the files that are the user's to edit."""
+
+
+class _Version(msgspec.Struct, frozen=True):
+    """What every schema has."""
+
+    schema_version: int
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """Return a manifest as it stands in its file."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -46,15 +60,16 @@ def read_manifest(folder: Path) -> Manifest:
             hint="make one with: ferrule generate MODEL --out FOLDER",
         ) from error
     try:
+        version = msgspec.json.decode(data, type=_Version).schema_version
+        if version != SCHEMA_VERSION:
+            raise FerruleError(
+                f"{path} has schema version {version}, expected {SCHEMA_VERSION}",
+                hint="generate the project anew with this version of ferrule, into another folder",
+            )
         manifest = msgspec.json.decode(data, type=Manifest)
     except msgspec.MsgspecError as error:
         raise FerruleError(f"{path}: {error}", hint="generate the project anew, into another folder") from error
-    if manifest.schema_version != SCHEMA_VERSION:
-        raise FerruleError(
-            f"{path} has schema version {manifest.schema_version}, expected {SCHEMA_VERSION}",
-            hint="generate the project anew with this version of ferrule, into another folder",
-        )
-    for name in (manifest.board, *manifest.sources, *manifest.include_dirs, *manifest.files):
+    for name in (manifest.board, *manifest.sources, *manifest.include_dirs, *manifest.files, *manifest.starters):
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise FerruleError(
                 f"{path}: '{name}' leads out of the project", hint="generate the project anew, into another folder"

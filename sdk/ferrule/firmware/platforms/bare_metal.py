@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Projects without an operating system: start-up, linker script, make and CMake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ferrule._typing import override
+from ferrule._version import VERSION
+from ferrule.boards import Board
+from ferrule.errors import FerruleError
+from ferrule.firmware.linker import linker_script
+from ferrule.firmware.plan import SCRIPT_NAME
+from ferrule.firmware.platforms.library import (
+    c_sources,
+    library_files,
+    library_include_dirs,
+    model_files,
+    model_sources,
+)
+from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.template import render
+from ferrule.firmware.toolchain import WARNINGS, check_optimization, toolchain
+from ferrule.firmware.uart import uart_driver
+
+BOARD_FOLDER = "board"
+_STARTUP_FOLDER = "src_c/startup"
+_STARTUP_INCLUDE = "src_c/startup/include"
+
+
+@dataclass(frozen=True, slots=True)
+class BareMetalPlatform(Platform):
+    """A program that owns the core: `main` runs the model once, and then serves the link for ever."""
+
+    @property
+    @override
+    def name(self) -> str:
+        return "bare-metal"
+
+    @property
+    @override
+    def title(self) -> str:
+        return "no operating system: a Makefile, a CMakeLists.txt, start-up code and a linker script"
+
+    @override
+    def files(self, request: ProjectRequest) -> ProjectFiles:
+        artifact, board = request.artifact, request.board
+        library = library_files(
+            artifact,
+            folders=(_STARTUP_FOLDER,),
+            sources=(uart_driver(board).source,),
+            include_dirs=(_STARTUP_INCLUDE,),
+        )
+        sources = tuple(sorted((*c_sources(library), *model_sources(artifact), "main.c")))
+        include_dirs = library_include_dirs(artifact, include_dirs=(_STARTUP_INCLUDE,))
+        values = _values(request, sources, include_dirs)
+        generated = {
+            **model_files(artifact),
+            **library,
+            **_board_files(board),
+            SCRIPT_NAME: linker_script(board).encode(),
+            "ferrule.mk": _rendered("ferrule.mk.j2", values),
+            "ferrule.cmake": _rendered("ferrule.cmake.j2", values),
+            "toolchain.cmake": _rendered("toolchain.cmake.j2", values),
+        }
+        return ProjectFiles(
+            generated=generated,
+            starters={
+                "main.c": _rendered("main.c.j2", values),
+                "Makefile": _rendered("Makefile.j2", values),
+                "CMakeLists.txt": _rendered("CMakeLists.txt.j2", values),
+                "README.md": _rendered("README.md.j2", values),
+            },
+            sources=sources,
+            include_dirs=include_dirs,
+            board_folder=f"{BOARD_FOLDER}/{board.name}",
+            build_hint="make -C {folder}",
+        )
+
+
+def _rendered(template: str, values: Mapping[str, object]) -> bytes:
+    return render(f"bare_metal/{template}", **values).encode()
+
+
+def _values(request: ProjectRequest, sources: tuple[str, ...], include_dirs: tuple[str, ...]) -> dict[str, object]:
+    board = request.board
+    chosen = toolchain(request.toolchain)
+    level = check_optimization(request.optimization)
+    console = None if board.console_uart == board.link_uart else board.console_uart
+    return {
+        "version": VERSION,
+        "artifact": request.artifact,
+        "model": request.artifact.graph,
+        "board": board,
+        "console": console,
+        "driver": uart_driver(board),
+        "toolchain": chosen,
+        "sources": sources,
+        "include_dirs": include_dirs,
+        "script": SCRIPT_NAME,
+        "core_flags": tuple(flag for flag in chosen.compile_flags(board, level) if not flag.startswith("-O")),
+        "optimization": request.optimization,
+        "warnings": WARNINGS,
+        "link_flags": tuple(flag for flag in chosen.link_flags(board, level) if not flag.startswith("-O")),
+        "libraries": chosen.libraries,
+    }
+
+
+def _board_files(board: Board) -> dict[str, bytes]:
+    """Return the board's files by path in the project; they keep their places relative to each other."""
+    return dict(_each_board_file(board))
+
+
+def _each_board_file(board: Board) -> Iterator[tuple[str, bytes]]:
+    for path in board.files:
+        if not path.is_relative_to(board.folder.parent):
+            raise FerruleError(
+                f"board {board.name} includes {path}, which lies outside of {board.folder.parent}",
+                hint="a project takes the board's files along: put what the board includes beside its folder",
+            )
+        yield f"{BOARD_FOLDER}/{path.relative_to(board.folder.parent).as_posix()}", path.read_bytes()
