@@ -22,12 +22,14 @@ extern "C" {
  * device that needs nothing of that.
  *
  * All get the context that was bound and run in a thread, never in an interrupt, and never two at
- * once for one device: activate, deactivate and check under the device's guard, the copies while it
- * is open. They return FERRULE_OK or an error of ferrule/status.h.
+ * once for one device: the thread that calls them has its lock. They may wait, but not for longer
+ * than another thread waits at open. They return FERRULE_OK or an error of ferrule/status.h, and do
+ * not call the device API with the device that they belong to.
  */
 struct ferrule_driver {
     const char *name; /* of the kind, such as "woofles" */
-    /* after the platform gave power and clocks: reset, identify, configure */
+    /* after the platform gave power and clocks: reset, identify, configure; if it fails, the
+     * platform takes them again without a call of deactivate */
     int32_t (*activate)(void *context);
     /* before the platform takes power and clocks; what the device held may be lost */
     int32_t (*deactivate)(void *context);

@@ -8,9 +8,16 @@
  * `struct ferrule_device` with a `struct ferrule_device_core core` as its FIRST member and declares
  * its typed bind, and `src/<name>.c`. docs/platforms.md makes one step by step.
  *
- * A handle has two locks. The *guard* is short: it protects the core's fields, and is held while
- * power goes up or down. The *lock* is held from open to close. Both wait for a bounded time. The
- * guard is never held while somebody waits for the lock.
+ * A handle has two locks.
+ *
+ * The *guard* protects the core's fields. It is held for a few instructions, never while a driver
+ * or the platform's power is called and never while the lock is waited for; so it needs no
+ * time-out and cannot fail, which closing and deactivating rely on: what was taken can always be
+ * given back. A critical section or a spin lock does.
+ *
+ * The *lock* is held from open to close, and while power goes up or down. It is waited for during
+ * a bounded time. A thread that has the lock takes and releases the guard inside of it, so that
+ * locks are released in the reverse order of taking, as priority inheritance needs.
  */
 #ifndef FERRULE_PLATFORM_H
 #define FERRULE_PLATFORM_H
@@ -36,20 +43,30 @@ struct ferrule_device_core {
     const struct ferrule_device_core *self; /* where it was initialised: a copy has it wrong */
     uint32_t state;                         /* enum ferrule_device_state */
     uint32_t activations;
-    const void *owner; /* of ferrule_platform_thread(), while it is open */
+    uint32_t users;    /* threads that wait for the lock or have it */
+    bool is_open;      /* its owner opened it; else the owner powers or checks it */
+    const void *owner; /* ferrule_platform_thread() of the one that has the lock, else NULL */
     const struct ferrule_driver *driver;
     void *context;
 };
 
-/** @brief For an adapter's bind, after its own checks: what device.c does with it.
- * @retval FERRULE_ERR_STATE  bound already, or not initialised
+/**
+ * @brief Whether `dev` may be bound now; adapters call it first in their bind.
+ * @retval FERRULE_ERR_ARGUMENT   it is null
+ * @retval FERRULE_ERR_INTERRUPT  this is an interrupt
+ * @retval FERRULE_ERR_HANDLE     it was not initialised, or is a copy
+ * @retval FERRULE_ERR_STATE      it is bound
+ */
+int32_t ferrule_device_may_bind(const ferrule_device_t *dev);
+
+/**
+ * @brief What device.c does with a bind; adapters call it last in theirs, when all that the
+ * platform's functions below need is in the handle.
+ * @retval FERRULE_ERR_ARGUMENT  `driver` is null
+ * @return or what ferrule_device_may_bind() says
  */
 int32_t ferrule_device_bind_driver(ferrule_device_t *dev, const struct ferrule_driver *driver,
                                    void *context);
-
-/** @brief Whether `dev` may be bound now: not null, initialised, not a copy, not bound, not in an
- * interrupt. Adapters call it first in their bind. */
-int32_t ferrule_device_may_bind(const ferrule_device_t *dev);
 
 /* ---- what the adapter implements; `dev` is never null, its handle valid */
 
@@ -60,29 +77,38 @@ bool ferrule_platform_in_interrupt(void);
  * are no threads, one address. */
 const void *ferrule_platform_thread(void);
 
-/** @brief Make guard and lock, and forget what was bound. FERRULE_ERR_MEMORY if that fails. */
+/**
+ * @brief Make guard and lock, and forget what was bound; the handle's storage has any contents.
+ * @retval FERRULE_ERR_MEMORY  the platform has no more of them; nothing is left to give back
+ */
 int32_t ferrule_platform_init(ferrule_device_t *dev);
 
-/** @brief Give back guard and lock; nobody holds the lock, the caller holds the guard, which goes
- * with it. */
+/** @brief Give back guard and lock. Nobody has the lock or waits for it; the caller has the guard,
+ * which is released and goes with it, even if an error is returned. */
 int32_t ferrule_platform_destroy(ferrule_device_t *dev);
 
-/** @brief Take the guard. FERRULE_ERR_TIMEOUT, FERRULE_ERR_BUSY where nothing can wait,
- * FERRULE_ERR_HANDLE if it is gone. */
-int32_t ferrule_platform_guard(ferrule_device_t *dev);
+/** @brief Take the guard; see above. Not recursive. A handle that is destroyed meanwhile must not
+ * hang the caller, who then sees it from the core's fields. */
+void ferrule_platform_guard(ferrule_device_t *dev);
+/** @brief Release the guard. */
 void ferrule_platform_unguard(ferrule_device_t *dev);
 
-/** @brief Take the lock, without the guard. The same errors. */
+/**
+ * @brief Take the lock, without the guard. Never called by the thread that has it.
+ * @retval FERRULE_ERR_TIMEOUT  another thread had it during the time that the platform waits
+ * @retval FERRULE_ERR_BUSY     another thread has it, and the platform is not to wait or can't
+ * @return or another error of the platform's; the lock is then not taken
+ */
 int32_t ferrule_platform_lock(ferrule_device_t *dev);
-/** @brief Release the lock, which this thread has. */
+/** @brief Release the lock, which this thread has; without the guard. */
 int32_t ferrule_platform_unlock(ferrule_device_t *dev);
 
 /** @brief Whether the platform's own driver is ready: FERRULE_OK or FERRULE_ERR_UNAVAILABLE. With
- * the guard. */
+ * the lock. */
 int32_t ferrule_platform_ready(const ferrule_device_t *dev);
 
-/** @brief Power and clocks on or off. With the guard; may wait. Off is called even if on failed
- * half-way never; errors are mapped to ferrule/status.h. */
+/** @brief Power and clocks on or off, with the lock; may wait. If `on` fails it leaves them off,
+ * and off is not called. */
 int32_t ferrule_platform_power(ferrule_device_t *dev, bool on);
 
 #ifdef __cplusplus

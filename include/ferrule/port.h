@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file The few places where the C sources touch the machine: registers and the stack.
+ * @file The few places where the C sources touch the machine: registers, the stack, interrupts.
  *
  * Compile with -DFERRULE_PORT_H='"my_port.h"' to replace all of it; the replacement defines the
  * same names.
@@ -12,6 +12,7 @@
 #include FERRULE_PORT_H
 #else
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -57,6 +58,50 @@ static inline uintptr_t ferrule_port_stack_pointer(void)
 #else
     return (uintptr_t)__builtin_frame_address(0);
 #endif
+}
+
+/** @brief Whether this is an exception or interrupt handler. Any context. */
+static inline bool ferrule_port_in_interrupt(void)
+{
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+    uint32_t number;
+    __asm__ volatile("mrs %0, ipsr" : "=r"(number));
+    return number != 0;
+#else
+    return false; /* a process has none */
+#endif
+}
+
+/** @brief Keep interrupts away for a few instructions; returns what ferrule_port_critical_exit()
+ * needs. May be nested. Any context. */
+static inline uint32_t ferrule_port_critical_enter(void)
+{
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+    uint32_t masked;
+    __asm__ volatile("mrs %0, primask\n\tcpsid i" : "=r"(masked) : : "memory");
+    return masked;
+#else
+    return 0;
+#endif
+}
+
+/** @brief Let interrupts in again, if they were before. */
+static inline void ferrule_port_critical_exit(uint32_t masked)
+{
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+    __asm__ volatile("msr primask, %0" : : "r"(masked) : "memory");
+#else
+    (void)masked;
+#endif
+}
+
+/** @brief Who is running: another address for each of several threads or tasks, never NULL. One
+ * thing runs here, so there is one. */
+static inline const void *ferrule_port_thread(void)
+{
+    static const char self = 0;
+
+    return &self;
 }
 
 #ifdef __cplusplus

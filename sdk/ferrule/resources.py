@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the C sources, headers and boards, in a checkout and in an installed wheel alike."""
+"""Finds the C sources, headers, platform adapters and boards, in a checkout and in an installed wheel alike."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ferrule.errors import FerruleError
 
 @cache
 def root() -> Path:
-    """Return the folder that holds `boards/`, `include/` and `src_c/`.
+    """Return the folder that holds `boards/`, `include/`, `platforms/` and `src_c/`.
 
     Raises:
         FerruleError: the installation lacks them.
