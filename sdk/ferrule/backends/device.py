@@ -20,6 +20,8 @@ class Device:
     """How the platform finds it: base address, devicetree label, port."""
     regions: tuple[str, ...] = ()
     """Memory regions that it reaches; empty for all."""
+    activation_lead: int | None = None
+    """Operators before its first one at which it is activated; None for what its driver says."""
 
 
 def default_device(backend: BackendId) -> Device:

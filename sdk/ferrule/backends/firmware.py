@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -106,6 +106,8 @@ class LoweredOp:
     """How far an output may run over an input that dies with the operator."""
     view_of: str | None = None
     """The input whose storage the only output shares, unchanged; then there are no statements."""
+    status: Expression | None = None
+    """A call, made after the statements, that returns an int32_t: what is not FERRULE_OK fails the run."""
     headers: tuple[str, ...] = ()
     """As they are included, such as ferrule/kernels/conv2d.h."""
     sources: tuple[str, ...] = ()
@@ -126,9 +128,13 @@ class LoweringContext:
     prefix: str
     """For C symbols of this layer, such as kws_conv_2d_0."""
     pointers: Mapping[str, Expression] = field(repr=False)
-    """A pointer to each non-constant tensor's elements, typed; read-only for the layer's inputs."""
+    """A pointer to the elements of each tensor that is no constant and lies in the core's memory, typed; read-only for
+    the layer's inputs."""
     scratch: Expression = field(default=Identifier("scratch"))
-    """A void pointer to the operator's scratch; valid where LoweredOp.scratch_bytes > 0."""
+    """A void pointer to the operator's scratch; valid where LoweredOp.scratch_bytes > 0. For a device with a memory of
+    its own it is the offset of the scratch there, in bytes."""
+    offsets: Mapping[str, Expression] = field(default_factory=dict, repr=False)
+    """By tensor in the memory of the device that runs the layer: its offset there, in bytes."""
     resource_handle: Expression = field(default=Null())
     """The device that runs the layer; null on the core."""
     device: Device | None = None
@@ -166,8 +172,27 @@ class LoweringContext:
         return name is not None and self.graph.tensor(name).is_constant
 
     def pointer(self, tensor: str) -> Expression:
-        """Return a typed pointer to a tensor's elements; constants need a `Blob` of the lowering's own."""
+        """Return a typed pointer to a tensor's elements; constants need a `Blob` of the lowering's own.
+
+        Raises:
+            UnsupportedError: the tensor lies in the memory of a device.
+        """
+        if tensor in self.offsets:
+            raise UnsupportedError(
+                f"layer '{self.layer.name}': tensor '{tensor}' lies in the device's own memory, "
+                "where it has an offset, no pointer"
+            )
         return self.pointers[tensor]
+
+    def device_offset(self, tensor: str) -> Expression:
+        """Return the offset, in bytes, of a tensor in the memory of the device that runs the layer.
+
+        Raises:
+            UnsupportedError: the tensor lies in the core's memory.
+        """
+        if tensor not in self.offsets:
+            raise UnsupportedError(f"layer '{self.layer.name}': tensor '{tensor}' lies in the core's memory")
+        return self.offsets[tensor]
 
     def input_pointer(self, index: int) -> Expression:
         """Return the pointer to an input that is not a constant."""
@@ -239,4 +264,57 @@ class FirmwareTarget(Protocol):
 
     def lower(self, context: LoweringContext) -> LoweredOp:
         """Return the layer of the context as C; UnsupportedError says what it refuses and why."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeviceDriver:
+    """The C driver of one device: what a program includes, creates and binds for it."""
+
+    driver: str
+    """The symbol of the `const struct ferrule_driver`."""
+    header: str
+    """Declares the driver and the context, as it is included."""
+    context: str
+    """The tag of the structure that each device has one of."""
+    context_fields: tuple[tuple[str, FieldValue], ...] = ()
+    """Its initial value for this device; without any it is zero."""
+    context_declarations: tuple[Declaration, ...] = ()
+    """Storage that the context points to, such as an array; the names start with the device's."""
+    contribution: Contribution | None = None
+    """C and headers in the backend's own folder."""
+    sources: tuple[str, ...] = ()
+    """Files below the resources' root."""
+    include_dirs: tuple[str, ...] = ()
+    """Folders below the resources' root."""
+    memory_bytes: int = 0
+    """The device's own memory, which only its operators and copies reach; 0: it works on the core's."""
+    alignment: int = 16
+    """Of the tensors in that memory, in bytes."""
+    activation_lead: int = 0
+    """Operators before its first one at which the device is activated, for one that is slow to start."""
+    base: int | None = None
+    """Address of its registers, if it has any."""
+    interrupt: int | None = None
+    """Number of its interrupt, if it has one."""
+
+
+def device_declarations(name: str, driver: DeviceDriver) -> tuple[Declaration, ...]:
+    """Return the storage of a device that a program needs: what its context points to, and `<name>_context`."""
+    fields = tuple(Field(_expression(value), member) for member, value in driver.context_fields)
+    context = Variable(
+        name=f"{name}_context", type=StructType(driver.context), value=Aggregate(fields) if fields else None
+    )
+    return (*driver.context_declarations, context)
+
+
+@runtime_checkable
+class DeviceTarget(FirmwareTarget, Protocol):
+    """The firmware face of a backend whose layers run on devices behind the device API (`ferrule/device.h`).
+
+    The operators get the device as `LoweringContext.resource_handle`, activated and open.
+    """
+
+    def driver(self, device: Device) -> DeviceDriver:
+        """Return the driver of a device; FerruleError if its binding makes no sense."""
         ...

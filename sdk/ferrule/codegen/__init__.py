@@ -3,7 +3,20 @@
 
 from ferrule.codegen.artifact import Artifact, OperatorRecord
 from ferrule.codegen.c_writer import write_header, write_source
+from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.digest import digest
 from ferrule.codegen.generate import generate
+from ferrule.codegen.schedule import Call, DeviceCall, Schedule
 
-__all__ = ["Artifact", "OperatorRecord", "digest", "generate", "write_header", "write_source"]
+__all__ = [
+    "Artifact",
+    "Call",
+    "DeviceCall",
+    "DeviceUse",
+    "OperatorRecord",
+    "Schedule",
+    "digest",
+    "generate",
+    "write_header",
+    "write_source",
+]

@@ -71,6 +71,11 @@ def write_source(module: Module, banner: str) -> str:
     return _assemble(parts)
 
 
+def write_declarations(declarations: Iterable[Declaration]) -> str:
+    """Return definitions alone, for a source that something else writes."""
+    return _assemble(_define(item) for item in declarations)
+
+
 def _assemble(parts: Iterable[str]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
