@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferrule backends`, and --backends, --hint, --device and --config of the others."""
+"""`ferrule backends`, and --backends, --hint, --device, --backend-option and --config of the others."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from ferrule import DataType, Network, Quantization, TensorInfo
 from ferrule.backends.dynamic import Reason
+from ferrule.exporters import to_tflite
 from ferrule.report.backend_listing import BackendListing
-from ferrule.report.inspection import Inspection
+from ferrule.report.inspection import FinalPart, Inspection
 
 Ferrule = Callable[..., Any]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_backend"
@@ -39,10 +41,23 @@ def test_shipped_backends(ferrule: Ferrule) -> None:
     assert reference.capabilities["ExternallyManagedMemory"] is True
 
 
+def test_options_are_listed(ferrule: Ferrule) -> None:
+    found = {backend.id: backend for backend in listing(ferrule, "--config", EXAMPLE / "ferrule.toml").backends}
+    assert found["CpuRef"].options == ()
+    assert [(o.name, o.type, o.default, o.host, o.firmware) for o in found["CpuAcc"].options or ()] == [
+        ("num_threads", "int", 0, True, False),
+        ("instructions", "str", "auto", True, False),
+    ]
+    table = ferrule("backends", "--config", EXAMPLE / "ferrule.toml").out
+    (row,) = [line for line in table.splitlines() if line.startswith("│ MyCustom.programs")]
+    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    assert cells[1:5] == ["bool", "true", "true or false", "host and firmware"]
+
+
 def test_the_table(ferrule: Ferrule) -> None:
     outcome = ferrule("backends", "--config", EXAMPLE / "ferrule.toml")
     assert outcome.code == 0
-    (row,) = [line for line in outcome.out.splitlines() if line.startswith("│ MyCustom")]
+    (row,) = [line for line in outcome.out.splitlines() if line.startswith("│ MyCustom ")]
     cells = [cell.strip() for cell in row.strip("│").split("│")]
     assert cells[2:] == ["host, firmware", "adder0", "MaxElements=65536"]
 
@@ -151,6 +166,66 @@ def test_a_backend_that_cannot_be_made_takes_nothing(ferrule: Ferrule, two_by_tw
         assert "No module named 'no_such_module'" in part.refusals[0].reason
 
 
+def finals(ferrule: Ferrule, *arguments: object) -> dict[str, FinalPart]:
+    outcome = ferrule("inspect", *arguments, "--config", EXAMPLE / "ferrule.toml", "--json")
+    assert outcome.code == 0, outcome.err
+    division = msgspec.json.decode(outcome.out, type=Inspection).division
+    assert division is not None
+    return {final.face: final for final in division.finals}
+
+
+@pytest.fixture
+def sums(tmp_path: Path) -> Path:
+    """A model file: two additions that hang together, a RELU that fuses with the second, and a MAXIMUM."""
+    network = Network("sums")
+    for name in ("a", "b"):
+        network.add_input(TensorInfo(name=name, shape=(1, 4), dtype=DataType.INT8, quantization=Quantization.of(0.1)))
+    first = network.add_add_layer("a", "b", quantization=Quantization.of(0.1), name="first")
+    second = network.add_add_layer(first, "b", quantization=Quantization.of(0.1), name="second")
+    rectified = network.add_relu_layer(second, name="rectified")
+    network.set_outputs([network.add_maximum_layer(rectified, "a", name="largest")])
+    path = tmp_path / "sums.tflite"
+    path.write_bytes(to_tflite(network))
+    return path
+
+
+def test_inspect_tells_who_finally_runs_what(ferrule: Ferrule, sums: Path) -> None:
+    found = finals(ferrule, sums, "--backends", "MyCustom,CpuAcc")
+    assert list(found) == ["host", "firmware"]
+    program, *rest = found["firmware"].layers
+    assert (program.type, program.backend, program.device) == ("PRE_COMPILED", "MyCustom", "adder0")
+    assert program.replaces == ("add_0", "add_1")
+    assert program.label
+    assert [(layer.layer, layer.backend, layer.replaces) for layer in rest] == [("maximum_3", "CpuAcc", ())]
+    assert found["firmware"].gone == ("relu_2",)
+    assert "MEM_COPY" in {layer.type for layer in found["host"].layers}
+    assert "MEM_COPY" not in {layer.type for layer in found["firmware"].layers}
+    table = ferrule("inspect", sums, "--backends", "MyCustom,CpuAcc", "--config", EXAMPLE / "ferrule.toml").out
+    (row,) = [line for line in table[table.index("in firmware") :].splitlines() if "PRE_COMPILED" in line]
+    assert "MyCustom/adder0" in row
+    assert "add_0, add_1" in row
+    assert "fused, folded or deleted: relu_2" in table
+
+
+def test_inspect_hands_options_to_the_backends(ferrule: Ferrule, sums: Path) -> None:
+    options = ("--backend-option", "MyCustom.programs=false", "--backend-option", "CpuAcc.num_threads=2")
+    found = finals(ferrule, sums, "--backends", "MyCustom,CpuAcc", *options)
+    assert [(layer.layer, layer.backend) for layer in found["firmware"].layers[:2]] == [
+        ("add_0", "MyCustom"),
+        ("add_1", "MyCustom"),
+    ]
+    assert found["firmware"].messages == ("option 'num_threads' of backend CpuAcc has no effect in firmware",)
+    assert found["host"].messages == ()
+
+
+def test_inspect_says_where_it_cannot_run(ferrule: Ferrule, sums: Path) -> None:
+    found = finals(ferrule, sums, "--backends", "CpuRef")
+    assert found["host"].problem == ""
+    assert "CpuRef: it has no firmware face" in found["firmware"].problem
+    assert found["firmware"].layers == ()
+    assert "it cannot run in firmware: " in ferrule("inspect", sums, "--backends", "CpuRef").out
+
+
 def test_nobody_takes_it(ferrule: Ferrule, two_by_two: Path) -> None:
     outcome = ferrule("inspect", two_by_two, "--backends", "MyCustom", "--config", EXAMPLE / "ferrule.toml")
     assert outcome.code == 0
@@ -166,6 +241,22 @@ def test_nobody_takes_it(ferrule: Ferrule, two_by_two: Path) -> None:
         (["--backends", "CpuAcc", "--hint", "a=X", "--hint", "a=Y"], "layer 'a' has a hint already"),
         (["--backends", "CpuAcc", "--device", "1=CpuAcc"], "'1' is no device name"),
         (["--hint", "add_0=CpuAcc"], "of no use without --backends"),
+        (["--backend-option", "CpuAcc.num_threads=1"], "of no use without --backends"),
+        (["--dynamic-path", "/nowhere"], "of no use without --backends"),
+        (["--backends", "CpuAcc", "--backend-option", "num_threads=1"], "expected Backend.name=value"),
+        (["--backends", "CpuAcc", "--backend-option", "CpuAcc.=1"], "expected Backend.name=value"),
+        (["--backends", "CpuAcc", "--backend-option", "CpuAcc.num_threads"], "expected Backend.name=value"),
+        (["--backends", "CpuAcc", "--backend-option", "CpuAc.num_threads=1"], "there is no backend 'CpuAc'"),
+        (["--backends", "CpuAcc", "--backend-option", "CpuAcc.threads=1"], "backend CpuAcc has no option 'threads'"),
+        (["--backends", "CpuRef", "--backend-option", "CpuRef.threads=1"], "options of CpuRef: none"),
+        (
+            ["--backends", "CpuAcc", "--backend-option", "CpuAcc.instructions=sse"],
+            "option 'instructions' of backend CpuAcc is 'sse', expected one of auto, portable, avx512, avx2, neon",
+        ),
+        (
+            [*("--backends", "CpuAcc"), *("--backend-option", "CpuAcc.num_threads=1") * 2],
+            "option 'num_threads' of backend CpuAcc is given twice",
+        ),
         (["--backends", "CpuAcc", "--config", "no.toml"], "no.toml: No such file"),
     ],
 )
@@ -198,7 +289,27 @@ def test_run_warns_of_what_it_leaves_out(ferrule: Ferrule, dense: Path, zig: Non
     assert "warning: backend CpuRef is left out: it has no firmware face" in outcome.err
 
 
+@pytest.mark.cc
+@pytest.mark.emu
+def test_run_takes_options(ferrule: Ferrule, sums: Path, zig: None) -> None:
+    arguments = ("run", sums, "--backends", "MyCustom,CpuAcc", "--config", EXAMPLE / "ferrule.toml", "-q")
+    outcome = ferrule(*arguments, "--json", "-", "--backend-option", "MyCustom.programs=false")
+    assert outcome.code == 0, outcome.err
+    assert [layer["type"] for layer in msgspec.json.decode(outcome.out)["layers"]] == ["ADD", "ADD", "MAXIMUM"]
+    warned = ferrule(*arguments, "--backend-option", "CpuAcc.instructions=portable")
+    assert warned.err == "warning: option 'instructions' of backend CpuAcc has no effect in firmware\n"
+
+
 def test_generate_takes_a_configuration(ferrule: Ferrule, two_by_two: Path, tmp_path: Path) -> None:
     arguments = ("--backends", "MyCustom,CpuAcc", "--config", EXAMPLE / "ferrule.toml", "--out", tmp_path / "project")
     assert ferrule("generate", two_by_two, *arguments).code == 0
     assert (tmp_path / "project" / "ferrule-project.json").is_file()
+
+
+def test_generate_takes_options(ferrule: Ferrule, sums: Path, tmp_path: Path) -> None:
+    arguments = ("--backends", "MyCustom,CpuAcc", "--config", EXAMPLE / "ferrule.toml")
+    for value in ("true", "false"):
+        option = ("--backend-option", f"MyCustom.programs={value}")
+        assert ferrule("generate", sums, *arguments, *option, "--out", tmp_path / value).code == 0
+    first, second = ((tmp_path / value / "model" / "ferrule_sums.c").read_text() for value in ("true", "false"))
+    assert first != second

@@ -9,19 +9,15 @@ from pathlib import Path
 import click
 
 from ferrule.cli.console import console
-from ferrule.cli.options import config_option
+from ferrule.cli.options import config_option, dynamic_path_option
 
 
 @click.command("backends")
-@click.option(
-    "--dynamic-path",
-    type=click.Path(path_type=Path),
-    help="The only folder to look for dynamic backends in; it must be absolute.",
-)
+@dynamic_path_option
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(dynamic_path: Path | None, config: Path | None, as_json: bool) -> None:
-    """List the backends: where they come from, what they run on, their devices and capabilities.
+    """List the backends: where they come from, what they run on, their devices, capabilities and options.
 
     A backend that cannot be used here, and every file that was refused as a dynamic one, is listed with the reason.
     docs/backends.md shows how to write a backend.

@@ -4,15 +4,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.options import make_division, model_argument, target_options
+from ferrule.cli.options import PLATFORMS, make_division, model_argument, target_options
+
+if TYPE_CHECKING:
+    from ferrule.firmware import Kept
 
 
 @click.command("generate")
 @model_argument
 @target_options
+@click.option(
+    "--platform",
+    type=click.Choice(PLATFORMS),
+    default=PLATFORMS[0],
+    show_default=True,
+    help="What the project is made for: no operating system, or an RTOS.",
+)
+@click.option(
+    "--force", is_flag=True, help="Replace generated files that were edited; NAME.orig keeps the edited ones."
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
 def command(
     model: Path,
@@ -21,17 +35,22 @@ def command(
     backends: str,
     hints: tuple[str, ...],
     devices: tuple[str, ...],
+    backend_options: tuple[str, ...],
     config: Path | None,
     optimization: str,
+    platform: str,
+    force: bool,
     out: Path,
 ) -> None:
-    """Write a firmware project for MODEL (.tflite) that builds on its own with make.
+    """Write a firmware project for MODEL (.tflite) that is complete in itself.
 
-    A folder that holds such a project already is updated; any other folder that is not empty is refused.
+    A folder that holds such a project already is updated, but for files that are yours and that you edited, such as
+    main.c; any other folder that is not empty is refused.
     """
     from ferrule import facade
+    from ferrule.facade.configuration import read_configuration
 
-    division = make_division(backends, hints, devices, config)
+    division = make_division(backends, hints, devices, backend_options, read_configuration(config))
     project = facade.generate(
         facade.load(model),
         board=board,
@@ -39,8 +58,23 @@ def command(
         backends=division.backends,
         hints=division.hints,
         devices=division.devices,
+        model_options=division.model_options,
         registry=division.registry,
         optimization=optimization,
+        platform=platform,
+        force=force,
         out=out,
     )
-    click.echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: make -C {project.folder}")
+    click.echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
+    for note in project.notes:
+        click.echo(f"note: {note}")
+    for kept in project.kept:
+        click.echo(_kept(kept))
+
+
+def _kept(kept: Kept) -> str:
+    if kept.beside is None:
+        return f"{kept.name}: edited by you, left alone"
+    if kept.beside.startswith(f"{kept.name}.orig"):
+        return f"{kept.name}: edited by you, now in {kept.beside}"
+    return f"{kept.name}: edited by you, left alone; {kept.beside} is what would be generated now"

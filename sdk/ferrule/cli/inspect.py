@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ferrule.cli.console import console
-from ferrule.cli.options import division_options, make_division, model_argument
+from ferrule.cli.options import division_options, dynamic_path_option, make_division, model_argument
 from ferrule.errors import FerruleError
 
 
@@ -17,19 +17,23 @@ from ferrule.errors import FerruleError
 @model_argument
 @click.option("--plan", "show_plan", is_flag=True, help="Draw where each tensor lies in the arena, and when.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@dynamic_path_option
 @division_options(None)
 def command(
     model: Path,
     show_plan: bool,
     as_json: bool,
+    dynamic_path: Path | None,
     backends: str | None,
     hints: tuple[str, ...],
     devices: tuple[str, ...],
+    backend_options: tuple[str, ...],
     config: Path | None,
 ) -> None:
     """Show the layers of MODEL (.tflite): shapes, quantisation, MACs, weights, and the arena that they need.
 
-    With --backends, also who takes each layer and why the others don't.
+    With --backends, also who takes each layer and why the others don't, and who finally runs what, on the host and in
+    firmware, once every backend has optimised its layers. Dynamic backends are asked too.
     """
     from ferrule import facade
     from ferrule.report.inspection import inspect_network
@@ -37,12 +41,14 @@ def command(
     network = facade.load(model)
     inspection = inspect_network(network)
     if backends is not None:
+        from ferrule.facade.configuration import read_configuration
         from ferrule.facade.explaining import explain_division
 
-        division = explain_division(network, make_division(backends, hints, devices, config))
-        inspection = replace(inspection, division=division)
-    elif hints or devices:
-        raise FerruleError("--hint and --device are of no use without --backends")
+        with read_configuration(config).with_dynamic_backends(dynamic_path) as configuration:
+            division = make_division(backends, hints, devices, backend_options, configuration)
+            inspection = replace(inspection, division=explain_division(network, division))
+    elif hints or devices or backend_options or dynamic_path:
+        raise FerruleError("--hint, --device, --backend-option and --dynamic-path are of no use without --backends")
     if as_json:
         import msgspec
 

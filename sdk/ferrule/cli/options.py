@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from ferrule.facade.configuration import Configuration
     from ferrule.facade.division import Division
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 OPTIMIZATIONS = ("O3", "O2", "Os")
+PLATFORMS = ("bare-metal",)
+"""Those of ferrule.firmware.PLATFORMS, the default first; a test compares them, so that --help need not import it."""
 
 
 def model_argument(function: _F) -> _F:
@@ -46,13 +49,21 @@ def target_options(function: _F) -> _F:
 
 
 def division_options(default: str | None) -> Callable[[_F], _F]:
-    """--backends, with a default or without, --hint, --device and --config."""
+    """--backends, with a default or without, --hint, --device, --backend-option and --config."""
     return lambda function: _with_division_options(function, default)
 
 
 def _with_division_options(function: _F, default: str | None) -> _F:
     for option in (
         config_option,
+        click.option(
+            "--backend-option",
+            "backend_options",
+            multiple=True,
+            metavar="BACKEND.NAME=VALUE",
+            help="An option of a backend, such as MyNpu.fast=true; `ferrule backends` lists them. "
+            "CpuAcc's num_threads and instructions, and GpuAcc's device, concern runs on the host only.",
+        ),
         click.option(
             "--device",
             "devices",
@@ -87,10 +98,24 @@ def config_option(function: _F) -> _F:
     )(function)
 
 
-def make_division(backends: str, hints: Sequence[str], devices: Sequence[str], config: Path | None) -> Division:
+def dynamic_path_option(function: _F) -> _F:
+    """--dynamic-path."""
+    return click.option(
+        "--dynamic-path",
+        type=click.Path(path_type=Path),
+        help="The only folder to look for dynamic backends in; it must be absolute.",
+    )(function)
+
+
+def make_division(
+    backends: str,
+    hints: Sequence[str],
+    devices: Sequence[str],
+    backend_options: Sequence[str],
+    configuration: Configuration,
+) -> Division:
     """Return what the options of `division_options` say; FerruleError if they are malformed."""
     from ferrule.errors import FerruleError
-    from ferrule.facade.configuration import read_configuration
 
     wishes: dict[str, str] = {}
     for hint in hints:
@@ -101,4 +126,4 @@ def make_division(backends: str, hints: Sequence[str], devices: Sequence[str], c
             raise FerruleError(f"--hint {hint}: layer '{layer}' has a hint already")
         wishes[layer] = backend
     names = [name.strip() for name in backends.split(",")]
-    return read_configuration(config).with_devices(devices).division(names, wishes)
+    return configuration.with_devices(devices).division(names, wishes, backend_options)

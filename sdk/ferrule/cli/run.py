@@ -58,6 +58,7 @@ def command(
     backends: str,
     hints: tuple[str, ...],
     devices: tuple[str, ...],
+    backend_options: tuple[str, ...],
     config: Path | None,
     optimization: str,
     engine: str,
@@ -74,10 +75,11 @@ def command(
     reference. Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
     """
     from ferrule import facade
+    from ferrule.facade.configuration import read_configuration
     from ferrule.facade.samples import parse_input_options, split
     from ferrule.facade.step import Step
 
-    division = make_division(backends, hints, devices, config)
+    division = make_division(backends, hints, devices, backend_options, read_configuration(config))
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {model}"))
         network = facade.load(model)
@@ -95,6 +97,7 @@ def command(
             backends=division.backends,
             hints=division.hints,
             devices=division.devices,
+            model_options=division.model_options,
             registry=division.registry,
             optimization=optimization,
             out=keep,

@@ -9,10 +9,11 @@ from pathlib import Path
 from ferrule.backends import Device
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.dynamic import LoadReport
+from ferrule.backends.option import BackendOption
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry
 from ferrule.facade.configuration import Configuration
-from ferrule.report.backend_listing import BackendListing, ListedBackend, RefusedFile
+from ferrule.report.backend_listing import BackendListing, ListedBackend, ListedOption, RefusedFile
 from ferrule.runtime import Runtime
 
 
@@ -43,6 +44,7 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
             firmware=backend.firmware_target() is not None,
             capabilities=dict(backend.capabilities()),
             devices=tuple(device.name for device in devices if device.backend == row.id) or (str(row.id),),
+            options=_options(backend.model_options()),
         )
     except Exception as error:  # noqa: BLE001 - a plug-in can raise anything, and costs only itself
         return ListedBackend(
@@ -51,6 +53,23 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
             place=unusable.place,
             reason=f"{type(error).__name__}: {error}",
         )
+
+
+def _options(declared: Sequence[BackendOption] | None) -> tuple[ListedOption, ...] | None:
+    if declared is None:
+        return None
+    return tuple(
+        ListedOption(
+            name=option.name,
+            type=option.type,
+            default=option.default,
+            expected=option.expectation,
+            meaning=option.meaning,
+            host=option.host,
+            firmware=option.firmware,
+        )
+        for option in declared
+    )
 
 
 def _refused(row: LoadReport) -> RefusedFile:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ferrule.backends import Device
+from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
@@ -85,6 +86,7 @@ def compile(  # noqa: A001
     backends: Sequence[str] = DEFAULT_BACKENDS,
     hints: Mapping[str, str] | None = None,
     devices: Sequence[Device] = (),
+    model_options: Mapping[str, ModelOptions] | None = None,
     registry: BackendRegistry | None = None,
     optimization: str = "O3",
     out: str | Path | None = None,
@@ -94,7 +96,7 @@ def compile(  # noqa: A001
 
     `board` is a name or the path of a board's folder, `out` the folder for the project; without one it is a temporary
     folder that lives as long as the Firmware. `backends`, `hints`, `devices` and `registry`: see
-    `ferrule.facade.generate`.
+    `ferrule.facade.generate`. `model_options` has options by backend.
 
     Raises:
         UnsupportedError: no backend takes some layer; the message has every backend's reason.
@@ -102,7 +104,13 @@ def compile(  # noqa: A001
         ArenaOverflowError, TooLargeError: the model is too big for the board; the message says by how much.
         BuildError: the compiler failed.
     """
-    division = Division(backends=tuple(backends), hints=hints or {}, devices=tuple(devices), registry=registry)
+    division = Division(
+        backends=tuple(backends),
+        hints=hints or {},
+        devices=tuple(devices),
+        model_options=model_options or {},
+        registry=registry,
+    )
     if out is not None:
         return _compile(network, board, toolchain, division, optimization, Path(out), progress)
     temporary = tempfile.mkdtemp(prefix="ferrule-")

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from ferrule.backends import BackendId, Device
+from ferrule.backends.optimization_views import ModelOptions
+from ferrule.backends.option import parse_options
 from ferrule.backends.registry import BackendRegistry, default_registry, registry_with
 from ferrule.errors import FerruleError
 from ferrule.facade.division import Division
@@ -30,6 +33,8 @@ class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How the platform finds it: base address, devicetree label, port."""
     regions: tuple[str, ...] = ()
     """The board's memories that it reaches; empty for all."""
+    activation_lead: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Operators before its first one at which it is activated; by default what its driver says."""
 
 
 class BackendsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,9 +57,13 @@ class Configuration:
 
     folders: tuple[Path, ...] = ()
     devices: tuple[Device, ...] = ()
+    dynamic: BackendRegistry | None = None
+    """What `with_dynamic_backends` made of the registry."""
 
     def registry(self) -> BackendRegistry:
         """Return where backends come from; FerruleError if a folder holds none, or an id is taken."""
+        if self.dynamic is not None:
+            return self.dynamic
         return registry_with(self.folders) if self.folders else default_registry()
 
     def with_devices(self, options: Iterable[str]) -> Configuration:
@@ -79,9 +88,37 @@ class Configuration:
             devices[name] = replace(known, backend=BackendId(backend))
         return replace(self, devices=tuple(devices.values()))
 
-    def division(self, backends: Iterable[str], hints: Mapping[str, str]) -> Division:
-        """Return how to divide a network, with the backends and devices of this project."""
-        return Division(backends=tuple(backends), hints=hints, devices=self.devices, registry=self.registry())
+    @contextmanager
+    def with_dynamic_backends(self, path: Path | None) -> Iterator[Configuration]:
+        """Lend the configuration with the dynamic backends of one folder, or of the default ones, in its registry.
+
+        Each file is tried in a child process first; those that are refused are logged.
+        """
+        from ferrule.backends.dynamic.load import load_dynamic_backends
+
+        registry = self.registry().scope()
+        try:
+            load_dynamic_backends(registry, path)
+            yield replace(self, dynamic=registry)
+        finally:
+            registry.close()
+
+    def division(self, backends: Iterable[str], hints: Mapping[str, str], options: Iterable[str] = ()) -> Division:
+        """Return how to divide a network, with the backends and devices of this project.
+
+        `options` are those of backends as the command line has them, "Backend.name=value".
+
+        Raises:
+            FerruleError: an option is malformed, stands twice, or its backend does not take it.
+        """
+        registry = self.registry()
+        return Division(
+            backends=tuple(backends),
+            hints=hints,
+            devices=self.devices,
+            model_options=_model_options(options, registry),
+            registry=registry,
+        )
 
 
 def read_configuration(path: Path | None = None) -> Configuration:
@@ -108,10 +145,35 @@ def read_configuration(path: Path | None = None) -> Configuration:
     return Configuration(
         folders=tuple(path.parent / folder for folder in contents.backends.folders),
         devices=tuple(
-            Device(name=name, backend=BackendId(entry.backend), binding=entry.binding, regions=entry.regions)
+            Device(
+                name=name,
+                backend=BackendId(entry.backend),
+                binding=entry.binding,
+                regions=entry.regions,
+                activation_lead=entry.activation_lead,
+            )
             for name, entry in contents.devices.items()
         ),
     )
+
+
+def _model_options(options: Iterable[str], registry: BackendRegistry) -> dict[str, ModelOptions]:
+    texts: dict[str, dict[str, str]] = {}
+    for option in options:
+        place, separator, value = option.partition("=")
+        backend, dot, name = place.rpartition(".")
+        if not separator or not dot or not backend or not name:
+            raise FerruleError(
+                f"--backend-option {option}: expected Backend.name=value, such as CpuAcc.num_threads=2",
+                hint="`ferrule backends` lists the options",
+            )
+        if name in texts.setdefault(backend, {}):
+            raise FerruleError(f"--backend-option {option}: option '{name}' of backend {backend} is given twice")
+        texts[backend][name] = value
+    return {
+        backend: parse_options(backend, registry.create(backend).model_options(), given)
+        for backend, given in texts.items()
+    }
 
 
 def _convert(where: str, data: object, kind: type[_Kind]) -> _Kind:

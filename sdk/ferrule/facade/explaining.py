@@ -5,16 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.backends import Backend
+from ferrule.backends import Backend, PreCompiledDescriptor
 from ferrule.backends.context import BackendUnavailableError
-from ferrule.facade.division import Division
+from ferrule.errors import FerruleError
+from ferrule.facade.division import Division, divide
+from ferrule.graph import Layer
 from ferrule.network import Network
-from ferrule.optimizer import LayerRow, explain
-from ferrule.report.inspection import BackendPart, DivisionPart, RefusalPart, TakerPart
+from ferrule.optimizer import Face, LayerRow, OptimizedNetwork, explain
+from ferrule.report.inspection import BackendPart, DivisionPart, FinalLayerPart, FinalPart, RefusalPart, TakerPart
 
 
 def explain_division(network: Network, division: Division) -> DivisionPart:
-    """Return who takes each layer: its hint first, then the preferences in order; nothing is generated or run.
+    """Return who takes each layer as it is given (its hint first, then the preferences), and who finally runs what.
+
+    Backends optimise their subgraphs for that; nothing is generated or run.
 
     Raises:
         FerruleError: a backend, or the layer of a hint, does not exist.
@@ -29,6 +33,35 @@ def explain_division(network: Network, division: Division) -> DivisionPart:
     return DivisionPart(
         backends=tuple(_backend(name, backend) for name, backend in found.items()),
         layers=tuple(_taker(row, division, hinted.get(row.layer, ("", "", "")), unusable) for row in rows),
+        finals=tuple(_final(network, division, face) for face in Face),
+    )
+
+
+def _final(network: Network, division: Division, face: Face) -> FinalPart:
+    try:
+        optimized = divide(network, division, face=face)
+    except FerruleError as error:
+        return FinalPart(face=str(face), problem=str(error))
+    layers = tuple(_final_layer(optimized, layer) for layer in optimized.graph.layers)
+    accounted = {name for layer in layers for name in (layer.layer, *layer.replaces)}
+    return FinalPart(
+        face=str(face),
+        layers=layers,
+        gone=tuple(layer.name for layer in network.layers if layer.name not in accounted),
+        messages=optimized.warnings,
+    )
+
+
+def _final_layer(optimized: OptimizedNetwork, layer: Layer) -> FinalLayerPart:
+    given = optimized.assignment[layer.name]
+    descriptor = layer.descriptor
+    return FinalLayerPart(
+        layer=layer.name,
+        type=str(layer.type),
+        backend=given.backend,
+        device=given.device,
+        replaces=optimized.replaced.get(layer.name, ()),
+        label=descriptor.label if isinstance(descriptor, PreCompiledDescriptor) else "",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from ferrule import codegen
 from ferrule.backends import Backend, BackendId, Device
 from ferrule.backends.firmware import CoreFeatures, FirmwareTarget
+from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
 from ferrule.boards import Board, load_board
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
@@ -68,6 +69,7 @@ def generate(
     backends: Sequence[str] = DEFAULT_BACKENDS,
     hints: Mapping[str, str] | None = None,
     devices: Sequence[Device] = (),
+    model_options: Mapping[str, ModelOptions] | None = None,
     registry: BackendRegistry | None = None,
     optimization: str = "O3",
     platform: str = DEFAULT_PLATFORM,
@@ -76,8 +78,9 @@ def generate(
     """Write the network's firmware project for a platform into the folder `out`.
 
     `backends` is in order of preference. `hints` has, by layer, "Backend" or "Backend/device", tried first; `devices`
-    are the instances of backends; `registry` is where backends come from, by default all that are installed. `force`
-    replaces generated files that were edited by hand, and keeps the edited ones as NAME.orig.
+    are the instances of backends; `model_options` has options by backend; `registry` is where backends come from, by
+    default all that are installed. `force` replaces generated files that were edited by hand, and keeps the edited
+    ones as NAME.orig.
 
     Raises:
         UnsupportedError: no backend takes some layer; the message has every backend's reason.
@@ -85,7 +88,13 @@ def generate(
         FerruleError: an unknown platform, board, toolchain, backend, device or layer, or a folder with other contents.
     """
     described = load_board(board)
-    division = Division(backends=tuple(backends), hints=hints or {}, devices=tuple(devices), registry=registry)
+    division = Division(
+        backends=tuple(backends),
+        hints=hints or {},
+        devices=tuple(devices),
+        model_options=model_options or {},
+        registry=registry,
+    )
     return write_project(
         emit(network, board=described, division=division),
         board=described,

@@ -9,6 +9,23 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedOption:
+    """An option of a backend, for `--backend-option`."""
+
+    name: str
+    type: str
+    """bool, int, float or str."""
+    default: bool | int | float | str
+    expected: str
+    """Which values there are."""
+    meaning: str
+    host: bool
+    """Whether it means something where layers run on the host."""
+    firmware: bool
+    """Whether it means something where they run on a board."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListedBackend:
     """A backend that was found."""
 
@@ -26,6 +43,8 @@ class ListedBackend:
     capabilities: dict[str, bool | int | float | str] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
     """Names of its instances: those declared, else the one that is called like it."""
+    options: tuple[ListedOption, ...] | None = ()
+    """Null where the backend declares none and takes whatever comes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ferrule.report.backend_listing import BackendListing, ListedBackend, RefusedFile
+from ferrule.report.backend_listing import BackendListing, ListedBackend, ListedOption, RefusedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 def print_backends(listing: BackendListing, console: Console) -> None:
-    """Print the table of backends and, if there are any, that of refused files."""
+    """Print the table of backends and, if there are any, those of their options and of refused files."""
     console.print(_backends(listing.backends))
+    if any(backend.options is None or backend.options for backend in listing.backends):
+        console.print(_options(listing.backends))
     if listing.refused:
         console.print(_refused(listing.refused))
 
@@ -33,16 +35,45 @@ def _backends(backends: Iterable[ListedBackend]) -> Table:
         if backend.reason:
             table.add_row(escape(backend.id), escape(origin), "[yellow]not usable[/]", "", escape(backend.reason))
             continue
-        faces = [name for name, has in (("host", backend.host), ("firmware", backend.firmware)) if has]
         capabilities = ", ".join(_capability(name, value) for name, value in sorted(backend.capabilities.items()))
         table.add_row(
             escape(backend.id),
             escape(origin),
-            ", ".join(faces),
+            ", ".join(_faces(backend)),
             escape(", ".join(backend.devices)),
             escape(capabilities),
         )
     return table
+
+
+def _options(backends: Iterable[ListedBackend]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="options")
+    for heading in ("option", "type", "default", "values", "for", "meaning"):
+        table.add_column(heading, overflow="fold")
+    for backend in backends:
+        if backend.options is None:
+            table.add_row(escape(f"{backend.id}.…"), "", "", "any", "", "declares none, takes whatever comes")
+        for option in backend.options or ():
+            table.add_row(
+                escape(f"{backend.id}.{option.name}"),
+                option.type,
+                escape(_text(option.default)),
+                escape(option.expected),
+                " and ".join(_faces(option)),
+                escape(option.meaning),
+            )
+    return table
+
+
+def _faces(part: ListedBackend | ListedOption) -> list[str]:
+    return [name for name, has in (("host", part.host), ("firmware", part.firmware)) if has]
+
+
+def _text(value: bool | float | str) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _refused(files: Iterable[RefusedFile]) -> Table:

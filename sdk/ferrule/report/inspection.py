@@ -87,12 +87,44 @@ class BackendPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FinalLayerPart:
+    """A layer of the network after the optimizer and the backends have rewritten it."""
+
+    layer: str
+    type: str
+    backend: str
+    device: str
+    replaces: tuple[str, ...]
+    """Layers whose place it took, where its backend put it in."""
+    label: str
+    """What the backend calls it, where it is a pre-compiled object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalPart:
+    """Who finally runs what, on the host or in firmware."""
+
+    face: str
+    """host or firmware."""
+    layers: tuple[FinalLayerPart, ...] = ()
+    gone: tuple[str, ...] = ()
+    """Layers of the network as given that were fused, folded or deleted, and that no backend's layer replaces."""
+    messages: tuple[str, ...] = ()
+    """What was asked and not given."""
+    problem: str = ""
+    """Why it cannot run there; empty if it can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DivisionPart:
-    """Who takes each layer of the network as it stands, before the optimizer rewrites it."""
+    """Who takes each layer of the network as it stands, and who runs it after backends have rewritten it."""
 
     backends: tuple[BackendPart, ...]
     """In order of preference."""
     layers: tuple[TakerPart, ...]
+    """Of the network as it is given."""
+    finals: tuple[FinalPart, ...]
+    """For the host and for firmware."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

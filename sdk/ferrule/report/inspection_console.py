@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ferrule.report.inspection import DivisionPart, Inspection, LayerInspection, TakerPart, TensorPart
+from ferrule.report.inspection import DivisionPart, FinalPart, Inspection, LayerInspection, TakerPart, TensorPart
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+_PLACES = {"host": "on the host", "firmware": "in firmware"}
 
 
 def print_inspection(inspection: Inspection, console: Console) -> None:
@@ -40,7 +42,7 @@ def _print_division(inspection: Inspection, division: DivisionPart, console: Con
     from rich.table import Table
 
     types = {layer.name: layer.type for layer in inspection.layers}
-    table = Table(title="backends")
+    table = Table(title="backends: the network as given")
     for heading in ("#", "layer", "type", "taken by", "refused by"):
         table.add_column(heading, justify="right" if heading == "#" else "left")
     for index, taker in enumerate(division.layers):
@@ -51,12 +53,46 @@ def _print_division(inspection: Inspection, division: DivisionPart, console: Con
         faces = [name for name, has in (("host", backend.host), ("firmware", backend.firmware)) if has]
         count = sum(taker.backend == backend.id for taker in division.layers)
         console.print(f"{backend.id}: {count} layers, runs on {' and '.join(faces) or 'nothing'}", highlight=False)
+    for final in division.finals:
+        _print_final(final, console)
+
+
+def _print_final(final: FinalPart, console: Console) -> None:
+    """Print who runs what after backends have rewritten it."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    where = _PLACES[final.face]
+    if final.problem:
+        console.print(f"[bold red]it cannot run {where}[/]: {escape(final.problem)}", highlight=False)
+        return
+    table = Table(title=f"{where}: what finally runs")
+    for heading in ("#", "layer", "type", "run by", "in place of"):
+        table.add_column(heading, justify="right" if heading == "#" else "left")
+    for index, layer in enumerate(final.layers):
+        kind = f"{layer.type} ({layer.label})" if layer.label else layer.type
+        table.add_row(
+            str(index),
+            escape(layer.layer),
+            escape(kind),
+            escape(_runner(layer.backend, layer.device)),
+            escape(", ".join(layer.replaces)),
+        )
+    console.print(table)
+    if final.gone:
+        console.print(escape(f"fused, folded or deleted: {', '.join(final.gone)}"), highlight=False)
+    for message in final.messages:
+        console.print(f"[yellow]note[/]: {escape(message)}", highlight=False)
 
 
 def _taker(taker: TakerPart) -> str:
     if taker.backend is None:
         return "[bold red]nobody[/]"
-    return taker.backend if taker.device == taker.backend else f"{taker.backend}/{taker.device}"
+    return _runner(taker.backend, taker.device)
+
+
+def _runner(backend: str, device: str | None) -> str:
+    return backend if device == backend else f"{backend}/{device}"
 
 
 def _layers(inspection: Inspection) -> Table:

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule inspect --backends` asks dynamic backends too; a bad one costs only itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+import small_networks
+
+from ferrule.cli import main
+from ferrule.exporters import to_tflite
+from ferrule.report.inspection import DivisionPart, Inspection
+
+pytestmark = pytest.mark.cc
+
+
+@pytest.fixture
+def inspect(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Inspect:
+    """Inspect a small model with dynamic backends of a folder."""
+    return Inspect(tmp_path, capfd, monkeypatch)
+
+
+class Inspect:
+    def __init__(self, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(folder)
+        self._capfd = capfd
+        self.model = folder / "model.tflite"
+        self.model.write_bytes(to_tflite(small_networks.dense()))
+
+    def __call__(self, path: Path, *arguments: str) -> tuple[int, str, str]:
+        fixed = ["inspect", str(self.model), "--json", "--dynamic-path", str(path)]
+        with pytest.raises(SystemExit) as caught:
+            main([*fixed, *arguments])
+        out, err = self._capfd.readouterr()
+        assert isinstance(caught.value.code, int)
+        return caught.value.code, out, err
+
+    def division(self, path: Path, *arguments: str) -> DivisionPart:
+        code, out, err = self(path, *arguments)
+        assert code == 0, err
+        division = msgspec.json.decode(out, type=Inspection).division
+        assert division is not None
+        return division
+
+
+def test_a_dynamic_backend_is_asked(inspect: Inspect, examples: Path) -> None:
+    division = inspect.division(examples, "--backends", "Sample,CpuAcc")
+    assert [(part.id, part.host, part.firmware) for part in division.backends] == [
+        ("Sample", True, False),
+        ("CpuAcc", True, True),
+    ]
+    (taker,) = division.layers
+    assert (taker.backend, taker.refusals) == ("Sample", ())
+    host, firmware = division.finals
+    assert [layer.backend for layer in host.layers if layer.type == "FULLY_CONNECTED"] == ["Sample"]
+    assert [layer.backend for layer in firmware.layers] == ["CpuAcc"]
+    assert any("backend Sample is left out" in message for message in firmware.messages)
+
+
+def test_its_reasons_are_told(inspect: Inspect, examples: Path) -> None:
+    inspect.model.write_bytes(to_tflite(small_networks.two_by_two()))
+    add, largest = inspect.division(examples, "--backends", "Sample,CpuAcc").layers
+    assert (add.backend, largest.backend) == ("CpuAcc", "CpuAcc")
+    assert "the sample runs ADD, RELU and FULLY_CONNECTED" in largest.refusals[0].reason
+
+
+def test_its_options_pass_as_they_are_written(inspect: Inspect, examples: Path) -> None:
+    division = inspect.division(examples, "--backends", "Sample,CpuAcc", "--backend-option", "Sample.level=3")
+    assert division.finals[0].problem == ""
+
+
+def test_one_that_crashes_is_told_and_left_out(
+    inspect: Inspect, compile_backend: Callable[..., Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "dynamic"
+    folder.mkdir()
+    compile_backend(folder, "AT_FACTORY=CRASH")
+    code, _, err = inspect(folder, "--backends", "Valid,CpuAcc")
+    assert code == 2
+    assert "there is no backend 'Valid'" in err
+    assert "Test_Variant_backend.so" in caplog.text
+    assert inspect.division(folder, "--backends", "CpuAcc").layers[0].backend == "CpuAcc"
