@@ -17,7 +17,8 @@ import ferrule
 from ferrule.emulation import EngineError
 from ferrule.errors import FerruleError, InputError, MissingToolError
 from ferrule.facade.step import Step
-from ferrule.firmware import BuildError, ZigToolchain, build_project, project
+from ferrule.firmware import BuildError, ZigToolchain, build_project
+from ferrule.firmware.platforms import bare_metal
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -167,11 +168,11 @@ def test_a_failure_leaves_nothing(temporary: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_failed_build_leaves_nothing(zig: str, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    render = project.render
+    render = bare_metal.render
     monkeypatch.setattr(
-        project,
+        bare_metal,
         "render",
-        lambda name, **values: render(name, **values) + ("#error stop" if name == "main.c.j2" else ""),
+        lambda name, **values: render(name, **values) + ("#error stop" if name.endswith("main.c.j2") else ""),
     )
     with pytest.raises(BuildError, match="stop"):
         ferrule.compile(small_networks.dense(), toolchain=zig)
@@ -195,7 +196,7 @@ def test_engines_that_cannot_run(built: Build, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        ("for (;;) {}", "did not end within 0.5 s"),
+        ("for (;;) {}", "did not answer HELLO: 6 attempts of 1 s each"),
         ("*(volatile unsigned *)0x70000000 = 1;", "0x7000_?0000|write|bus"),
         ('__asm volatile("udf #1");', "undefined"),
     ],

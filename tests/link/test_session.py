@@ -200,6 +200,22 @@ def test_silence_times_out(session: LinkSession, channel: HostChannel) -> None:
     assert len(set(sent)) == 1
 
 
+def test_a_firmware_may_take_its_time_before_the_first_answer(channel: HostChannel) -> None:
+    session = LinkSession(channel, timeout_s=0.01, retries=0, start_timeout_s=10.0)
+    sent = []
+
+    def late(data: bytes) -> bytes:
+        sent.append(data)
+        return data if len(sent) > 3 else b""
+
+    channel.to_firmware = late
+    assert session.hello().firmware
+    assert len(sent) == 4
+    channel.to_firmware = lambda data: b""
+    with pytest.raises(LinkTimeoutError, match="did not answer MODEL_INFO: 1 attempts"):
+        session.model_info()
+
+
 def test_a_run_that_never_ends_times_out(channel: HostChannel) -> None:
     session = LinkSession(channel, timeout_s=0.0, run_timeout_s=0.05)
     session.model_info()

@@ -136,7 +136,7 @@ def _serve(
     report: Callable[[int], None],
     started: float,
 ) -> _Runs:
-    link = LinkSession(session.channel(), run_timeout_s=timeout_s)
+    link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
     info = link.model_info()
     _check_identity(firmware, info)
     profiled = link.run(samples[0], profile=True)

@@ -73,16 +73,24 @@ class LinkSession:
     """Drives the model behind a channel, which it owns; for one thread.
 
     A request is repeated up to `retries` times, each after `timeout_s`. A run may take `run_timeout_s` from the moment
-    the firmware says that it starts.
+    the firmware says that it starts. The first request, HELLO, is repeated for `start_timeout_s` at least: a firmware
+    may run its model once before it answers.
     """
 
     def __init__(
-        self, channel: Channel, *, timeout_s: float = 1.0, retries: int = 5, run_timeout_s: float = 60.0
+        self,
+        channel: Channel,
+        *,
+        timeout_s: float = 1.0,
+        retries: int = 5,
+        run_timeout_s: float = 60.0,
+        start_timeout_s: float = 0.0,
     ) -> None:
         self._channel = channel
         self._timeout_s = timeout_s
         self._retries = retries
         self._run_timeout_s = run_timeout_s
+        self._start_timeout_s = start_timeout_s
         self._receiver = FrameReceiver()
         self._frames: Iterator[Frame] = iter(())
         self._sequence = secrets.randbelow(_SEQUENCES)  # answers to an earlier session must not look like ours
@@ -221,6 +229,7 @@ class LinkSession:
         sequence = self._next_sequence(kind)
         request = Frame(version=PROTOCOL_VERSION, type=kind, sequence=sequence, payload=payload).encode()
         wait_s, attempts, started_s = self._timeout_s, 0, None
+        patience_s = time.monotonic() + (self._start_timeout_s if kind is MessageType.HELLO else 0.0)
         while True:
             self._channel.write(request)
             attempts += 1
@@ -230,10 +239,10 @@ class LinkSession:
                     return _payload(frame, kind)
                 started_s = started_s or time.monotonic()
             if started_s is None:
-                if attempts > self._retries:
+                if attempts > self._retries and time.monotonic() >= patience_s:
                     raise LinkTimeoutError(
                         f"the firmware did not answer {kind.name}: {attempts} attempts of {wait_s:g} s each",
-                        hint="is the firmware running, and the channel its link UART?",
+                        hint="is the firmware running, its first run over, and the channel its link UART?",
                     )
                 continue
             left_s = started_s + self._run_timeout_s - time.monotonic()
