@@ -3,19 +3,33 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import jinja2
 
+COLUMNS = 100
+"""Of the C that is generated, as in .clang-format."""
 _FOLDER = Path(__file__).parent / "templates"
 
 
 def render(template: str, **values: object) -> str:
     """Return a template with its values filled in; a missing value is an error of ours."""
     return _environment().get_template(template).render(values)
+
+
+def c_call(head: str, *arguments: str) -> str:
+    """Return a C call, filled into lines as clang-format does it; `head` is all that stands before the parenthesis."""
+    lines, column = [f"{head}("], len(head) + 1
+    for number, argument in enumerate(arguments, start=1):
+        text = argument + (")" if number == len(arguments) else ",")
+        room = COLUMNS - (1 if number == len(arguments) else 0)  # a semicolon follows
+        if number > 1 and len(lines[-1]) + 1 + len(text) > room:
+            lines.append(" " * column + text)
+        else:
+            lines[-1] += text if number == 1 else f" {text}"
+    return "\n".join(lines)
 
 
 def _environment() -> jinja2.Environment:
@@ -29,5 +43,5 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.tests["match_optimization"] = lambda flag: re.fullmatch(r"-O\w+", flag) is not None
+    environment.globals["c_call"] = c_call
     return environment

@@ -27,6 +27,8 @@ from ferrule.firmware.uart import uart_driver
 BOARD_FOLDER = "board"
 _STARTUP_FOLDER = "src_c/startup"
 _STARTUP_INCLUDE = "src_c/startup/include"
+_ADAPTER_SOURCES = ("src_c/device/device.c", "platforms/bare_metal/src/bare_metal.c")
+_ADAPTER_INCLUDES = ("platforms/bare_metal/include",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +48,19 @@ class BareMetalPlatform(Platform):
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
         artifact, board = request.artifact, request.board
+        adapter = _ADAPTER_SOURCES if artifact.devices else ()
+        own_include_dirs = (_STARTUP_INCLUDE, *(_ADAPTER_INCLUDES if artifact.devices else ()))
         library = library_files(
             artifact,
             folders=(_STARTUP_FOLDER,),
-            sources=(uart_driver(board).source,),
-            include_dirs=(_STARTUP_INCLUDE,),
+            sources=(uart_driver(board).source, *adapter),
+            include_dirs=own_include_dirs,
         )
-        sources = tuple(sorted((*c_sources(library), *model_sources(artifact), "main.c")))
-        include_dirs = library_include_dirs(artifact, include_dirs=(_STARTUP_INCLUDE,))
+        own_sources = ("devices.c", "main.c") if artifact.devices else ("main.c",)
+        sources = tuple(sorted((*c_sources(library), *model_sources(artifact), *own_sources)))
+        include_dirs = library_include_dirs(artifact, include_dirs=own_include_dirs)
+        if artifact.devices:
+            include_dirs = (".", *include_dirs)
         values = _values(request, sources, include_dirs)
         generated = {
             **model_files(artifact),
@@ -64,6 +71,8 @@ class BareMetalPlatform(Platform):
             "ferrule.cmake": _rendered("ferrule.cmake.j2", values),
             "toolchain.cmake": _rendered("toolchain.cmake.j2", values),
         }
+        if artifact.devices:
+            generated |= {name: _rendered(f"{name}.j2", values) for name in ("devices.c", "devices.h")}
         return ProjectFiles(
             generated=generated,
             starters={
@@ -95,6 +104,9 @@ def _values(request: ProjectRequest, sources: tuple[str, ...], include_dirs: tup
         "board": board,
         "console": console,
         "driver": uart_driver(board),
+        "device_headers": sorted(
+            {use.driver.header for use in request.artifact.devices} | {"ferrule/platform/bare_metal.h"}
+        ),
         "toolchain": chosen,
         "sources": sources,
         "include_dirs": include_dirs,
