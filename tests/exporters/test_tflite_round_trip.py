@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ from sample_networks import one_layer, samples, weights_and_bias
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.exporters import to_tflite
-from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType, SubgraphView, TensorInfo
 from ferrule.importers import load_tflite
+from ferrule.network.execution import execute
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pad import PadV2Descriptor
@@ -88,6 +90,33 @@ def test_trained_models_survive_the_round_trip(models: Path, model: str) -> None
     for run in (oracle.tflm, oracle.litert_reference):
         for wanted, got in zip(run(path.read_bytes(), inputs), run(data, inputs), strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_part_of_a_network_is_a_model(models: Path) -> None:
+    network = load_tflite(models / "pretrainedResnet_quant.tflite")
+    names = [layer.name for layer in network.layers]
+    part = SubgraphView.of(network, names[3:8])
+    seen: dict[str, Array] = {}
+
+    def keep(layer: Layer, arrays: Sequence[Array]) -> None:
+        seen.update(zip(layer.outputs, arrays, strict=True))
+
+    (image,) = oracle.random_inputs(network)
+    execute(network, {network.inputs[0].name: image}, keep)
+    again = load_tflite(to_tflite(part))
+    assert [layer.type for layer in again.layers] == [layer.type for layer in part.layers]
+    assert tuple(info.name for info in again.inputs) == part.inputs
+    assert tuple(info.name for info in again.outputs) == part.outputs
+    assert {t.info.name for t in again.tensors} < {t.info.name for t in network.tensors}
+    outputs = oracle.tflm(to_tflite(part), [seen[name] for name in part.inputs])
+    for name, got in zip(part.outputs, outputs, strict=True):
+        np.testing.assert_array_equal(got, seen[name])
+
+
+def test_a_view_of_everything_is_the_network(models: Path) -> None:
+    network = load_tflite(models / "ad01_int8.tflite")
+    whole = SubgraphView.of(network, [layer.name for layer in network.layers])
+    assert graph_differences(network, whole.to_graph()) == []
 
 
 def test_the_hybrid_model_is_refused_by_that_word(models: Path) -> None:

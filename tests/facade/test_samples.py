@@ -79,7 +79,7 @@ def test_a_scalar_is_one_sample() -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ([], "got 0 inputs, expected 2: a, b"),
+        ([], "the model got 0 inputs, expected 2"),
         ([np.zeros((1, 2), np.int8)], "got 1 inputs, expected 2"),
         ({"a": np.zeros((1, 2), np.int8)}, "input 'b' is missing"),
         ({"c": np.zeros(1)}, "the model has no input 'c'"),

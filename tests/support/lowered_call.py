@@ -21,21 +21,14 @@ import numpy as np
 from needs import require_module, require_program
 
 from ferrule.backends.cpu_acc.backend import CpuAccTarget
+from ferrule.backends.cpu_acc.host.calls import evaluate
 from ferrule.backends.cpu_acc.host.declarations import declarations
 from ferrule.backends.firmware import CoreFeatures, LoweredOp, LoweringContext
 from ferrule.dom import (
-    AddressOf,
-    Aggregate,
-    ArrayData,
-    Boolean,
     Call,
     Const,
     Evaluate,
-    Expression,
-    Float,
     Identifier,
-    Integer,
-    Null,
     StructType,
     Variable,
 )
@@ -127,8 +120,9 @@ class _Calls:
             assert isinstance(declaration, Variable)
             assert isinstance(declaration.type, Const)
             assert isinstance(declaration.type.type, StructType)
+            assert declaration.value is not None
             tag = declaration.type.type.name
-            value = self._ffi.new(f"struct {tag} *", self._value(declaration.value))
+            value = self._ffi.new(f"struct {tag} *", evaluate(declaration.value, self._symbols, self._ffi.NULL))
             self._symbols[declaration.name] = value
 
     def add(self, name: str, data: Array) -> None:
@@ -164,24 +158,7 @@ class _Calls:
             assert isinstance(call, Call)
             assert isinstance(call.function, Identifier)
             function = getattr(self._library, call.function.name)
-            function(*(self._value(argument) for argument in call.arguments))
-
-    def _value(self, node: Expression | None) -> Any:  # noqa: ANN401
-        match node:
-            case Integer(value) | Float(value) | Boolean(value):
-                return value
-            case Null():
-                return self._ffi.NULL
-            case Identifier(name) | AddressOf(Identifier(name)):
-                return self._symbols[name]
-            case ArrayData(values):
-                return np.ravel(values).tolist()
-            case Aggregate(fields):
-                if all(field.name is None for field in fields):
-                    return [self._value(field.value) for field in fields]
-                return {str(field.name): self._value(field.value) for field in fields}
-            case _:
-                raise TypeError(f"not understood: {node!r}")
+            function(*(evaluate(argument, self._symbols, self._ffi.NULL) for argument in call.arguments))
 
 
 def _address_sanitizer() -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ferrule.errors import InputError
 from ferrule.graph import Array, TensorInfo
+from ferrule.network.execution import by_name
 
 Sample = list[Array]
 """One array per input of the model, of exactly its shape and dtype."""
@@ -49,7 +50,7 @@ def split(inputs: Sequence[TensorInfo], arrays: Sequence[Array] | Mapping[str, A
     Raises:
         InputError: an input is missing, unknown, or its array has another dtype or shape.
     """
-    ordered = _ordered(inputs, arrays)
+    ordered = [np.asarray(array) for array in by_name("the model", inputs, arrays).values()]
     counts = {info.name: _count(info, array) for info, array in zip(inputs, ordered, strict=True)}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"'{name}' {count}" for name, count in counts.items())
@@ -59,21 +60,6 @@ def split(inputs: Sequence[TensorInfo], arrays: Sequence[Array] | Mapping[str, A
         np.ascontiguousarray(array).reshape(number, *info.shape) for info, array in zip(inputs, ordered, strict=True)
     ]
     return [[part[index] for part in parts] for index in range(number)]
-
-
-def _ordered(inputs: Sequence[TensorInfo], arrays: Sequence[Array] | Mapping[str, Array]) -> list[Array]:
-    names = [info.name for info in inputs]
-    if isinstance(arrays, Mapping):
-        for name in arrays:
-            if name not in names:
-                raise InputError(f"the model has no input '{name}'", hint=f"its inputs: {', '.join(names)}")
-        for name in names:
-            if name not in arrays:
-                raise InputError(f"input '{name}' is missing", hint=f"the model's inputs: {', '.join(names)}")
-        return [np.asarray(arrays[name]) for name in names]
-    if len(arrays) != len(names):
-        raise InputError(f"got {len(arrays)} inputs, expected {len(names)}: {', '.join(names)}")
-    return [np.asarray(array) for array in arrays]
 
 
 def _count(info: TensorInfo, array: Array) -> int:

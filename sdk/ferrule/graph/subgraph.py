@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ferrule.errors import ModelError
+from ferrule.graph.assembly import assemble
 from ferrule.graph.graph import Graph
 from ferrule.graph.layer import Layer
 from ferrule.graph.tensor import TensorInfo
@@ -55,6 +56,11 @@ class SubgraphView:
     def info(self, tensor: str) -> TensorInfo:
         """Return what is known of a tensor."""
         return self.graph.info(tensor)
+
+    def to_graph(self) -> Graph:
+        """Return a graph of the layers alone, called like the whole; its inputs and outputs are the view's."""
+        tensors = {tensor.info.name: tensor for tensor in self.graph.tensors}
+        return assemble(self.graph.name, inputs=self.inputs, outputs=self.outputs, layers=self.layers, tensors=tensors)
 
     def without(self, layers: Iterable[str]) -> SubgraphView:
         """Return the view without some layers; ModelError if one is not in it."""

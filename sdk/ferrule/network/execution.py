@@ -27,29 +27,39 @@ def operands_of(graph: Graph, layer: Layer) -> Operands:
     return Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
 
 
+def by_name(owner: str, infos: Sequence[TensorInfo], inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:
+    """Return the arrays of inputs, given in order or by name, by name and in order; `owner` is for messages.
+
+    Raises:
+        InputError: an array is missing or unknown.
+    """
+    if not isinstance(inputs, Mapping):
+        if len(inputs) != len(infos):
+            raise InputError(
+                f"{owner} got {len(inputs)} inputs, expected {len(infos)}",
+                hint=f"give one array for each of: {_names(infos)}",
+            )
+        return {info.name: array for info, array in zip(infos, inputs, strict=True)}
+    known = {info.name for info in infos}
+    for name in inputs:
+        if name not in known:
+            raise InputError(f"{owner} has no input '{name}'", hint=f"its inputs: {_names(infos)}")
+    for info in infos:
+        if info.name not in inputs:
+            raise InputError(f"input '{info.name}' is missing", hint=f"expected {info.dtype}{list(info.shape)}")
+    return {info.name: inputs[info.name] for info in infos}
+
+
 def check_inputs(graph: Graph, inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:
     """Return the arrays by tensor name.
 
     Raises:
         InputError: an array is missing, unknown, or of another shape or dtype than the graph's input.
     """
-    infos = graph.inputs
-    if not isinstance(inputs, Mapping):
-        if len(inputs) != len(infos):
-            raise InputError(
-                f"network '{graph.name}' got {len(inputs)} inputs, expected {len(infos)}",
-                hint=f"give one array for each of: {_names(infos)}",
-            )
-        inputs = {info.name: array for info, array in zip(infos, inputs, strict=True)}
-    known = {info.name for info in infos}
-    for name in inputs:
-        if name not in known:
-            raise InputError(f"network '{graph.name}' has no input '{name}'", hint=f"its inputs: {_names(infos)}")
-    for info in infos:
-        if info.name not in inputs:
-            raise InputError(f"input '{info.name}' is missing", hint=f"expected {info.dtype}{list(info.shape)}")
-        _check_array(info, inputs[info.name])
-    return dict(inputs)
+    arrays = by_name(f"network '{graph.name}'", graph.inputs, inputs)
+    for info in graph.inputs:
+        _check_array(info, arrays[info.name])
+    return arrays
 
 
 def run_graph(graph: Graph, inputs: Sequence[Array] | Mapping[str, Array]) -> list[Array]:

@@ -7,14 +7,16 @@ from ferrule.errors import UnsupportedError
 from ferrule.exporters.tflite.record import ModelRecord
 from ferrule.exporters.tflite.translator import Translator
 from ferrule.exporters.tflite.writer import write_model
-from ferrule.graph import Graph
+from ferrule.graph import Graph, SubgraphView
 
 _MAX_BYTES = 2**31 - 1
 """Flatbuffers count in 31 bits."""
 
 
-def to_tflite(network: Graph) -> bytes:
+def to_tflite(network: Graph | SubgraphView) -> bytes:
     """Return the network as a TensorFlow Lite model; the same network gives the same bytes.
+
+    A view of a part gives the model of that part: its inputs and outputs are the tensors of the view's border.
 
     Padding that is neither SAME nor VALID becomes a PAD before the layer. Names of tensors are kept, those of
     layers have no place in the format.
@@ -22,6 +24,8 @@ def to_tflite(network: Graph) -> bytes:
     Raises:
         UnsupportedError: the network does something that TensorFlow Lite cannot say, or is larger than 2 GiB.
     """
+    if isinstance(network, SubgraphView):
+        network = network.to_graph()
     size_bytes = sum(tensor.data.nbytes for tensor in network.tensors if tensor.data is not None)
     if size_bytes > _MAX_BYTES:
         raise UnsupportedError(

@@ -99,19 +99,30 @@ class Calls:
             case _:
                 raise UnsupportedError(f"kernel {op.kernel} needs more than calls, which the host can't run")
 
-    def _value(self, node: Expression) -> Any:  # noqa: ANN401 - what cffi takes for the member or argument
-        match node:
-            case Integer(value) | Float(value) | Boolean(value):
-                return value
-            case Null():
-                return self._ffi.NULL
-            case Identifier(name) | AddressOf(Identifier(name)):
-                return self._symbols[name]
-            case ArrayData(values):
-                return np.ravel(values).tolist()
-            case Aggregate(fields):
-                if all(field.name is None for field in fields):
-                    return [self._value(field.value) for field in fields]
-                return {str(field.name): self._value(field.value) for field in fields}
-            case _:
-                raise UnsupportedError(f"the host can't evaluate {type(node).__name__} in a parameter table")
+    def _value(self, node: Expression) -> Any:  # noqa: ANN401 - see evaluate
+        return evaluate(node, self._symbols, self._ffi.NULL)
+
+
+def evaluate(node: Expression, symbols: Mapping[str, Any], null: object) -> Any:  # noqa: ANN401 - cffi's is untyped
+    """Return what cffi takes for an argument, or for a member of a parameter table.
+
+    `symbols` are the pointers that identifiers stand for, `null` is cffi's null pointer.
+
+    Raises:
+        UnsupportedError: the expression is none of those that lowerings put there.
+    """
+    match node:
+        case Integer(value) | Float(value) | Boolean(value):
+            return value
+        case Null():
+            return null
+        case Identifier(name) | AddressOf(Identifier(name)):
+            return symbols[name]
+        case ArrayData(values):
+            return np.ravel(values).tolist()
+        case Aggregate(fields):
+            if all(field.name is None for field in fields):
+                return [evaluate(field.value, symbols, null) for field in fields]
+            return {str(field.name): evaluate(field.value, symbols, null) for field in fields}
+        case _:
+            raise UnsupportedError(f"the host can't evaluate {type(node).__name__} in a parameter table")
