@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file What ferrule/port.h has, for programs in which the link runs in a thread of a kernel:
+ * compile with -DFERRULE_PORT_H='"ferrule/platform/cmsis_port.h"'.
+ *
+ * The stack that the link paints and measures is then the thread's, and its program says where.
+ */
+#ifndef FERRULE_PLATFORM_CMSIS_PORT_H
+#define FERRULE_PLATFORM_CMSIS_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The part of a thread's stack that may be painted: kernels keep a mark in its last word. */
+struct ferrule_cmsis_stack {
+    const void *limit; /* lowest address */
+    const void *top;   /* one past the highest */
+};
+
+/** Of the thread that serves the link; the program defines it. */
+extern const struct ferrule_cmsis_stack ferrule_cmsis_link_stack;
+
+static inline uint32_t ferrule_mmio_read32(uintptr_t address)
+{
+    return *(const volatile uint32_t *)address;
+}
+
+static inline void ferrule_mmio_write32(uintptr_t address, uint32_t value)
+{
+    *(volatile uint32_t *)address = value;
+}
+
+static inline bool ferrule_port_in_interrupt(void)
+{
+    uint32_t exception;
+    __asm__ volatile("mrs %0, ipsr" : "=r"(exception));
+    return exception != 0u;
+}
+
+static inline uint32_t ferrule_port_critical_enter(void)
+{
+    uint32_t masked;
+    __asm__ volatile("mrs %0, primask\n\tcpsid i" : "=r"(masked) : : "memory");
+    return masked;
+}
+
+static inline void ferrule_port_critical_exit(uint32_t masked)
+{
+    __asm__ volatile("msr primask, %0" : : "r"(masked) : "memory");
+}
+
+/* The adapter asks the kernel. */
+static inline const void *ferrule_port_thread(void)
+{
+    return &ferrule_cmsis_link_stack;
+}
+
+static inline uintptr_t ferrule_port_stack_limit(void)
+{
+    return (uintptr_t)ferrule_cmsis_link_stack.limit;
+}
+
+static inline uintptr_t ferrule_port_stack_top(void)
+{
+    return (uintptr_t)ferrule_cmsis_link_stack.top;
+}
+
+static inline uintptr_t ferrule_port_stack_pointer(void)
+{
+    uintptr_t pointer;
+    __asm__ volatile("mov %0, sp" : "=r"(pointer));
+    return pointer;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRULE_PLATFORM_CMSIS_PORT_H */

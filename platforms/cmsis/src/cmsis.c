@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/platform/cmsis.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ferrule/platform.h"
+#include "ferrule/platform/cmsis_usart.h"
+#include "ferrule/port.h"
+
+_Static_assert(offsetof(struct ferrule_device, core) == 0, "device.c finds its part at the start");
+
+int32_t ferrule_cmsis_driver_status(int32_t code)
+{
+    switch (code) {
+    case ARM_DRIVER_OK:
+        return FERRULE_OK;
+    case ARM_DRIVER_ERROR_BUSY:
+        return FERRULE_ERR_BUSY;
+    case ARM_DRIVER_ERROR_TIMEOUT:
+        return FERRULE_ERR_TIMEOUT;
+    case ARM_DRIVER_ERROR_UNSUPPORTED:
+        return FERRULE_ERR_UNSUPPORTED;
+    case ARM_DRIVER_ERROR_PARAMETER:
+        return FERRULE_ERR_ARGUMENT;
+    default: /* ARM_DRIVER_ERROR, those of one kind of driver, and what is no code at all */
+        return FERRULE_ERR_DEVICE;
+    }
+}
+
+bool ferrule_platform_in_interrupt(void)
+{
+    return ferrule_port_in_interrupt();
+}
+
+#if FERRULE_CMSIS_RTOS2
+
+int32_t ferrule_cmsis_kernel_status(osStatus_t code)
+{
+    switch (code) {
+    case osOK:
+        return FERRULE_OK;
+    case osErrorTimeout:
+        return FERRULE_ERR_TIMEOUT;
+    case osErrorResource:
+        return FERRULE_ERR_BUSY;
+    case osErrorParameter: /* the only parameter that can be wrong is the object */
+        return FERRULE_ERR_HANDLE;
+    case osErrorNoMemory:
+        return FERRULE_ERR_MEMORY;
+    case osErrorISR:
+        return FERRULE_ERR_INTERRUPT;
+    case osErrorSafetyClass:
+        return FERRULE_ERR_UNAVAILABLE;
+    default:
+        return FERRULE_ERR_FAILED;
+    }
+}
+
+uint32_t ferrule_cmsis_ticks(uint32_t milliseconds)
+{
+    const uint64_t ticks = ((uint64_t)milliseconds * osKernelGetTickFreq() + 999u) / 1000u;
+    return ticks < osWaitForever ? (uint32_t)ticks : osWaitForever - 1u;
+}
+
+const void *ferrule_platform_thread(void)
+{
+    static const char before_the_kernel; /* its address is what counts */
+    const void *thread = osThreadGetId();
+    return thread != NULL ? thread : &before_the_kernel;
+}
+
+int32_t ferrule_platform_init(ferrule_device_t *dev)
+{
+    /* Recursive, so that a kernel never lets a thread wait for itself. */
+    osMutexAttr_t attributes = {.name = "ferrule device",
+                                .attr_bits = osMutexRecursive | osMutexPrioInherit};
+#if FERRULE_CMSIS_CONTROL_BLOCK_BYTES > 0
+    attributes.cb_mem = &dev->lock_block;
+    attributes.cb_size = sizeof dev->lock_block;
+#endif
+    dev->accelerator = NULL;
+    dev->usart = NULL;
+    dev->kernel = 0;
+    dev->lock = osMutexNew(&attributes);
+    return dev->lock != NULL ? FERRULE_OK : FERRULE_ERR_MEMORY;
+}
+
+static int32_t delete_lock(ferrule_device_t *dev)
+{
+    const osStatus_t status = osMutexDelete(dev->lock);
+    dev->lock = NULL;
+    return ferrule_cmsis_kernel_status(status);
+}
+
+/* No mutex: a handle may be destroyed while others come in, and not every kernel can delete what is
+ * waited for. Before the kernel runs nothing can be locked, and nothing needs to be. */
+void ferrule_platform_guard(ferrule_device_t *dev)
+{
+    const int32_t before = osKernelLock();
+    dev->kernel = before; /* not sooner: another thread may have been in it */
+}
+
+void ferrule_platform_unguard(ferrule_device_t *dev)
+{
+    (void)osKernelRestoreLock(dev->kernel); /* as it was found */
+}
+
+int32_t ferrule_platform_lock(ferrule_device_t *dev)
+{
+    return ferrule_cmsis_kernel_status(
+        osMutexAcquire(dev->lock, ferrule_cmsis_ticks(FERRULE_CMSIS_OPEN_TIMEOUT_MS)));
+}
+
+int32_t ferrule_platform_unlock(ferrule_device_t *dev)
+{
+    return ferrule_cmsis_kernel_status(osMutexRelease(dev->lock));
+}
+
+#else /* no kernel: one thread, or tasks that take turns */
+
+const void *ferrule_platform_thread(void)
+{
+    return ferrule_port_thread();
+}
+
+int32_t ferrule_platform_init(ferrule_device_t *dev)
+{
+    dev->accelerator = NULL;
+    dev->usart = NULL;
+    dev->masked = 0;
+    dev->locked = false;
+    return FERRULE_OK;
+}
+
+static int32_t delete_lock(ferrule_device_t *dev)
+{
+    dev->locked = false;
+    return FERRULE_OK;
+}
+
+void ferrule_platform_guard(ferrule_device_t *dev)
+{
+    const uint32_t masked = ferrule_port_critical_enter();
+    dev->masked = masked; /* not sooner: whoever was interrupted here may have been in it */
+}
+
+void ferrule_platform_unguard(ferrule_device_t *dev)
+{
+    ferrule_port_critical_exit(dev->masked);
+}
+
+int32_t ferrule_platform_lock(ferrule_device_t *dev)
+{
+    const uint32_t masked = ferrule_port_critical_enter();
+    const bool taken = dev->locked;
+    dev->locked = true;
+    ferrule_port_critical_exit(masked);
+    return taken ? FERRULE_ERR_BUSY : FERRULE_OK;
+}
+
+int32_t ferrule_platform_unlock(ferrule_device_t *dev)
+{
+    dev->locked = false;
+    return FERRULE_OK;
+}
+
+#endif /* FERRULE_CMSIS_RTOS2 */
+
+int32_t ferrule_platform_destroy(ferrule_device_t *dev)
+{
+    struct ferrule_cmsis_usart *usart = dev->usart;
+    dev->accelerator = NULL;
+    dev->usart = NULL;
+    ferrule_platform_unguard(dev); /* nobody can come in any more */
+    const int32_t signal = usart != NULL ? ferrule_cmsis_usart_release(usart) : FERRULE_OK;
+    const int32_t lock = delete_lock(dev);
+    return signal != FERRULE_OK ? signal : lock;
+}
+
+static bool is_whole(const struct ferrule_cmsis_accelerator *access)
+{
+    return access->GetVersion != NULL && access->Initialize != NULL &&
+           access->Uninitialize != NULL && access->PowerControl != NULL &&
+           access->GetStatus != NULL;
+}
+
+int32_t ferrule_device_bind_accelerator(ferrule_device_t *dev,
+                                        const struct ferrule_cmsis_accelerator *access,
+                                        const struct ferrule_driver *driver, void *context)
+{
+    const int32_t allowed = ferrule_device_may_bind(dev);
+    if (allowed != FERRULE_OK) {
+        return allowed;
+    }
+    if (access == NULL || !is_whole(access)) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    if (access->GetVersion().api >> 8 != FERRULE_CMSIS_ACCELERATOR_API >> 8) {
+        return FERRULE_ERR_UNSUPPORTED;
+    }
+    dev->accelerator = access;
+    const int32_t status = ferrule_device_bind_driver(dev, driver, context);
+    if (status != FERRULE_OK) {
+        dev->accelerator = NULL;
+    }
+    return status;
+}
+
+int32_t ferrule_device_bind_usart(ferrule_device_t *dev, struct ferrule_cmsis_usart *usart,
+                                  const struct ferrule_driver *driver, void *context)
+{
+    int32_t status = ferrule_device_may_bind(dev);
+    if (status != FERRULE_OK) {
+        return status;
+    }
+    status = ferrule_cmsis_usart_init(usart);
+    if (status != FERRULE_OK) {
+        return status;
+    }
+    dev->usart = usart;
+    status = ferrule_device_bind_driver(dev, driver, context);
+    if (status != FERRULE_OK) {
+        dev->usart = NULL;
+        (void)ferrule_cmsis_usart_release(usart); /* the first error counts */
+    }
+    return status;
+}
+
+int32_t ferrule_platform_ready(const ferrule_device_t *dev)
+{
+    if (dev->usart != NULL) {
+        return dev->usart->driver->GetStatus().tx_busy != 0u ? FERRULE_ERR_UNAVAILABLE : FERRULE_OK;
+    }
+    const struct ferrule_cmsis_accelerator_status status = dev->accelerator->GetStatus();
+    return status.busy != 0u || status.error != 0u ? FERRULE_ERR_UNAVAILABLE : FERRULE_OK;
+}
+
+static int32_t power_up(const struct ferrule_cmsis_accelerator *access)
+{
+    int32_t code = access->Initialize(NULL);
+    if (code != ARM_DRIVER_OK) {
+        return ferrule_cmsis_driver_status(code);
+    }
+    code = access->PowerControl(ARM_POWER_FULL);
+    if (code != ARM_DRIVER_OK) {
+        (void)access->PowerControl(ARM_POWER_OFF); /* the first error counts */
+        (void)access->Uninitialize();
+    }
+    return ferrule_cmsis_driver_status(code);
+}
+
+static int32_t power_down(const struct ferrule_cmsis_accelerator *access)
+{
+    const int32_t power = access->PowerControl(ARM_POWER_OFF);
+    const int32_t end = access->Uninitialize();
+    return ferrule_cmsis_driver_status(power != ARM_DRIVER_OK ? power : end);
+}
+
+int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
+{
+    if (dev->usart != NULL) {
+        return on ? ferrule_cmsis_usart_start(dev->usart) : ferrule_cmsis_usart_stop(dev->usart);
+    }
+    return on ? power_up(dev->accelerator) : power_down(dev->accelerator);
+}
