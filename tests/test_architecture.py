@@ -30,6 +30,7 @@ ORDER = (
     ("emulation",),
     ("report",),
     ("facade",),
+    ("testing",),
     ("cli",),
     ("__main__",),
 )

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_networks import random_network
 
 from ferrule.backends.cpu_acc import CpuAcc
 from ferrule.errors import UnsupportedError
@@ -18,6 +17,7 @@ from ferrule.network import Network
 from ferrule.operators.operator import Operands
 from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.table import OPERATORS
+from ferrule.testing.backends.random_networks import random_network
 
 
 def half(info: TensorInfo | None) -> TensorInfo | None:

@@ -14,12 +14,18 @@ from hypothesis import strategies as st
 from mock_backends import SHAPE, Fussy, Mock, Slow, assigned, chain, mock, registry_of, sample, with_transfer
 
 from ferrule.backends.cpu_ref import CpuRef
-from ferrule.backends.shared.host_memory import HostTensorHandle, TensorImportError
+from ferrule.backends.shared.host_memory import (
+    HostMemoryManager,
+    HostTensorHandle,
+    HostTensorHandleFactory,
+    TensorImportError,
+    aligned_empty,
+)
 from ferrule.backends.tensor_handle import MemorySource
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Graph, LayerType, TensorInfo
 from ferrule.network import Network
-from ferrule.optimizer.options import OptimizerOptions
+from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 
 BOTH = OptimizerOptions(import_enabled=True, export_enabled=True)
@@ -71,6 +77,45 @@ def test_an_import_makes_no_copy() -> None:
         runtime.enqueue_workload(number, [sample()])
     assert len(seen) == 2
     assert all(np.shares_memory(memory, mapped) for memory, mapped in seen)
+
+
+class DemandingFactory(HostTensorHandleFactory):
+    """Imports memory at multiples of 64 only."""
+
+    def __init__(self, manager: HostMemoryManager | None) -> None:
+        super().__init__(Mock.factory_id, manager, alignment_bytes=64)
+
+
+DEMANDING = mock(
+    "Mock",
+    tensor_handle_factories=lambda self, memory: (
+        DemandingFactory(memory if isinstance(memory, HostMemoryManager) else None),
+    ),
+)
+
+
+@pytest.mark.parametrize("elements", [0, 1])
+def test_the_callers_memory_suits_whoever_imports_it_in_the_end(elements: int) -> None:
+    """CpuRef takes memory at any address, and gives it on to a backend that does not."""
+    size = int(np.prod(SHAPE))
+    memory = aligned_empty((size + elements,), DataType.FLOAT32)[elements:].reshape(SHAPE)
+    buffer = aligned_empty((size + elements,), DataType.FLOAT32)[elements:].reshape(SHAPE)
+    memory[...] = sample()
+    network = chain()
+    network.set_outputs(["layer1", "layer3"])  # the first of them is read on by the demanding backend
+    options = OptimizerOptions(hints={"layer2": DEMANDING.id}, import_enabled=True, export_enabled=True, simplify=False)
+    graph = with_transfer(chain(), LayerType.MEM_IMPORT, "layer1")
+    with Runtime(registry=registry_of(CpuRef, DEMANDING)) as runtime:
+        optimized = optimize(network, [CpuRef.id], runtime.registry, options)
+        assert LayerType.MEM_IMPORT in {layer.type for layer in optimized.graph.layers}
+        number = runtime.load_network(optimized)
+        (first, last) = runtime.enqueue_workload(number, [memory], {"layer1": buffer})
+        assert first is buffer
+        for got, wanted in zip((first, last), network.run([memory]), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+        behind = dict.fromkeys((layer.name for layer in graph.layers[2:]), DEMANDING)
+        chained = runtime.load_network(assigned(graph, behind, CpuRef, BOTH))
+        np.testing.assert_array_equal(runtime.enqueue_workload(chained, [memory])[0], chain().run([memory])[0])
 
 
 def test_a_refused_import_is_an_error_that_names_both_backends() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, TensorImportError, aligned_empty
+from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, TensorImportError, aligned_empty, is_aligned
 from ferrule.backends.tensor_handle import MemorySource, TensorHandle
 from ferrule.errors import InputError
 from ferrule.graph import Array, Graph, TensorInfo
@@ -39,7 +39,7 @@ class InputPort:
         if self._staging is None:
             np.copyto(self._handle.map(), array)
             self._handle.unmap()
-        elif not self._handle.import_memory(array, MemorySource.MALLOC):
+        elif not self._staging.serves(array):
             np.copyto(self._staging.use(), array)
 
     def end(self) -> None:
@@ -65,7 +65,7 @@ class OutputPort:
         if self._staging is None:
             return
         shared = any(np.may_share_memory(buffer, other) for other in others)
-        self._staged = shared or not self._handle.import_memory(buffer, MemorySource.MALLOC)
+        self._staged = shared or not self._staging.serves(buffer)
         if self._staged:
             self._staging.use()
 
@@ -105,9 +105,14 @@ class Staging:
     def __init__(self, info: TensorInfo, placed: PlacedTensor) -> None:
         self._info = info
         self._placed = placed
-        self.alignment_bytes = max(placed.factory.alignment_bytes, ALIGNMENT_BYTES)
-        self.demanding = placed.factory.alignment_bytes > info.dtype.size_bytes
+        self.alignment_bytes = max(placed.alignment_bytes, ALIGNMENT_BYTES)
+        self.demanding = placed.alignment_bytes > info.dtype.size_bytes
         self._array: Array | None = None
+
+    def serves(self, array: Array) -> bool:
+        """Have the handle import the caller's memory; False if it, or who imports it from there, cannot have it."""
+        fits = not self.demanding or is_aligned(array, self._placed.alignment_bytes)
+        return fits and self._placed.handle.import_memory(array, MemorySource.MALLOC)
 
     def use(self) -> Array:
         """Have the handle import it and return it; TensorImportError if the handle refuses even that."""

@@ -29,6 +29,8 @@ class PlacedTensor:
     manager: MemoryManager | None
     managed: bool
     """Whether it has memory without an import."""
+    alignment_bytes: int = 1
+    """What memory that it imports must be aligned to, for its own factory and for all who import it from there."""
 
 
 def unit_of(assignment: Assignment) -> Unit:
@@ -47,6 +49,7 @@ class TensorTable:
         options = optimized.options
         inputs = {info.name for info in self._graph.inputs}
         outputs = {info.name for info in self._graph.outputs} - inputs
+        alignments = self._alignments(optimized)
         for tensor in self._graph.tensors:
             name = tensor.info.name
             if tensor.is_constant:
@@ -66,7 +69,20 @@ class TensorTable:
                 factory=owned.factory,
                 manager=owned.manager,
                 managed=not foreign,
+                alignment_bytes=alignments[name],
             )
+
+    def _alignments(self, optimized: OptimizedNetwork) -> dict[str, int]:
+        """Return what memory that is imported from outside must be aligned to, by tensor, along chains of imports."""
+        found = {
+            name: self._members.factory(factory).factory.alignment_bytes
+            for name, factory in optimized.factories.items()
+        }
+        for layer in reversed(self._graph.layers):
+            source = layer.inputs[0] if layer.type is LayerType.MEM_IMPORT else None
+            if source in found:
+                found[source] = max(found[source], found.get(layer.outputs[0], 1))
+        return found
 
     def __getitem__(self, name: str) -> PlacedTensor:
         return self._placed[name]

@@ -9,7 +9,6 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from random_networks import random_network
 
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES, LAYER_CODES, TYPE_CODES
@@ -22,6 +21,7 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.slice import SliceDescriptor
 from ferrule.operators.window import Padding
+from ferrule.testing.backends.random_networks import random_network
 
 
 def expected(value: object) -> object:

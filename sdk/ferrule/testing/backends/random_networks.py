@@ -19,7 +19,7 @@ _MOST_ELEMENTS = 2000
 
 def random_network(seed: int, layers: int = 8, dtype: DataType | None = None) -> Network:
     """Return a network of up to `layers` layers with one to three outputs; the same for the same arguments."""
-    dice = random.Random(seed)
+    dice = random.Random(seed)  # noqa: S311 - no secret
     chosen = dtype or dice.choice(TYPES)
     network = Network(f"random_{seed}")
     for index in range(dice.randint(1, 2)):
@@ -63,7 +63,9 @@ def _array(dice: random.Random, shape: Sequence[int], dtype: DataType) -> Array:
     return generator.integers(-100, 100, shape).astype(dtype.numpy)
 
 
-def _weights(dice: random.Random, shape: Sequence[int], channels: int, axis: int, dtype: DataType):  # noqa: ANN202
+def _weights(
+    dice: random.Random, shape: Sequence[int], channels: int, axis: int, dtype: DataType
+) -> tuple[Array, Array, Quantization | None]:
     if dtype.is_float:
         return _array(dice, shape, dtype), _array(dice, (channels,), dtype), None
     scales = tuple(float(np.float32(dice.uniform(0.005, 0.02))) for _ in range(channels))

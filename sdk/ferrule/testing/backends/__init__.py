@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Families of tests that every backend with a host face passes; they need pytest.
+
+A vendor's test module has a class per backend:
+
+    class TestAcmeNpu(BackendFamily):
+        @pytest.fixture(scope="class")
+        @classmethod
+        def subject(cls):
+            return Subject.of_folder("AcmeNpu", "acme_npu")
+"""
+
+from ferrule.testing.backends.families import BackendFamily
+from ferrule.testing.backends.family import Family
+from ferrule.testing.backends.layers import LayerSupportFamily, WorkloadFamily
+from ferrule.testing.backends.memory import HandleFamily, MemoryFamily
+from ferrule.testing.backends.networks import EndToEndFamily, check_network
+from ferrule.testing.backends.running import ContextFamily, ObjectFamily, RuntimeFamily
+from ferrule.testing.backends.subgraphs import SubgraphFamily
+from ferrule.testing.backends.subject import Subject
+
+__all__ = [
+    "BackendFamily",
+    "ContextFamily",
+    "EndToEndFamily",
+    "Family",
+    "HandleFamily",
+    "LayerSupportFamily",
+    "MemoryFamily",
+    "ObjectFamily",
+    "RuntimeFamily",
+    "SubgraphFamily",
+    "Subject",
+    "WorkloadFamily",
+    "check_network",
+]

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs that reach the ends of their types, and how near a result must be to the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from ferrule.graph import Array, DataType, Graph, Layer, TensorInfo
+from ferrule.network.execution import run_graph
+from ferrule.operators.activation import Activation
+
+RELATIVE = 1e-5
+"""Of float32, beside a floor of RELATIVE_FLOOR of the sum of the magnitudes of what a layer adds up."""
+RELATIVE_FLOOR = 1e-6
+HALF_RELATIVE = 2.0**-10
+"""Of float16: one step between neighbours, beside a floor of one step around zero."""
+HALF_FLOOR = 2.0**-24
+NETWORK_FLOOR = 1e-4
+"""Of a float32 network of several layers, relative to the largest magnitude of the output: errors are passed on."""
+
+
+def runs_of(graph: Graph, seed: int) -> Iterator[list[Array]]:
+    """Yield inputs for one network: random ones over the whole range of their types, all lowest, all highest."""
+    generator = np.random.default_rng(seed)
+    yield [_random(generator, info) for info in graph.inputs]
+    yield [_full(info, highest=False) for info in graph.inputs]
+    yield [_full(info, highest=True) for info in graph.inputs]
+
+
+def random_inputs(graph: Graph, seed: int) -> list[Array]:
+    """Return one array per input, random over the whole range of its type, floats normal around zero."""
+    return next(runs_of(graph, seed))
+
+
+def layer_difference(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]) -> str:
+    """Return in what the outputs of a graph of one layer differ from the reference's; "" if in nothing.
+
+    Integers must be equal in every bit, floats near (see the constants of this module).
+    """
+    wanted = run_graph(graph, inputs)
+    floors = _floors(graph, inputs, wanted)
+    return _difference(graph, got, wanted, floors)
+
+
+def network_difference(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]) -> str:
+    """Return in what the outputs of a whole network differ from the reference's; "" if in nothing."""
+    wanted = run_graph(graph, inputs)
+    floors = [
+        np.asarray(NETWORK_FLOOR * np.nanmax(np.abs(array), initial=1.0) if array.dtype.kind == "f" else 0.0)
+        for array in wanted
+    ]
+    return _difference(graph, got, wanted, floors)
+
+
+def _difference(graph: Graph, got: Sequence[Array], wanted: Sequence[Array], floors: Sequence[Array]) -> str:
+    for info, one, other, floor in zip(graph.outputs, got, wanted, floors, strict=True):
+        if (one.shape, one.dtype) != (other.shape, other.dtype):
+            return f"output '{info.name}' is {one.dtype}{list(one.shape)}, expected {other.dtype}{list(other.shape)}"
+        wrong = ~_near(one, other, floor) if info.dtype.is_float else one != other
+        if wrong.any():
+            where = tuple(int(index) for index in np.argwhere(wrong)[0])
+            return (
+                f"output '{info.name}' differs in {int(wrong.sum())} of {wrong.size} elements: "
+                f"at {list(where)} it is {one[where]}, expected {other[where]}"
+            )
+    return ""
+
+
+def _near(one: Array, other: Array, floor: Array) -> Array:
+    relative = HALF_RELATIVE if one.dtype == np.float16 else RELATIVE
+    wide, wanted = one.astype(np.float64), other.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(wide - wanted) <= relative * np.abs(wanted) + floor
+    same: Array = near | (wide == wanted) | (np.isnan(wide) & np.isnan(wanted))
+    return same
+
+
+def _floors(graph: Graph, inputs: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
+    if not any(info.dtype.is_float for info in graph.outputs):
+        return [np.asarray(0.0) for _ in wanted]
+    least = HALF_FLOOR if graph.outputs[0].dtype is DataType.FLOAT16 else RELATIVE_FLOOR
+    magnitudes = _magnitudes(graph, inputs) if graph.inputs[0].dtype.is_float else wanted
+    return [np.maximum(RELATIVE_FLOOR * np.abs(array.astype(np.float64)), least) for array in magnitudes]
+
+
+def _magnitudes(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+    """Return the layer's outputs for the magnitudes of all its operands, without an activation."""
+    (layer,) = graph.layers
+    result = Graph("magnitudes")
+    for tensor in graph.tensors:
+        if tensor.data is not None:
+            result.add_constant(tensor.info, np.abs(tensor.data))
+    for info in graph.inputs:
+        result.add_input(info)
+    result.add_layer(_plain(layer), graph.output_infos(layer))
+    result.set_outputs(layer.outputs)
+    with np.errstate(all="ignore"):
+        return run_graph(result, [np.abs(array) if array.dtype.kind in "fi" else array for array in inputs])
+
+
+def _plain(layer: Layer) -> Layer:
+    if not any(field.name == "activation" for field in fields(layer.descriptor)):
+        return layer
+    return replace(layer, descriptor=replace(layer.descriptor, activation=Activation.NONE))  # type: ignore[call-arg]
+
+
+def _random(generator: np.random.Generator, info: TensorInfo) -> Array:
+    if info.dtype.is_float:
+        return generator.normal(0, 2, info.shape).astype(info.dtype.numpy)
+    if info.dtype is DataType.BOOL:
+        return generator.integers(0, 2, info.shape).astype(np.bool_)
+    limits = np.iinfo(info.dtype.numpy)
+    return generator.integers(limits.min, limits.max, info.shape, dtype=info.dtype.numpy, endpoint=True)
+
+
+def _full(info: TensorInfo, *, highest: bool) -> Array:
+    if info.dtype.is_float:
+        return np.full(info.shape, 8.0 if highest else -8.0, info.dtype.numpy)
+    if info.dtype is DataType.BOOL:
+        return np.full(info.shape, highest, np.bool_)
+    limits = np.iinfo(info.dtype.numpy)
+    return np.full(info.shape, limits.max if highest else limits.min, info.dtype.numpy)

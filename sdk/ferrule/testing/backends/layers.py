@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layer support and workloads: for each layer type and element type a reason, or the reference's result."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from ferrule.backends.backend import Backend, Support
+from ferrule.backends.optimization_views import PreCompiledDescriptor
+from ferrule.errors import FerruleError
+from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.network.validation import check_layer
+from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import layer_difference, runs_of
+from ferrule.testing.backends.family import Family
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case
+from ferrule.testing.backends.loaded_layer import LoadedLayer
+from ferrule.testing.backends.subject import Subject, backend_of
+
+SEEDS = range(3)
+_WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED)
+
+
+def refusal_of_reference(graph: Graph) -> str:
+    """Return why the operator itself does not take the layer; "" if it does."""
+    try:
+        check_layer(graph, graph.layers[0])
+    except FerruleError as error:
+        return str(error)
+    return ""
+
+
+def answer(backend: Backend, graph: Graph) -> Support:
+    """Return what a backend says of a graph's only layer; AssertionError if it is no answer."""
+    support = backend.layer_support().supports(graph, graph.layers[0])
+    assert isinstance(support, Support), f"supports() returned {type(support).__name__}, expected Support"
+    assert support.reason == support.reason.strip(), f"the reason {support.reason!r} has blanks around it"
+    return support
+
+
+class LayerSupportFamily(Family):
+    """What a backend answers when it is asked for a layer."""
+
+    @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
+    def test_takes_or_gives_a_reason(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
+        """In each element type it answers the same each time, and takes nothing that the operator itself refuses."""
+        for dtype, seed in product(DataType, SEEDS):
+            graph = layer_case(type_, dtype, seed)
+            first, second = (answer(backend_of(runtime, subject), graph) for _ in range(2))
+            assert first == second, f"{graph.name}: {first} from one object, {second} from another"
+            refusal = refusal_of_reference(graph)
+            assert not (first and refusal), f"{graph.name} is taken, though no kernel has it: {refusal}"
+
+    def test_refuses_what_another_backend_pre_compiled(self, backend: Backend) -> None:
+        """Only who made an object can run it."""
+        graph = Graph("foreign")
+        graph.add_input(TensorInfo(name="x", shape=(2,), dtype=DataType.FLOAT32))
+        descriptor = PreCompiledDescriptor(payload=object())
+        layer = Layer(name="layer", type=LayerType.PRE_COMPILED, descriptor=descriptor, inputs=("x",), outputs=("y",))
+        graph.add_layer(layer, [TensorInfo(name="y", shape=(2,), dtype=DataType.FLOAT32)])
+        graph.set_outputs(["y"])
+        assert not answer(backend, graph), "a PRE_COMPILED layer of somebody else is taken"
+
+
+class WorkloadFamily(Family):
+    """What a backend's workloads compute, on handles of its own."""
+
+    @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
+    def test_computes_what_it_takes(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
+        """Each layer that is taken, in each element type, becomes a workload whose results are the reference's."""
+        for dtype, seed in product(DataType, SEEDS):
+            self._check(subject, runtime, layer_case(type_, dtype, seed))
+
+    @pytest.mark.parametrize("type_", _WEIGHTED, ids=str)
+    def test_weights_may_be_computed(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
+        """A layer whose weights another layer computes is taken and right, or refused."""
+        for dtype, seed in product([DataType.FLOAT32, DataType.INT8, DataType.INT16], SEEDS):
+            graph = computed_weights(layer_case(type_, dtype, seed))
+            if not refusal_of_reference(graph):
+                self._check(subject, runtime, graph)
+
+    def _check(self, subject: Subject, runtime: Runtime, graph: Graph) -> None:
+        if not answer(backend_of(runtime, subject), graph):
+            return
+        loaded = LoadedLayer(backend_of(runtime, subject), graph, subject.model_options)
+        loaded.acquire()
+        try:
+            for inputs in runs_of(graph, 1):
+                wrong = layer_difference(graph, inputs, loaded.run(inputs))
+                assert not wrong, f"{graph.name} with {graph.layers[0].descriptor}: {wrong}"
+        finally:
+            loaded.release()

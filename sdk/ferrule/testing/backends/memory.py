@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor handles, their factories, memory managers and custom allocators."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ferrule.backends.backend import Backend
+from ferrule.backends.shared.host_memory import aligned_empty
+from ferrule.backends.tensor_handle import MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.optimizer import optimize
+from ferrule.testing.backends.comparison import network_difference, random_inputs
+from ferrule.testing.backends.family import Family
+from ferrule.testing.backends.loaded_layer import handle_factory, read, write
+from ferrule.testing.backends.networks import first_taken, sandwich
+from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
+
+SHAPES = ((), (1,), (7,), (2, 3, 4, 5))
+
+
+def values(info: TensorInfo, seed: int = 0) -> Array:
+    """Return values of a tensor."""
+    return np.random.default_rng(seed).integers(0, 2, info.shape).astype(info.dtype.numpy)
+
+
+class HandleFamily(Family):
+    """Tensor handles and the factories that make them."""
+
+    def test_ids_are_the_same_for_every_manager(self, backend: Backend) -> None:
+        """Factories are found by id, at each load anew; preferences name them."""
+        none = [factory.id for factory in backend.tensor_handle_factories(None)]
+        some = [factory.id for factory in backend.tensor_handle_factories(backend.memory_manager(None))]
+        assert none == some, f"without a manager {none}, with one {some}"
+        assert len(set(none)) == len(none), f"an id stands twice: {none}"
+        preferences = list(backend.handle_factory_preferences())
+        assert len(set(preferences)) == len(preferences), f"a preference stands twice: {preferences}"
+
+    def test_what_factories_promise_is_consistent(self, backend: Backend) -> None:
+        """Alignments are powers of two, and data can reach the handles somehow."""
+        for factory in backend.tensor_handle_factories(backend.memory_manager(None)):
+            alignment = factory.alignment_bytes
+            assert alignment > 0, f"{factory.id} has alignment {alignment}"
+            assert math.log2(alignment).is_integer(), f"{factory.id} has alignment {alignment}, no power of two"
+            reached = factory.supports_map_unmap or factory.import_flags
+            assert reached, f"{factory.id} can neither be mapped nor import"
+
+    @pytest.mark.parametrize("shape", SHAPES, ids=str)
+    def test_what_is_written_is_read(self, backend: Backend, shape: tuple[int, ...]) -> None:
+        """`map` shows an array of the tensor's shape and type; what was written in it stays."""
+        for dtype in DataType:
+            self._check_map(backend, TensorInfo(name="x", shape=shape, dtype=dtype))
+
+    def _check_map(self, backend: Backend, info: TensorInfo) -> None:
+        managers, factory = handle_factory(backend)
+        handle = factory.create_handle(info, managed=True)
+        assert isinstance(handle, TensorHandle), f"{factory.id} made {type(handle).__name__}"
+        assert handle.info == info, f"the handle is of {handle.info}, expected {info}"
+        handle.manage()
+        handle.allocate()
+        for manager in managers:
+            manager.acquire()
+        wanted = values(info)
+        write(handle, wanted)
+        for _ in range(2):
+            found = read(handle)
+            same = (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+            assert same, f"{info} is mapped as {found.dtype}{list(found.shape)}"
+            assert np.array_equal(found, wanted), f"what was written in {info} is not what is read"
+        for manager in managers:
+            manager.release()
+
+    def test_import_is_as_promised(self, backend: Backend) -> None:
+        """A factory with MALLOC among its import flags imports aligned memory; one without refuses."""
+        for factory in backend.tensor_handle_factories(backend.memory_manager(None)):
+            self._check_import(factory)
+
+    def _check_import(self, factory: TensorHandleFactory) -> None:
+        info = TensorInfo(name="x", shape=(4, 16), dtype=DataType.INT32)
+        handle = factory.create_handle(info, managed=False)
+        memory = aligned_empty(info.shape, info.dtype, max(factory.alignment_bytes, 64))
+        np.copyto(memory, values(info, 3))
+        promised = MemorySource.MALLOC in factory.import_flags
+        able = handle.can_import(memory, MemorySource.MALLOC)
+        assert handle.import_memory(memory, MemorySource.MALLOC) == able == promised, (
+            f"{factory.id}: import flags {factory.import_flags}, can_import said {able}"
+        )
+        if promised:
+            assert np.array_equal(read(handle), memory), "imported memory is not what is read"
+            handle.end_import()
+
+    def test_foreign_memory_that_does_not_fit_is_refused(self, backend: Backend) -> None:
+        """Another shape, another type or gaps between the elements: False, and no error."""
+        for factory in backend.tensor_handle_factories(backend.memory_manager(None)):
+            handle = factory.create_handle(TensorInfo(name="x", shape=(4, 16), dtype=DataType.INT32), managed=False)
+            for memory in (
+                aligned_empty((4, 15), DataType.INT32, 4096),
+                aligned_empty((4, 16), DataType.FLOAT32, 4096),
+                aligned_empty((4, 32), DataType.INT32, 4096)[:, ::2],
+            ):
+                refused = not handle.import_memory(memory, MemorySource.MALLOC)
+                assert refused, f"{factory.id} imports {memory.dtype}{list(memory.shape)} for int32[4, 16]"
+
+
+class MemoryFamily(Family):
+    """Memory managers, and the application's allocators."""
+
+    def test_acquire_and_release_may_be_repeated(self, backend: Backend) -> None:
+        """Acquiring what is held and releasing what is not do nothing; after a release memory can be had again."""
+        managers, factory = handle_factory(backend)
+        info = TensorInfo(name="x", shape=(3, 5), dtype=DataType.FLOAT32)
+        handle = factory.create_handle(info, managed=True)
+        handle.manage()
+        handle.allocate()
+        for _ in range(2):
+            for manager in (*managers, *managers):
+                manager.acquire()
+            write(handle, values(info, 1))
+            assert np.array_equal(read(handle), values(info, 1)), "what was written is not what is read"
+            for manager in (*managers, *managers):
+                manager.release()
+
+    def test_tensors_that_live_together_do_not_share_bytes(self, backend: Backend) -> None:
+        """Each keeps its own values."""
+        managers, factory = handle_factory(backend)
+        infos = [TensorInfo(name=f"t{i}", shape=(i + 1, 7), dtype=DataType.INT16) for i in range(6)]
+        handles = [factory.create_handle(info, managed=True) for info in infos]
+        for handle in handles:
+            handle.manage()
+        for handle in handles:
+            handle.allocate()
+        for manager in managers:
+            manager.acquire()
+        wanted = [np.full(info.shape, index, np.int16) for index, info in enumerate(infos)]
+        for handle, array in zip(handles, wanted, strict=True):
+            write(handle, array)
+        for handle, array in zip(handles, wanted, strict=True):
+            assert np.array_equal(read(handle), array), f"tensor '{handle.info.name}' lost its values to another"
+        for manager in managers:
+            manager.release()
+
+    def test_managers_are_apart(self, backend: Backend) -> None:
+        """Two networks have two managers."""
+        first, second = backend.memory_manager(None), backend.memory_manager(None)
+        assert first is None or first is not second, "one manager for two networks"
+
+    def test_custom_allocator_is_refused_or_balanced(self, subject: Subject) -> None:
+        """With a reason, or what it gave is given back at unload and nothing is taken from it before the first run."""
+        with subject.runtime() as runtime:
+            refusal = backend_of(runtime, subject).use_custom_memory_allocator(_Counting())
+            taken = first_taken(subject, runtime)
+        if refusal or taken is None:
+            assert isinstance(refusal, str), f"use_custom_memory_allocator returned {type(refusal).__name__}"
+            return
+        allocator = _Counting()
+        with subject.runtime(allocators={subject.id: allocator}) as runtime:
+            network = sandwich(*taken)
+            options = subject.optimizer_options(simplify=False, hints={"layer": subject.id})
+            number = runtime.load_network(optimize(network, [Neighbour.id], runtime.registry, options))
+            assert not allocator.total, "memory was taken before the first run"
+            inputs = random_inputs(network, 1)
+            wrong = network_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+            assert not wrong, wrong
+            assert allocator.total, "an allocator was accepted, and no memory taken from it"
+            runtime.unload_network(number)
+            assert not allocator.held, f"{len(allocator.held)} blocks were not given back"
+
+
+class _Counting:
+    """An allocator of plain memory that counts."""
+
+    source = MemorySource.MALLOC
+
+    def __init__(self) -> None:
+        self.held: dict[int, Array] = {}
+        self.total = 0
+
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
+        """Return a block."""
+        block = aligned_empty((size_bytes,), DataType.UINT8, alignment_bytes)
+        self.held[id(block)] = block
+        self.total += 1
+        return block
+
+    def free(self, memory: Array) -> None:
+        """Take one back."""
+        assert self.held.pop(id(memory), None) is not None, "a block was given back that is not held"

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole networks through optimizer and runtime, alone and beside another backend."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import pytest
+
+from ferrule.backends.shared.host_memory import aligned_empty
+from ferrule.graph import Array, DataType, Graph, LayerType
+from ferrule.network import Network
+from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
+from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import layer_difference, network_difference, random_inputs
+from ferrule.testing.backends.family import Family
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
+from ferrule.testing.backends.layers import answer, refusal_of_reference
+from ferrule.testing.backends.random_networks import random_network
+from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
+
+_RUNS = 2
+_CHAINABLE = (DataType.INT8, DataType.FLOAT32, DataType.INT16, DataType.FLOAT16)
+_SHARING = [pytest.param(False, id="copied"), pytest.param(True, id="imported")]
+
+
+def check_network(
+    runtime: Runtime, network: Graph, preferences: Sequence[str], options: OptimizerOptions
+) -> OptimizedNetwork:
+    """Run a network on some backends, twice; AssertionError says in what it differs from the reference."""
+    optimized = optimize(network, preferences, runtime.registry, options)
+    number = runtime.load_network(optimized)
+    try:
+        for seed in range(_RUNS):
+            inputs = random_inputs(network, seed)
+            wrong = network_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+            owners = {name: given.device for name, given in optimized.assignment.items()}
+            assert not wrong, f"run {seed} of {network.name} on {owners}: {wrong}"
+    finally:
+        runtime.unload_network(number)
+    return optimized
+
+
+class EndToEndFamily(Family):
+    """What users see: networks that keep their results, wherever their layers run."""
+
+    @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
+    def test_each_layer(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
+        """The backend gets exactly the layers that it takes; the others go on, with its reason."""
+        for dtype in DataType:
+            graph = layer_case(type_, dtype, 0)
+            if not refusal_of_reference(graph):
+                self._check_layer(subject, runtime, graph)
+
+    def _check_layer(self, subject: Subject, runtime: Runtime, graph: Graph) -> None:
+        support = answer(backend_of(runtime, subject), graph)
+        options = subject.optimizer_options(simplify=False)
+        optimized = optimize(graph, [subject.id, Neighbour.id], runtime.registry, options)
+        if not support:
+            refused = optimized.refusals["layer", backend_of(runtime, subject).id]
+            assert refused == support.reason, f"the reason became {refused!r}, it was {support.reason!r}"
+        owners = {str(optimized.assignment[layer.name].backend) for layer in optimized.graph.layers}
+        assert not support or subject.id in owners, f"{graph.name} is taken, and runs on {owners}"
+        number = runtime.load_network(optimized)
+        try:
+            for seed in range(_RUNS):
+                inputs = random_inputs(graph, seed)
+                wrong = layer_difference(graph, inputs, runtime.enqueue_workload(number, inputs))
+                assert not wrong, f"{graph.name} with {graph.layers[0].descriptor}: {wrong}"
+        finally:
+            runtime.unload_network(number)
+
+    @pytest.mark.parametrize("shared", _SHARING)
+    @pytest.mark.parametrize("seed", range(12))
+    def test_random_networks(self, subject: Subject, runtime: Runtime, seed: int, *, shared: bool) -> None:
+        """Networks of all operators, with branches and several outputs."""
+        options = subject.optimizer_options(import_enabled=shared, export_enabled=shared, simplify=seed % 2 == 0)
+        check_network(runtime, random_network(seed, 8), [subject.id, Neighbour.id], options)
+
+    @pytest.mark.parametrize("shared", _SHARING)
+    @pytest.mark.parametrize("seed", range(12))
+    def test_networks_divided_at_random(self, subject: Subject, runtime: Runtime, seed: int, *, shared: bool) -> None:
+        """Each layer goes to the backend or to its neighbour, by lot."""
+        dice = random.Random(seed)  # noqa: S311 - no secret
+        network = random_network(1000 + seed, 8, dice.choice([DataType.INT8, DataType.INT16]))
+        hints = {layer.name: dice.choice([subject.id, Neighbour.id]) for layer in network.layers}
+        options = subject.optimizer_options(
+            hints=hints, import_enabled=shared, export_enabled=shared, simplify=False, debug=seed % 4 == 0
+        )
+        check_network(runtime, network, [Neighbour.id, subject.id], options)
+
+    @pytest.mark.parametrize("shared", _SHARING)
+    def test_data_changes_hands_and_comes_back(self, subject: Subject, runtime: Runtime, *, shared: bool) -> None:
+        """Neighbour, backend, neighbour: what the backend reads and writes goes through its own handles."""
+        taken = first_taken(subject, runtime)
+        if taken is None:
+            pytest.skip(f"{subject.id} takes no layer that can stand in a chain: test_it_takes_something says so")
+        network = sandwich(*taken)
+        hints = {"before": Neighbour.id, "layer": subject.id, "after": Neighbour.id}
+        options = subject.optimizer_options(hints=hints, import_enabled=shared, export_enabled=shared, simplify=False)
+        optimized = check_network(runtime, network, [Neighbour.id], options)
+        found = {str(given.backend) for given in optimized.assignment.values()}
+        assert subject.id in found, f"the layer in the middle runs on {found}"
+
+    def test_the_callers_buffers(self, subject: Subject, runtime: Runtime) -> None:
+        """Outputs are written into the buffers that are given, aligned or not; inputs are left as they were."""
+        taken = first_taken(subject, runtime)
+        network = sandwich(*taken) if taken is not None else random_network(0, 4, DataType.INT8)
+        options = subject.optimizer_options(import_enabled=True, export_enabled=True, simplify=False)
+        number = runtime.load_network(optimize(network, [subject.id, Neighbour.id], runtime.registry, options))
+        try:
+            for shift in (0, 1, 64):
+                inputs = [_shifted(array, shift) for array in random_inputs(network, shift)]
+                kept = [array.copy() for array in inputs]
+                buffers = [_shifted(np.zeros(info.shape, info.dtype.numpy), shift) for info in network.outputs]
+                results = runtime.enqueue_workload(number, inputs, buffers)
+                assert all(one is other for one, other in zip(results, buffers, strict=True)), "the buffers are others"
+                wrong = network_difference(network, inputs, buffers)
+                assert not wrong, f"memory {shift} elements off its alignment: {wrong}"
+                same = all(np.array_equal(one, other, equal_nan=True) for one, other in zip(inputs, kept, strict=True))
+                assert same, "an input was changed"
+        finally:
+            runtime.unload_network(number)
+
+
+def first_taken(subject: Subject, runtime: Runtime) -> tuple[LayerType, DataType, int] | None:
+    """Return the arguments of a `layer_case` that can stand between two other layers, and that the backend takes."""
+    for dtype, type_, seed in product(_CHAINABLE, LAYER_TYPES, range(4)):
+        graph = layer_case(type_, dtype, seed)
+        if refusal_of_reference(graph) or graph.outputs[0].dtype is not dtype:
+            continue
+        if answer(backend_of(runtime, subject), graph):
+            return type_, dtype, seed
+    return None
+
+
+def sandwich(type_: LayerType, dtype: DataType, seed: int) -> Network:
+    """Return a layer of `layer_case` with a MAXIMUM of equal operands before its first input and after its output."""
+    case = layer_case(type_, dtype, seed)
+    (layer,) = case.layers
+    network = Network("sandwich")
+    first, *others = [info.name for info in case.inputs]
+    for tensor in case.tensors:
+        if tensor.data is not None:
+            network.add_constant(tensor.info, tensor.data)
+    source = case.info(first)
+    network.add_input(type(source)(name="x", shape=source.shape, dtype=dtype, quantization=source.quantization))
+    network.add_maximum_layer("x", "x", name="before")
+    (written,) = network.layer("before").outputs
+    for name in others:
+        network.add_input(case.info(name))
+    inputs = tuple(written if name == first else name for name in layer.inputs)
+    network.add_layer(
+        type(layer)(name="layer", type=layer.type, descriptor=layer.descriptor, inputs=inputs, outputs=layer.outputs),
+        case.output_infos(layer),
+    )
+    network.add_maximum_layer(layer.outputs[0], layer.outputs[0], name="after")
+    network.set_outputs(network.layer("after").outputs)
+    return network
+
+
+def _shifted(array: Array, elements: int) -> Array:
+    """Return a copy that begins some elements behind a well aligned address."""
+    size = array.size + elements
+    memory = aligned_empty((size,), DataType(array.dtype.name), 4096)
+    view = memory[elements:].reshape(array.shape)
+    np.copyto(view, array)
+    return view

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend object itself, its contexts, and several networks, threads and runtimes at once."""
+
+from __future__ import annotations
+
+import gc
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ferrule.backends import capability
+from ferrule.backends.backend import Backend
+from ferrule.backends.capability import ASYNC_EXECUTION, has_capability
+from ferrule.backends.context import NetworkId
+from ferrule.backends.registry import RESERVED_IDS
+from ferrule.errors import FerruleError
+from ferrule.graph import DataType
+from ferrule.optimizer import optimize
+from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import layer_difference, network_difference, random_inputs
+from ferrule.testing.backends.family import Family
+from ferrule.testing.backends.layer_cases import layer_case
+from ferrule.testing.backends.loaded_layer import LoadedLayer
+from ferrule.testing.backends.networks import first_taken, sandwich
+from ferrule.testing.backends.random_networks import random_network
+from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
+
+_KNOWN = {value for name, value in vars(capability).items() if name.isupper() and isinstance(value, str)}
+_MOMENTS = ("before_load_network", "after_load_network", "before_unload_network", "after_unload_network")
+
+
+class ObjectFamily(Family):
+    """The object: a short-lived factory."""
+
+    def test_id(self, subject: Subject, backend: Backend) -> None:
+        """It has the id that it is registered by, which is no reserved one."""
+        assert backend.id == subject.id
+        assert backend.id not in RESERVED_IDS
+
+    def test_it_runs_on_the_host(self, backend: Backend) -> None:
+        """These families are for the host face."""
+        assert backend.has_host_face(), f"{backend.id} has no host face: test its firmware with models on a board"
+
+    def test_capabilities(self, backend: Backend) -> None:
+        """Names with values; those that Ferrule asks for are true or false."""
+        for name, value in backend.capabilities().items():
+            assert isinstance(value, (bool, int, float, str)), f"capability {name} is a {type(value).__name__}"
+            assert name not in _KNOWN or isinstance(value, bool), f"capability {name} is {value!r}, expected a bool"
+
+    def test_objects_are_made_anew(self, subject: Subject, runtime: Runtime) -> None:
+        """The factory function returns another object each time."""
+        assert backend_of(runtime, subject) is not backend_of(runtime, subject)
+
+    def test_nothing_depends_on_the_objects_life(self, subject: Subject, runtime: Runtime) -> None:
+        """What a backend made works when the backend object is gone."""
+        taken = first_taken(subject, runtime)
+        assert taken is not None, f"{subject.id} takes none of the families' layers"
+        graph = layer_case(*taken)
+        loaded = LoadedLayer(backend_of(runtime, subject), graph, subject.model_options)
+        gc.collect()
+        loaded.acquire()
+        inputs = random_inputs(graph, 0)
+        wrong = layer_difference(graph, inputs, loaded.run(inputs))
+        loaded.release()
+        assert not wrong, wrong
+
+    def test_events_need_the_capability(self, subject: Subject, runtime: Runtime) -> None:
+        """A workload that returns an event belongs to a backend with AsyncExecution."""
+        taken = first_taken(subject, runtime)
+        assert taken is not None, f"{subject.id} takes none of the families' layers"
+        backend = backend_of(runtime, subject)
+        loaded = LoadedLayer(backend, layer_case(*taken), subject.model_options)
+        loaded.acquire()
+        event = loaded.workload.execute()
+        if event is not None:
+            event.wait()
+            assert event.done(), "an event that was waited for is not done"
+        loaded.release()
+        assert event is None or has_capability(backend.capabilities(), ASYNC_EXECUTION), (
+            f"its workloads return {type(event).__name__}, and it lacks {ASYNC_EXECUTION}"
+        )
+
+
+class ContextFamily(Family):
+    """The backend's part of a runtime."""
+
+    def test_it_is_told_of_everything_and_content(self, subject: Subject, backend: Backend) -> None:
+        """Each call before and after a load and an unload returns True, for several networks at a time."""
+        context = backend.context(subject.options)
+        if context is None:
+            return
+        for moment in _MOMENTS:
+            for number in range(2):
+                said = getattr(context, moment)(NetworkId(number))
+                assert said is True, f"{moment}({number}) returned {said!r}"
+
+    def test_a_failed_load_leaves_it_usable(self, subject: Subject) -> None:
+        """After a load that another backend ends half-way, the next one works."""
+        with subject.runtime() as runtime:
+            network = random_network(3, 6, DataType.INT8)
+            options = subject.optimizer_options()
+            optimized = optimize(network, [subject.id, Neighbour.id], runtime.registry, options)
+            broken = type(optimized)(
+                **{name: getattr(optimized, name) for name in optimized.__slots__ if name != "assignment"},
+                assignment=dict(list(optimized.assignment.items())[:-1]),
+            )
+            with pytest.raises(FerruleError):
+                runtime.load_network(broken)
+            number = runtime.load_network(optimized)
+            inputs = random_inputs(network, 0)
+            wrong = network_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+            assert not wrong, wrong
+
+
+class RuntimeFamily(Family):
+    """Several networks, threads and runtimes."""
+
+    def test_networks_and_threads_at_once(self, subject: Subject) -> None:
+        """Each network keeps its own values while others run."""
+        with subject.runtime() as runtime:
+            networks = [random_network(seed, 5, DataType.INT8) for seed in (21, 22, 23)]
+            options = subject.optimizer_options()
+            numbers = [
+                runtime.load_network(optimize(network, [subject.id, Neighbour.id], runtime.registry, options))
+                for network in networks
+            ]
+
+            def run(turn: int) -> str:
+                network, number = networks[turn % 3], numbers[turn % 3]
+                inputs = random_inputs(network, turn)
+                return network_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+
+            with ThreadPoolExecutor(max_workers=4) as pool:
+                wrong = [found for found in pool.map(run, range(24)) if found]
+            assert not wrong, wrong[0]
+
+    def test_two_runtimes(self, subject: Subject) -> None:
+        """Closing one takes nothing from the other."""
+        network = random_network(5, 5, DataType.INT8)
+        inputs = random_inputs(network, 0)
+        first, second = subject.runtime(), subject.runtime()
+        try:
+            options = subject.optimizer_options()
+            preferences = [subject.id, Neighbour.id]
+            number = second.load_network(optimize(network, preferences, second.registry, options))
+            first.load_network(optimize(network, preferences, first.registry, options))
+            first.close()
+            wrong = network_difference(network, inputs, second.enqueue_workload(number, inputs))
+            assert not wrong, wrong
+        finally:
+            first.close()
+            second.close()
+
+    def test_runtimes_in_a_loop(self, subject: Subject) -> None:
+        """The backend is there each time."""
+        for _ in range(3):
+            with subject.runtime() as runtime:
+                assert subject.id in runtime.registry
+
+    def test_loads_and_unloads(self, subject: Subject) -> None:
+        """A network that was unloaded can be loaded again, and is gone in between."""
+        with subject.runtime() as runtime:
+            network = random_network(9, 5, DataType.INT8)
+            inputs = random_inputs(network, 0)
+            options = subject.optimizer_options()
+            optimized = optimize(network, [subject.id, Neighbour.id], runtime.registry, options)
+            for _ in range(3):
+                number = runtime.load_network(optimized)
+                wrong = network_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+                assert not wrong, wrong
+                runtime.unload_network(number)
+                with pytest.raises(FerruleError):
+                    runtime.enqueue_workload(number, inputs)
+
+    def test_profile_names_the_backend(self, subject: Subject) -> None:
+        """With profiling, each layer has an event with who ran it."""
+        with subject.runtime(profiling=True) as runtime:
+            taken = first_taken(subject, runtime)
+            assert taken is not None, f"{subject.id} takes none of the families' layers"
+            options = subject.optimizer_options(simplify=False, hints={"layer": subject.id})
+            network = sandwich(*taken)
+            optimized = optimize(network, [Neighbour.id], runtime.registry, options)
+            number = runtime.load_network(optimized)
+            runtime.enqueue_workload(number, random_inputs(network, 0))
+            seen = {event.name: event.backend for event in runtime.profiler(number).events}
+            wanted = {layer.name: optimized.assignment[layer.name].backend for layer in optimized.graph.layers}
+            assert wanted.items() <= seen.items(), f"profiled {seen}, expected {wanted}"

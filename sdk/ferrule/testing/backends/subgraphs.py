@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a backend makes of the subgraphs that it is offered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ferrule.backends.backend import Backend
+from ferrule.backends.optimization_views import OptimizationViews
+from ferrule.graph import Graph, SubgraphView
+from ferrule.optimizer.partition import extract_subgraphs
+from ferrule.optimizer.views import TakenNames, check_views
+from ferrule.runtime import Runtime
+from ferrule.testing.backends.family import Family
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
+from ferrule.testing.backends.layers import answer, refusal_of_reference
+from ferrule.testing.backends.networks import check_network, first_taken
+from ferrule.testing.backends.random_networks import TYPES, random_network
+from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
+
+
+class SubgraphFamily(Family):
+    """What `optimize_subgraph` returns."""
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_every_layer_stands_in_one_list(self, subject: Subject, runtime: Runtime, seed: int) -> None:
+        """The four lists hold each layer once, replacements keep to the border, and the graph is left alone."""
+        graph = random_network(seed, 10)
+        before = (graph.layers, graph.tensors, graph.outputs)
+        for view in self._offered(backend_of(runtime, subject), graph):
+            views = self._checked(subject, runtime, view)
+            again = self._checked(subject, runtime, view)
+            assert _names(views) == _names(again), f"two objects of the backend differ: {views} and {again}"
+        assert (graph.layers, graph.tensors, graph.outputs) == before, "optimize_subgraph changed the graph"
+
+    @pytest.mark.parametrize("dtype", TYPES, ids=str)
+    def test_a_layer_alone(self, subject: Subject, runtime: Runtime, dtype: str) -> None:
+        """A subgraph of one layer, of each type that the backend takes, comes back whole."""
+        for type_ in LAYER_TYPES:
+            graph = layer_case(type_, type(TYPES[0])(dtype), 1)
+            if not refusal_of_reference(graph) and answer(backend_of(runtime, subject), graph):
+                self._checked(subject, runtime, SubgraphView.of(graph, ["layer"]))
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_outputs_stay(self, subject: Subject, runtime: Runtime, seed: int) -> None:
+        """A network of which the backend has optimised its parts computes what it computed before."""
+        options = subject.optimizer_options(simplify=False)
+        check_network(runtime, random_network(500 + seed, 12), [subject.id, Neighbour.id], options)
+
+    def test_it_takes_something(self, subject: Subject, runtime: Runtime) -> None:
+        """A backend that takes no layer at all would pass everything here."""
+        assert first_taken(subject, runtime) is not None, f"{subject.id} takes none of the families' layers"
+
+    def _offered(self, backend: Backend, graph: Graph) -> Iterator[SubgraphView]:
+        support = backend.layer_support()
+        taken = [layer.name for layer in graph.layers if support.supports(graph, layer)]
+        yield from extract_subgraphs(graph, taken)
+
+    def _checked(self, subject: Subject, runtime: Runtime, view: SubgraphView) -> OptimizationViews:
+        backend = backend_of(runtime, subject)
+        views = backend.optimize_subgraph(view, subject.model_options)
+        check_views(backend.id, view, views, TakenNames(view.graph))
+        return views
+
+
+def _names(views: OptimizationViews) -> tuple[list[tuple[str, ...]], ...]:
+    return (
+        [part.replaced.names for part in views.substitutions],
+        [part.names for part in views.failed],
+        [part.names for part in views.untouched],
+        [part.names for part in views.deleted],
+    )

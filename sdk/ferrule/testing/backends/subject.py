@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend that is tested, and the plain one that stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ferrule._typing import override
+from ferrule.backends.backend import Backend, BackendId
+from ferrule.backends.context import CreationOptions, CustomAllocator
+from ferrule.backends.cpu_ref import CpuRef
+from ferrule.backends.optimization_views import ModelOptions
+from ferrule.backends.registry import BackendRegistry, registry_with
+from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.tensor_handle import FactoryId, MemoryManager
+from ferrule.errors import FerruleError
+from ferrule.optimizer import OptimizerOptions
+from ferrule.runtime import Runtime
+
+
+class Neighbour(CpuRef):
+    """The reference with handles of its own kind: what goes between it and another backend is copied or imported."""
+
+    id: ClassVar[BackendId] = BackendId("Neighbour")
+
+    @override
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
+        manager = memory if isinstance(memory, HostMemoryManager) else None
+        return (HostTensorHandleFactory(FactoryId("Ferrule/Neighbour"), manager),)
+
+
+def _default_registry() -> BackendRegistry:
+    return registry_with(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A backend to be tested, and how it comes into a registry."""
+
+    id: str
+    registry: Callable[[], BackendRegistry] = _default_registry
+    """Makes a registry that has the backend; called once per test."""
+    options: CreationOptions = field(default_factory=CreationOptions)
+    """Of the runtimes of the tests: the backend's own options, the folder of a dynamic backend."""
+    model_options: ModelOptions = field(default_factory=dict)
+    """The backend's options while it optimises and loads."""
+
+    @classmethod
+    def of_folder(cls, backend_id: str, *folders: Path | str, **more: Any) -> Subject:  # noqa: ANN401 as the fields
+        """Return a backend in a folder with a backend.toml."""
+        return cls(id=backend_id, registry=lambda: registry_with(folders), **more)
+
+    @classmethod
+    def dynamic(cls, backend_id: str, folder: Path, **more: Any) -> Subject:  # noqa: ANN401 as the fields
+        """Return a shared object in a folder; the shipped backends are left out, so that it may have the id of one."""
+        options = CreationOptions(dynamic_backends_path=folder)
+        return cls(id=backend_id, registry=BackendRegistry, options=options, **more)
+
+    def runtime(self, *, profiling: bool = False, allocators: Mapping[str, CustomAllocator] | None = None) -> Runtime:
+        """Return a runtime that has the backend and the neighbour.
+
+        Raises:
+            FerruleError: the backend is not usable here; the message has its reason.
+        """
+        registry = self.registry()
+        registry.register(Neighbour.id, Neighbour, origin="ferrule.testing")
+        options = replace(self.options, profiling=profiling, custom_allocators=allocators or {})
+        runtime = Runtime(options, registry)
+        if self.id not in runtime.registry:
+            reasons = [row.reason for row in runtime.backends if row.id == self.id]
+            reasons += [f"{row.path}: {row.message}" for row in runtime.dynamic_report if not row.accepted]
+            runtime.close()
+            raise FerruleError(f"backend '{self.id}' is not usable here: {'; '.join(reasons) or 'it is not there'}")
+        return runtime
+
+    def optimizer_options(self, **more: Any) -> OptimizerOptions:  # noqa: ANN401 as OptimizerOptions
+        """Return options with those of the backend."""
+        return OptimizerOptions(model_options={self.id: self.model_options}, **more)
+
+
+def backend_of(runtime: Runtime, subject: Subject) -> Backend:
+    """Return a new object of the tested backend."""
+    return runtime.registry.create(subject.id)
