@@ -20,7 +20,23 @@ struct ferrule_run_info {
     /* in, may be NULL: called before operator `index` runs, and once more with the number of
      * operators at the end; in the caller's thread */
     void (*on_operator)(void *context, uint32_t index);
-    void *context; /* in: first argument of on_operator */
+    void *context; /* in: first argument of on_operator and on_device */
+    /* in, may be NULL: called after each call of a device (enum ferrule_device_call), with the
+     * operator round which it was made, the device's number and what the call returned; in the
+     * caller's thread */
+    void (*on_device)(void *context, uint32_t index, uint32_t device, uint32_t call,
+                      int32_t status);
+};
+
+/** What an executor calls of a device. */
+enum ferrule_device_call {
+    FERRULE_CALL_ACTIVATE = 0,
+    FERRULE_CALL_OPEN = 1,
+    FERRULE_CALL_COPY_TO = 2,
+    FERRULE_CALL_COPY_FROM = 3,
+    FERRULE_CALL_RUN = 4, /* an operator that the device runs */
+    FERRULE_CALL_CLOSE = 5,
+    FERRULE_CALL_DEACTIVATE = 6,
 };
 
 /** @brief Forget the failure of an earlier run. For generated executors; `info` may be NULL. */
@@ -38,6 +54,17 @@ static inline void ferrule_run_notify(const struct ferrule_run_info *info, uint3
     if (info != NULL && info->on_operator != NULL) {
         info->on_operator(info->context, index);
     }
+}
+
+/** @brief Note that operator `index` failed; returns `status`. For generated executors; `info` may
+ * be NULL. */
+static inline int32_t ferrule_run_fail(struct ferrule_run_info *info, uint32_t index,
+                                       int32_t status)
+{
+    if (info != NULL) {
+        info->failed_operator = index;
+    }
+    return status;
 }
 
 #ifdef __cplusplus

@@ -10,9 +10,10 @@ from ferrule.backends import BackendId, Device
 from ferrule.backends.firmware import DeviceDriver, DeviceTarget, FirmwareTarget
 from ferrule.codegen.names import Names
 from ferrule.errors import FerruleError
+from ferrule.graph import Graph, Layer, LayerType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeviceUse:
     """A device that runs layers, as the generated C names it."""
 
@@ -64,3 +65,47 @@ def used_devices(
             )
         found[layer] = known[device.name]
     return found
+
+
+def tensor_memories(graph: Graph, uses: Mapping[str, DeviceUse]) -> dict[str, DeviceUse]:
+    """Return, by tensor, the device in whose own memory it lies; tensors that are not there lie in the core's.
+
+    A tensor lies where the layer that writes it works. A MEM_COPY layer writes on the other side: what it reads in its
+    device's memory it copies to the core's, and what it reads in the core's to its device's.
+
+    Raises:
+        FerruleError: a layer reads or writes a tensor that it does not reach.
+    """
+    found: dict[str, DeviceUse] = {}
+    for layer in graph.layers:
+        use = uses.get(layer.name)
+        if use is None or not use.has_memory:
+            continue
+        if layer.type is LayerType.MEM_COPY and found.get(layer.present_inputs[0]) is use:
+            continue
+        found |= dict.fromkeys(layer.outputs, use)
+    for layer in graph.layers:
+        _check_reach(graph, layer, uses.get(layer.name), found)
+    for info in graph.outputs:
+        if info.name in found:
+            raise FerruleError(
+                f"output '{info.name}' of the model lies in the memory of device {found[info.name].device.name}, "
+                "expected a MEM_COPY layer behind it"
+            )
+    return found
+
+
+def _check_reach(graph: Graph, layer: Layer, use: DeviceUse | None, memories: Mapping[str, DeviceUse]) -> None:
+    own = use if use is not None and use.has_memory else None
+    if layer.type is LayerType.MEM_COPY and own is not None:
+        reached: tuple[DeviceUse | None, ...] = (own, None)
+    else:
+        reached = (own,)
+    for name in layer.present_inputs:
+        if not graph.tensor(name).is_constant and memories.get(name) not in reached:
+            home = memories.get(name)
+            where = "the core's memory" if home is None else f"the memory of device {home.device.name}"
+            raise FerruleError(
+                f"layer '{layer.name}' reads tensor '{name}' in {where}, which it does not reach, "
+                "expected a MEM_COPY layer between"
+            )

@@ -6,42 +6,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ferrule.backends.firmware import SCALARS, Blob, blob_variable
-from ferrule.codegen.lowered import ARENA, LoweredGraph, LoweredLayer, scratch_offset
+from ferrule.codegen.device_code import devices_struct, numbers_enumeration
+from ferrule.codegen.lowered import LoweredGraph
+from ferrule.codegen.run_code import REGION, RunCode
+from ferrule.codegen.schedule import Schedule
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.dom import (
     AddressOf,
     Aggregate,
     ArrayType,
-    Binary,
-    BinaryOperator,
-    Block,
-    Call,
     Cast,
-    Comment,
     Const,
-    Declare,
-    Dereference,
     Enumeration,
     Enumerator,
-    Evaluate,
     Expression,
     Field,
     Function,
     Identifier,
-    If,
     Include,
     Index,
-    Integer,
     Linkage,
-    Member,
     Module,
-    Null,
-    Parameter,
     Pointer,
-    Return,
     Scalar,
     Section,
-    Statement,
     Struct,
     StructMember,
     StructType,
@@ -49,22 +37,22 @@ from ferrule.dom import (
     Variable,
 )
 from ferrule.graph import TensorInfo
-from ferrule.memory import scratch_name
 
-REGION = "sram"
 _STATUS = Scalar.INT32
 
 
 class ExecutorBuilder:
     """Builds the executor's module and the module of its weights from a lowered graph and its storage."""
 
-    def __init__(self, lowered: LoweredGraph, storage: StoragePlan) -> None:
+    def __init__(self, lowered: LoweredGraph, storage: StoragePlan, schedule: Schedule) -> None:
         self._lowered = lowered
         self._graph = lowered.graph
         self._storage = storage
         self.prefix = f"ferrule_{lowered.symbol}"
         self._inputs = _member_names(lowered, self._graph.inputs)
         self._outputs = _member_names(lowered, self._graph.outputs)
+        self._schedule = schedule
+        self._code = RunCode(lowered, storage, schedule, self.input_members, self.output_members)
 
     # ---- names that other generated files use
 
@@ -95,9 +83,14 @@ class ExecutorBuilder:
         return Module(
             name=self.prefix,
             doc=f"Executor of the model '{one_line(self._graph.name)}'.",
-            interface_includes=(Include(path="ferrule/executor.h"), Include(path="stdint.h", system=True)),
+            interface_includes=(
+                Include(path="ferrule/executor.h"),
+                *((Include(path="ferrule/device.h"),) if self._lowered.devices else ()),
+                Include(path="stdint.h", system=True),
+            ),
             interface=(self._sizes(), *self._structs(), *self._defaults(), self._run(declaration=True)),
             implementation_includes=(
+                *((Include(path="ferrule/held.h"),) if self._lowered.devices else ()),
                 Include(path=f"{self.prefix}_weights.h"),
                 Include(path="ferrule/section.h"),
                 Include(path="ferrule/status.h"),
@@ -106,9 +99,10 @@ class ExecutorBuilder:
                 Include(path="string.h", system=True),
             ),
             implementation=(
-                self._offsets(),
+                *self._code.offsets(),
                 *(declaration for item in self._lowered.layers for declaration in item.op.declarations),
                 *self._defaults(),
+                *self._code.operators(),
                 self._run(declaration=False),
             ),
         )
@@ -151,7 +145,7 @@ class ExecutorBuilder:
                 rows.append(
                     Enumerator(
                         name=self.constant(f"{kind}_{name}_offset"),
-                        value=self._offset(info.name),
+                        value=self._storage.offset(info.name),
                         doc=f"Where {kind} '{one_line(info.name)}' may lie in the workspace.",
                     )
                 )
@@ -159,7 +153,7 @@ class ExecutorBuilder:
             enumerators=tuple(rows), doc="Sizes and places of the model, in bytes unless named otherwise."
         )
 
-    def _structs(self) -> Iterator[Struct]:
+    def _structs(self) -> Iterator[Struct | Enumeration]:
         yield Struct(
             name=f"{self.prefix}_inputs",
             members=tuple(
@@ -188,6 +182,9 @@ class ExecutorBuilder:
             ),
             doc="The memory that one inference works in.",
         )
+        if self._lowered.devices:
+            yield numbers_enumeration(self._lowered.symbol, self._lowered.devices)
+            yield devices_struct(self._lowered.symbol, self._lowered.devices)
 
     def _defaults(self) -> Iterator[Variable]:
         arena = f"{self.prefix}_default_{REGION}"
@@ -224,150 +221,29 @@ class ExecutorBuilder:
         return Function(
             name=f"{self.prefix}_run",
             returns=_STATUS,
-            parameters=(
-                Parameter(name="inputs", type=_struct_pointer(f"{self.prefix}_inputs")),
-                Parameter(name="outputs", type=_struct_pointer(f"{self.prefix}_outputs")),
-                Parameter(name="memory", type=_struct_pointer(f"{self.prefix}_memory")),
-                Parameter(name="info", type=Pointer(StructType("ferrule_run_info"))),
-            ),
-            body=None if declaration else Block(tuple(self._body())),
+            parameters=self._code.parameters(),
+            body=None if declaration else self._code.body(),
             linkage=Linkage.EXTERNAL,
             doc="Run one inference in the caller's thread; several may run at once, each in its own memory.\n"
             "`info` may be NULL.\n@retval FERRULE_OK\n"
-            "@retval FERRULE_ERR_ARGUMENT a pointer other than `info` is null; nothing was run",
+            "@retval FERRULE_ERR_ARGUMENT a pointer other than `info` is null; nothing was run" + self._errors(),
         )
 
-    # ---- the implementation
-
-    def _offsets(self) -> Enumeration:
-        rows = [Enumerator(name=self._offset_name(name), value=self._offset(name)) for name in self._arena_tensors()]
-        rows += [
-            Enumerator(name=scratch_offset(item.symbol), value=self._storage.offset(scratch_name(item.layer.name)))
-            for item in self._lowered.layers
-            if item.op.scratch_bytes
-        ]
-        if not rows:
-            rows.append(Enumerator(name="NOTHING_IN_THE_WORKSPACE", value=0))
-        return Enumeration(enumerators=tuple(rows), doc="Where tensors and scratch lie in the workspace, in bytes.")
-
-    def _body(self) -> Iterator[Statement]:
-        yield from self._checks()
-        yield Evaluate(Call(Identifier("ferrule_run_begin"), (Identifier("info"),)))
-        if self._uses_arena():
-            yield Declare(ARENA.name, Const(Pointer(Scalar.UINT8)), Member(Dereference(Identifier("memory")), REGION))
-        for info in self._graph.inputs:
-            yield self._declare(info.name)
-        declared = {info.name for info in self._graph.inputs}
-        for index, item in enumerate(self._lowered.layers):
-            yield Comment(_headline(index, item))
-            for name in item.layer.outputs:
-                if name not in declared:
-                    declared.add(name)
-                    yield self._declare(name)
-            yield _notify(index)
-            yield from self._call(item)
-        yield _notify(len(self._lowered.layers))
-        yield from self._late_outputs()
-        yield Return(Identifier("FERRULE_OK"))
-
-    def _checks(self) -> Iterator[Statement]:
-        pointers: list[Expression] = [Identifier(name) for name in ("inputs", "outputs", "memory")]
-        yield If(_any_null(pointers), Block((Return(Identifier("FERRULE_ERR_ARGUMENT")),)))
-        members: list[Expression] = [Member(Dereference(Identifier("inputs")), name) for name in self._inputs]
-        members += [Member(Dereference(Identifier("outputs")), name) for name in self._outputs]
-        members.append(Member(Dereference(Identifier("memory")), REGION))
-        for member in members:
-            yield If(_any_null([member]), Block((Return(Identifier("FERRULE_ERR_ARGUMENT")),)))
-
-    def _declare(self, tensor: str) -> Declare:
-        info = self._graph.info(tensor)
-        is_input = any(info.name == tensor for info in self._graph.inputs) or self._views_input(tensor)
-        type_: Type = Pointer(Const(SCALARS[info.dtype]) if is_input else SCALARS[info.dtype])
-        return Declare(self._lowered.variables[tensor], Const(type_), self._home(tensor, type_))
-
-    def _home(self, tensor: str, type_: Type) -> Expression:
-        """Return where the bytes of a tensor are."""
-        group = self._group(tensor)
-        for name, info in self.input_members:
-            if info.name in group:
-                own = Member(Dereference(Identifier("inputs")), name)
-                return own if info.name == tensor else _converted(own, info, self._graph.info(tensor), type_)
-        for name, info in self.output_members:
-            if info.name in group:
-                own = Member(Dereference(Identifier("outputs")), name)
-                return own if info.name == tensor else _converted(own, info, self._graph.info(tensor), type_)
-        return Cast(type_, AddressOf(Index(ARENA, Identifier(self._offset_name(tensor)))))
-
-    def _call(self, item: LoweredLayer) -> Iterator[Statement]:
-        source = item.op.view_of
-        if source is None:
-            yield from item.op.statements
-        elif item.layer.outputs[0] not in self._storage.views:
-            yield self._copy(Identifier(self._lowered.variables[item.layer.outputs[0]]), source)
-        else:
-            yield Comment("the same bytes under another shape")
-
-    def _late_outputs(self) -> Iterator[Statement]:
-        """Copy outputs of the graph that are inputs, constants, or an output that stands a second time."""
-        done: set[str] = {info.name for info in self._graph.inputs}
-        for name, info in self.output_members:
-            if info.name in done or self._graph.tensor(info.name).is_constant:
-                yield self._copy(Member(Dereference(Identifier("outputs")), name), info.name)
-            done.add(info.name)
-
-    def _copy(self, target: Expression, source: str) -> Statement:
-        tensor = self._graph.tensor(source)
-        start: Expression = Identifier(
-            self._constant_output(source) if tensor.is_constant else self._lowered.variables[source]
-        )
-        return Evaluate(Call(Identifier("memmove"), (target, start, Integer(tensor.info.size_bytes, unsigned=True))))
-
-    # ---- storage
-
-    def _group(self, tensor: str) -> frozenset[str]:
-        """Return the tensors that share the storage of one."""
-        views = self._storage.views
-        root = tensor
-        while root in views:
-            root = views[root]
-        group, grown = {root}, True
-        while grown:
-            more = {output for output, source in views.items() if source in group} - group
-            group |= more
-            grown = bool(more)
-        return frozenset(group)
-
-    def _views_input(self, tensor: str) -> bool:
-        return any(info.name in self._group(tensor) for info in self._graph.inputs)
-
-    def _arena_tensors(self) -> Iterator[str]:
-        given = {info.name for info in (*self._graph.inputs, *self._graph.outputs)}
-        for tensor in self._lowered.variables:
-            if not self._group(tensor) & given:
-                yield tensor
-
-    def _uses_arena(self) -> bool:
-        return any(True for _ in self._arena_tensors()) or any(i.op.scratch_bytes for i in self._lowered.layers)
-
-    def _offset(self, tensor: str) -> int:
-        return self._storage.offset(tensor)
-
-    def _offset_name(self, tensor: str) -> str:
-        return f"{self._lowered.variables[tensor]}_OFFSET".upper()
-
-    def _constant_output(self, tensor: str) -> str:
-        return f"{self.prefix}_constant_{list(self._outputs_of_constants()).index(tensor)}"
-
-    def _outputs_of_constants(self) -> Iterator[str]:
-        for info in dict.fromkeys(self._graph.outputs):
-            if self._graph.tensor(info.name).is_constant:
-                yield info.name
+    def _errors(self) -> str:
+        if self._lowered.devices:
+            return (
+                "\n@return or the first error of a device; all devices are closed and deactivated again then, as after "
+                "a run that succeeds"
+            )
+        if any(item.op.status is not None for item in self._lowered.layers):
+            return "\n@return or the error of the operator that failed"
+        return ""
 
     def _constant_outputs(self) -> Iterator[Variable]:
-        for name in self._outputs_of_constants():
-            data = self._graph.tensor(name).data
-            assert data is not None
-            yield blob_variable(Blob(name=self._constant_output(name), data=data))
+        for info in dict.fromkeys(self._graph.outputs):
+            data = self._graph.tensor(info.name).data
+            if data is not None:
+                yield blob_variable(Blob(name=self._code.constant_output(info.name), data=data))
 
 
 def describe(info: TensorInfo) -> str:
@@ -411,28 +287,3 @@ def _external(variable: Variable, doc: str) -> Variable:
 
 def _pointer(info: TensorInfo, *, const: bool) -> Type:
     return Pointer(Const(SCALARS[info.dtype]) if const else SCALARS[info.dtype])
-
-
-def _converted(value: Expression, from_info: TensorInfo, to_info: TensorInfo, type_: Type) -> Expression:
-    return value if from_info.dtype == to_info.dtype else Cast(type_, value)
-
-
-def _struct_pointer(name: str) -> Type:
-    return Pointer(Const(StructType(name)))
-
-
-def _any_null(pointers: Iterable[Expression]) -> Expression:
-    tests: list[Expression] = [Binary(BinaryOperator.EQUAL, pointer, Null()) for pointer in pointers]
-    condition = tests[0]
-    for test in tests[1:]:
-        condition = Binary(BinaryOperator.OR, condition, test)
-    return condition
-
-
-def _notify(index: int) -> Statement:
-    return Evaluate(Call(Identifier("ferrule_run_notify"), (Identifier("info"), Integer(index))))
-
-
-def _headline(index: int, item: LoweredLayer) -> str:
-    runner = item.backend if item.device == item.backend else f"{item.backend}, device {item.device}"
-    return f"{index}: {item.layer.name}, {item.layer.type} on {runner}"

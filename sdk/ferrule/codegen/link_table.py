@@ -9,8 +9,9 @@ import numpy as np
 
 from ferrule._version import VERSION
 from ferrule.backends.firmware import numbers
-from ferrule.codegen.executor import REGION, ExecutorBuilder, one_line
+from ferrule.codegen.executor import ExecutorBuilder, one_line
 from ferrule.codegen.lowered import LoweredGraph
+from ferrule.codegen.run_code import REGION
 from ferrule.dom import (
     AddressOf,
     Aggregate,

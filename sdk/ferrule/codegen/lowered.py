@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ferrule.backends import BackendId, Device
 from ferrule.backends.firmware import CoreFeatures, FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.codegen.device_code import copied, handle_of
+from ferrule.codegen.device_use import DeviceUse, tensor_memories, used_devices
 from ferrule.codegen.names import Names
-from ferrule.dom import AddressOf, Expression, Identifier, Index
+from ferrule.codegen.schedule import Call
+from ferrule.dom import AddressOf, Expression, Identifier, Index, Null
 from ferrule.errors import FerruleError, UnsupportedError
-from ferrule.graph import Graph, Layer
+from ferrule.graph import Graph, Layer, LayerType
 
 ARENA = Identifier("sram")
 
@@ -27,6 +30,10 @@ class LoweredLayer:
     symbol: str
     """The C identifier that the layer's offsets start with."""
     op: LoweredOp
+    use: DeviceUse | None = None
+    """The device behind the device API that runs it; None on the core."""
+    call: Call | None = None
+    """What is called of the device: COPY_TO, COPY_FROM or RUN; None on the core and where nothing is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +47,20 @@ class LoweredGraph:
     """In the order in which they run."""
     variables: Mapping[str, str]
     """The executor's local pointer variable of each tensor that is not a constant."""
+    devices: tuple[DeviceUse, ...] = ()
+    """By their numbers."""
+    memories: Mapping[str, DeviceUse] = field(default_factory=dict)
+    """By tensor in a device's own memory: the device."""
 
 
 def scratch_offset(symbol: str) -> str:
     """Return the enumerator of the offset of a layer's scratch."""
     return f"{symbol}_SCRATCH".upper()
+
+
+def offset_name(variable: str) -> str:
+    """Return the enumerator of a tensor's offset in the memory that it lies in."""
+    return f"{variable}_OFFSET".upper()
 
 
 def lower(
@@ -58,35 +74,57 @@ def lower(
 
     Raises:
         UnsupportedError: a target refuses a layer; the message names both.
+        FerruleError: a layer reads a tensor that lies in another device's memory.
     """
     names = Names()
     symbol = Names().take(graph.name)
     symbols = {layer.name: names.take(layer.name) for layer in graph.layers}
     variables = _variables(graph, names)
-    pointers: dict[str, Expression] = {name: Identifier(variable) for name, variable in variables.items()}
+    uses = used_devices(order, targets, devices)
+    memories = tensor_memories(graph, uses)
+    pointers: dict[str, Expression] = {
+        name: Identifier(variable) for name, variable in variables.items() if name not in memories
+    }
     lowered = []
     for layer in map(graph.layer, order):
         backend, target = targets[layer.name]
-        device = devices.get(layer.name)
+        device, use = devices.get(layer.name), uses.get(layer.name)
+        offset = Identifier(scratch_offset(symbols[layer.name]))
         context = LoweringContext(
             graph=graph,
             layer=layer,
             core=core,
             prefix=f"ferrule_{symbol}_{symbols[layer.name]}",
             pointers=pointers,
-            scratch=AddressOf(Index(ARENA, Identifier(scratch_offset(symbols[layer.name])))),
+            scratch=offset if use is not None and use.has_memory else AddressOf(Index(ARENA, offset)),
+            offsets={
+                name: Identifier(offset_name(variables[name]))
+                for name in (*layer.present_inputs, *layer.outputs)
+                if name in memories
+            },
+            resource_handle=Null() if use is None else handle_of(symbol, use),
             device=device,
         )
+        op, call = _lower(context, backend, target, use, symbol)
         lowered.append(
             LoweredLayer(
                 layer=layer,
                 backend=backend,
                 device=str(backend) if device is None else device.name,
                 symbol=symbols[layer.name],
-                op=_lower(context, backend, target),
+                op=op,
+                use=use,
+                call=call,
             )
         )
-    return LoweredGraph(graph=graph, symbol=symbol, layers=tuple(lowered), variables=variables)
+    return LoweredGraph(
+        graph=graph,
+        symbol=symbol,
+        layers=tuple(lowered),
+        variables=variables,
+        devices=tuple(dict.fromkeys(uses.values())),
+        memories=memories,
+    )
 
 
 def _variables(graph: Graph, names: Names) -> dict[str, str]:
@@ -102,11 +140,18 @@ def _variables(graph: Graph, names: Names) -> dict[str, str]:
     return variables
 
 
-def _lower(context: LoweringContext, backend: BackendId, target: FirmwareTarget) -> LoweredOp:
+def _lower(
+    context: LoweringContext, backend: BackendId, target: FirmwareTarget, use: DeviceUse | None, symbol: str
+) -> tuple[LoweredOp, Call | None]:
+    """Return a layer as C, and what it calls of its device."""
+    layer = context.layer
+    if use is not None and use.has_memory and layer.type is LayerType.MEM_COPY:
+        call = Call.COPY_TO if layer.outputs[0] in context.offsets else Call.COPY_FROM
+        return LoweredOp(kernel=str(call), status=copied(context, symbol, use, call)), call
     try:
-        return target.lower(context)
+        op = target.lower(context)
     except UnsupportedError:
         raise
     except FerruleError as error:
-        layer = context.layer
         raise UnsupportedError(f"backend {backend} refuses layer '{layer.name}' ({layer.type}): {error}") from error
+    return op, Call.RUN if use is not None and op.view_of is None else None

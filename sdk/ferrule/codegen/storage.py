@@ -1,33 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where each tensor of a lowered graph lives: in the caller's buffers or in the arena, and which share storage."""
+"""Where each tensor of a lowered graph lives: with the caller, in the arena or in a device, and which share storage."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.lowered import LoweredGraph
-from ferrule.graph import Graph
-from ferrule.memory import (
-    Alias,
-    AliasKind,
-    BufferKind,
-    Lifetime,
-    Overlap,
-    Plan,
-    Region,
-    Request,
-    lifetimes,
-    plan,
-    scratch_name,
-)
+from ferrule.memory import Alias, AliasKind, Plan, Region, Request, plan_graph, scratch_name
 
 ARENA_ALIGNMENT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoragePlan:
-    """The arena's plan, and the views that hold."""
+    """The plan of the arena and of the devices' own memories, and the views that hold."""
 
     plan: Plan
     views: Mapping[str, str]
@@ -40,60 +28,50 @@ class StoragePlan:
         return self.plan.placements[buffer].offset
 
 
-def plan_storage(lowered: LoweredGraph, regions: Sequence[Region]) -> StoragePlan:
-    """Lay out the arena for tensors and scratch together.
+def plan_storage(lowered: LoweredGraph, core: Region) -> StoragePlan:
+    """Lay out tensors and scratch together: in the core's region, and in the memories of the devices that have one.
 
     Raises:
         ArenaOverflowError: they do not fit.
     """
-    graph = lowered.graph
-    order = [item.layer.name for item in lowered.layers]
-    lives = {**lifetimes(graph, order), **_constant_outputs(graph, len(order))}
-    names = tuple(region.name for region in regions)
-    requests = [
-        Request(
-            name=name,
-            size_bytes=graph.info(name).size_bytes,
-            lifetime=life,
-            regions=names,
-            alignment=ARENA_ALIGNMENT,
-        )
-        for name, life in lives.items()
-    ]
-    requests += _scratch_requests(lowered, lives, names)
+    devices = {use.name: _region(use) for use in lowered.devices if use.has_memory}
     views = _views(lowered)
-    aliases = tuple(Alias(output=output, input=input_, kind=AliasKind.VIEW) for output, input_ in views.items())
-    overlaps: list[Overlap] = [overlap for item in lowered.layers for overlap in item.op.overlaps]
-    return StoragePlan(
-        plan=plan(requests, regions, aliases=aliases, overlaps=overlaps),
-        views=views,
-        requests=tuple(requests),
-        aliases=aliases,
+    scratch = {item.layer.name: item.op for item in lowered.layers if item.op.scratch_bytes}
+    planned = plan_graph(
+        lowered.graph,
+        [core, *devices.values()],
+        alignment=ARENA_ALIGNMENT,
+        scratch_bytes={layer: op.scratch_bytes for layer, op in scratch.items()},
+        scratch_alignment={layer: op.scratch_alignment for layer, op in scratch.items()},
+        allowed=_homes(lowered, core, devices),
+        shared=[Alias(output=output, input=source, kind=AliasKind.VIEW) for output, source in views.items()],
+        overlaps=[overlap for item in lowered.layers for overlap in item.op.overlaps],
+        order=[item.layer.name for item in lowered.layers],
+        constant_outputs=True,
+    )
+    return StoragePlan(plan=planned.plan, views=views, requests=planned.requests, aliases=planned.aliases)
+
+
+def _region(use: DeviceUse) -> Region:
+    """Return the memory of a device; its name cannot be that of one of the core's."""
+    return Region(
+        name=f"device {use.device.name}",
+        size_bytes=use.driver.memory_bytes,
+        alignment=use.driver.alignment,
+        reachable_by=frozenset({use.device.name}),
     )
 
 
-def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
-    """Return when outputs that are constants need their room: they are copied there at the end."""
-    last = Lifetime(first=max(steps - 1, 0), last=max(steps - 1, 0))
-    return {info.name: last for info in graph.outputs if graph.tensor(info.name).is_constant}
-
-
-def _scratch_requests(lowered: LoweredGraph, lives: Mapping[str, Lifetime], names: tuple[str, ...]) -> list[Request]:
-    requests = []
+def _homes(lowered: LoweredGraph, core: Region, devices: Mapping[str, Region]) -> dict[str, tuple[str, ...]]:
+    """Return the one region of each buffer."""
+    homes: dict[str, tuple[str, ...]] = {}
+    for tensor in lowered.graph.tensors:
+        use = lowered.memories.get(tensor.info.name)
+        homes[tensor.info.name] = ((core if use is None else devices[use.name]).name,)
     for item in lowered.layers:
-        if item.op.scratch_bytes:
-            step = lives[item.layer.outputs[0]].first
-            requests.append(
-                Request(
-                    name=scratch_name(item.layer.name),
-                    size_bytes=item.op.scratch_bytes,
-                    lifetime=Lifetime(first=step, last=step),
-                    regions=names,
-                    alignment=item.op.scratch_alignment,
-                    kind=BufferKind.SCRATCH,
-                )
-            )
-    return requests
+        region = devices.get(item.use.name, core) if item.use is not None else core
+        homes[scratch_name(item.layer.name)] = (region.name,)
+    return homes
 
 
 def _views(lowered: LoweredGraph) -> dict[str, str]:

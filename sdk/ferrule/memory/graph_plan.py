@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ferrule.graph import Graph
@@ -42,63 +42,84 @@ def plan_graph(
     *,
     alignment: int = DEFAULT_ALIGNMENT,
     scratch_bytes: Mapping[str, int] | None = None,
+    scratch_alignment: Mapping[str, int] | None = None,
     allowed: Mapping[str, tuple[str, ...]] | None = None,
+    shared: Sequence[Alias] | None = None,
     in_place: Sequence[Alias] = (),
     overlaps: Sequence[Overlap] = (),
     order: Sequence[str] | None = None,
+    constant_outputs: bool = False,
     effort: Effort | None = None,
 ) -> GraphPlan:
     """Choose an order of the layers (unless `order` is given) and lay out all tensors that are not constants.
 
-    `scratch_bytes` is by layer; its buffer is called `scratch_name(layer)`. `allowed` has the regions of a buffer by
-    its name, for those that may not live in any; the first one is preferred. Views are found, what a kernel does
-    `in_place` is told.
+    `scratch_bytes` and `scratch_alignment` (by default `alignment`) are by layer; the buffer is called
+    `scratch_name(layer)`. `allowed` has the regions of a buffer by its name, for those that may not live in any; the
+    first one is preferred. `shared` are the views that hold, by default all that there are; what a kernel does
+    `in_place` is told. With `constant_outputs`, outputs of the graph that are constants get room at the last step.
 
     Raises:
         ArenaOverflowError: see `plan`.
         ModelError: `order` is not an order of the graph.
     """
     needed = {layer: size for layer, size in (scratch_bytes or {}).items() if size > 0}
-    aliases = (*views(graph), *in_place)
+    aliases = (*(views(graph) if shared is None else shared), *in_place)
     ordering = (
         order_layers(graph, aliases=aliases, scratch_bytes=needed, alignment=alignment)
         if order is None
         else measure_order(graph, order, aliases=aliases, scratch_bytes=needed, alignment=alignment)
     )
-    requests = _requests(graph, ordering.layers, regions, alignment, needed, allowed or {})
+    lives = lifetimes(graph, ordering.layers)
+    if constant_outputs:
+        lives |= _constant_outputs(graph, len(ordering.layers))
+    alignments = {layer: (scratch_alignment or {}).get(layer, alignment) for layer in needed}
+    requests = (
+        *_tensors(graph, lives, regions, alignment, allowed or {}),
+        *_scratch(ordering.layers, regions, needed, alignments, allowed or {}),
+    )
     found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=effort)
     return GraphPlan(ordering=ordering, requests=requests, aliases=aliases, overlaps=tuple(overlaps), plan=found)
 
 
-def _requests(
+def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
+    """Return when outputs that are constants need their room: they are copied there at the end."""
+    last = Lifetime(first=max(steps - 1, 0), last=max(steps - 1, 0))
+    return {info.name: last for info in graph.outputs if graph.tensor(info.name).is_constant}
+
+
+def _tensors(
     graph: Graph,
-    order: Sequence[str],
+    lives: Mapping[str, Lifetime],
     regions: Sequence[Region],
     alignment: int,
-    scratch_bytes: Mapping[str, int],
     allowed: Mapping[str, tuple[str, ...]],
-) -> tuple[Request, ...]:
+) -> Iterator[Request]:
     anywhere = tuple(region.name for region in regions)
-    tensors = [
-        Request(
+    for name, lifetime in lives.items():
+        yield Request(
             name=name,
             size_bytes=graph.info(name).size_bytes,
             alignment=alignment,
             lifetime=lifetime,
             regions=allowed.get(name, anywhere),
         )
-        for name, lifetime in lifetimes(graph, order).items()
-    ]
-    scratch = [
-        Request(
-            name=scratch_name(layer),
-            size_bytes=scratch_bytes[layer],
-            alignment=alignment,
-            lifetime=Lifetime(first=step, last=step),
-            regions=allowed.get(scratch_name(layer), anywhere),
-            kind=BufferKind.SCRATCH,
-        )
-        for step, layer in enumerate(order)
-        if layer in scratch_bytes
-    ]
-    return (*tensors, *scratch)
+
+
+def _scratch(
+    order: Sequence[str],
+    regions: Sequence[Region],
+    sizes: Mapping[str, int],
+    alignments: Mapping[str, int],
+    allowed: Mapping[str, tuple[str, ...]],
+) -> Iterator[Request]:
+    anywhere = tuple(region.name for region in regions)
+    for step, layer in enumerate(order):
+        if layer in sizes:
+            yield Request(
+                name=scratch_name(layer),
+                size_bytes=sizes[layer],
+                alignment=alignments[layer],
+                lifetime=Lifetime(first=step, last=step),
+                regions=allowed.get(scratch_name(layer), anywhere),
+                kind=BufferKind.SCRATCH,
+            )

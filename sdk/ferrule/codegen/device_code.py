@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the executor of a model with devices has that others lack: the devices struct and the calls of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ferrule.backends.firmware import LoweringContext
+from ferrule.codegen.device_use import DeviceUse
+from ferrule.codegen.schedule import Call, DeviceCall
+from ferrule.dom import (
+    AddressOf,
+    Aggregate,
+    ArrayType,
+    Assign,
+    Binary,
+    BinaryOperator,
+    Block,
+    Const,
+    Declare,
+    Dereference,
+    Enumeration,
+    Enumerator,
+    Evaluate,
+    Expression,
+    Field,
+    Identifier,
+    If,
+    Index,
+    Integer,
+    Member,
+    Parameter,
+    Pointer,
+    Return,
+    Scalar,
+    Statement,
+    Struct,
+    StructMember,
+    StructType,
+)
+from ferrule.dom import Call as CallExpression
+
+HELD = Identifier("held")
+STATUS = Identifier("status")
+OK = Identifier("FERRULE_OK")
+HANDLE = Pointer(StructType("ferrule_device"))
+HELD_PARAMETER = Parameter(name=HELD.name, type=Pointer(StructType("ferrule_held")))
+DEVICE_SOURCES = ("src_c/device/device.c", "src_c/device/held.c")
+"""What a model with devices is linked with, below the resources' root; the platform's adapter comes with it."""
+
+
+def number_of(symbol: str, use: DeviceUse) -> Identifier:
+    """Return the enumerator of a device's number."""
+    return Identifier(f"ferrule_{symbol}_device_{use.name}".upper())
+
+
+def handle_of(symbol: str, use: DeviceUse) -> Expression:
+    """Return a device's handle, where the operators are called."""
+    return Index(Member(Dereference(HELD), "handles"), number_of(symbol, use))
+
+
+def copied(context: LoweringContext, symbol: str, use: DeviceUse, call: Call) -> Expression:
+    """Return the call that copies the input of a MEM_COPY layer to or from the memory of its device."""
+    source, target = context.layer.present_inputs[0], context.layer.outputs[0]
+    size = Integer(context.graph.info(source).size_bytes, unsigned=True)
+    ends: tuple[Expression, Expression]
+    if call is Call.COPY_TO:
+        ends = context.device_offset(target), context.pointer(source)
+    else:
+        ends = context.pointer(target), context.device_offset(source)
+    return CallExpression(Identifier(f"ferrule_held_{call}"), (HELD, number_of(symbol, use), *ends, size))
+
+
+# ---- the interface
+
+
+def numbers_enumeration(symbol: str, uses: Sequence[DeviceUse]) -> Enumeration:
+    """Return the numbers of the devices."""
+    rows = [
+        Enumerator(
+            name=number_of(symbol, use).name, value=use.index, doc=f"Device {use.device.name}, of {use.backend}."
+        )
+        for use in uses
+    ]
+    count = Enumerator(name=f"ferrule_{symbol}_devices".upper(), value=len(uses), doc="Devices that run operators.")
+    return Enumeration(enumerators=(*rows, count), doc="The numbers of the devices in ferrule_run_info.on_device.")
+
+
+def devices_struct(symbol: str, uses: Iterable[DeviceUse]) -> Struct:
+    """Return the structure with the handles of the devices."""
+    return Struct(
+        name=f"ferrule_{symbol}_devices",
+        members=tuple(
+            StructMember(name=use.name, type=HANDLE, doc=f"Bound to `{use.driver.driver}`, of backend {use.backend}.")
+            for use in uses
+        ),
+        doc="The devices that run operators: initialised, bound, and not open in this thread. Pointers, since a handle "
+        "that is copied locks nothing.",
+    )
+
+
+# ---- the implementation
+
+
+def checked(expression: Expression) -> Iterator[Statement]:
+    """Yield the statements that leave with the status of an expression unless it is FERRULE_OK."""
+    yield Assign(STATUS, expression)
+    yield If(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), Block((Return(STATUS),)))
+
+
+def called(symbol: str, calls: Iterable[DeviceCall], uses: Mapping[str, DeviceUse]) -> Iterator[Statement]:
+    """Yield calls that take a device or give it back."""
+    for call in calls:
+        number = number_of(symbol, uses[call.device])
+        yield from checked(CallExpression(Identifier(f"ferrule_held_{call.call}"), (HELD, number)))
+
+
+def ran(symbol: str, use: DeviceUse, status: Expression | None) -> Iterator[Statement]:
+    """Yield the end of an operator that a device runs; without a status it cannot fail."""
+    call = CallExpression(Identifier("ferrule_held_ran"), (HELD, number_of(symbol, use), status or OK))
+    if status is None:
+        yield Evaluate(call)
+    else:
+        yield from checked(call)
+
+
+def held_run(symbol: str, uses: Sequence[DeviceUse], call: CallExpression) -> Iterator[Statement]:
+    """Yield what runs the operators by `call` and gives back, however they end, what they hold of devices."""
+    devices = Dereference(Identifier("devices"))
+    yield Declare(
+        "handles",
+        ArrayType(Const(HANDLE)),
+        Aggregate(tuple(Field(Member(devices, use.name)) for use in uses)),
+    )
+    yield Declare("entries", ArrayType(StructType("ferrule_held_entry"), 2 * len(uses)))
+    fields: dict[str, Expression] = {
+        "handles": Identifier("handles"),
+        "entries": Identifier("entries"),
+        "capacity": Integer(2 * len(uses)),
+        "info": Identifier("info"),
+    }
+    yield Declare(
+        HELD.name,
+        StructType("ferrule_held"),
+        Aggregate(tuple(Field(value, name) for name, value in fields.items())),
+    )
+    yield Declare(STATUS.name, Const(Scalar.INT32), call)
+    yield Return(CallExpression(Identifier("ferrule_held_end"), (AddressOf(HELD), STATUS)))

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The implementation of `ferrule_<model>_run`: where tensors lie, and one operator after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ferrule.backends.firmware import SCALARS
+from ferrule.codegen.device_code import HELD, HELD_PARAMETER, OK, STATUS, called, checked, held_run, ran
+from ferrule.codegen.lowered import ARENA, LoweredGraph, LoweredLayer, offset_name, scratch_offset
+from ferrule.codegen.schedule import Call as DeviceCallKind
+from ferrule.codegen.schedule import Schedule, ScheduledStep
+from ferrule.codegen.storage import StoragePlan
+from ferrule.dom import (
+    AddressOf,
+    Assign,
+    Binary,
+    BinaryOperator,
+    Block,
+    Call,
+    Cast,
+    Comment,
+    Const,
+    Declare,
+    Dereference,
+    Enumeration,
+    Enumerator,
+    Evaluate,
+    Expression,
+    Function,
+    Identifier,
+    If,
+    Index,
+    Integer,
+    Member,
+    Null,
+    Parameter,
+    Pointer,
+    Return,
+    Scalar,
+    Statement,
+    StructType,
+    Type,
+)
+from ferrule.graph import TensorInfo
+from ferrule.memory import scratch_name
+
+REGION = "sram"
+INFO = Identifier("info")
+Members = Sequence[tuple[str, TensorInfo]]
+
+
+class RunCode:
+    """Writes the functions that run a lowered graph."""
+
+    def __init__(
+        self, lowered: LoweredGraph, storage: StoragePlan, schedule: Schedule, inputs: Members, outputs: Members
+    ) -> None:
+        self._lowered = lowered
+        self._graph = lowered.graph
+        self._storage = storage
+        self._schedule = schedule
+        self._inputs = inputs
+        self._outputs = outputs
+        self._prefix = f"ferrule_{lowered.symbol}"
+        self._uses = {use.name: use for use in lowered.devices}
+
+    def constant_output(self, tensor: str) -> str:
+        """Return the array of an output of the graph that is a constant."""
+        names = list(dict.fromkeys(info.name for _, info in self._outputs if self._graph.tensor(info.name).is_constant))
+        return f"{self._prefix}_constant_{names.index(tensor)}"
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Return the parameters of `ferrule_<model>_run`."""
+        structs = ("inputs", "outputs", "memory", *(("devices",) if self._uses else ()))
+        return (
+            *(Parameter(name=name, type=struct_pointer(f"{self._prefix}_{name}")) for name in structs),
+            Parameter(name=INFO.name, type=Pointer(StructType("ferrule_run_info"))),
+        )
+
+    def body(self) -> Block:
+        """Return the body of `ferrule_<model>_run`."""
+        return Block((*self._checks(), Evaluate(Call(Identifier("ferrule_run_begin"), (INFO,))), *self._run()))
+
+    def offsets(self) -> Iterator[Enumeration]:
+        """Yield where tensors and scratch lie in the workspace, and in the memories of devices."""
+        core = [*self._core_tensors()]
+        yield Enumeration(
+            enumerators=tuple(self._offset_rows(core, (item for item in self._lowered.layers if not _private(item))))
+            or (Enumerator(name="NOTHING_IN_THE_WORKSPACE", value=0),),
+            doc="Where tensors and scratch lie in the workspace, in bytes.",
+        )
+        for use in self._lowered.devices:
+            tensors = [name for name, home in self._lowered.memories.items() if home is use]
+            layers = (item for item in self._lowered.layers if item.use is use and _private(item))
+            rows = tuple(self._offset_rows(tensors, layers))
+            if rows:
+                yield Enumeration(
+                    enumerators=rows,
+                    doc=f"Where tensors and scratch lie in the memory of device {use.device.name}, in bytes.",
+                )
+
+    def operators(self) -> Iterator[Function]:
+        """Yield the function that runs the operators, where it is not all of `ferrule_<model>_run`."""
+        if self._uses:
+            yield Function(
+                name="run_operators",
+                returns=Scalar.INT32,
+                parameters=(*(self._parameter(name) for name in self._structs_used()), HELD_PARAMETER),
+                body=Block(tuple(self._body())),
+                doc="Leaves at the first error; what it holds then is given back by its caller.",
+            )
+
+    # ---- the function
+
+    def _run(self) -> Iterator[Statement]:
+        if not self._uses:
+            yield from self._body()
+            return
+        arguments: tuple[Expression, ...] = (*(Identifier(name) for name in self._structs_used()), AddressOf(HELD))
+        yield from held_run(self._lowered.symbol, self._lowered.devices, Call(Identifier("run_operators"), arguments))
+
+    def _structs_used(self) -> Iterator[str]:
+        if self._inputs:
+            yield "inputs"
+        yield "outputs"
+        if self._uses_arena():
+            yield "memory"
+
+    def _parameter(self, name: str) -> Parameter:
+        return Parameter(name=name, type=struct_pointer(f"{self._prefix}_{name}"))
+
+    def _checks(self) -> Iterator[Statement]:
+        pointers = [Identifier(parameter.name) for parameter in self.parameters() if parameter.name != INFO.name]
+        yield _refuse_null(pointers)
+        members: list[Expression] = [_member("inputs", name) for name, _ in self._inputs]
+        members += [_member("outputs", name) for name, _ in self._outputs]
+        members.append(_member("memory", REGION))
+        members += [_member("devices", name) for name in self._uses]
+        for member in members:
+            yield _refuse_null([member])
+
+    def _body(self) -> Iterator[Statement]:
+        if self._uses or any(item.op.status is not None for item in self._lowered.layers):
+            yield Declare(STATUS.name, Scalar.INT32, OK)
+        if self._uses_arena():
+            yield Declare(ARENA.name, Const(Pointer(Scalar.UINT8)), _member("memory", REGION))
+        for info in self._graph.inputs:
+            yield self._declare(info.name)
+        declared = {info.name for info in self._graph.inputs} | self._lowered.memories.keys()
+        for index, item in enumerate(self._lowered.layers):
+            yield Comment(_headline(index, item))
+            for name in item.layer.outputs:
+                if name not in declared:
+                    declared.add(name)
+                    yield self._declare(name)
+            yield self._notify(index)
+            yield from self._step(index, item)
+        yield self._notify(len(self._lowered.layers))
+        yield from self._late_outputs()
+        yield Return(OK)
+
+    def _notify(self, index: int) -> Statement:
+        if self._uses:
+            return Evaluate(Call(Identifier("ferrule_held_next"), (HELD, Integer(index))))
+        return Evaluate(Call(Identifier("ferrule_run_notify"), (INFO, Integer(index))))
+
+    def _step(self, index: int, item: LoweredLayer) -> Iterator[Statement]:
+        """Yield an operator with the calls of devices round it."""
+        step = self._schedule.steps[index] if self._uses else ScheduledStep()
+        symbol = self._lowered.symbol
+        yield from called(symbol, step.before, self._uses)
+        yield from self._operator(item)
+        if item.use is not None and item.call is DeviceCallKind.RUN:
+            yield from ran(symbol, item.use, item.op.status)
+        elif item.op.status is not None and self._uses:
+            yield from checked(item.op.status)
+        elif item.op.status is not None:
+            yield from _checked_on_the_core(index, item.op.status)
+        yield from called(symbol, step.after, self._uses)
+
+    def _operator(self, item: LoweredLayer) -> Iterator[Statement]:
+        source = item.op.view_of
+        if source is None:
+            yield from item.op.statements
+        elif item.layer.outputs[0] not in self._storage.views:
+            yield self._copy(Identifier(self._lowered.variables[item.layer.outputs[0]]), source)
+        else:
+            yield Comment("the same bytes under another shape")
+
+    def _late_outputs(self) -> Iterator[Statement]:
+        """Copy outputs of the graph that are inputs, constants, or an output that stands a second time."""
+        done: set[str] = {info.name for info in self._graph.inputs}
+        for name, info in self._outputs:
+            if info.name in done or self._graph.tensor(info.name).is_constant:
+                yield self._copy(_member("outputs", name), info.name)
+            done.add(info.name)
+
+    def _copy(self, target: Expression, source: str) -> Statement:
+        tensor = self._graph.tensor(source)
+        start: Expression = Identifier(
+            self.constant_output(source) if tensor.is_constant else self._lowered.variables[source]
+        )
+        return Evaluate(Call(Identifier("memmove"), (target, start, Integer(tensor.info.size_bytes, unsigned=True))))
+
+    # ---- storage
+
+    def _declare(self, tensor: str) -> Declare:
+        info = self._graph.info(tensor)
+        is_input = any(info.name == tensor for info in self._graph.inputs) or self._views_input(tensor)
+        type_: Type = Pointer(Const(SCALARS[info.dtype]) if is_input else SCALARS[info.dtype])
+        return Declare(self._lowered.variables[tensor], Const(type_), self._home(tensor, type_))
+
+    def _home(self, tensor: str, type_: Type) -> Expression:
+        """Return where the bytes of a tensor are."""
+        group = self._group(tensor)
+        for name, info in self._inputs:
+            if info.name in group:
+                own = _member("inputs", name)
+                return own if info.name == tensor else _converted(own, info, self._graph.info(tensor), type_)
+        for name, info in self._outputs:
+            if info.name in group:
+                own = _member("outputs", name)
+                return own if info.name == tensor else _converted(own, info, self._graph.info(tensor), type_)
+        return Cast(type_, AddressOf(Index(ARENA, Identifier(self._offset_name(tensor)))))
+
+    def _group(self, tensor: str) -> frozenset[str]:
+        """Return the tensors that share the storage of one."""
+        views = self._storage.views
+        root = tensor
+        while root in views:
+            root = views[root]
+        group, grown = {root}, True
+        while grown:
+            more = {output for output, source in views.items() if source in group} - group
+            group |= more
+            grown = bool(more)
+        return frozenset(group)
+
+    def _views_input(self, tensor: str) -> bool:
+        return any(info.name in self._group(tensor) for info in self._graph.inputs)
+
+    def _core_tensors(self) -> Iterator[str]:
+        """Yield the tensors that lie in the workspace."""
+        given = {info.name for info in (*self._graph.inputs, *self._graph.outputs)}
+        for tensor in self._lowered.variables:
+            if tensor not in self._lowered.memories and not self._group(tensor) & given:
+                yield tensor
+
+    def _uses_arena(self) -> bool:
+        scratch = any(item.op.scratch_bytes for item in self._lowered.layers if not _private(item))
+        return scratch or any(True for _ in self._core_tensors())
+
+    def _offset_rows(self, tensors: Iterable[str], layers: Iterable[LoweredLayer]) -> Iterator[Enumerator]:
+        for name in tensors:
+            yield Enumerator(name=self._offset_name(name), value=self._storage.offset(name))
+        for item in layers:
+            if item.op.scratch_bytes:
+                yield Enumerator(
+                    name=scratch_offset(item.symbol), value=self._storage.offset(scratch_name(item.layer.name))
+                )
+
+    def _offset_name(self, tensor: str) -> str:
+        return offset_name(self._lowered.variables[tensor])
+
+
+def struct_pointer(name: str) -> Type:
+    """Return the type of a pointer to a constant structure."""
+    return Pointer(Const(StructType(name)))
+
+
+def _private(item: LoweredLayer) -> bool:
+    """Whether a layer's scratch lies in a device's own memory."""
+    return item.use is not None and item.use.has_memory
+
+
+def _member(struct: str, name: str) -> Expression:
+    return Member(Dereference(Identifier(struct)), name)
+
+
+def _converted(value: Expression, from_info: TensorInfo, to_info: TensorInfo, type_: Type) -> Expression:
+    return value if from_info.dtype == to_info.dtype else Cast(type_, value)
+
+
+def _refuse_null(pointers: Iterable[Expression]) -> Statement:
+    tests: list[Expression] = [Binary(BinaryOperator.EQUAL, pointer, Null()) for pointer in pointers]
+    condition = tests[0]
+    for test in tests[1:]:
+        condition = Binary(BinaryOperator.OR, condition, test)
+    return If(condition, Block((Return(Identifier("FERRULE_ERR_ARGUMENT")),)))
+
+
+def _checked_on_the_core(index: int, status: Expression) -> Iterator[Statement]:
+    """Yield the call of an operator that may fail, in an executor that holds no devices."""
+    yield Assign(STATUS, status)
+    failed = Call(Identifier("ferrule_run_fail"), (INFO, Integer(index), STATUS))
+    yield If(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), Block((Return(failed),)))
+
+
+def _headline(index: int, item: LoweredLayer) -> str:
+    runner = item.backend if item.device == item.backend else f"{item.backend}, device {item.device}"
+    return f"{index}: {item.layer.name}, {item.layer.type} on {runner}"

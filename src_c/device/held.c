@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/held.h"
+
+static int32_t tell(const struct ferrule_held *held, uint32_t device, uint32_t call, int32_t status)
+{
+    const struct ferrule_run_info *info = held->info;
+
+    if (info != NULL && info->on_device != NULL) {
+        info->on_device(info->context, held->index, device, call, status);
+    }
+    return status;
+}
+
+static void push(struct ferrule_held *held, uint32_t device, uint32_t call)
+{
+    held->entries[held->count].device = device;
+    held->entries[held->count].call = call;
+    held->count++;
+}
+
+/* Not always the last: a device that was activated early stays active while others come and go. */
+static void drop(struct ferrule_held *held, uint32_t device, uint32_t call)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < held->count; i++) {
+        if (held->entries[i].device != device || held->entries[i].call != call) {
+            held->entries[kept] = held->entries[i];
+            kept++;
+        }
+    }
+    held->count = kept;
+}
+
+void ferrule_held_next(struct ferrule_held *held, uint32_t index)
+{
+    held->index = index;
+    ferrule_run_notify(held->info, index);
+}
+
+int32_t ferrule_held_activate(struct ferrule_held *held, uint32_t device)
+{
+    int32_t status = FERRULE_ERR_MEMORY;
+
+    if (held->count < held->capacity) {
+        status = ferrule_device_activate(held->handles[device]);
+        if (status == FERRULE_OK) {
+            push(held, device, FERRULE_CALL_DEACTIVATE);
+        }
+    }
+    return tell(held, device, FERRULE_CALL_ACTIVATE, status);
+}
+
+int32_t ferrule_held_open(struct ferrule_held *held, uint32_t device)
+{
+    int32_t status = FERRULE_ERR_MEMORY;
+
+    if (held->count < held->capacity) {
+        status = ferrule_device_open(held->handles[device]);
+        if (status == FERRULE_OK) {
+            push(held, device, FERRULE_CALL_CLOSE);
+        }
+    }
+    return tell(held, device, FERRULE_CALL_OPEN, status);
+}
+
+int32_t ferrule_held_close(struct ferrule_held *held, uint32_t device)
+{
+    drop(held, device, FERRULE_CALL_CLOSE);
+    return tell(held, device, FERRULE_CALL_CLOSE, ferrule_device_close(held->handles[device]));
+}
+
+int32_t ferrule_held_deactivate(struct ferrule_held *held, uint32_t device)
+{
+    drop(held, device, FERRULE_CALL_DEACTIVATE);
+    return tell(held, device, FERRULE_CALL_DEACTIVATE,
+                ferrule_device_deactivate(held->handles[device]));
+}
+
+int32_t ferrule_held_copy_to(struct ferrule_held *held, uint32_t device, uint32_t device_offset,
+                             const void *source, size_t bytes)
+{
+    return tell(held, device, FERRULE_CALL_COPY_TO,
+                ferrule_device_copy_to(held->handles[device], device_offset, source, bytes));
+}
+
+int32_t ferrule_held_copy_from(struct ferrule_held *held, uint32_t device, void *destination,
+                               uint32_t device_offset, size_t bytes)
+{
+    return tell(held, device, FERRULE_CALL_COPY_FROM,
+                ferrule_device_copy_from(held->handles[device], destination, device_offset, bytes));
+}
+
+int32_t ferrule_held_ran(const struct ferrule_held *held, uint32_t device, int32_t status)
+{
+    return tell(held, device, FERRULE_CALL_RUN, status);
+}
+
+int32_t ferrule_held_end(struct ferrule_held *held, int32_t status)
+{
+    int32_t first = status;
+
+    while (held->count > 0) {
+        const struct ferrule_held_entry *last = &held->entries[held->count - 1];
+        const int32_t given = last->call == (uint32_t)FERRULE_CALL_CLOSE
+                                  ? ferrule_held_close(held, last->device)
+                                  : ferrule_held_deactivate(held, last->device);
+        first = first != FERRULE_OK ? first : given;
+    }
+    return first == FERRULE_OK ? FERRULE_OK : ferrule_run_fail(held->info, held->index, first);
+}
