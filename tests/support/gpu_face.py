@@ -21,7 +21,8 @@ def require_opencl() -> None:
     """Skip unless there is an OpenCL device."""
     reason = unavailable_reason()
     if reason:
-        lacking(f"an OpenCL device ({reason})", "pip install 'ferrule[gpu]'")
+        newer = "for a processor that its PoCL does not know, as docs/backends.md says, a newer one"
+        lacking(f"an OpenCL device ({reason})", f"pip install 'ferrule[gpu]'; {newer}")
 
 
 class GpuGraph:

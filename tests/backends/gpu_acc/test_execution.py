@@ -193,6 +193,24 @@ def test_without_pyopencl_the_backend_says_so(monkeypatch: pytest.MonkeyPatch) -
     opencl.opencl_devices.cache_clear()
 
 
+@pytest.mark.usefixtures("opencl_device")
+def test_a_device_whose_compiler_fails_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PoCL lists processors that its compiler does not know; layers would be taken, and fail when they are loaded."""
+    import pyopencl as cl
+
+    class Broken(cl.Program):
+        def build(self, *args: object, **keywords: object) -> None:
+            super().build("-no-such-option", cache_dir=False)
+
+    opencl.opencl_devices.cache_clear()
+    monkeypatch.setattr(cl, "Program", Broken)
+    network = chain(1)
+    reason = GpuAcc().layer_support().supports(network, network.layers[0]).reason
+    opencl.opencl_devices.cache_clear()
+    assert reason.startswith("no OpenCL device can be used: ")
+    assert "builds no kernel" in reason
+
+
 def test_other_types_are_refused_by_name() -> None:
     require_opencl()
     network = Network("wide")

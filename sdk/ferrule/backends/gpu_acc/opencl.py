@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,10 @@ WORK_GROUP = 64
 DEVICE_OPTION = "device"
 """The backend's and the model's option: number of a device, or a part of its name or its platform's."""
 _REMEDY = "pip install 'ferrule[gpu]' brings pyopencl and PoCL, which runs OpenCL on the processor"
+_NEWER = (
+    "install a newer driver; for a processor that PoCL from PyPI does not know: apt-get install pocl-opencl-icd, "
+    "and set OCL_ICD_VENDORS=/etc/OpenCL/vendors"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,16 +63,24 @@ def opencl_devices() -> tuple[OpenClDevice, ...]:
     except cl.Error as error:
         raise BackendUnavailableError(f"there is no OpenCL platform ({error})", hint=_REMEDY) from error
     found: list[OpenClDevice] = []
+    obstacles: list[str] = []
     for platform in platforms:
-        usable = [device for device in _devices_of(platform) if _is_usable(device)]
+        usable = []
+        for device in _devices_of(platform):
+            obstacle = _obstacle(device)
+            if obstacle:
+                obstacles.append(f"{device.name.strip()} ({platform.name.strip()}) {obstacle}")
+            else:
+                usable.append(device)
         if not usable:
             continue
         context = cl.Context(usable)
         found += [_describe(device, context, len(found) + place) for place, device in enumerate(usable)]
     if not found:
-        names = ", ".join(platform.name for platform in platforms)
+        names = ", ".join(platform.name for platform in platforms) or "none"
         raise BackendUnavailableError(
-            f"no OpenCL device takes work-groups of {WORK_GROUP} (platforms: {names or 'none'})", hint=_REMEDY
+            f"no OpenCL device can be used: {'; '.join(obstacles) or f'the platforms ({names}) have none'}",
+            hint=_NEWER if obstacles else _REMEDY,
         )
     return tuple(found)
 
@@ -112,8 +125,28 @@ def _devices_of(platform: cl.Platform) -> list[cl.Device]:
         return []
 
 
-def _is_usable(device: cl.Device) -> bool:
-    return bool(device.available and device.compiler_available and device.max_work_group_size >= WORK_GROUP)
+def _obstacle(device: cl.Device) -> str:
+    """Return why a device cannot run the kernels; "" if it can."""
+    if not device.available or not device.compiler_available:
+        return "is not available, or has no compiler"
+    if device.max_work_group_size < WORK_GROUP:
+        return f"takes work-groups of {device.max_work_group_size}, expected at least {WORK_GROUP}"
+    return _trial(device)
+
+
+def _trial(device: cl.Device) -> str:
+    """Build a kernel that does nothing: a compiler may be there and not know the processor that it compiles for."""
+    import pyopencl as cl
+
+    program = cl.Program(cl.Context([device]), "__kernel void nothing(void) {}")
+    try:
+        with warnings.catch_warnings():  # what compilers say besides
+            warnings.simplefilter("ignore")
+            program.build(cache_dir=False)
+    except cl.Error:
+        log = str(program.get_build_info(device, cl.program_build_info.LOG)).strip()
+        return f"builds no kernel: {log.splitlines()[0] if log else 'its compiler says nothing'}"
+    return ""
 
 
 def _describe(device: cl.Device, context: cl.Context, number: int) -> OpenClDevice:
