@@ -26,6 +26,7 @@ ORDER = (
     ("codegen",),
     ("boards",),
     ("link",),
+    ("devices",),
     ("firmware",),
     ("emulation",),
     ("report",),

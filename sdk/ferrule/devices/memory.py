@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buses: memory for unit tests, and a guard round any bus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.devices.model import Bus, BusError, Bytes
+
+
+class MemoryBus:
+    """A bus with plain memories in numpy arrays, for unit tests; addresses are free to choose."""
+
+    def __init__(self) -> None:
+        self._memories: list[tuple[int, Bytes]] = []
+
+    def add(self, address: int, data: Bytes | int) -> Bytes:
+        """Put an array of bytes (or one of so many zeros) at an address, and return it."""
+        array = np.zeros(data, np.uint8) if isinstance(data, int) else data
+        self._memories.append((address, array))
+        return array
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return bytes."""
+        return self.view(address, size_bytes).tobytes()
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes."""
+        self.view(address, len(data), writable=True)[:] = np.frombuffer(data, np.uint8)
+
+    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
+        """Return the bytes themselves."""
+        for base, array in self._memories:
+            offset = address - base
+            if offset >= 0 and offset + size_bytes <= array.size and (not writable or array.flags.writeable):
+                return array[offset : offset + size_bytes]
+        what = "writes" if writable else "reads"
+        raise BusError(
+            f"the device {what} {size_bytes} B at {address:#010x}, where there is no memory", address=address
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Neighbouring addresses that a device was given."""
+
+    name: str
+    address: int
+    size_bytes: int
+    writable: bool = True
+
+    def holds(self, address: int, size_bytes: int) -> bool:
+        """Whether all of some bytes lie in it."""
+        return self.address <= address and address + size_bytes <= self.address + self.size_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escape:
+    """An access of a device outside of what it was given."""
+
+    register: str
+    """Which register asked for it."""
+    address: int
+    size_bytes: int
+    write: bool
+
+    @override
+    def __str__(self) -> str:
+        what = "write" if self.write else "read"
+        return f"{what} of {self.size_bytes} B at {self.address:#010x}, asked for by {self.register}"
+
+
+class GuardedBus:
+    """Lets a device reach the ranges that it was given, and keeps what went outside."""
+
+    def __init__(self, bus: Bus, ranges: Sequence[Range]) -> None:
+        self._bus = bus
+        self._ranges = tuple(ranges)
+        self.cause = "no register"
+        """What the device is doing: whoever calls it says which register is being written."""
+        self.escapes: list[Escape] = []
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return bytes."""
+        self._check(address, size_bytes, write=False)
+        return self._bus.read(address, size_bytes)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes."""
+        self._check(address, len(data), write=True)
+        self._bus.write(address, data)
+
+    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
+        """Return the bytes themselves."""
+        self._check(address, size_bytes, write=writable)
+        return self._bus.view(address, size_bytes, writable=writable)
+
+    def _check(self, address: int, size_bytes: int, *, write: bool) -> None:
+        if any(each.holds(address, size_bytes) and (each.writable or not write) for each in self._ranges):
+            return
+        escape = Escape(register=self.cause, address=address, size_bytes=size_bytes, write=write)
+        self.escapes.append(escape)
+        given = ", ".join(
+            f"{r.name} {r.address:#010x}+{r.size_bytes:#x}{'' if r.writable else ' (read only)'}" for r in self._ranges
+        )
+        raise BusError(
+            f"DMA outside of the device's buffers: {escape}; it was given {given or 'none'}", address=address
+        )

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Register tables: what they refuse, their C header and their documentation."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from needs import lacking, require_program
+from register_tables import ADDER as TABLE
+
+from ferrule.devices import Field, Register, RegisterTable, c_header, documentation
+from ferrule.errors import FerruleError
+
+
+def table(*registers: Register) -> RegisterTable:
+    return RegisterTable(name="t", registers=registers, size_bytes=0x10)
+
+
+@pytest.mark.parametrize(
+    ("registers", "message"),
+    [
+        ((Register(name="A", offset=2),), r"t\.A is at 0x2, expected a multiple of 4 below 0x10"),
+        ((Register(name="A", offset=16),), r"t\.A is at 0x10"),
+        ((Register(name="A", offset=-4),), r"t\.A is at -0x4"),
+        ((Register(name="A", offset=0), Register(name="B", offset=0)), r"t\.B is at 0x0, where A is"),
+        ((Register(name="A", offset=0), Register(name="A", offset=4)), r"t\.A is there twice"),
+        ((Register(name="A", offset=0, reset=1 << 32),), "expected 32 bits"),
+        (
+            (Register(name="A", offset=0, fields=(Field(name="F", bit=30, width=3),)),),
+            r"t\.A\.F has bits 30 to 32 of 32",
+        ),
+        ((Register(name="A", offset=0, fields=(Field(name="F", bit=0, width=0),)),), r"t\.A\.F has bits"),
+        (
+            (Register(name="A", offset=0, fields=(Field(name="F", bit=0, width=4), Field(name="G", bit=3))),),
+            r"t\.A\.G overlaps",
+        ),
+    ],
+)
+def test_tables_that_are_wrong(registers: tuple[Register, ...], message: str) -> None:
+    with pytest.raises(FerruleError, match=message):
+        table(*registers)
+
+
+def test_finding() -> None:
+    assert TABLE.at(4) is TABLE.register("CONTROL")
+    assert TABLE.at(5) is None
+    assert TABLE.at(0x20) is None
+    assert [register.name for register in TABLE] == ["ID", "CONTROL", "STATUS", "TRIGGER"]
+    with pytest.raises(FerruleError, match="adder has no register GO: it has ID, CONTROL, STATUS, TRIGGER"):
+        TABLE.register("GO")
+    with pytest.raises(FerruleError, match="register CONTROL has no field GO: it has START, MODE"):
+        TABLE.register("CONTROL").field("GO")
+
+
+def test_fields() -> None:
+    mode = TABLE.register("CONTROL").field("MODE")
+    assert mode.mask == 0x70
+    assert mode.get(0x35) == 3
+    assert mode.put(7) == 0x70
+    for number in (8, -1):
+        with pytest.raises(FerruleError, match="field MODE holds 0 to 7"):
+            mode.put(number)
+    assert TABLE.register("CONTROL").writable_mask == 0x71
+    assert TABLE.register("TRIGGER").writable_mask == 0xFFFF_FFFF
+
+
+@pytest.mark.cc
+def test_the_header_says_to_c_what_the_table_says(tmp_path: Path) -> None:
+    gcc = require_program("gcc", "apt-get install gcc")
+    (tmp_path / "adder.h").write_text(c_header(TABLE), encoding="utf-8")
+    (tmp_path / "check.c").write_text(
+        """#include "adder.h"
+_Static_assert(ADDER_ID == 0u && ADDER_ID_RESET == 0x41444452u, "");
+_Static_assert(ADDER_CONTROL == 4u && ADDER_CONTROL_START == 1u, "");
+_Static_assert(ADDER_CONTROL_MODE_SHIFT == 4u && ADDER_CONTROL_MODE_MASK == 0x70u, "");
+_Static_assert(ADDER_STATUS_DONE == 0x80000000u && ADDER_TRIGGER == 12u && ADDER_WINDOW_BYTES == 256u, "");
+int nothing;
+""",
+        encoding="utf-8",
+    )
+    argv = [gcc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-c", "check.c", "-o", "check.o"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_header_is_formatted(tmp_path: Path) -> None:
+    program = shutil.which("clang-format", path=str(Path(sys.executable).parent))
+    if program is None:
+        lacking("clang-format", "pip install -e '.[dev]'")
+    (tmp_path / "adder.h").write_text(c_header(TABLE), encoding="utf-8")
+    style = Path(__file__).parents[2] / ".clang-format"
+    argv = [program, f"--style=file:{style}", "--dry-run", "-Werror", "adder.h"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_documentation_has_every_register_and_field() -> None:
+    text = documentation(TABLE)
+    assert "| 0x000 | ID | ro | 0x41444452 | who it is |" in text
+    assert "| | CONTROL.MODE | | | bits 6:4: how |" in text
+    assert "| | STATUS.DONE | | | bits 31: " in text
+    assert text.count("\n| 0x0") == 4
