@@ -34,8 +34,8 @@ class ObjectFamily(Family):
 
     def test_id(self, subject: Subject, backend: Backend) -> None:
         """It has the id that it is registered by, which is no reserved one."""
-        assert backend.id == subject.id
-        assert backend.id not in RESERVED_IDS
+        assert backend.id == subject.id, f"its id is '{backend.id}'"
+        assert backend.id not in RESERVED_IDS, f"'{backend.id}' is a reserved id"
 
     def test_it_runs_on_the_host(self, backend: Backend) -> None:
         """These families are for the host face."""
@@ -49,7 +49,8 @@ class ObjectFamily(Family):
 
     def test_objects_are_made_anew(self, subject: Subject, runtime: Runtime) -> None:
         """The factory function returns another object each time."""
-        assert backend_of(runtime, subject) is not backend_of(runtime, subject)
+        first, second = backend_of(runtime, subject), backend_of(runtime, subject)
+        assert first is not second, "the factory function returned one object twice"
 
     def test_nothing_depends_on_the_objects_life(self, subject: Subject, runtime: Runtime) -> None:
         """What a backend made works when the backend object is gone."""
@@ -155,7 +156,7 @@ class RuntimeFamily(Family):
         """The backend is there each time."""
         for _ in range(3):
             with subject.runtime() as runtime:
-                assert subject.id in runtime.registry
+                assert subject.id in runtime.registry, f"{subject.id} is gone"
 
     def test_loads_and_unloads(self, subject: Subject) -> None:
         """A network that was unloaded can be loaded again, and is gone in between."""
