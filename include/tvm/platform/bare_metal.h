@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file tvm/runtime/device.h without an operating system: a device is a `void *`. */
+#ifndef TVM_PLATFORM_BARE_METAL_H
+#define TVM_PLATFORM_BARE_METAL_H
+
+#include "ferrule/platform/bare_metal.h"
+#include "tvm/runtime/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** @brief Bind to `base`, which operators get by ferrule_bare_metal_base() of their resource
+ * handle. With a driver, call ferrule_device_bind(). */
+static inline int32_t TVMDevicePlatformBind(tvm_device_t *tvm_dev, void *base)
+{
+    return ferrule_device_bind(tvm_dev, base, NULL, tvm_device_no_driver(), NULL);
+}
+
+/** TVM_DEVICE_INIT(Woofles, woofles, driver) declares TVMDeviceWooflesInit(), which initialises and
+ * binds to `driver`, a `struct ferrule_driver`. */
+#define TVM_DEVICE_INIT(Name, name, driver)                                                        \
+    static inline int32_t TVMDevice##Name##Init(tvm_device_##name##_t *tvm_dev, void *base,        \
+                                                const struct ferrule_bare_metal_power *power,      \
+                                                void *context)                                     \
+    {                                                                                              \
+        int32_t status = ferrule_device_init(tvm_dev);                                             \
+        if (status != FERRULE_OK) {                                                                \
+            return status;                                                                         \
+        }                                                                                          \
+        return tvm_device_bound(tvm_dev,                                                           \
+                                ferrule_device_bind(tvm_dev, base, power, &(driver), context));    \
+    }
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TVM_PLATFORM_BARE_METAL_H */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file tvm/runtime/device.h on Zephyr: a device is a `const struct device *`. */
+#ifndef TVM_PLATFORM_ZEPHYR_H
+#define TVM_PLATFORM_ZEPHYR_H
+
+#include "ferrule/platform/zephyr.h"
+#include "tvm/runtime/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** @brief Bind to one of Zephyr's devices. With a driver, call ferrule_device_bind(). */
+static inline int32_t TVMDevicePlatformBind(tvm_device_t *tvm_dev,
+                                            const struct device *zephyr_device)
+{
+    return ferrule_device_bind(tvm_dev, zephyr_device, tvm_device_no_driver(), NULL);
+}
+
+/** TVM_DEVICE_INIT(Woofles, woofles, driver) declares TVMDeviceWooflesInit(), which initialises and
+ * binds to `driver`, a `struct ferrule_driver`. */
+#define TVM_DEVICE_INIT(Name, name, driver)                                                        \
+    static inline int32_t TVMDevice##Name##Init(tvm_device_##name##_t *tvm_dev,                    \
+                                                const struct device *zephyr_device, void *context) \
+    {                                                                                              \
+        int32_t status = ferrule_device_init(tvm_dev);                                             \
+        if (status != FERRULE_OK) {                                                                \
+            return status;                                                                         \
+        }                                                                                          \
+        return tvm_device_bound(tvm_dev,                                                           \
+                                ferrule_device_bind(tvm_dev, zephyr_device, &(driver), context));  \
+    }
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TVM_PLATFORM_ZEPHYR_H */

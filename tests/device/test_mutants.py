@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults put into device.c on purpose: each is noticed by the checks that the sound one passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from fake_device import Bench, Event, Status, library
+
+
+def locks(bench: Bench) -> None:
+    """Two threads never have the device at once."""
+    bench.bring("foreign")
+    assert bench.call("open") == Status.TIMEOUT
+
+
+def only_the_owner_closes(bench: Bench) -> None:
+    bench.bring("foreign")
+    assert bench.call("close") == Status.OWNER
+    bench.fake.state.thread = 1
+    assert bench.call("close") == Status.OK
+
+
+def no_power_is_an_error(bench: Bench) -> None:
+    bench.bring("bound")
+    bench.fake.fail({Event.POWER_ON: Status.UNAVAILABLE})
+    assert bench.call("activate") == Status.UNAVAILABLE
+    assert bench.fake.events() == [Event.LOCK, Event.POWER_ON, Event.UNLOCK]
+    assert bench.call("open") == Status.STATE
+
+
+def a_copy_is_no_handle(bench: Bench) -> None:
+    bench.bring("open")
+    copy = bench.fake.copied(bench.dev)
+    with bench.fake.thread(2):
+        assert bench.call("open", copy) == Status.HANDLE
+
+
+def what_is_not_ready_does_not_open(bench: Bench) -> None:
+    bench.bring("active")
+    bench.fake.fail({Event.READY: Status.UNAVAILABLE})
+    assert bench.call("open") == Status.UNAVAILABLE
+    assert bench.call("copy_to") == Status.STATE
+
+
+def a_failed_check_unlocks(bench: Bench) -> None:
+    bench.bring("active")
+    bench.fake.fail({Event.CHECK: Status.DEVICE})
+    assert bench.call("open") == Status.DEVICE
+    bench.fake.fail({})
+    with bench.fake.thread(2):
+        assert bench.call("open") == Status.OK
+
+
+def a_failed_driver_loses_power(bench: Bench) -> None:
+    bench.bring("bound")
+    bench.fake.fail({Event.ACTIVATE: Status.DEVICE})
+    assert bench.call("activate") == Status.DEVICE
+    assert Event.POWER_OFF in bench.fake.events()
+
+
+def waiting_is_no_reason_to_destroy(bench: Bench) -> None:
+    bench.bring("active")
+    results: list[int] = []
+
+    def leave() -> None:
+        with bench.fake.thread(2):
+            results.extend(bench.call(name) for name in ("deactivate", "destroy"))
+
+    bench.fake.during(Event.LOCK, leave)
+    assert bench.call("open") == Status.STATE
+    assert results == [Status.OK, Status.BUSY]
+
+
+def power_goes_up_once(bench: Bench) -> None:
+    bench.bring("bound")
+
+    def activate() -> None:
+        with bench.fake.thread(2):
+            assert bench.call("activate") == Status.OK
+
+    bench.fake.during(Event.LOCK, activate)
+    assert bench.call("activate") == Status.OK
+    assert bench.fake.events().count(Event.POWER_ON) == 1
+
+
+def the_owner_opens_once(bench: Bench) -> None:
+    bench.bring("open")
+    assert bench.call("open") == Status.STATE
+
+
+def copies_stay_inside(bench: Bench) -> None:
+    bench.bring("open")
+    data = bench.fake.ffi.new("uint8_t[8]")
+    assert bench.lib.ferrule_device_copy_to(bench.dev, 61, data, 4) == Status.ARGUMENT
+    assert bench.lib.ferrule_device_copy_to(bench.dev, 65, data, 1) == Status.ARGUMENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A piece of device.c, what it becomes, and the check that has to notice."""
+
+    old: str
+    new: str
+    check: Callable[[Bench], None]
+
+
+MUTANTS = {
+    "no lock": Mutant(old="status = ferrule_platform_lock(dev);", new="status = FERRULE_OK;", check=locks),
+    "close by a non-owner": Mutant(
+        old="return core->owner == ferrule_platform_thread() ? FERRULE_OK : FERRULE_ERR_OWNER;",
+        new="return FERRULE_OK;",
+        check=only_the_owner_closes,
+    ),
+    "power failing": Mutant(
+        old="if (status != FERRULE_OK || core->driver->activate == NULL) {\n        return status;",
+        new="if (core->driver->activate == NULL) {\n        return FERRULE_OK;",
+        check=no_power_is_an_error,
+    ),
+    "handle copied by value": Mutant(old="core->self == core && ", new="", check=a_copy_is_no_handle),
+    "a device that is not ready": Mutant(
+        old="int32_t status = ferrule_platform_ready(dev);",
+        new="int32_t status = FERRULE_OK; (void)dev;",
+        check=what_is_not_ready_does_not_open,
+    ),
+    "no unlock after a failed check": Mutant(
+        old="(void)give(dev); /* what the check found came first */", new="", check=a_failed_check_unlocks
+    ),
+    "power stays after a failed driver": Mutant(
+        old="(void)ferrule_platform_power(dev, false); /* the driver's error came first */",
+        new="",
+        check=a_failed_driver_loses_power,
+    ),
+    "waiters forgotten": Mutant(
+        old="core->activations > 0 || core->users > 0",
+        new="core->activations > 0 || core->owner != NULL",
+        check=waiting_is_no_reason_to_destroy,
+    ),
+    "no second look at the count": Mutant(
+        old="if (core->activations == 0) { /* nobody else did it while this thread waited */",
+        new="{",
+        check=power_goes_up_once,
+    ),
+    "nested opens": Mutant(
+        old="if (core->owner == ferrule_platform_thread()) {", new="if (0) {", check=the_owner_opens_once
+    ),
+    "no range": Mutant(
+        old="device_offset > driver->memory_bytes || bytes > driver->memory_bytes - device_offset",
+        new="bytes > driver->memory_bytes",
+        check=copies_stay_inside,
+    ),
+}
+
+
+def passes(mutant: Mutant, bench: Bench) -> None:
+    mutant.check(bench)
+    bench.fake.done()
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_sound_source_passes(name: str) -> None:
+    bench = Bench(library())
+    passes(MUTANTS[name], bench)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_mutant_is_noticed(name: str) -> None:
+    mutant = MUTANTS[name]
+    bench = Bench(library((mutant.old, mutant.new)))
+    with pytest.raises(AssertionError):
+        passes(mutant, bench)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device API on the fake platform of tests/device, compiled for the host, and Python's view of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from needs import require_module, require_program
+
+from ferrule import resources
+
+CObject = Any
+"""What cffi makes; its functions and fields have no types for Python."""
+
+FOLDER = Path(__file__).parents[1] / "device"
+DEVICE_C = resources.root() / "src_c" / "device" / "device.c"
+INCLUDE = resources.root() / "include"
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+_HANDLE = re.compile(r"^struct ferrule_device \{.*?^\};", re.DOTALL | re.MULTILINE)
+SANITIZERS = {
+    "": (),
+    "undefined": ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
+    "address": ("-fsanitize=address", "-fno-omit-frame-pointer"),
+}
+
+
+class Event(IntEnum):
+    """A call of the platform or of the driver; as `enum fake_event`."""
+
+    INIT = 0
+    DESTROY = 1
+    LOCK = 2
+    UNLOCK = 3
+    READY = 4
+    POWER_ON = 5
+    POWER_OFF = 6
+    ACTIVATE = 7
+    DEACTIVATE = 8
+    CHECK = 9
+    COPY_TO = 10
+    COPY_FROM = 11
+    GUARD = 12
+
+
+class Status(IntEnum):
+    """As `enum ferrule_status`, without the prefix; tests/device/test_headers.py compares them."""
+
+    OK = 0
+    ARGUMENT = -1
+    UNSUPPORTED = -2
+    MEMORY = -3
+    FAILED = -4
+    UNAVAILABLE = -5
+    HANDLE = -6
+    STATE = -7
+    BUSY = -8
+    TIMEOUT = -9
+    INTERRUPT = -10
+    OWNER = -11
+    DEVICE = -12
+
+
+def declarations(*headers: Path) -> str:
+    """Return what headers declare, without what only a preprocessor understands."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in headers)
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    text = re.sub(r"^#ifdef __cplusplus\n.*?^#endif\n", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^#.*$", "", text, flags=re.MULTILINE).replace("[FAKE_EVENTS]", "[13]")
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="ferrule-device-")
+
+
+@cache
+def library(mutation: tuple[str, str] | None = None, flags: tuple[str, ...] = ()) -> Fake:
+    """Compile and load device.c over the fake platform; a mutation replaces a piece of device.c's text, once."""
+    require_module("cffi", "pip install 'ferrule[run]'")
+    compiler = require_program("gcc", "apt-get install gcc")
+    from cffi import FFI
+
+    text = DEVICE_C.read_text(encoding="utf-8")
+    if mutation is not None:
+        assert text.count(mutation[0]) == 1, f"{mutation[0]!r} stands {text.count(mutation[0])} times in device.c"
+        text = text.replace(*mutation)
+    key = hashlib.sha256(repr((text, flags)).encode()).hexdigest()[:16]
+    source = Path(_folder().name) / f"device_{key}.c"
+    source.write_text(text, encoding="utf-8")
+    output = source.with_suffix(".so")
+    sanitizer = SANITIZERS[os.environ.get("FERRULE_TEST_SANITIZER", "")]
+    argv = [
+        *(compiler, "-std=c11", "-O1", "-g", "-shared", "-fPIC", *sanitizer, *flags),
+        *(*(WARNINGS if mutation is None else ()), f"-I{INCLUDE}", f"-I{FOLDER}"),
+        *("-o", str(output), str(source), str(FOLDER / "fake_platform.c")),
+    ]
+    subprocess.run(argv, check=True, timeout=120)
+    ffi = FFI()
+    names = ("status.h", "driver.h", "device.h")
+    ffi.cdef(declarations(*(INCLUDE / "ferrule" / name for name in names)))
+    ffi.cdef(
+        "int32_t ferrule_device_bind_driver(ferrule_device_t *, const struct ferrule_driver *, void *);"
+        + _HANDLE.sub("", declarations(FOLDER / "fake_platform.h"))
+    )
+    return Fake(ffi, ffi.dlopen(str(output)))
+
+
+class Fake:
+    """The compiled library; its platform is one, which `reset` starts anew."""
+
+    def __init__(self, ffi: CObject, compiled: CObject) -> None:
+        self.ffi = ffi
+        self.lib = compiled
+        self.state = compiled.fake
+        self.null = ffi.NULL
+        self.driver = compiled.fake_driver()
+        self.bare_driver = compiled.fake_bare_driver()
+        self._hook: CObject | None = None
+        self._failure: BaseException | None = None
+
+    def reset(self) -> None:
+        self.lib.fake_reset()
+        self._hook = None
+        self._failure = None
+
+    def storage(self, fill: bytes = b"\0") -> CObject:
+        """Return storage of a handle, with `fill` repeated."""
+        size = self.lib.fake_device_bytes()
+        memory = self.ffi.new("uint64_t[]", (size + 7) // 8)
+        self.ffi.buffer(memory)[:] = (fill * size)[: self.ffi.sizeof(memory)]
+        return self.ffi.gc(self.ffi.cast("ferrule_device_t *", memory), lambda _, kept=memory: kept)
+
+    def copied(self, dev: CObject) -> CObject:
+        """Return a handle copied by value."""
+        copy = self.storage()
+        self.ffi.memmove(copy, dev, self.lib.fake_device_bytes())
+        return copy
+
+    def context(self, dev: CObject) -> CObject:
+        context = self.ffi.new("struct fake_context *")
+        context.dev = dev
+        return context
+
+    def fail(self, faults: Mapping[Event, int]) -> None:
+        """Let the named events return errors from now on, and all others succeed."""
+        for event in Event:
+            self.state.results[event] = faults.get(event, 0)
+
+    def events(self) -> list[Event]:
+        """Return what happened since the last look."""
+        events = [Event(self.state.trace[i]) for i in range(self.state.traced)]
+        self.state.traced = 0
+        return events
+
+    @contextmanager
+    def thread(self, number: int) -> Iterator[None]:
+        """Be another thread meanwhile."""
+        before, self.state.thread = self.state.thread, number
+        try:
+            yield
+        finally:
+            self.state.thread = before
+
+    @contextmanager
+    def interrupt(self) -> Iterator[None]:
+        """Be in an interrupt meanwhile."""
+        self.state.in_interrupt = True
+        try:
+            yield
+        finally:
+            self.state.in_interrupt = False
+
+    def during(self, event: Event, action: Callable[[], None]) -> None:
+        """Run `action` once, just before `event` takes effect."""
+
+        def hook(number: int) -> None:
+            if number == event:
+                self.state.hook = self.null
+                try:
+                    action()
+                except BaseException as failure:  # noqa: BLE001 - C stands between; `done` raises it
+                    self._failure = failure
+
+        self._hook = self.ffi.callback("void(uint32_t)", hook)
+        self.state.hook = self._hook
+
+    def done(self) -> None:
+        """Raise what a hook raised, and see that the platform was used as its contract says."""
+        if self._failure is not None:
+            raise self._failure
+        assert self.state.violations == 0
+        assert self.state.hook == self.null, "the event of `during` never came"
+
+
+class Bench:
+    """A library with one device on it, brought to the states that the API has."""
+
+    def __init__(self, fake: Fake) -> None:
+        fake.reset()
+        self.fake = fake
+        self.lib = fake.lib
+        self.dev = fake.storage()
+        self.context = fake.context(self.dev)
+
+    def bind(self) -> int:
+        return int(self.lib.fake_bind(self.dev, self.fake.driver, self.context))
+
+    def bring(self, state: str) -> None:
+        """Call what leads to a state of docs/platforms.md: uninitialised, initialised, bound, active, open, foreign."""
+        lib, dev = self.lib, self.dev
+        steps = (
+            ("initialised", lambda: lib.ferrule_device_init(dev)),
+            ("bound", self.bind),
+            ("active", lambda: lib.ferrule_device_activate(dev)),
+            ("open", lambda: lib.ferrule_device_open(dev)),
+        )
+        names = ["uninitialised", *(name for name, _ in steps)]
+        for _, step in steps[: names.index("open" if state == "foreign" else state)]:
+            assert step() == Status.OK
+        if state == "foreign":
+            self.fake.state.thread = 2
+        self.fake.events()
+
+    def call(self, name: str, dev: CObject | None = None) -> int:
+        """Call a function of the API with sound arguments, for `dev` instead of the bench's own."""
+        target = self.dev if dev is None else dev
+        ffi = self.fake.ffi
+        if name == "bind":
+            return int(self.lib.fake_bind(target, self.fake.driver, self.context))
+        data = ffi.new("uint8_t[4]")
+        extra = {
+            "copy_to": (0, data, 4),
+            "copy_from": (data, 0, 4),
+            "context": (self.fake.driver, ffi.new("void **")),
+        }
+        return int(getattr(self.lib, f"ferrule_device_{name}")(target, *extra.get(name, ())))
