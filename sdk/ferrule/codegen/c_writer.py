@@ -282,7 +282,14 @@ def _remark(text: str, indent: str) -> str:
 
 def _assignment(head: str, value: Expression, indent: str) -> str:
     line = f"{head} = {expression(value)};"
-    return line if len(line) <= COLUMNS else f"{head} =\n{indent}{INDENT}{expression(value)};"
+    if len(line) <= COLUMNS:
+        return line
+    if isinstance(value, Call):
+        filled = _call_line(f"{head} = ", value)
+        if all(len(part) <= COLUMNS for part in filled.splitlines()):
+            return filled
+        return f"{head} =\n{_call_line(indent + INDENT, value)}"
+    return f"{head} =\n{indent}{INDENT}{expression(value)};"
 
 
 def _call_line(indent: str, value: Expression) -> str:

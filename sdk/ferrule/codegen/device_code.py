@@ -49,17 +49,17 @@ DEVICE_SOURCES = ("src_c/device/device.c", "src_c/device/held.c")
 """What a model with devices is linked with, below the resources' root; the platform's adapter comes with it."""
 
 
-def number_of(symbol: str, use: DeviceUse) -> Identifier:
-    """Return the enumerator of a device's number."""
-    return Identifier(f"ferrule_{symbol}_device_{use.name}".upper())
+def number_of(use: DeviceUse) -> Identifier:
+    """Return the enumerator of a device's number, inside the executor's source."""
+    return Identifier(f"device_{use.name}".upper())
 
 
-def handle_of(symbol: str, use: DeviceUse) -> Expression:
+def handle_of(use: DeviceUse) -> Expression:
     """Return a device's handle, where the operators are called."""
-    return Index(Member(Dereference(HELD), "handles"), number_of(symbol, use))
+    return Index(Member(Dereference(HELD), "handles"), number_of(use))
 
 
-def copied(context: LoweringContext, symbol: str, use: DeviceUse, call: Call) -> Expression:
+def copied(context: LoweringContext, use: DeviceUse, call: Call) -> Expression:
     """Return the call that copies the input of a MEM_COPY layer to or from the memory of its device."""
     source, target = context.layer.present_inputs[0], context.layer.outputs[0]
     size = Integer(context.graph.info(source).size_bytes, unsigned=True)
@@ -68,17 +68,19 @@ def copied(context: LoweringContext, symbol: str, use: DeviceUse, call: Call) ->
         ends = context.device_offset(target), context.pointer(source)
     else:
         ends = context.pointer(target), context.device_offset(source)
-    return CallExpression(Identifier(f"ferrule_held_{call}"), (HELD, number_of(symbol, use), *ends, size))
+    return CallExpression(Identifier(f"ferrule_held_{call}"), (HELD, number_of(use), *ends, size))
 
 
 # ---- the interface
 
 
-def numbers_enumeration(symbol: str, uses: Sequence[DeviceUse]) -> Enumeration:
-    """Return the numbers of the devices."""
+def public_numbers(symbol: str, uses: Sequence[DeviceUse]) -> Enumeration:
+    """Return the numbers of the devices under their public names."""
     rows = [
         Enumerator(
-            name=number_of(symbol, use).name, value=use.index, doc=f"Device {use.device.name}, of {use.backend}."
+            name=f"ferrule_{symbol}_device_{use.name}".upper(),
+            value=use.index,
+            doc=f"Device {use.device.name} ({use.backend}).",
         )
         for use in uses
     ]
@@ -108,23 +110,29 @@ def checked(expression: Expression) -> Iterator[Statement]:
     yield If(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), Block((Return(STATUS),)))
 
 
-def called(symbol: str, calls: Iterable[DeviceCall], uses: Mapping[str, DeviceUse]) -> Iterator[Statement]:
+def numbers(uses: Sequence[DeviceUse]) -> Enumeration:
+    """Return the numbers of the devices."""
+    rows = tuple(Enumerator(name=number_of(use).name, value=use.index) for use in uses)
+    return Enumeration(enumerators=rows, doc="The devices by number.")
+
+
+def called(calls: Iterable[DeviceCall], uses: Mapping[str, DeviceUse]) -> Iterator[Statement]:
     """Yield calls that take a device or give it back."""
     for call in calls:
-        number = number_of(symbol, uses[call.device])
+        number = number_of(uses[call.device])
         yield from checked(CallExpression(Identifier(f"ferrule_held_{call.call}"), (HELD, number)))
 
 
-def ran(symbol: str, use: DeviceUse, status: Expression | None) -> Iterator[Statement]:
+def ran(use: DeviceUse, status: Expression | None) -> Iterator[Statement]:
     """Yield the end of an operator that a device runs; without a status it cannot fail."""
-    call = CallExpression(Identifier("ferrule_held_ran"), (HELD, number_of(symbol, use), status or OK))
     if status is None:
-        yield Evaluate(call)
-    else:
-        yield from checked(call)
+        yield Evaluate(CallExpression(Identifier("ferrule_held_ran"), (HELD, number_of(use), OK)))
+        return
+    yield Assign(STATUS, status)
+    yield from checked(CallExpression(Identifier("ferrule_held_ran"), (HELD, number_of(use), STATUS)))
 
 
-def held_run(symbol: str, uses: Sequence[DeviceUse], call: CallExpression) -> Iterator[Statement]:
+def held_run(uses: Sequence[DeviceUse], call: CallExpression) -> Iterator[Statement]:
     """Yield what runs the operators by `call` and gives back, however they end, what they hold of devices."""
     devices = Dereference(Identifier("devices"))
     yield Declare(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ferrule.backends.firmware import SCALARS, Blob, blob_variable
-from ferrule.codegen.device_code import devices_struct, numbers_enumeration
+from ferrule.codegen.device_code import devices_struct, public_numbers
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.run_code import REGION, RunCode
 from ferrule.codegen.schedule import Schedule
@@ -99,6 +99,7 @@ class ExecutorBuilder:
                 Include(path="string.h", system=True),
             ),
             implementation=(
+                *self._code.device_numbers(),
                 *self._code.offsets(),
                 *(declaration for item in self._lowered.layers for declaration in item.op.declarations),
                 *self._defaults(),
@@ -183,7 +184,7 @@ class ExecutorBuilder:
             doc="The memory that one inference works in.",
         )
         if self._lowered.devices:
-            yield numbers_enumeration(self._lowered.symbol, self._lowered.devices)
+            yield public_numbers(self._lowered.symbol, self._lowered.devices)
             yield devices_struct(self._lowered.symbol, self._lowered.devices)
 
     def _defaults(self) -> Iterator[Variable]:

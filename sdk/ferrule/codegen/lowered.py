@@ -102,10 +102,10 @@ def lower(
                 for name in (*layer.present_inputs, *layer.outputs)
                 if name in memories
             },
-            resource_handle=Null() if use is None else handle_of(symbol, use),
+            resource_handle=Null() if use is None else handle_of(use),
             device=device,
         )
-        op, call = _lower(context, backend, target, use, symbol)
+        op, call = _lower(context, backend, target, use)
         lowered.append(
             LoweredLayer(
                 layer=layer,
@@ -128,26 +128,35 @@ def lower(
 
 
 def _variables(graph: Graph, names: Names) -> dict[str, str]:
-    """Return readable variables: inputs and outputs keep their names, others are called after their layers."""
+    """Return readable variables: inputs and outputs keep their names, others are called after their layers.
+
+    What a MEM_COPY layer writes is called after what it copies.
+    """
     variables = {info.name: names.take(info.name) for info in graph.inputs}
     for info in graph.outputs:
         if info.name not in variables and not graph.tensor(info.name).is_constant:
             variables[info.name] = names.take(info.name)
+    origins: dict[str, str] = {}
     for layer in graph.layers:
+        base = f"{layer.name}_out"
+        if layer.type is LayerType.MEM_COPY:
+            source = layer.present_inputs[0]
+            origins[layer.outputs[0]] = origins.get(source, source)
+            base = f"{variables.get(origins[layer.outputs[0]], base)}_copy"
         for name in layer.outputs:
             if name not in variables:
-                variables[name] = names.take(f"{layer.name}_out")
+                variables[name] = names.take(base)
     return variables
 
 
 def _lower(
-    context: LoweringContext, backend: BackendId, target: FirmwareTarget, use: DeviceUse | None, symbol: str
+    context: LoweringContext, backend: BackendId, target: FirmwareTarget, use: DeviceUse | None
 ) -> tuple[LoweredOp, Call | None]:
     """Return a layer as C, and what it calls of its device."""
     layer = context.layer
     if use is not None and use.has_memory and layer.type is LayerType.MEM_COPY:
         call = Call.COPY_TO if layer.outputs[0] in context.offsets else Call.COPY_FROM
-        return LoweredOp(kernel=str(call), status=copied(context, symbol, use, call)), call
+        return LoweredOp(kernel=str(call), status=copied(context, use, call)), call
     try:
         op = target.lower(context)
     except UnsupportedError:

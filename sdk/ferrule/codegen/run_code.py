@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ferrule.backends.firmware import SCALARS
-from ferrule.codegen.device_code import HELD, HELD_PARAMETER, OK, STATUS, called, checked, held_run, ran
+from ferrule.codegen.device_code import HELD, HELD_PARAMETER, OK, STATUS, called, checked, held_run, numbers, ran
 from ferrule.codegen.lowered import ARENA, LoweredGraph, LoweredLayer, offset_name, scratch_offset
 from ferrule.codegen.schedule import Call as DeviceCallKind
 from ferrule.codegen.schedule import Schedule, ScheduledStep
@@ -100,6 +100,11 @@ class RunCode:
                     doc=f"Where tensors and scratch lie in the memory of device {use.device.name}, in bytes.",
                 )
 
+    def device_numbers(self) -> Iterator[Enumeration]:
+        """Yield the short names of the devices, if there are any."""
+        if self._uses:
+            yield numbers(self._lowered.devices)
+
     def operators(self) -> Iterator[Function]:
         """Yield the function that runs the operators, where it is not all of `ferrule_<model>_run`."""
         if self._uses:
@@ -118,7 +123,7 @@ class RunCode:
             yield from self._body()
             return
         arguments: tuple[Expression, ...] = (*(Identifier(name) for name in self._structs_used()), AddressOf(HELD))
-        yield from held_run(self._lowered.symbol, self._lowered.devices, Call(Identifier("run_operators"), arguments))
+        yield from held_run(self._lowered.devices, Call(Identifier("run_operators"), arguments))
 
     def _structs_used(self) -> Iterator[str]:
         if self._inputs:
@@ -168,16 +173,15 @@ class RunCode:
     def _step(self, index: int, item: LoweredLayer) -> Iterator[Statement]:
         """Yield an operator with the calls of devices round it."""
         step = self._schedule.steps[index] if self._uses else ScheduledStep()
-        symbol = self._lowered.symbol
-        yield from called(symbol, step.before, self._uses)
+        yield from called(step.before, self._uses)
         yield from self._operator(item)
         if item.use is not None and item.call is DeviceCallKind.RUN:
-            yield from ran(symbol, item.use, item.op.status)
+            yield from ran(item.use, item.op.status)
         elif item.op.status is not None and self._uses:
             yield from checked(item.op.status)
         elif item.op.status is not None:
             yield from _checked_on_the_core(index, item.op.status)
-        yield from called(symbol, step.after, self._uses)
+        yield from called(step.after, self._uses)
 
     def _operator(self, item: LoweredLayer) -> Iterator[Statement]:
         source = item.op.view_of

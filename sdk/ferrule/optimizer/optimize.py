@@ -16,6 +16,7 @@ from ferrule.optimizer.candidate import BackendSource, Bench, make_bench
 from ferrule.optimizer.compatibility import add_compatibility_layers
 from ferrule.optimizer.conversion import remove_inverse_conversions
 from ferrule.optimizer.debugging import insert_debug_layers
+from ferrule.optimizer.domains import add_copies, devices_with_memory, select_edges
 from ferrule.optimizer.draft import Draft
 from ferrule.optimizer.offering import offer_subgraphs
 from ferrule.optimizer.optimized import OptimizedNetwork
@@ -53,6 +54,10 @@ def optimize(
         table = _factory_table(draft, bench)
         handles = Selector(draft.graph, draft.assignment, table, options).run()
         handles = add_compatibility_layers(draft, handles, table, options)
+    else:
+        apart = devices_with_memory(bench.candidates)
+        edges = select_edges(draft.graph, draft.assignment, apart)
+        handles = Handles(factories={}, edges=add_copies(draft, edges, apart))
     used = {(given.backend, given.device) for given in draft.assignment.values()}
     return OptimizedNetwork(
         graph=draft.graph,

@@ -52,7 +52,7 @@ class OptimizedNetwork:
     read and write plain memory of the process. Empty for firmware."""
     edges: Mapping[tuple[str, str], EdgeStrategy]
     """By tensor and reading layer, constants left out. What had to be copied or imported has a layer of its own, so
-    these are DIRECT. Empty for firmware."""
+    these are DIRECT."""
     messages: tuple[str, ...]
     """Warnings: refusals, fallbacks and options that had no effect."""
     refusals: Mapping[tuple[str, BackendId], str]

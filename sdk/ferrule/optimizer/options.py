@@ -17,7 +17,8 @@ class Face(StrEnum):
     HOST = "host"
     """In the runtime: tensors have handles, and data that changes hands is copied or imported by layers."""
     FIRMWARE = "firmware"
-    """On a board: where a tensor lies and who copies it is the code generator's decision, so no layers are added."""
+    """On a board: what goes to a device that has a memory of its own, or comes from there, is copied by layers; where
+    else a tensor lies is the code generator's decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The SoftNpu backend: which layers it takes; its firmware face is in `firmware.py`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ferrule._typing import override
+from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.cpu_acc.backend import CpuAccSupport
+from ferrule.backends.firmware import FirmwareTarget
+from ferrule.backends.soft_npu.firmware import SoftNpuTarget
+from ferrule.graph import Graph, Layer
+
+
+class SoftNpuSupport:
+    """Takes what has a C kernel and something to compute: a layer without a computed input would copy a constant."""
+
+    def supports(self, graph: Graph, layer: Layer) -> Support:
+        """Return whether the kernels that the device runs take the layer."""
+        if all(graph.tensor(name).is_constant for name in layer.present_inputs):
+            return Support(reason="all of its inputs are constants")
+        return CpuAccSupport().supports(graph, layer)
+
+
+class SoftNpu(Backend):
+    """The C kernels on a memory of their own, behind the device API; in firmware only."""
+
+    id: ClassVar[BackendId] = BackendId("SoftNpu")
+
+    @override
+    def layer_support(self) -> LayerSupport:
+        return SoftNpuSupport()
+
+    @override
+    def firmware_target(self) -> FirmwareTarget:
+        return SoftNpuTarget()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SoftNpu in C: each layer becomes a program, a function that works on the device's memory alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ferrule.backends.cpu_acc.backend import CpuAccTarget
+from ferrule.backends.device import Device
+from ferrule.backends.firmware import SCALARS, DeviceDriver, LoweredOp, LoweringContext
+from ferrule.backends.manifest import read_manifest
+from ferrule.dom import (
+    AddressOf,
+    ArrayType,
+    Block,
+    Call,
+    Cast,
+    Const,
+    Expression,
+    Function,
+    Identifier,
+    Index,
+    Parameter,
+    Pointer,
+    Scalar,
+    Section,
+    Type,
+    Variable,
+)
+from ferrule.errors import FerruleError
+
+FOLDER = Path(__file__).parent
+HEADER = "soft_npu/soft_npu.h"
+DEFAULT_MEMORY_BYTES = 65536
+ALIGNMENT = 16
+_MEMORY = Identifier("memory")
+_KEYS = ("memory_bytes", "activation_lead")
+
+
+class SoftNpuTarget:
+    """Lowers layers as CpuAcc does, with addresses in the device's memory."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        """Return the call that makes the device run the layer's program."""
+        op = CpuAccTarget().lower(_inside(context))
+        if op.view_of is not None:
+            return op
+        program = Function(
+            name=context.symbol("program"),
+            returns=Scalar.VOID,
+            parameters=(Parameter(name=_MEMORY.name, type=Pointer(Scalar.UINT8)),),
+            body=Block(op.statements),
+        )
+        arguments = (context.resource_handle, Identifier(program.name))
+        return replace(
+            op,
+            statements=(),
+            declarations=(*op.declarations, program),
+            status=Call(Identifier("soft_npu_execute"), arguments),
+            headers=(*op.headers, HEADER),
+        )
+
+    def driver(self, device: Device) -> DeviceDriver:
+        """Return the driver, with the memory that the device's binding asks for.
+
+        Raises:
+            FerruleError: the binding has an unknown key, or a value out of range.
+        """
+        for key in device.binding:
+            if key not in _KEYS:
+                raise FerruleError(
+                    f"device '{device.name}': SoftNpu has no '{key}'", hint=f"its binding may have {', '.join(_KEYS)}"
+                )
+        memory_bytes = _number(device, "memory_bytes", DEFAULT_MEMORY_BYTES, low=ALIGNMENT)
+        memory = Variable(
+            name=f"{device.name}_memory",
+            type=ArrayType(Scalar.UINT8, memory_bytes),
+            section=Section.WORKSPACE,
+            alignment=ALIGNMENT,
+        )
+        return DeviceDriver(
+            driver="soft_npu_driver",
+            header=HEADER,
+            context="soft_npu",
+            context_fields=(("memory", Identifier(memory.name)), ("bytes", memory_bytes)),
+            context_declarations=(memory,),
+            contribution=read_manifest(FOLDER).contribution(),
+            memory_bytes=memory_bytes,
+            alignment=ALIGNMENT,
+            activation_lead=_number(device, "activation_lead", 0, low=0),
+        )
+
+
+def _inside(context: LoweringContext) -> LoweringContext:
+    """Return the context with pointers into the device's memory."""
+    read = set(context.layer.present_inputs)
+    pointers = dict(context.pointers)
+    for tensor, offset in context.offsets.items():
+        scalar = SCALARS[context.graph.info(tensor).dtype]
+        element: Type = Const(scalar) if tensor in read else scalar
+        pointers[tensor] = Cast(Pointer(element), _address(offset))
+    return replace(context, pointers=pointers, offsets={}, scratch=_address(context.scratch))
+
+
+def _address(offset: Expression) -> Expression:
+    return AddressOf(Index(_MEMORY, offset))
+
+
+def _number(device: Device, key: str, default: int, *, low: int) -> int:
+    value = device.binding.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 1 << 31:
+        raise FerruleError(f"device '{device.name}': {key} is {value!r}, expected a whole number of at least {low}")
+    return value
