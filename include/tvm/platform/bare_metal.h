@@ -10,11 +10,17 @@
 extern "C" {
 #endif
 
-/** @brief Bind to `base`, which operators get by ferrule_bare_metal_base() of their resource
- * handle. With a driver, call ferrule_device_bind(). */
+/** @brief Bind to `base`, which operators ask of their resource handle by tvm_device_base(). With a
+ * driver, call ferrule_device_bind(). */
 static inline int32_t TVMDevicePlatformBind(tvm_device_t *tvm_dev, void *base)
 {
     return ferrule_device_bind(tvm_dev, base, NULL, tvm_device_no_driver(), NULL);
+}
+
+/** @brief What the handle is bound to. */
+static inline void *tvm_device_base(const tvm_device_t *tvm_dev)
+{
+    return ferrule_bare_metal_base(tvm_dev);
 }
 
 /** TVM_DEVICE_INIT(Woofles, woofles, driver) declares TVMDeviceWooflesInit(), which initialises and

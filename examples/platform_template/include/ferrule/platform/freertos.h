@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file Devices on FreeRTOS: a mutex with priority inheritance per device. */
+#ifndef FERRULE_PLATFORM_FREERTOS_H
+#define FERRULE_PLATFORM_FREERTOS_H
+
+#include "FreeRTOS.h"
+#include "semphr.h"
+
+#include "ferrule/device.h"
+#include "ferrule/platform.h"
+
+/** How long open waits for another task; 0 does not wait. */
+#ifndef FERRULE_FREERTOS_OPEN_TIMEOUT_MS
+#define FERRULE_FREERTOS_OPEN_TIMEOUT_MS 1000
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A handle; its fields are the adapter's. */
+struct ferrule_device {
+    struct ferrule_device_core core;
+    StaticSemaphore_t mutex;
+    SemaphoreHandle_t lock; /* of it */
+};
+
+/**
+ * @brief Say which device it is. FreeRTOS knows of none, so the driver's context says all.
+ * @retval FERRULE_ERR_ARGUMENT  `driver` is null
+ * @retval FERRULE_ERR_STATE     bound already
+ */
+int32_t ferrule_device_bind(ferrule_device_t *dev, const struct ferrule_driver *driver,
+                            void *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRULE_PLATFORM_FREERTOS_H */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file Two tasks with one device; prints what the adapter made of it. */
+#include "ferrule/platform/freertos.h"
+#include "task.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { RUNS = 20 };
+
+static ferrule_device_t npu0;
+static atomic_int inside;
+static atomic_int overlaps;
+static atomic_int errors;
+static int32_t foreign[3]; /* open, close, open in an interrupt: of a task that is not the owner */
+
+static void work(void)
+{
+    const struct timespec pause = {.tv_nsec = 200000};
+
+    if (atomic_fetch_add(&inside, 1) > 0) {
+        atomic_fetch_add(&overlaps, 1);
+    }
+    nanosleep(&pause, NULL);
+    atomic_fetch_sub(&inside, 1);
+}
+
+static int32_t once(void)
+{
+    int32_t status = ferrule_device_activate(&npu0);
+    int32_t ended;
+
+    if (status != FERRULE_OK) {
+        return status;
+    }
+    status = ferrule_device_open(&npu0);
+    if (status == FERRULE_OK) {
+        work();
+        status = ferrule_device_close(&npu0);
+    }
+    ended = ferrule_device_deactivate(&npu0);
+    return status != FERRULE_OK ? status : ended;
+}
+
+static void *task(void *unused)
+{
+    fake_be(1);
+    for (int i = 0; i < RUNS; i++) {
+        if (once() != FERRULE_OK) {
+            atomic_fetch_add(&errors, 1);
+        }
+    }
+    return unused;
+}
+
+static void *stranger(void *unused)
+{
+    fake_be(1);
+    foreign[0] = ferrule_device_open(&npu0);
+    foreign[1] = ferrule_device_close(&npu0);
+    fake_be(2);
+    foreign[2] = ferrule_device_open(&npu0);
+    return unused;
+}
+
+static void run(void *(*function)(void *), int count)
+{
+    pthread_t threads[2];
+
+    for (int i = 0; i < count; i++) {
+        pthread_create(&threads[i], NULL, function, NULL);
+    }
+    for (int i = 0; i < count; i++) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
+static void say(const char *call, int32_t status)
+{
+    printf("%s %d\n", call, (int)status);
+}
+
+int main(void)
+{
+    static const struct ferrule_driver driver = {.name = "npu"};
+
+    say("init", ferrule_device_init(&npu0));
+    say("bind", ferrule_device_bind(&npu0, &driver, NULL));
+    run(task, 2);
+    say("errors", errors);
+    say("overlaps", overlaps);
+    say("activate", ferrule_device_activate(&npu0));
+    say("open", ferrule_device_open(&npu0));
+    run(stranger, 1);
+    say("foreign open", foreign[0]);
+    say("foreign close", foreign[1]);
+    say("interrupt", foreign[2]);
+    say("close", ferrule_device_close(&npu0));
+    say("deactivate", ferrule_device_deactivate(&npu0));
+    say("destroy", ferrule_device_destroy(&npu0));
+    return 0;
+}

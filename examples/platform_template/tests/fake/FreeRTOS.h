@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file As much of FreeRTOS's names as the adapter uses, on threads of the host. */
+#ifndef FAKE_FREERTOS_H
+#define FAKE_FREERTOS_H
+
+#include <stdint.h>
+
+typedef long BaseType_t;
+typedef uint32_t TickType_t;
+
+#define pdFALSE           ((BaseType_t)0)
+#define pdTRUE            ((BaseType_t)1)
+#define pdMS_TO_TICKS(ms) ((TickType_t)(ms)) /* 1000 ticks a second */
+
+#endif /* FAKE_FREERTOS_H */

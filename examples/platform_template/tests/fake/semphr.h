@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FAKE_SEMPHR_H
+#define FAKE_SEMPHR_H
+
+#include <pthread.h>
+
+#include "FreeRTOS.h"
+
+typedef struct {
+    pthread_mutex_t mutex;
+} StaticSemaphore_t;
+typedef StaticSemaphore_t *SemaphoreHandle_t;
+
+SemaphoreHandle_t xSemaphoreCreateMutexStatic(StaticSemaphore_t *buffer);
+BaseType_t xSemaphoreTake(SemaphoreHandle_t semaphore, TickType_t ticks);
+BaseType_t xSemaphoreGive(SemaphoreHandle_t semaphore);
+void vSemaphoreDelete(SemaphoreHandle_t semaphore);
+
+#endif /* FAKE_SEMPHR_H */

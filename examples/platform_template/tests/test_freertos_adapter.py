@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adapter on the host: two threads contend for one device, on a fake of what it uses of FreeRTOS."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ferrule.resources import root
+
+FOLDER = Path(__file__).parents[1]
+TAKE = "xSemaphoreTake(dev->lock, pdMS_TO_TICKS(FERRULE_FREERTOS_OPEN_TIMEOUT_MS)) == pdTRUE"
+BUSY, TIMEOUT, INTERRUPT, OWNER = -8, -9, -10, -11  # of ferrule/status.h
+pytestmark = pytest.mark.cc
+
+
+def contend(folder: Path, adapter: Path, *flags: str) -> dict[str, int]:
+    """Compile the adapter, device.c and the fake to a program, and return the numbers that it prints."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("gcc is missing: apt-get install gcc")
+    sources = [root() / "src_c/device/device.c", adapter, FOLDER / "tests/contend.c", FOLDER / "tests/fake/freertos.c"]
+    includes = [root() / "include", FOLDER / "include", FOLDER / "tests/fake"]
+    program = folder / "contend"
+    argv = [
+        *(compiler, "-std=c11", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-pthread", *flags),
+        *(f"-I{path}" for path in includes),
+        *("-o", str(program), *map(str, sources)),
+    ]
+    subprocess.run(argv, check=True, timeout=60)
+    out = subprocess.run([program], capture_output=True, text=True, timeout=60, check=True).stdout
+    return {name: int(value) for name, value in (line.rsplit(" ", 1) for line in out.splitlines())}
+
+
+@pytest.mark.parametrize(("timeout_ms", "refused"), [(20, TIMEOUT), (0, BUSY)])
+def test_one_task_at_a_time(tmp_path: Path, timeout_ms: int, refused: int) -> None:
+    """A second task waits for so long at most, and can't close what is not its own."""
+    found = contend(tmp_path, FOLDER / "src/freertos.c", f"-DFERRULE_FREERTOS_OPEN_TIMEOUT_MS={timeout_ms}")
+    assert (found.pop("foreign open"), found.pop("foreign close"), found.pop("interrupt")) == (
+        refused,
+        OWNER,
+        INTERRUPT,
+    )
+    del found["errors"]  # how often it had to wait for longer is the host's affair
+    assert {name for name, value in found.items() if value != 0} == set()
+
+
+def test_tasks_that_wait_long_enough_all_get_their_turn(tmp_path: Path) -> None:
+    """With the time that the adapter has by itself nothing fails."""
+    assert contend(tmp_path, FOLDER / "src/freertos.c")["errors"] == 0
+
+
+def test_without_the_mutex_both_would_be_in(tmp_path: Path) -> None:
+    """The checks above can fail."""
+    text = (FOLDER / "src/freertos.c").read_text(encoding="utf-8")
+    assert text.count(TAKE) == 1
+    mutant = tmp_path / "mutant.c"
+    mutant.write_text(text.replace(TAKE, "dev->lock != NULL"), encoding="utf-8")
+    assert contend(tmp_path, mutant)["overlaps"] > 0

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tvm/platform/bare_metal.h"
+
+#include "sample.h"
+
+int32_t my_accelerator_invoke(tvm_device_t *tvm_dev, uint8_t *value, uint8_t step)
+{
+    uint8_t *sum = (uint8_t *)tvm_device_base(tvm_dev);
+
+    *sum = (uint8_t)(*sum + step);
+    *value = (uint8_t)(*value + step);
+    return FERRULE_OK;
+}
+
+int32_t sample_run(void)
+{
+    static tvm_device_t accelerators[2]; /* the user's, and nobody copies them */
+    static uint8_t registers[2];
+    struct tvmgen_mynetwork_devices devices = {
+        .accelerator0 = &accelerators[0],
+        .accelerator1 = &accelerators[1],
+    };
+    uint8_t value = 1;
+    int32_t status = FERRULE_OK;
+
+    for (uint32_t i = 0; i < 2 && status == FERRULE_OK; i++) {
+        status = TVMDeviceInit(&accelerators[i]);
+        if (status == FERRULE_OK) {
+            status = TVMDevicePlatformBind(&accelerators[i], &registers[i]);
+        }
+    }
+    if (status == FERRULE_OK) {
+        status = tvmgen_mynetwork_run(&value, &devices);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        int32_t destroyed = TVMDeviceDestroy(&accelerators[i]);
+        status = status != FERRULE_OK ? status : destroyed;
+    }
+    return status != FERRULE_OK ? status : value;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file The RFC's programs, corrected: the executor, which is the same on every platform.
+ *
+ * Its devices struct has pointers, each call's status is looked at, and there is one way out, on
+ * which everything that was opened is closed.
+ */
+#ifndef SAMPLE_H
+#define SAMPLE_H
+
+#include "tvm/runtime/device.h"
+
+struct tvmgen_mynetwork_devices {
+    tvm_device_t *host; /* NULL: what runs on the core needs no device */
+    tvm_device_t *accelerator0;
+    tvm_device_t *accelerator1;
+};
+
+/** What the platform's operator does with its device: adds `step` to `value`. */
+int32_t my_accelerator_invoke(tvm_device_t *tvm_dev, uint8_t *value, uint8_t step);
+
+int32_t tvmgen_mynetwork_run(uint8_t *value, const struct tvmgen_mynetwork_devices *devices);
+
+/** Initialise, bind, run, destroy; the value that comes out of 1, or an error. */
+int32_t sample_run(void);
+/** Let the second operator fail. */
+void sample_fail(int32_t status);
+/** How often the generic Open and Close worked. */
+extern uint32_t sample_opened;
+extern uint32_t sample_closed;
+
+#endif /* SAMPLE_H */

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows docs/platforms.md from top to bottom."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from needs import require_program
+
+from ferrule.resources import root
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "platforms.md"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "platform_template"
+FILE = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)\n(.*?)```", re.DOTALL)
+STRICT = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+
+
+@pytest.fixture
+def documented(tmp_path: Path) -> Path:
+    """A folder with the files of the document; several parts of one file follow each other."""
+    for name, contents in FILE.findall(DOCUMENT.read_text(encoding="utf-8")):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(contents)
+    return tmp_path
+
+
+@pytest.mark.cc
+def test_the_program_runs(documented: Path) -> None:
+    bare_metal = root() / "platforms" / "bare_metal"
+    argv = [
+        *(require_program("gcc", "apt-get install gcc"), *STRICT),
+        *(f"-I{root() / 'include'}", f"-I{bare_metal / 'include'}", "-o", "use", "use.c"),
+        *(str(root() / "src_c/device/device.c"), str(bare_metal / "src/bare_metal.c")),
+    ]
+    subprocess.run(argv, cwd=documented, check=True, timeout=60)
+    subprocess.run([documented / "use"], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["include/ferrule/platform/freertos.h", "src/freertos.c"])
+def test_the_steps_make_the_example(documented: Path, name: str) -> None:
+    assert (documented / name).read_text(encoding="utf-8") == (EXAMPLE / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.cc
+def test_the_ported_platform_passes_its_tests(documented: Path) -> None:
+    shutil.copytree(EXAMPLE / "tests", documented / "tests")
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "tests"]
+    done = subprocess.run(argv, cwd=documented, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "skipped" not in done.stdout
+
+
+def test_every_status_is_explained() -> None:
+    named = set(re.findall(r"FERRULE_ERR_\w+", (root() / "include/ferrule/status.h").read_text(encoding="utf-8")))
+    table = DOCUMENT.read_text(encoding="utf-8").split("## Status codes")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `(FERRULE_ERR_\w+)`", table, re.MULTILINE)) == named
