@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Zephyr's side of devices that a Ferrule driver drives: a node of the devicetree becomes a struct
+ * device, so that it can be waited for, put into a power domain and managed at run time. Registers
+ * and interrupts are the Ferrule driver's. */
+#include <errno.h>
+#include <zephyr/device.h>
+#include <zephyr/devicetree.h>
+#include <zephyr/init.h>
+#include <zephyr/pm/device.h>
+
+#include "ferrule/platform/zephyr_accelerator.h"
+
+#if defined(CONFIG_PM_DEVICE)
+/* What there is to switch is the power domain's, which Zephyr switches round these calls. */
+static int on_power(const struct device *device, enum pm_device_action action)
+{
+    ARG_UNUSED(device);
+    switch (action) {
+    case PM_DEVICE_ACTION_RESUME:
+    case PM_DEVICE_ACTION_SUSPEND:
+    case PM_DEVICE_ACTION_TURN_ON: /* Zephyr 3.5 takes -ENOTSUP here for a failure */
+    case PM_DEVICE_ACTION_TURN_OFF:
+        return 0;
+    default:
+        return -ENOTSUP;
+    }
+}
+#endif
+
+static int start(const struct device *device)
+{
+#if defined(CONFIG_PM_DEVICE)
+    return pm_device_driver_init(device, on_power);
+#else
+    ARG_UNUSED(device);
+    return 0;
+#endif
+}
+
+#define ACCELERATOR(node, configuration)                                                           \
+    PM_DEVICE_DT_DEFINE(node, on_power);                                                           \
+    DEVICE_DT_DEFINE(node, start, PM_DEVICE_DT_GET(node), NULL, configuration, POST_KERNEL,        \
+                     CONFIG_FERRULE_ACCELERATOR_INIT_PRIORITY, NULL);
+
+#define MMIO_ACCELERATOR(node)                                                                     \
+    static const struct ferrule_zephyr_accelerator_config UTIL_CAT(config_, DT_DEP_ORD(node)) = {  \
+        .base = DT_REG_ADDR(node),                                                                 \
+        .bytes = DT_REG_SIZE(node),                                                                \
+    };                                                                                             \
+    ACCELERATOR(node, &UTIL_CAT(config_, DT_DEP_ORD(node)))
+
+#define SOFT_DEVICE(node) ACCELERATOR(node, NULL)
+
+DT_FOREACH_STATUS_OKAY(ferrule_mmio_accelerator, MMIO_ACCELERATOR)
+DT_FOREACH_STATUS_OKAY(ferrule_soft_device, SOFT_DEVICE)

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/platform/zephyr.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <zephyr/device.h>
+#include <zephyr/kernel.h>
+#include <zephyr/pm/device_runtime.h>
+
+#include "ferrule/platform/zephyr_status.h"
+
+_Static_assert(offsetof(struct ferrule_device, core) == 0, "device.c finds its part at the start");
+
+bool ferrule_platform_in_interrupt(void)
+{
+    return k_is_in_isr();
+}
+
+const void *ferrule_platform_thread(void)
+{
+    return k_current_get();
+}
+
+int32_t ferrule_platform_init(ferrule_device_t *dev)
+{
+    dev->zephyr_device = NULL;
+    memset(&dev->guard, 0, sizeof dev->guard); /* has no members on one core */
+    return ferrule_zephyr_status(k_mutex_init(&dev->lock));
+}
+
+int32_t ferrule_platform_destroy(ferrule_device_t *dev)
+{
+#if defined(CONFIG_OBJ_CORE_MUTEX)
+    k_obj_core_unlink(K_OBJ_CORE(&dev->lock)); /* the kernel has a list of all mutexes */
+#endif
+    dev->zephyr_device = NULL;
+    ferrule_platform_unguard(dev);
+    return FERRULE_OK;
+}
+
+void ferrule_platform_guard(ferrule_device_t *dev)
+{
+    const k_spinlock_key_t key = k_spin_lock(&dev->guard);
+    dev->guard_key = key; /* not before: another thread may have been in it */
+}
+
+void ferrule_platform_unguard(ferrule_device_t *dev)
+{
+    k_spin_unlock(&dev->guard, dev->guard_key);
+}
+
+int32_t ferrule_platform_lock(ferrule_device_t *dev)
+{
+    const int32_t milliseconds = CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS;
+    return ferrule_zephyr_status(
+        k_mutex_lock(&dev->lock, milliseconds == 0 ? K_NO_WAIT : K_MSEC(milliseconds)));
+}
+
+int32_t ferrule_platform_unlock(ferrule_device_t *dev)
+{
+    return ferrule_zephyr_status(k_mutex_unlock(&dev->lock));
+}
+
+int32_t ferrule_platform_ready(const ferrule_device_t *dev)
+{
+    if (dev->zephyr_device != NULL && !device_is_ready(dev->zephyr_device)) {
+        return FERRULE_ERR_UNAVAILABLE;
+    }
+    return FERRULE_OK;
+}
+
+/* Both calls do nothing and succeed where CONFIG_PM_DEVICE_RUNTIME is off. */
+int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
+{
+    if (dev->zephyr_device == NULL) {
+        return FERRULE_OK;
+    }
+    return ferrule_zephyr_status(on ? pm_device_runtime_get(dev->zephyr_device)
+                                    : pm_device_runtime_put(dev->zephyr_device));
+}
+
+int32_t ferrule_device_bind(ferrule_device_t *dev, const struct device *zephyr_device,
+                            const struct ferrule_driver *driver, void *context)
+{
+    const int32_t status = ferrule_device_may_bind(dev);
+    if (status != FERRULE_OK) {
+        return status;
+    }
+    if (zephyr_device == NULL) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    if (!device_is_ready(zephyr_device)) {
+        return FERRULE_ERR_UNAVAILABLE;
+    }
+    dev->zephyr_device = zephyr_device;
+    return ferrule_device_bind_driver(dev, driver, context);
+}
+
+int32_t ferrule_device_bind_soft(ferrule_device_t *dev, const struct ferrule_driver *driver,
+                                 void *context)
+{
+    const int32_t status = ferrule_device_may_bind(dev);
+    if (status != FERRULE_OK) {
+        return status;
+    }
+    dev->zephyr_device = NULL; /* an earlier bind that failed may have left one */
+    return ferrule_device_bind_driver(dev, driver, context);
+}

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Projects for Zephyr: an application that is a module too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ferrule._typing import override
+from ferrule._version import VERSION
+from ferrule.boards import Board
+from ferrule.codegen import Artifact
+from ferrule.codegen.device_use import DeviceUse
+from ferrule.firmware.platforms.library import (
+    c_sources,
+    library_files,
+    library_include_dirs,
+    model_files,
+    model_sources,
+)
+from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.template import render
+from ferrule.firmware.toolchain import check_optimization
+from ferrule.resources import root
+
+MODULE_FOLDER = "platforms/zephyr"
+"""The module below the resources' root, and in `lib` of a project."""
+_DEVICE_SOURCES = ("src_c/device/device.c",)
+_REPLACED = ("src_c/runtime/counter.c", "src_c/link/serve.c")
+"""What the module does in Zephyr's way."""
+_MODULE_SOURCES = ("src_c/device", "src_c/link", "src_c/runtime", MODULE_FOLDER)
+"""What the module's own CMakeLists.txt compiles."""
+_NATIVE_LINK = "uart1"
+_NATIVE_STEMS = ("native_sim", "native_sim_64")
+"""Names of the files of native_sim with 32 and 64 bits, which all releases understand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZephyrBoard:
+    """What Zephyr calls a board."""
+
+    name: str
+    """With qualifiers, as since 3.7; its files have `_` for `/`, and so has the name before 3.7."""
+    link: str
+    """Label of a UART that is not the console's."""
+    before: tuple[str, str] | None = None
+    """For releases without it: the nearest board there, and which releases these are."""
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """Names of its files, without suffix."""
+        own = self.name.replace("/", "_")
+        return (own,) if self.before is None else tuple(dict.fromkeys((own, self.before[0])))
+
+
+ZEPHYR_BOARDS: Mapping[str, ZephyrBoard] = {
+    "mps2-an385": ZephyrBoard(name="mps2/an385", link="uart1", before=("mps2_an385", "Zephyr 3.5 and 3.6")),
+    "mps2-an386": ZephyrBoard(
+        name="mps2/an386", link="uart1", before=("mps2_an385", "Zephyr 3.5 and 3.6, a Cortex-M3")
+    ),
+    "mps2-an500": ZephyrBoard(name="mps2/an500", link="uart1"),
+}
+"""By Ferrule's name. Zephyr has AN386 since 4.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZephyrPlatform(Platform):
+    """An application whose main thread runs the model once, and then serves the link."""
+
+    @property
+    @override
+    def name(self) -> str:
+        return "zephyr"
+
+    @property
+    @override
+    def title(self) -> str:
+        return "Zephyr 3.5 or later: an application with shell and log, and a module with the model"
+
+    @override
+    def files(self, request: ProjectRequest) -> ProjectFiles:
+        artifact = request.artifact
+        library = library_files(artifact, sources=_DEVICE_SOURCES)
+        for name in _REPLACED:
+            del library[f"{LIBRARY_FOLDER}/{name}"]
+        values = _values(request, library)
+        return ProjectFiles(
+            generated={**model_files(artifact), **library, **_module_files(), **_glue(artifact, values)},
+            starters={**_starters(values), **_board_files(request, values)},
+            build_hint=f"west build -b {_platforms(request)[0]} {{folder}}",
+            notes=tuple(_notes(request)),
+        )
+
+
+def _values(request: ProjectRequest, library: Iterable[str]) -> dict[str, object]:
+    artifact = request.artifact
+    own = tuple(f"{LIBRARY_FOLDER}/{folder}/" for folder in _MODULE_SOURCES)
+    kernels = tuple(name for name in c_sources(library) if not name.startswith(own))
+    glue = ("zephyr/devices.c",) if artifact.devices else ()
+    include_dirs = library_include_dirs(artifact)
+    return {
+        "version": VERSION,
+        "artifact": artifact,
+        "model": artifact.graph,
+        "board": request.board,
+        "zephyr_board": ZEPHYR_BOARDS.get(request.board.name),
+        "platforms": _platforms(request),
+        "single_uart": _has_single_uart(request.board),
+        "optimization": check_optimization(request.optimization),
+        "sources": (*kernels, *model_sources(artifact), *glue),
+        "include_dirs": ("zephyr", *include_dirs) if artifact.devices else include_dirs,
+        "device_headers": tuple(dict.fromkeys(use.driver.header for use in artifact.devices)),
+    }
+
+
+def _module_files() -> dict[str, bytes]:
+    folder = root() / MODULE_FOLDER
+    return {
+        f"{LIBRARY_FOLDER}/{MODULE_FOLDER}/{path.relative_to(folder).as_posix()}": path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _glue(artifact: Artifact, values: Mapping[str, object]) -> dict[str, bytes]:
+    files = {
+        "zephyr/module.yml": "module.yml.j2",
+        "zephyr/Kconfig": "module.Kconfig.j2",
+        "zephyr/CMakeLists.txt": "module.CMakeLists.txt.j2",
+    }
+    if artifact.devices:
+        files |= {"zephyr/devices.c": "devices.c.j2", "zephyr/devices.h": "devices.h.j2"}
+    return {name: _rendered(template, values) for name, template in files.items()}
+
+
+def _starters(values: Mapping[str, object]) -> dict[str, bytes]:
+    names = ("CMakeLists.txt", "Kconfig", "README.md", "one_uart.conf", "prj.conf", "sample.yaml", "west.yml")
+    return {
+        "src/main.c": _rendered("main.c.j2", values),
+        **{name: _rendered(f"{name}.j2", values) for name in names},
+    }
+
+
+def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[str, bytes]:
+    board = ZEPHYR_BOARDS.get(request.board.name)
+    nodes = _nodes(request.artifact)
+    files = {}
+    if not nodes:
+        overlay = _rendered("board.overlay.j2", {**values, "link": _NATIVE_LINK, "nodes": ()})
+        files |= {f"boards/{stem}.overlay": overlay for stem in _NATIVE_STEMS}
+    if board is not None:
+        overlay = _rendered("board.overlay.j2", {**values, "link": board.link, "nodes": nodes})
+        files |= {f"boards/{stem}.overlay": overlay for stem in board.stems}
+        if request.board.cpu.fpu != "none":
+            files[f"boards/{board.stems[0]}.conf"] = _rendered("board.conf.j2", values)
+    return files
+
+
+def _nodes(artifact: Artifact) -> tuple[DeviceUse, ...]:
+    """Return the devices that need a node of the devicetree."""
+    return tuple(use for use in artifact.devices if use.driver.base is not None)
+
+
+def _platforms(request: ProjectRequest) -> tuple[str, ...]:
+    """Return the boards that the project runs on as it is, as Zephyr calls them today."""
+    board = ZEPHYR_BOARDS.get(request.board.name)
+    native = () if _nodes(request.artifact) else ("native_sim/native/64",)
+    return (*native, *(() if board is None else (board.name,))) or ("BOARD",)
+
+
+def _notes(request: ProjectRequest) -> Iterable[str]:
+    board = request.board
+    if board.name not in ZEPHYR_BOARDS:
+        yield (
+            f"ferrule knows no board of Zephyr's for {board.name}: an overlay boards/BOARD.overlay must choose "
+            "ferrule,link-uart (README.md)"
+        )
+    if _nodes(request.artifact):
+        names = ", ".join(use.device.name for use in _nodes(request.artifact))
+        yield f"native_sim has no registers: there is no overlay for it, since the model uses {names}"
+    if _has_single_uart(board):
+        yield f"{board.name} has one UART, which is the link's: shell and log are off (prj.conf)"
+
+
+def _has_single_uart(board: Board) -> bool:
+    return sum(peripheral.type.startswith("UART.") for peripheral in board.peripherals) == 1
+
+
+def _rendered(template: str, values: Mapping[str, object]) -> bytes:
+    return render(f"zephyr/{template}", **values).encode()
