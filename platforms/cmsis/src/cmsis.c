@@ -76,9 +76,9 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
     /* Recursive, so that a kernel never lets a thread wait for itself. */
     osMutexAttr_t attributes = {.name = "ferrule device",
                                 .attr_bits = osMutexRecursive | osMutexPrioInherit};
-#if FERRULE_CMSIS_CONTROL_BLOCK_BYTES > 0
-    attributes.cb_mem = &dev->lock_block;
-    attributes.cb_size = sizeof dev->lock_block;
+#if FERRULE_CMSIS_MUTEX_BYTES > 0
+    attributes.cb_mem = dev->lock_block;
+    attributes.cb_size = FERRULE_CMSIS_MUTEX_BYTES;
 #endif
     dev->accelerator = NULL;
     dev->usart = NULL;
@@ -179,6 +179,12 @@ int32_t ferrule_platform_destroy(ferrule_device_t *dev)
     return signal != FERRULE_OK ? signal : lock;
 }
 
+int32_t ferrule_device_bind(ferrule_device_t *dev, const struct ferrule_driver *driver,
+                            void *context)
+{
+    return ferrule_device_bind_driver(dev, driver, context);
+}
+
 static bool is_whole(const struct ferrule_cmsis_accelerator *access)
 {
     return access->GetVersion != NULL && access->Initialize != NULL &&
@@ -233,6 +239,9 @@ int32_t ferrule_platform_ready(const ferrule_device_t *dev)
     if (dev->usart != NULL) {
         return dev->usart->driver->GetStatus().tx_busy != 0u ? FERRULE_ERR_UNAVAILABLE : FERRULE_OK;
     }
+    if (dev->accelerator == NULL) {
+        return FERRULE_OK; /* what there is, is ready */
+    }
     const struct ferrule_cmsis_accelerator_status status = dev->accelerator->GetStatus();
     return status.busy != 0u || status.error != 0u ? FERRULE_ERR_UNAVAILABLE : FERRULE_OK;
 }
@@ -262,6 +271,9 @@ int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
 {
     if (dev->usart != NULL) {
         return on ? ferrule_cmsis_usart_start(dev->usart) : ferrule_cmsis_usart_stop(dev->usart);
+    }
+    if (dev->accelerator == NULL) {
+        return FERRULE_OK;
     }
     return on ? power_up(dev->accelerator) : power_down(dev->accelerator);
 }

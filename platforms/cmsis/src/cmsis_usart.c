@@ -53,9 +53,9 @@ static void signal_flags(struct ferrule_cmsis_usart *usart, uint32_t flags)
 static int32_t make_signal(struct ferrule_cmsis_usart *usart)
 {
     osEventFlagsAttr_t attributes = {.name = "ferrule usart"};
-#if FERRULE_CMSIS_CONTROL_BLOCK_BYTES > 0
-    attributes.cb_mem = &usart->signal_block;
-    attributes.cb_size = sizeof usart->signal_block;
+#if FERRULE_CMSIS_EVENT_FLAGS_BYTES > 0
+    attributes.cb_mem = usart->signal_block;
+    attributes.cb_size = FERRULE_CMSIS_EVENT_FLAGS_BYTES;
 #endif
     usart->signal = osEventFlagsNew(&attributes);
     return usart->signal != NULL ? FERRULE_OK : FERRULE_ERR_MEMORY;
@@ -109,15 +109,19 @@ static int32_t delete_signal(const struct ferrule_cmsis_usart *usart)
 
 /* ---- the ring: one interrupt stores, one thread takes */
 
+static bool has_room(const struct ferrule_cmsis_usart *usart)
+{
+    return usart->head - usart->tail < FERRULE_CMSIS_RING_BYTES;
+}
+
+/* There is room: the receiver was not armed otherwise. */
 static void store(struct ferrule_cmsis_usart *usart, uint8_t byte)
 {
     const uint32_t head = usart->head;
-    if (usart->lost || head - usart->tail == FERRULE_CMSIS_RING_BYTES) {
-        usart->lost = true;
-        return;
+    if (!usart->lost) {
+        usart->ring[head & RING_MASK] = byte;
+        usart->head = head + 1u;
     }
-    usart->ring[head & RING_MASK] = byte;
-    usart->head = head + 1u;
 }
 
 static bool take(struct ferrule_cmsis_usart *usart, uint8_t *byte)
@@ -142,23 +146,33 @@ static int32_t arm(struct ferrule_cmsis_usart *usart)
     return ferrule_cmsis_driver_status(code);
 }
 
+/* What the reader does once it has taken bytes: the receiver stands still while the ring is full,
+ * and after an error of the driver's. */
+static int32_t rearm(struct ferrule_cmsis_usart *usart)
+{
+    return usart->armed || !has_room(usart) ? FERRULE_OK : arm(usart);
+}
+
 void ferrule_cmsis_usart_event(struct ferrule_cmsis_usart *usart, uint32_t event)
 {
     uint32_t flags = 0;
+    const uint32_t received = usart->told ? 0u : FLAG_RECEIVED;
     if ((event & RECEIVER_ERRORS) != 0u) {
         usart->lost = true;
-        flags |= FLAG_RECEIVED;
+        flags |= received;
     }
     if ((event & ARM_USART_EVENT_RECEIVE_COMPLETE) != 0u) {
         store(usart, usart->incoming);
-        (void)arm(usart); /* if it fails, the reader tries again and gets the error */
-        flags |= FLAG_RECEIVED;
+        usart->armed = false;
+        (void)rearm(usart); /* if it fails, the reader tries again and gets the error */
+        flags |= received;
     }
     if ((event & ARM_USART_EVENT_SEND_COMPLETE) != 0u) {
         usart->sent = true;
         flags |= FLAG_SENT;
     }
-    if (flags != 0u) {
+    if (flags != 0u) { /* not for each byte: kernels have little room for what interrupts signal */
+        usart->told = usart->told || (flags & FLAG_RECEIVED) != 0u;
         signal_flags(usart, flags);
     }
 }
@@ -220,6 +234,7 @@ int32_t ferrule_cmsis_usart_start(struct ferrule_cmsis_usart *usart)
     usart->head = 0;
     usart->tail = 0;
     usart->lost = false;
+    usart->told = false;
     int32_t status = ferrule_cmsis_driver_status(driver->Initialize(usart->on_event));
     if (status != FERRULE_OK) {
         return status;
@@ -300,11 +315,12 @@ static int32_t receive_all(struct ferrule_cmsis_usart *usart, uint8_t *data, siz
     const uint32_t begin = now(usart);
     const uint32_t most = duration(timeout_ms);
     for (;;) {
-        int32_t status = usart->armed ? FERRULE_OK : arm(usart);
+        usart->told = false; /* before looking: what arrives from here on wakes this thread */
         const bool lost = usart->lost; /* before: what the ring has now came before the loss */
         while (*received < bytes && take(usart, &data[*received])) {
             (*received)++;
         }
+        int32_t status = rearm(usart);
         if (*received == bytes) {
             return FERRULE_OK;
         }
@@ -348,14 +364,12 @@ int32_t ferrule_cmsis_usart_read_byte(void *context)
 {
     struct ferrule_cmsis_usart *usart = (struct ferrule_cmsis_usart *)context;
     uint8_t byte = 0;
-    if (take(usart, &byte)) {
-        return byte;
+    const bool taken = take(usart, &byte);
+    if (!taken) {
+        usart->lost = false; /* the frame's checksum tells */
     }
-    usart->lost = false; /* the frame's checksum tells */
-    if (!usart->armed) {
-        (void)arm(usart); /* if it fails, the next call tries again */
-    }
-    return -1;
+    (void)rearm(usart); /* if it fails, the next call tries again */
+    return taken ? (int32_t)byte : -1;
 }
 
 void ferrule_cmsis_usart_write_byte(void *context, uint8_t byte)
@@ -366,6 +380,7 @@ void ferrule_cmsis_usart_write_byte(void *context, uint8_t byte)
 
 void ferrule_cmsis_usart_wait(struct ferrule_cmsis_usart *usart, uint32_t timeout_ms)
 {
+    usart->told = false; /* before looking: what arrives from here on wakes this thread */
     if (usart->head == usart->tail) {
         (void)pause_for(usart, FLAG_RECEIVED, duration(timeout_ms)); /* the caller looks */
     }

@@ -13,12 +13,12 @@ _ADDRESS_END = 1 << 32
 _SLICE_ALIGNMENT = 1 << 20
 
 
-def linker_script(board: Board, *, memories: tuple[Memory, ...] | None = None) -> str:
+def linker_script(board: Board, *, memories: tuple[Memory, ...] | None = None, entry: str = ENTRY_SYMBOL) -> str:
     """Return the script for GNU ld and lld alike; `memories` stand in for the board's own of the same names."""
     return render(
         "linker.ld.j2",
         header=f"Memory map of {board.name}, made by Ferrule from {board.platform.name} and board.toml.",
-        entry=ENTRY_SYMBOL,
+        entry=entry,
         memories=board.memories if memories is None else memories,
         placement=board.placement,
     )

@@ -5,10 +5,14 @@ from collections.abc import Mapping
 
 from ferrule.errors import unknown_name
 from ferrule.firmware.platforms.bare_metal import BareMetalPlatform
+from ferrule.firmware.platforms.cmsis import CmsisPlatform
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.zephyr import ZephyrPlatform
 
 DEFAULT_PLATFORM = "bare-metal"
-PLATFORMS: Mapping[str, Platform] = {platform.name: platform for platform in (BareMetalPlatform(),)}
+PLATFORMS: Mapping[str, Platform] = {
+    platform.name: platform for platform in (BareMetalPlatform(), CmsisPlatform(), ZephyrPlatform())
+}
 """By the name that the user gives."""
 
 

@@ -8,8 +8,8 @@
  *
  *   FERRULE_CMSIS_RTOS2                1: threads, mutexes, event flags. 0: no kernel; nothing
  * waits FERRULE_CMSIS_OPEN_TIMEOUT_MS      how long a call waits for a thread that has the device
- *   FERRULE_CMSIS_CONTROL_BLOCK_BYTES  0: the kernel allocates its objects. Else the size of its
- *                                      largest control block, which handles then hold themselves
+ *   FERRULE_CMSIS_MUTEX_BYTES          0: the kernel allocates them. Else the exact size of its
+ *   FERRULE_CMSIS_EVENT_FLAGS_BYTES    control block, which handles then hold (RTX5: 28 and 16)
  */
 #ifndef FERRULE_PLATFORM_CMSIS_H
 #define FERRULE_PLATFORM_CMSIS_H
@@ -23,8 +23,11 @@
 #ifndef FERRULE_CMSIS_OPEN_TIMEOUT_MS
 #define FERRULE_CMSIS_OPEN_TIMEOUT_MS 1000u
 #endif
-#ifndef FERRULE_CMSIS_CONTROL_BLOCK_BYTES
-#define FERRULE_CMSIS_CONTROL_BLOCK_BYTES 0
+#ifndef FERRULE_CMSIS_MUTEX_BYTES
+#define FERRULE_CMSIS_MUTEX_BYTES 0
+#endif
+#ifndef FERRULE_CMSIS_EVENT_FLAGS_BYTES
+#define FERRULE_CMSIS_EVENT_FLAGS_BYTES 0
 #endif
 
 #include "Driver_Common.h"
@@ -63,30 +66,35 @@ struct ferrule_cmsis_accelerator {
 /** What GetVersion().api of an accelerator must be, but for its minor version. */
 #define FERRULE_CMSIS_ACCELERATOR_API ARM_DRIVER_VERSION_MAJOR_MINOR(1, 0)
 
-#if FERRULE_CMSIS_RTOS2 && FERRULE_CMSIS_CONTROL_BLOCK_BYTES > 0
-/** Room for one object of the kernel. */
-struct ferrule_cmsis_control_block {
-    uint64_t words[(FERRULE_CMSIS_CONTROL_BLOCK_BYTES + 7) / 8];
-};
-#endif
-
 /** A device's handle; the fields are the adapter's. Never copy one. */
 struct ferrule_device {
     struct ferrule_device_core core;
-    /* what is bound: one of the two, the other is NULL */
+    /* what is bound: one of the two or none */
     const struct ferrule_cmsis_accelerator *accelerator;
     struct ferrule_cmsis_usart *usart;
 #if FERRULE_CMSIS_RTOS2
     int32_t kernel; /* what the guard restores */
     osMutexId_t lock;
-#if FERRULE_CMSIS_CONTROL_BLOCK_BYTES > 0
-    struct ferrule_cmsis_control_block lock_block;
+#if FERRULE_CMSIS_MUTEX_BYTES > 0
+    uint64_t lock_block[(FERRULE_CMSIS_MUTEX_BYTES + 7) / 8];
 #endif
 #else
     uint32_t masked; /* what the guard restores */
     bool locked;
 #endif
 };
+
+/**
+ * @brief Say what the handle stands for: a device that its driver reaches by itself, through
+ * ferrule/port.h or in software, and that needs no CMSIS-Driver for power. A thread, or before the
+ * kernel runs. `driver` and `context` stay the caller's and must outlive the handle.
+ * @retval FERRULE_ERR_ARGUMENT   `dev` or `driver` is null
+ * @retval FERRULE_ERR_HANDLE     not initialised, or a copy
+ * @retval FERRULE_ERR_STATE      bound already
+ * @retval FERRULE_ERR_INTERRUPT  in an interrupt
+ */
+int32_t ferrule_device_bind(ferrule_device_t *dev, const struct ferrule_driver *driver,
+                            void *context);
 
 /**
  * @brief Say what the handle stands for: an accelerator with a CMSIS-Driver of its own. A thread,
@@ -96,9 +104,6 @@ struct ferrule_device {
  * PowerControl(ARM_POWER_OFF) and Uninitialize. A busy or failed accelerator does not open.
  * @retval FERRULE_ERR_ARGUMENT     a pointer is null, `access` lacks a function
  * @retval FERRULE_ERR_UNSUPPORTED  the access struct has another major version
- * @retval FERRULE_ERR_HANDLE       not initialised, or a copy
- * @retval FERRULE_ERR_STATE        bound already
- * @retval FERRULE_ERR_INTERRUPT    in an interrupt
  */
 int32_t ferrule_device_bind_accelerator(ferrule_device_t *dev,
                                         const struct ferrule_cmsis_accelerator *access,
@@ -106,7 +111,7 @@ int32_t ferrule_device_bind_accelerator(ferrule_device_t *dev,
 
 /**
  * @brief Say what the handle stands for: a device at the other end of a USART. As
- * ferrule_device_bind_accelerator(); `usart` is made by FERRULE_CMSIS_USART, for this device alone.
+ * ferrule_device_bind(); `usart` is made by FERRULE_CMSIS_USART, for this device alone.
  *
  * Activation is ferrule_cmsis_usart_start(), the last deactivation ferrule_cmsis_usart_stop(). The
  * driver talks through ferrule_cmsis_usart_transport().

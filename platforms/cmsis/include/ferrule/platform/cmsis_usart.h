@@ -34,8 +34,8 @@ struct ferrule_cmsis_usart {
     uint32_t baud;                    /* bits per second; 8 data bits, no parity, 1 stop bit */
 #if FERRULE_CMSIS_RTOS2
     osEventFlagsId_t signal;
-#if FERRULE_CMSIS_CONTROL_BLOCK_BYTES > 0
-    struct ferrule_cmsis_control_block signal_block;
+#if FERRULE_CMSIS_EVENT_FLAGS_BYTES > 0
+    uint64_t signal_block[(FERRULE_CMSIS_EVENT_FLAGS_BYTES + 7) / 8];
 #endif
 #else
     uint32_t (*now_ms)(void); /* a clock that runs by itself and wraps at 2^32 */
@@ -44,6 +44,7 @@ struct ferrule_cmsis_usart {
     volatile bool armed; /* the driver is receiving into `incoming` */
     volatile bool sent;
     volatile bool lost; /* bytes were: nothing is stored until the reader knows */
+    volatile bool told; /* that something arrived; the next byte need not signal it again */
     uint8_t incoming;
     volatile uint32_t head; /* bytes that were ever stored; the interrupt's */
     volatile uint32_t tail; /* bytes that were ever taken; the reader's */

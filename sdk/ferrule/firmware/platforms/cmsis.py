@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Projects for CMSIS 6 with RTX5: a csolution with layers, and a CMake list of the same files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ferrule._typing import override
+from ferrule._version import VERSION
+from ferrule.firmware.linker import linker_script
+from ferrule.firmware.plan import SCRIPT_NAME
+from ferrule.firmware.platforms.cmsis_board import CmsisBoard, cmsis_board
+from ferrule.firmware.platforms.cmsis_solution import (
+    COMPONENTS,
+    LayerFiles,
+    default_yaml,
+    model_layer,
+    platform_layer,
+    project_yaml,
+    solution_yaml,
+)
+from ferrule.firmware.platforms.library import (
+    c_sources,
+    library_files,
+    library_include_dirs,
+    model_files,
+    model_sources,
+)
+from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.template import render
+from ferrule.firmware.toolchain import WARNINGS, GccToolchain, check_optimization
+from ferrule.resources import root
+
+BOARD_FOLDER = "board"
+CMAKE_FOLDER = "cmake"
+PLATFORM_LAYER = "platform.clayer.yml"
+
+DEFINITIONS: tuple[tuple[str, str], ...] = (
+    ("FERRULE_CMSIS_RTOS2", "1"),
+    ("FERRULE_CMSIS_MUTEX_BYTES", "28"),  # of RTX5: nothing is allocated
+    ("FERRULE_CMSIS_EVENT_FLAGS_BYTES", "16"),
+    ("FERRULE_PORT_H", "<ferrule/platform/cmsis_port.h>"),  # quotes would not get through every tool
+)
+_ADAPTER = ("platforms/cmsis/src/cmsis.c", "platforms/cmsis/src/cmsis_usart.c", "platforms/cmsis/src/cmsis_counter.c")
+_OTHER_FILES = (
+    "platforms/cmsis/drivers/usart_cmsdk.c",
+    "platforms/cmsis/drivers/usart_cmsdk.h",
+    "src_c/startup/fault.c",
+    "src_c/startup/startup.h",
+)
+_INCLUDE_DIRS = ("platforms/cmsis/include",)
+_PRIVATE_INCLUDE_DIRS = ("platforms/cmsis/drivers", "src_c/startup")
+_SYSTICK_COUNTER = f"{LIBRARY_FOLDER}/src_c/runtime/counter.c"
+"""Takes SysTick, which is the kernel's here; cmsis_counter.c stands in for it."""
+
+_RTX_SOURCES = (
+    "rtx_delay",
+    "rtx_evflags",
+    "rtx_evr",
+    "rtx_kernel",
+    "rtx_lib",
+    "rtx_memory",
+    "rtx_mempool",
+    "rtx_msgqueue",
+    "rtx_mutex",
+    "rtx_semaphore",
+    "rtx_system",
+    "rtx_thread",
+    "rtx_timer",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CmsisPlatform(Platform):
+    """A thread of CMSIS-RTOS2 runs the model once, and then serves the link."""
+
+    @property
+    @override
+    def name(self) -> str:
+        return "cmsis"
+
+    @property
+    @override
+    def title(self) -> str:
+        return "CMSIS 6 with RTX5: a csolution for CMSIS-Toolbox, and a CMakeLists.txt"
+
+    @override
+    def files(self, request: ProjectRequest) -> ProjectFiles:
+        board = cmsis_board(request.board)
+        library = _library(request)
+        values = _values(request, board, library)
+        generated = {
+            **model_files(request.artifact),
+            **library,
+            **_rendered(values, _GENERATED),
+            **(_rendered(values, _DEVICES) if request.artifact.devices else {}),
+            SCRIPT_NAME: linker_script(request.board, entry="Reset_Handler").encode(),
+        }
+        starters = _rendered(values, _STARTERS)
+        return ProjectFiles(
+            generated=generated | _layers(request, library),
+            starters=starters | _solution(request, board),
+            build_hint=f"cbuild {{folder}}/{request.artifact.symbol}.csolution.yml --packs",
+        )
+
+
+_GENERATED: Mapping[str, str] = {
+    "ferrule.cmake": "cmsis/ferrule.cmake.j2",
+    "toolchain.cmake": "bare_metal/toolchain.cmake.j2",
+    f"{CMAKE_FOLDER}/RTE_Components.h": "cmsis/RTE_Components.h.j2",
+    f"{CMAKE_FOLDER}/device.h": "cmsis/device.h.j2",
+    f"{BOARD_FOLDER}/startup.c": "cmsis/startup.c.j2",
+    f"{BOARD_FOLDER}/system.c": "cmsis/system.c.j2",
+    f"{BOARD_FOLDER}/usart.c": "cmsis/usart.c.j2",
+}
+_DEVICES: Mapping[str, str] = {"devices.c": "cmsis/devices.c.j2", "devices.h": "bare_metal/devices.h.j2"}
+_STARTERS: Mapping[str, str] = {
+    "main.c": "cmsis/main.c.j2",
+    "CMakeLists.txt": "cmsis/CMakeLists.txt.j2",
+    "README.md": "cmsis/README.md.j2",
+}
+
+
+def _rendered(values: Mapping[str, object], templates: Mapping[str, str]) -> dict[str, bytes]:
+    return {name: render(template, **values).encode() for name, template in templates.items()}
+
+
+def _library(request: ProjectRequest) -> dict[str, bytes]:
+    """Return the C that comes with Ferrule, by path in the project."""
+    files = library_files(
+        request.artifact,
+        sources=("src_c/device/device.c", *_ADAPTER),
+        include_dirs=_INCLUDE_DIRS,
+    )
+    del files[_SYSTICK_COUNTER]
+    return files | {f"{LIBRARY_FOLDER}/{name}": (root() / name).read_bytes() for name in _OTHER_FILES}
+
+
+def _split(request: ProjectRequest, library: Mapping[str, bytes]) -> tuple[LayerFiles, LayerFiles]:
+    """Return what belongs to the model's layer, and to the platform's."""
+    artifact = request.artifact
+    own = {f"{LIBRARY_FOLDER}/{name}" for name in artifact.sources}
+    backends = f"{LIBRARY_FOLDER}/backends/"
+    runtime = f"{LIBRARY_FOLDER}/src_c/runtime/held.c"  # executors with devices call it
+    sources = c_sources(library)
+    kernels = tuple(name for name in sources if name in own or name.startswith(backends) or name == runtime)
+    link = tuple(name for name in model_sources(artifact) if name.endswith("_link.c"))
+    rest = tuple(name for name in sources if name not in kernels)
+    board = tuple(sorted(name for name in _GENERATED if name.startswith(BOARD_FOLDER)))
+    devices = ("devices.c",) if artifact.devices else ()
+    include_dirs = library_include_dirs(artifact, include_dirs=_INCLUDE_DIRS)
+    adapter = tuple(f"{LIBRARY_FOLDER}/{name}" for name in _INCLUDE_DIRS)
+    return (
+        LayerFiles(
+            groups={"Model": tuple(n for n in model_sources(artifact) if n not in link), "Kernels": kernels},
+            include_dirs=tuple(name for name in include_dirs if name not in adapter),
+        ),
+        LayerFiles(
+            groups={"Link": link, "Ferrule": (*rest, *devices), "Board": board},
+            include_dirs=(*((".",) if devices else ()), *adapter, *_private_include_dirs()),
+        ),
+    )
+
+
+def _private_include_dirs() -> tuple[str, ...]:
+    return tuple(f"{LIBRARY_FOLDER}/{name}" for name in _PRIVATE_INCLUDE_DIRS)
+
+
+def _layers(request: ProjectRequest, library: Mapping[str, bytes]) -> dict[str, bytes]:
+    model, platform = _split(request, library)
+    name = request.artifact.symbol
+    return {
+        f"{name}.clayer.yml": model_layer(name, model).encode(),
+        PLATFORM_LAYER: platform_layer(request.board.name, platform, DEFINITIONS, SCRIPT_NAME).encode(),
+        "cdefault.yml": default_yaml(_compile_flags(request), _LINK_FLAGS).encode(),
+    }
+
+
+def _solution(request: ProjectRequest, board: CmsisBoard) -> dict[str, bytes]:
+    name = request.artifact.symbol
+    level = check_optimization(request.optimization)
+    return {
+        f"{name}.csolution.yml": solution_yaml(name, request.board, board, level).encode(),
+        f"{name}.cproject.yml": project_yaml(name, ("main.c",), (f"{name}.clayer.yml", PLATFORM_LAYER)).encode(),
+    }
+
+
+_LINK_FLAGS = ("-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-Wl,--gc-sections")
+
+
+def _compile_flags(request: ProjectRequest) -> tuple[str, ...]:
+    """Return GCC's flags but those for the core, the level of optimization and those that csolution has words for."""
+    toolchain = GccToolchain()
+    core = toolchain.target_flags(request.board)
+    level = check_optimization(request.optimization)
+    flags = toolchain.compile_flags(request.board, level)
+    return tuple(flag for flag in flags if flag not in core and not flag.startswith(("-O", "-std=", "-ffreestanding")))
+
+
+def _values(request: ProjectRequest, board: CmsisBoard, library: Mapping[str, bytes]) -> dict[str, object]:
+    artifact = request.artifact
+    layers = _split(request, library)
+    return {
+        "version": VERSION,
+        "artifact": artifact,
+        "model": artifact.graph,
+        "board": request.board,
+        "core": board.core,
+        "vectors": board.vectors,
+        "vector_count": board.vector_count,
+        "usarts": board.usarts,
+        "link_usart": board.link_usart,
+        "device_headers": sorted({use.driver.header for use in artifact.devices} | {"ferrule/platform/cmsis.h"}),
+        "toolchain": GccToolchain(),
+        "sources": tuple(sorted(source for layer in layers for source in layer.sources)),
+        "include_dirs": tuple(dict.fromkeys(name for layer in layers for name in layer.include_dirs)),
+        "cmake_folder": CMAKE_FOLDER,
+        "definitions": DEFINITIONS,
+        "script": SCRIPT_NAME,
+        "core_flags": GccToolchain().target_flags(request.board),
+        "compile_flags": ("-std=c11", *_compile_flags(request)),
+        "optimization": request.optimization,
+        "warnings": WARNINGS,
+        "link_flags": _LINK_FLAGS,
+        "components": COMPONENTS,
+        "component_sources": component_sources(board),
+        "component_include_dirs": (
+            "${CMSIS_PATH}/CMSIS/Core/Include",
+            "${CMSIS_PATH}/CMSIS/Driver/Include",
+            "${CMSIS_PATH}/CMSIS/RTOS2/Include",
+            "${CMSIS_RTX_PATH}/Include",
+            "${CMSIS_RTX_PATH}/Config",
+        ),
+    }
+
+
+def component_sources(board: CmsisBoard) -> tuple[str, ...]:
+    """Return the files that csolution takes from packs for `COMPONENTS`, as CMake names them."""
+    return (
+        "${CMSIS_PATH}/CMSIS/RTOS2/Source/os_systick.c",
+        "${CMSIS_RTX_PATH}/Config/RTX_Config.c",
+        *(f"${{CMSIS_RTX_PATH}}/Source/{name}.c" for name in _RTX_SOURCES),
+        f"${{CMSIS_RTX_PATH}}/Source/GCC/{board.core.rtx_handlers}",
+    )

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What CMSIS must know of a board: its core, its interrupts, its UARTs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ferrule.boards import Board, Cpu, Peripheral
+from ferrule.errors import FerruleError
+
+USART_CLASS = "UART.CMSDK_APB_UART"
+"""Renode's class of the UART that `platforms/cmsis/drivers/usart_cmsdk.c` drives."""
+_TARGET_TYPE = re.compile(r"[A-Za-z0-9_-]{1,32}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CmsisCore:
+    """A processor core as CMSIS names it."""
+
+    device: str
+    """The generic device in ARM::Cortex_DFP."""
+    header: str
+    """Of CMSIS-Core."""
+    rtx_handlers: str
+    """The file of RTX5 with its exception handlers for GCC."""
+    macros: tuple[tuple[str, str], ...]
+    """What a device's header says of the core before it includes that of CMSIS-Core."""
+    secure: bool = False
+    """Whether it has security states; the firmware runs in the secure one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vector:
+    """An interrupt that has a handler."""
+
+    number: int
+    stem: str
+    """Of its names: UART0_RX in UART0_RX_Handler and UART0_RX_IRQn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usart:
+    """A UART with its CMSIS-Driver."""
+
+    index: int
+    """n of Driver_USART<n>."""
+    name: str
+    address: int
+    rx: Vector
+    tx: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CmsisBoard:
+    """A board as CMSIS sees it."""
+
+    core: CmsisCore
+    usarts: tuple[Usart, ...]
+    link_usart: int
+    """n of the link's Driver_USART<n>."""
+
+    @property
+    def vectors(self) -> tuple[Vector, ...]:
+        """All interrupts with a handler, by number."""
+        return tuple(sorted((each for u in self.usarts for each in (u.rx, u.tx)), key=lambda vector: vector.number))
+
+    @property
+    def vector_count(self) -> int:
+        """How many interrupts the vector table has."""
+        return max(vector.number for vector in self.vectors) + 1
+
+
+def cmsis_board(board: Board) -> CmsisBoard:
+    """Return what CMSIS must know.
+
+    Raises:
+        FerruleError: there is no CMSIS device for its core or no CMSIS-Driver for its link UART, or its name can't be
+            that of a target type.
+    """
+    if not _TARGET_TYPE.fullmatch(board.name):
+        raise FerruleError(
+            f"board '{board.name}' cannot be a target type of a csolution",
+            hint="rename its folder: up to 32 letters, digits, - and _",
+        )
+    if board.link_uart.type != USART_CLASS:
+        raise FerruleError(
+            f"board {board.name}: there is no CMSIS-Driver for its link UART '{board.link_uart.name}' of class "
+            f"{board.link_uart.type}",
+            hint=f"choose another UART in board.toml; known: {USART_CLASS}",
+        )
+    usarts = tuple(_usart(board, index, uart) for index, uart in enumerate(board.peripherals_of(USART_CLASS)))
+    link = next(usart.index for usart in usarts if usart.name == board.link_uart.name)
+    return CmsisBoard(core=_core(board), usarts=usarts, link_usart=link)
+
+
+def _core(board: Board) -> CmsisCore:
+    make = _CORES.get(board.cpu.type)
+    if make is None:
+        raise FerruleError(
+            f"board {board.name}: its core {board.cpu.type} has no place in CMSIS projects",
+            hint=f"known: {', '.join(_CORES)}",
+        )
+    return CmsisCore(
+        device=f"ARM::ARMC{make.letters}",
+        header=f"core_c{make.letters.lower()}.h",
+        rtx_handlers=make.rtx_handlers,
+        macros=((f"__C{make.letters}_REV", make.revision), *_macros(board.cpu), *make.macros),
+        secure=make.secure,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Make:
+    letters: str
+    revision: str
+    rtx_handlers: str
+    macros: tuple[tuple[str, str], ...] = ()
+    secure: bool = False
+
+
+_CORES: Mapping[str, _Make] = {
+    "cortex-m3": _Make(letters="M3", revision="0x0201U", rtx_handlers="irq_armv7m.S"),
+    "cortex-m4": _Make(letters="M4", revision="0x0001U", rtx_handlers="irq_armv7m.S"),
+    "cortex-m7": _Make(
+        letters="M7",
+        revision="0x0101U",
+        rtx_handlers="irq_armv7m.S",
+        macros=(("__ICACHE_PRESENT", "1U"), ("__DCACHE_PRESENT", "1U"), ("__DTCM_PRESENT", "0U")),
+    ),
+    "cortex-m33": _Make(
+        letters="M33",
+        revision="0x0004U",
+        rtx_handlers="irq_armv8mml.S",
+        macros=(("__SAUREGION_PRESENT", "1U"),),
+        secure=True,
+    ),
+}
+
+
+def _macros(cpu: Cpu) -> tuple[tuple[str, str], ...]:
+    double = (("__FPU_DP", "1U"),) if cpu.fpu == "fpv5-d16" else ()
+    return (
+        ("__NVIC_PRIO_BITS", "3U"),
+        ("__Vendor_SysTickConfig", "0U"),
+        ("__VTOR_PRESENT", "1U"),
+        ("__MPU_PRESENT", "1U"),
+        ("__FPU_PRESENT", f"{int(cpu.hard_float)}U"),
+        *double,
+        ("__DSP_PRESENT", f"{int(cpu.dsp)}U"),
+    )
+
+
+def _usart(board: Board, index: int, uart: Peripheral) -> Usart:
+    lines = {str(interrupt.source): interrupt.index for interrupt in uart.interrupts}
+    for name in ("RxInterrupt", "TxInterrupt"):
+        if name not in lines:
+            raise FerruleError(
+                f"board {board.name}: UART '{uart.name}' has no {name} in {board.platform.name}",
+                hint=f"add the line: {name} -> nvic@NUMBER",
+            )
+    stem = uart.name.upper()
+    return Usart(
+        index=index,
+        name=uart.name,
+        address=uart.address,
+        rx=Vector(number=lines["RxInterrupt"], stem=f"{stem}_RX"),
+        tx=Vector(number=lines["TxInterrupt"], stem=f"{stem}_TX"),
+    )

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes YAML that says the same to readers of YAML 1.1 and 1.2."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+YamlValue = str | int | Mapping[str, "YamlValue"] | Sequence["YamlValue"] | None
+"""What can be written; mappings keep their order."""
+
+_PLAIN = re.compile(r"(?:\.?/|<|-{0,2})?[A-Za-z_](?:[A-Za-z0-9_./+@^&=<>'~,-]|:(?=[^ ])| (?=[A-Za-z0-9_]))*")
+"""Strings that need no quotes; fewer than YAML allows."""
+_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+"""What YAML 1.1 takes for something else than a string; in any case."""
+
+
+def yaml_text(value: Mapping[str, YamlValue], *, comment: str = "") -> str:
+    """Return a document, block style; `comment` stands in front of it, line by line."""
+    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
+    return "\n".join((*lines, *_mapping(value), ""))
+
+
+def scalar(value: str | int | None) -> str:
+    """Return a scalar: strings that some reader may take for anything else stand in quotes."""
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return str(value)
+    if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+        return value
+    return json.dumps(value, ensure_ascii=True)  # a JSON string is a double-quoted scalar of YAML
+
+
+def _mapping(value: Mapping[str, YamlValue]) -> Iterator[str]:
+    for key, each in value.items():
+        match each:
+            case str() | int() | None:
+                yield f"{scalar(key)}: {scalar(each)}".rstrip()
+            case Mapping():
+                yield f"{scalar(key)}:"
+                yield from _indented(_mapping(each), "  ", "  ")
+            case _:
+                yield f"{scalar(key)}:"
+                yield from _indented(_sequence(each), "  ", "  ")
+
+
+def _sequence(values: Sequence[YamlValue]) -> Iterator[str]:
+    for each in values:
+        match each:
+            case str() | int() | None:
+                yield f"- {scalar(each)}".rstrip()
+            case Mapping():
+                yield from _indented(_mapping(each), "- ", "  ")
+            case _:
+                yield from _indented(_sequence(each), "- ", "  ")
+
+
+def _indented(lines: Iterator[str], first: str, other: str) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        yield f"{other if number else first}{line}"
