@@ -1,2 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users import to test what they write for Ferrule."""
+"""What users import to test what they write for Ferrule: adapters and drivers in C here, backends in `.backends`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ferrule.testing.adapter import Adapter, build_adapter, build_driver
+    from ferrule.testing.calls import Call
+    from ferrule.testing.cdata import CData
+    from ferrule.testing.fakes import Fakes, MisuseError, Wire
+    from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
+
+__all__ = [
+    "Adapter",
+    "CData",
+    "Call",
+    "CmsisFakes",
+    "Fakes",
+    "MisuseError",
+    "Wire",
+    "ZephyrFakes",
+    "build_adapter",
+    "build_driver",
+]
+
+_HOMES = {
+    "Adapter": "ferrule.testing.adapter",
+    "CData": "ferrule.testing.cdata",
+    "Call": "ferrule.testing.calls",
+    "CmsisFakes": "ferrule.testing.platforms",
+    "Fakes": "ferrule.testing.fakes",
+    "MisuseError": "ferrule.testing.fakes",
+    "Wire": "ferrule.testing.fakes",
+    "ZephyrFakes": "ferrule.testing.platforms",
+    "build_adapter": "ferrule.testing.adapter",
+    "build_driver": "ferrule.testing.adapter",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for: the pytest plug-in must not cost what it does not use."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ferrule.testing' has no attribute '{name}'")
+    return getattr(importlib.import_module(home), name)

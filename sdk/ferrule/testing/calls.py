@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of what C under test called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule._typing import override
+
+_WORDS = {
+    "k_mutex_init": "new",
+    "k_mutex_lock": "lock",
+    "k_mutex_unlock": "unlock",
+    "k_sem_init": "new",
+    "k_sem_take": "take",
+    "k_sem_give": "give",
+    "k_sem_reset": "empty",
+    "k_msleep": "sleep",
+    "k_sleep": "sleep",
+    "k_yield": "yield",
+    "device_is_ready": "ready?",
+    "pm_device_runtime_get": "on",
+    "pm_device_runtime_put": "off",
+    "osMutexNew": "new",
+    "osMutexAcquire": "lock",
+    "osMutexRelease": "unlock",
+    "osMutexDelete": "delete",
+    "osSemaphoreNew": "new",
+    "osSemaphoreAcquire": "take",
+    "osSemaphoreRelease": "give",
+    "osSemaphoreDelete": "delete",
+    "osEventFlagsNew": "new",
+    "osEventFlagsWait": "wait",
+    "osEventFlagsSet": "signal",
+    "osEventFlagsDelete": "delete",
+    "osDelay": "sleep",
+    "osThreadYield": "yield",
+    "osKernelLock": "mask",
+    "osKernelUnlock": "unmask",
+    "osKernelRestoreLock": "unmask",
+    "Initialize": "init",
+    "Uninitialize": "exit",
+    "Control": "ctl",
+    "Send": "send",
+    "Receive": "receive",
+    "Transfer": "transfer",
+    "ferrule_port_critical_enter": "mask",
+    "ferrule_port_critical_exit": "unmask",
+}
+_QUESTIONS = frozenset(
+    (
+        *("k_is_in_isr", "k_current_get", "k_uptime_get", "k_uptime_get_32", "k_sem_count_get", "k_cycle_get_32"),
+        *("osThreadGetId", "osKernelGetState", "osKernelGetTickCount", "osKernelGetTickFreq", "osMutexGetOwner"),
+        *("osKernelGetSysTimerCount", "osKernelGetSysTimerFreq"),
+        *("k_spin_lock", "k_spin_unlock", "uart_irq_update", "uart_irq_rx_ready", "uart_irq_tx_ready"),
+        *("osSemaphoreGetCount", "osEventFlagsGet", "GetVersion", "GetCapabilities", "GetStatus", "GetTxCount"),
+        *("GetRxCount", "GetModemStatus", "ferrule_port_in_interrupt", "ferrule_port_thread"),
+    )
+)
+"""They change nothing, and how often they are asked is nobody's business."""
+_POWER = {0: "off", 1: "low", 2: "on"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call of a fake."""
+
+    name: str
+    object: int
+    """Address of what it was a call on: a mutex, a device, the access struct of a driver; 0 for none."""
+    arguments: tuple[int, ...]
+    """The others, pointers left out."""
+    result: int | None
+    """None while it has not returned, and of one that ended its thread."""
+    thread: int
+    """Counted from 1."""
+    in_interrupt: bool
+    time_us: int
+    """Of the virtual clock, when it began."""
+
+    @property
+    def word(self) -> str:
+        """One word for a trace; empty for a question that changes nothing."""
+        if self.name == "PowerControl":
+            return _POWER.get(self.arguments[0], "power")
+        return "" if self.name in _QUESTIONS else _WORDS.get(self.name, self.name)
+
+    @override
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{value:#x}" if abs(value) > 9999 else str(value) for value in self.arguments)
+        result = "..." if self.result is None else str(self.result)
+        where = f"thread {self.thread}{', interrupt' if self.in_interrupt else ''}"
+        return f"{self.time_us:>8} us  {where}  {self.name}({arguments}) -> {result}"
+
+
+def trace(calls: Sequence[Call]) -> str:
+    """Return the words of calls, such as "lock on ctl ctl ctl"; a call that failed has its result behind it."""
+    return " ".join(_with_result(call) for call in calls if call.word)
+
+
+def _with_result(call: Call) -> str:
+    failed = call.result is not None and call.result < 0
+    return f"{call.word}={call.result}" if failed else call.word

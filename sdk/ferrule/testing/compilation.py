@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C for microcontrollers, compiled for this host as a shared library that a test loads."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from ferrule.errors import FerruleError
+from ferrule.nativelib import COMPILE_TIMEOUT_S, CompilationError, cache_folder, host_compiler
+from ferrule.testing.declarations import declarations, include_flags, preprocess
+
+SANITIZERS = ("address", "undefined", "thread")
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+FAKES = Path(__file__).parent / "fakes"
+_RECORDED = re.compile(r'^\w[\w *]*?(\w+)\([^;{]*\)\n\{\n    FAKE_CALL\(|FAKE_CALL_OF\(\w+, "(\w+)"', re.MULTILINE)
+_TESTED = ("-std=c11", "-g", *WARNINGS)
+_FAKED = ("-std=gnu11", "-g", "-O1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostBuild:
+    """Sources under test and fakes for what they call, and how they become a library."""
+
+    title: str
+    """As messages call it."""
+    sources: tuple[Path, ...]
+    """Under test: warnings are errors, and sanitizers and coverage look at these alone."""
+    fakes: tuple[Path, ...]
+    headers: tuple[str, ...]
+    """What Python sees of the library, named as they are included."""
+    include_dirs: tuple[Path, ...]
+    defines: tuple[tuple[str, str], ...] = ()
+    flags: tuple[str, ...] = ()
+    """More options for the sources under test."""
+    sanitizers: tuple[str, ...] = ()
+    coverage: bool = False
+
+    def declarations(self) -> str:
+        """Return what the headers declare, for FFI.cdef."""
+        return declarations([*self._command, *self._tested], self.headers, title=f"the headers of {self.title}")
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the objects and what they count at run time are kept: the cache, but for coverage."""
+        if self.coverage:
+            folder = Path(tempfile.mkdtemp(prefix="ferrule_coverage_"))
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            return folder
+        return cache_folder() / "testing"
+
+    def library(self) -> Path:
+        """Return the shared library; objects and libraries are kept by a hash of what the compiler reads.
+
+        Raises:
+            MissingToolError: there is no compiler.
+            CompilationError: the C does not compile without a warning.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                objects = list(pool.map(self._object, (*self.sources, *self.fakes)))
+        except OSError as error:
+            raise FerruleError(
+                f"can't keep the compiled {self.title} in {self.folder}: {error.strerror or error}",
+                hint="set FERRULE_CACHE to a folder that you may write",
+            ) from error
+        command = [*self._command, "-shared", *self._watching, *map(str, objects)]
+        return self._made(Path(f"lib{objects[0].stem}.so"), "\0".join(command), [*command, "-pthread"])
+
+    def fake_functions(self) -> frozenset[str]:
+        """Return the names of the functions that are recorded and can be scripted."""
+        texts = [path.read_text(encoding="utf-8") for path in (*self.fakes, *self.sources)]
+        return frozenset(first or second for text in texts for first, second in _RECORDED.findall(text))
+
+    def object_of(self, source: Path) -> Path:
+        """Return the object of a source under test."""
+        return self._object(source)
+
+    @property
+    def _command(self) -> tuple[str, ...]:
+        return host_compiler("the host kit")
+
+    @property
+    def _tested(self) -> list[str]:
+        defines = [f"-D{name}={value}" if value else f"-D{name}" for name, value in self.defines]
+        return [*_TESTED, *self.flags, *defines, *include_flags(self.include_dirs)]
+
+    @property
+    def _watching(self) -> list[str]:
+        flags = ["-fPIC", "-pthread"]
+        if self.sanitizers:
+            flags += [f"-fsanitize={','.join(self.sanitizers)}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+        return [*flags, *(["--coverage"] if self.coverage else [])]
+
+    def _object(self, source: Path) -> Path:
+        if source in self.sources:
+            options = [*self._tested, *self._watching, "-O0" if self.coverage else "-O1"]
+        else:
+            options = [*_FAKED, *include_flags(self.include_dirs), "-fPIC", "-pthread"]
+            options += ["-DFERRULE_FAKE_COVERAGE"] if self.coverage else []
+        command = [*self._command, *options]
+        if not source.is_file():
+            raise FerruleError(f"{self.title}: there is no source {source}")
+        seen = preprocess(command, f'#include "{source.resolve()}"\n', title=str(source))
+        target = Path(f"{source.stem}.o")
+        return self._made(target, "\0".join([*command, seen]), [*command, "-c", str(source.resolve())])
+
+    def _made(self, name: Path, read: str, argv: Sequence[str]) -> Path:
+        """Run a compiler that makes a file, unless it was made of the same before."""
+        key = hashlib.sha256("\0".join([read, _compiler_version(self._command), platform.machine()]).encode())
+        target = self.folder / f"{name.stem}_{key.hexdigest()[:24]}{name.suffix}"
+        if target.is_file():
+            return target
+        # gcc names what it counts after the object, so that this must have its name from the start
+        scratch = target if self.coverage else target.with_name(f"{os.getpid()}_{target.name}")
+        _run([*argv, "-o", str(scratch)], self.title)
+        scratch.replace(target)
+        return target
+
+
+def _run(argv: Sequence[str], title: str) -> None:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CompilationError(f"can't compile {title}: {error}", hint="set CC to a working C compiler") from error
+    if done.returncode != 0:
+        last = "\n".join(done.stderr.splitlines()[-20:])
+        raise CompilationError(f"can't compile {title}: {shlex.join(argv)} ended with {done.returncode}\n{last}")
+
+
+@cache
+def _compiler_version(command: tuple[str, ...]) -> str:
+    try:
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CompilationError(f"{shlex.join(command)}: {error}", hint="set CC to a working C compiler") from error
+    return f"{sys.platform} {done.stdout}"

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts for the fakes that C under test runs on: failures, interrupts, threads, time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ferrule.errors import FerruleError, unknown_name
+from ferrule.testing.calls import Call, trace
+from ferrule.testing.cdata import CData
+
+_ALL = 0xFFFF_FFFF
+_FIRST_RUN = 11
+
+
+class MisuseError(FerruleError):
+    """The C under test called something as the real function must not be called, or nobody could move any more."""
+
+
+class Fakes:
+    """What stands under an adapter or a driver in a test.
+
+    Time is virtual: a call takes a microsecond, and when all threads wait, the clock goes to what comes next. Threads
+    are therefore started with `run`, so that time knows of them.
+    """
+
+    def __init__(self, ffi: CData, library: CData, functions: frozenset[str]) -> None:
+        self._ffi = ffi
+        self._library = library
+        self._known = functions
+        self._hooks: list[Callable[[], object]] = []
+        self._errors: list[BaseException] = []
+        self._kept: dict[str, CData] = {}
+        self._hook = ffi.callback("void (uint32_t)", self._call_hook)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget calls, scripts, threads and time."""
+        self._hooks = []
+        self._errors = []
+        self._library.ferrule_fake_reset(self._hook)
+
+    # ---- what was called
+
+    @property
+    def calls(self) -> list[Call]:
+        """All calls since the start, or since `forget_calls`."""
+        record = self._ffi.new("struct ferrule_fake_call *")
+        calls = []
+        for index in range(self._library.ferrule_fake_call_count()):
+            self._library.ferrule_fake_call(index, record)
+            calls.append(self._call(record))
+        return calls
+
+    def calls_of(self, name: str) -> list[Call]:
+        """The calls of one function."""
+        return [call for call in self.calls if call.name == name]
+
+    @property
+    def trace(self) -> str:
+        """The calls as words, such as "lock on ctl ctl ctl"; `on=-5` failed. Questions are left out."""
+        return trace(self.calls)
+
+    def forget_calls(self) -> None:
+        """Begin the record anew."""
+        self._library.ferrule_fake_forget_calls()
+
+    def note(self, name: str, result: int = 0) -> None:
+        """Put a line of the test's own into the record, such as the call of a driver."""
+        self._library.ferrule_fake_note(self._text(name), self._ffi.NULL, result)
+
+    def check(self) -> None:
+        """Raise what went wrong in a hook, or the misuse of a fake; calls through `Adapter.lib` do so by themselves."""
+        if self._errors:
+            raise self._errors.pop(0)
+        count = self._library.ferrule_fake_misuse_count()
+        if count:
+            texts = [self._string(self._library.ferrule_fake_misuse(index)) for index in range(count)]
+            self._library.ferrule_fake_forget_misuses()
+            raise MisuseError("; ".join(texts))
+
+    # ---- what goes wrong
+
+    def fail(self, name: str, *, result: int, nth: int = 1, times: int | None = 1, on: object = None) -> None:
+        """Let calls do nothing but give a result, such as -11 for -EAGAIN or 0 for a null pointer.
+
+        Args:
+            name: of the fake, such as "k_mutex_lock", or "Send" of a USART.
+            result: what the call gives.
+            nth: the first call that is concerned, counted from 1, from now on.
+            times: how many are concerned; None for all that follow.
+            on: only calls on this object (a pointer); by default on any.
+        """
+        self._rule(name, pass_=nth - 1, times=_ALL if times is None else times, on=on, replaces=1, result=result)
+
+    def interrupt_before(self, name: str, handler: Callable[[], object], *, nth: int = 1, on: object = None) -> None:
+        """Let an interrupt come just before the nth call from now on; `handler` runs in it."""
+        self._rule(name, pass_=nth - 1, times=1, on=on, before=self.hook_number(handler), interrupts=1)
+
+    def interrupt_after(self, name: str, handler: Callable[[], object], *, nth: int = 1, on: object = None) -> None:
+        """Let an interrupt come between the nth call from now on and what follows."""
+        self._rule(name, pass_=nth - 1, times=1, on=on, after=self.hook_number(handler), interrupts=1)
+
+    def before(self, name: str, hook: Callable[[], object], *, nth: int = 1, on: object = None) -> None:
+        """Call `hook` in the calling thread before the nth call from now on."""
+        self._rule(name, pass_=nth - 1, times=1, on=on, before=self.hook_number(hook))
+
+    def after(self, name: str, hook: Callable[[], object], *, nth: int = 1, on: object = None) -> None:
+        """Call `hook` in the calling thread after the nth call from now on."""
+        self._rule(name, pass_=nth - 1, times=1, on=on, after=self.hook_number(hook))
+
+    def forget_scripts(self) -> None:
+        """Let everything work again."""
+        self._library.ferrule_fake_forget_rules()
+
+    # ---- interrupts, threads and time
+
+    @contextmanager
+    def interrupt(self) -> Iterator[None]:
+        """Let what is called in the block be called in an interrupt."""
+        self._library.ferrule_fake_enter_interrupt()
+        try:
+            yield
+        finally:
+            self._library.ferrule_fake_leave_interrupt()
+
+    @contextmanager
+    def as_thread(self, number: int) -> Iterator[None]:
+        """Let what is called in the block be called by another thread, without starting one.
+
+        Waiting for what this host thread itself holds ends at the time-out at once, since nobody else can give it back.
+        """
+        self._library.ferrule_fake_become(number)
+        try:
+            yield
+        finally:
+            self._library.ferrule_fake_become(0)
+
+    def run(self, *functions: Callable[[], object]) -> list[object]:
+        """Run functions in a thread each, and return their results when all have ended.
+
+        Their numbers are 11, 12 and so on, in the order given. The first exception of any is raised.
+        """
+        results: list[object] = [None] * len(functions)
+        errors: list[BaseException] = []
+
+        def work(index: int, function: Callable[[], object]) -> None:
+            self._library.ferrule_fake_thread_begins(_FIRST_RUN + index)
+            try:
+                results[index] = function()
+            except BaseException as error:  # noqa: BLE001 it is raised in the test's own thread
+                errors.append(error)
+            finally:
+                self._library.ferrule_fake_thread_ends()
+
+        threads = [threading.Thread(target=work, args=each) for each in enumerate(functions)]
+        self._library.ferrule_fake_expect(len(threads))
+        self._library.ferrule_fake_idle(1)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self._library.ferrule_fake_idle(0)
+        if errors:
+            raise errors[0]
+        self.check()
+        return results
+
+    @property
+    def now_us(self) -> int:
+        """The virtual clock."""
+        return int(self._library.ferrule_fake_now_us())
+
+    def advance_ms(self, ms: float) -> None:
+        """Let time pass, with the events that fall into it."""
+        self._library.ferrule_fake_advance(round(ms * 1000))
+        self.check()
+
+    def at_ms(self, ms: float, handler: Callable[[], object]) -> None:
+        """Call `handler` in an interrupt, so much time from now."""
+        self._library.ferrule_fake_schedule(round(ms * 1000), self.hook_number(handler))
+
+    # ---- for the other modules of this package
+
+    def keep_error(self, error: BaseException) -> None:
+        """Raise an exception after the C function that it happened under has returned."""
+        self._errors.append(error)
+
+    def _call_hook(self, number: int) -> None:
+        try:
+            self._hooks[number - 1]()
+        except BaseException as error:  # noqa: BLE001 C cannot pass it on; `check` raises it
+            self.keep_error(error)
+
+    def hook_number(self, hook: Callable[[], object]) -> int:
+        """Return the number by which C calls a function."""
+        self._hooks.append(hook)
+        return len(self._hooks)
+
+    def _rule(self, name: str, *, pass_: int, on: object, **fields: int) -> None:
+        if pass_ < 0:
+            raise FerruleError(f"{name}: calls are counted from 1, not {pass_ + 1}")
+        if name not in self._known:
+            raise unknown_name("fake function", name, self._known)
+        rule = self._ffi.new("struct ferrule_fake_rule *", {"name": name.encode(), **fields})
+        setattr(rule, "pass", pass_)
+        rule.object = self._ffi.NULL if on is None else self._ffi.cast("void *", on)
+        self._library.ferrule_fake_add_rule(rule)
+
+    def _call(self, record: CData) -> Call:
+        return Call(
+            name=self._string(record.name),
+            object=int(self._ffi.cast("uintptr_t", record.object)),
+            arguments=tuple(record.arguments[0 : record.argument_count]),
+            result=record.result if record.returned else None,
+            thread=record.thread,
+            in_interrupt=bool(record.in_interrupt),
+            time_us=record.time_us,
+        )
+
+    def _string(self, text: object) -> str:
+        return str(self._ffi.string(text).decode())
+
+    def _text(self, text: str) -> object:
+        return self._kept.setdefault(text, self._ffi.new("char[]", text.encode()))
+
+
+class Wire:
+    """The far end of a serial port."""
+
+    def __init__(self, fakes: Fakes, ffi: CData, library: CData, port: int) -> None:
+        self._fakes = fakes
+        self._ffi = ffi
+        self._library = library
+        self._port = port
+        self._sent = bytearray()
+        self._peer: Callable[[bytes], bytes | None] | None = None
+        library.ferrule_fake_on_sent(port, fakes.hook_number(self._take))
+
+    @property
+    def received(self) -> bytes:
+        """All that the C under test has sent."""
+        return bytes(self._sent)
+
+    def send(self, data: bytes, *, after_ms: float = 0) -> None:
+        """Send to the C under test, at once or later."""
+        if after_ms:
+            self._fakes.at_ms(after_ms, lambda: self._deliver(data))
+        else:
+            self._deliver(data)
+            self._fakes.check()
+
+    def answer_with(self, peer: Callable[[bytes], bytes | None], *, after_ms: float = 1) -> None:
+        """Have `peer` called with whatever arrives; what it returns is sent back later."""
+        self._peer = peer
+        self._after_ms = after_ms
+
+    def _deliver(self, data: bytes) -> None:
+        self._library.ferrule_fake_receive(self._port, data, len(data))
+
+    def _take(self) -> None:
+        buffer = bytearray(1 << 16)
+        count = self._library.ferrule_fake_sent(self._port, self._ffi.from_buffer(buffer), len(buffer))
+        data = bytes(buffer[:count])
+        self._sent += data
+        answer = self._peer(data) if self._peer is not None else None
+        if answer:
+            self.send(answer, after_ms=self._after_ms)

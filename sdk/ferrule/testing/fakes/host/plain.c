@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For what runs on no operating system, which has no fakes of its own. */
+#include "fake.h"
+
+void fake_reset_platform(void)
+{
+}
+
+void fake_port_received(uint32_t port)
+{
+    (void)port;
+}
+
+void fake_platform_event(uint32_t number)
+{
+    (void)number;
+}
+
+void fake_interrupts_unmasked(void)
+{
+}

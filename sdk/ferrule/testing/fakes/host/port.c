@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+
+#include "fake.h"
+#include "ferrule_fake_port.h"
+
+enum { STACK_BYTES = 1 << 16, MAX_THREADS = 64 };
+
+static ferrule_fake_mmio access_register;
+
+void ferrule_fake_use_mmio(ferrule_fake_mmio mmio)
+{
+    access_register = mmio;
+}
+
+static uint32_t use(uintptr_t address, uint32_t width, uint32_t write, uint32_t value)
+{
+    fake_run_events();
+    if (access_register == NULL) {
+        fake_misuse("register 0x%08lx is touched, and nothing stands behind registers",
+                    (unsigned long)address);
+        return 0;
+    }
+    return access_register(address, width, write, value);
+}
+
+uint32_t ferrule_mmio_read32(uintptr_t address)
+{
+    return use(address, 4, 0, 0);
+}
+
+void ferrule_mmio_write32(uintptr_t address, uint32_t value)
+{
+    (void)use(address, 4, 1, value);
+}
+
+bool ferrule_port_in_interrupt(void)
+{
+    FAKE_CALL(call, NULL);
+    if (!call.replaced) {
+        call.result = fake_in_interrupt();
+    }
+    return fake_end(&call) != 0;
+}
+
+const void *ferrule_port_thread(void)
+{
+    static const char threads[MAX_THREADS]; /* their addresses count */
+    FAKE_CALL(call, NULL);
+    fake_lock();
+    call.result = fake_thread() % MAX_THREADS;
+    fake_unlock();
+    return &threads[fake_end(&call)];
+}
+
+uint32_t ferrule_port_critical_enter(void)
+{
+    FAKE_CALL(call, NULL);
+    fake_mask_interrupts();
+    return (uint32_t)fake_end(&call);
+}
+
+void ferrule_port_critical_exit(uint32_t masked)
+{
+    FAKE_CALL(call, NULL, masked);
+    fake_unmask_interrupts();
+    (void)fake_end(&call);
+}
+
+uintptr_t ferrule_port_stack_pointer(void)
+{
+    return (uintptr_t)__builtin_frame_address(0);
+}
+
+/* As if the stack ended a little below, and began a little above. */
+uintptr_t ferrule_port_stack_limit(void)
+{
+    return ferrule_port_stack_pointer() - STACK_BYTES;
+}
+
+uintptr_t ferrule_port_stack_top(void)
+{
+    return ferrule_port_stack_pointer() + STACK_BYTES;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file The part of Zephyr's kernel API that adapters use, for the host. */
+#ifndef FERRULE_FAKE_ZEPHYR_KERNEL_H
+#define FERRULE_FAKE_ZEPHYR_KERNEL_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <zephyr/irq.h>
+#include <zephyr/sys/util.h>
+
+/** Ticks of a microsecond. */
+typedef struct {
+    int64_t ticks;
+} k_timeout_t;
+
+#define K_TICKS(t)   ((k_timeout_t){.ticks = (t)})
+#define K_NO_WAIT    K_TICKS(0)
+#define K_FOREVER    K_TICKS(-1)
+#define K_USEC(t)    K_TICKS((int64_t)(t))
+#define K_MSEC(t)    K_TICKS((int64_t)(t) * 1000)
+#define K_SECONDS(s) K_MSEC((int64_t)(s) * 1000)
+
+#define K_TIMEOUT_EQ(a, b) ((a).ticks == (b).ticks)
+
+struct k_thread;
+typedef struct k_thread *k_tid_t;
+
+/** What the kernel lists of an object, in builds that have such lists. */
+struct k_obj_core {
+    bool fake_linked;
+};
+
+#define K_OBJ_CORE(object) (&(object)->obj_core)
+
+void k_obj_core_unlink(struct k_obj_core *obj_core);
+
+struct k_mutex {
+    const struct k_mutex *fake_self; /* where it was initialised */
+    struct k_obj_core obj_core;
+    struct k_thread *owner;
+    uint32_t lock_count;
+};
+
+struct k_sem {
+    const struct k_sem *fake_self;
+    unsigned int count;
+    unsigned int limit;
+};
+
+int k_mutex_init(struct k_mutex *mutex);
+int k_mutex_lock(struct k_mutex *mutex, k_timeout_t timeout);
+int k_mutex_unlock(struct k_mutex *mutex);
+
+int k_sem_init(struct k_sem *sem, unsigned int initial_count, unsigned int limit);
+int k_sem_take(struct k_sem *sem, k_timeout_t timeout);
+void k_sem_give(struct k_sem *sem);
+void k_sem_reset(struct k_sem *sem);
+unsigned int k_sem_count_get(struct k_sem *sem);
+
+k_tid_t k_current_get(void);
+bool k_is_in_isr(void);
+int32_t k_msleep(int32_t ms);
+int32_t k_sleep(k_timeout_t timeout);
+void k_yield(void);
+int64_t k_uptime_get(void);
+uint32_t k_uptime_get_32(void);
+
+typedef struct {
+    uint64_t tick;
+} k_timepoint_t;
+
+k_timepoint_t sys_timepoint_calc(k_timeout_t timeout);
+k_timeout_t sys_timepoint_timeout(k_timepoint_t timepoint);
+bool sys_timepoint_expired(k_timepoint_t timepoint);
+
+uint32_t k_cycle_get_32(void);
+
+struct k_spinlock {
+    bool fake_taken;
+};
+
+typedef struct {
+    int key;
+} k_spinlock_key_t;
+
+k_spinlock_key_t k_spin_lock(struct k_spinlock *l);
+void k_spin_unlock(struct k_spinlock *l, k_spinlock_key_t key);
+
+#endif /* FERRULE_FAKE_ZEPHYR_KERNEL_H */
