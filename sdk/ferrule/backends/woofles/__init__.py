@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Woofles: the project's own accelerator, as a device model, a driver in C and a backend."""
+
+from ferrule.backends.woofles.backend import Woofles
+from ferrule.backends.woofles.model import WooflesModel
+
+__all__ = ["Woofles", "WooflesModel"]

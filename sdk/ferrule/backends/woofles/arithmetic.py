@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Woofles computes: int8 arithmetic, bit for bit that of TensorFlow Lite Micro's reference kernels.
+
+Written from the commands' view, on its own, and not through the operators that it is compared with; only fixed-point
+rescaling is shared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ferrule.backends.woofles.command import Command, Operation, ShapeError
+from ferrule.operators.fixed_point import MAX_SHIFT, multiply_by_quantized_multiplier, wrap_int32
+
+Int8 = npt.NDArray[np.int8]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+MAX_EXTENT = 1 << 15
+"""The largest size of an axis, of a kernel and so on."""
+MAX_ELEMENTS = 1 << 26
+"""The most elements of a tensor."""
+_WEIGHTED = (Operation.FULLY_CONNECTED, Operation.CONV_2D)
+
+
+def check(command: Command) -> None:
+    """Refuse a command whose sizes, shifts or limits make no sense; ShapeError names the member."""
+    for name in ("count",) if command.operation not in _WEIGHTED else _SIZES[Operation(command.operation)]:
+        value = getattr(command, name)
+        if not 1 <= value <= (MAX_ELEMENTS if name == "count" else MAX_EXTENT):
+            raise ShapeError(f"{name} is {value}")
+    for name in ("padding_top", "padding_left"):
+        if not 0 <= getattr(command, name) < MAX_EXTENT:
+            raise ShapeError(f"{name} is {getattr(command, name)}")
+    for name in ("input_zero_point", "second_zero_point", "output_zero_point", "activation_min", "activation_max"):
+        if not -128 <= getattr(command, name) <= 127:
+            raise ShapeError(f"{name} is {getattr(command, name)}")
+    if command.activation_min > command.activation_max:
+        raise ShapeError(f"activation_min is {command.activation_min}, above activation_max {command.activation_max}")
+    for name in ("input_shift", "second_shift", "output_shift"):
+        if not -31 <= getattr(command, name) <= MAX_SHIFT:
+            raise ShapeError(f"{name} is {getattr(command, name)}")
+    if not 0 <= command.left_shift <= 20:
+        raise ShapeError(f"left_shift is {command.left_shift}")
+    for size in (input_bytes(command), second_bytes(command), output_bytes(command)):
+        if size > MAX_ELEMENTS:
+            raise ShapeError(f"a tensor has {size} elements")
+
+
+_SIZES = {
+    Operation.FULLY_CONNECTED: ("count", "input_channels", "output_channels"),
+    Operation.CONV_2D: (
+        *("count", "input_height", "input_width", "input_channels"),
+        *("output_height", "output_width", "output_channels"),
+        *("kernel_height", "kernel_width", "stride_height", "stride_width", "dilation_height", "dilation_width"),
+    ),
+}
+
+
+def input_bytes(command: Command) -> int:
+    """Return the size of the first operand."""
+    match command.operation:
+        case Operation.FULLY_CONNECTED:
+            return command.count * command.input_channels
+        case Operation.CONV_2D:
+            return command.count * command.input_height * command.input_width * command.input_channels
+        case _:
+            return command.count
+
+
+def second_bytes(command: Command) -> int:
+    """Return the size of the second operand."""
+    match command.operation:
+        case Operation.FULLY_CONNECTED:
+            return command.output_channels * command.input_channels
+        case Operation.CONV_2D:
+            return command.output_channels * command.kernel_height * command.kernel_width * command.input_channels
+        case _:
+            return command.count
+
+
+def output_bytes(command: Command) -> int:
+    """Return the size of the result."""
+    match command.operation:
+        case Operation.FULLY_CONNECTED:
+            return command.count * command.output_channels
+        case Operation.CONV_2D:
+            return command.count * command.output_height * command.output_width * command.output_channels
+        case _:
+            return command.count
+
+
+def is_weighted(command: Command) -> bool:
+    """Whether the command has weights, with a bias, multipliers and shifts per output channel."""
+    return command.operation in _WEIGHTED
+
+
+def macs(command: Command) -> int:
+    """Return the multiplications of a command."""
+    if not is_weighted(command):
+        return command.count
+    return output_bytes(command) * (second_bytes(command) // command.output_channels)
+
+
+def add(command: Command, first: Int8, second: Int8) -> Int8:
+    """Return the sum of two arrays of `count` elements."""
+    left = (first.astype(np.int64) - command.input_zero_point) << command.left_shift
+    right = (second.astype(np.int64) - command.second_zero_point) << command.left_shift
+    total = multiply_by_quantized_multiplier(left, command.input_multiplier, command.input_shift)
+    total = total + multiply_by_quantized_multiplier(right, command.second_multiplier, command.second_shift)
+    scaled = multiply_by_quantized_multiplier(wrap_int32(total), command.output_multiplier, command.output_shift)
+    return _stored(command, scaled)
+
+
+def multiply(command: Command, first: Int8, second: Int8) -> Int8:
+    """Return the product of two arrays of `count` elements."""
+    product = first.astype(np.int64) - command.input_zero_point
+    product = product * (second.astype(np.int64) - command.second_zero_point)
+    scaled = multiply_by_quantized_multiplier(product, command.output_multiplier, command.output_shift)
+    return _stored(command, scaled)
+
+
+def weighted(
+    command: Command, data: Int8, weights: Int8, bias: Int32 | None, multipliers: Int32, shifts: Int32
+) -> Int8:
+    """Return a fully connected layer or a convolution; arrays are flat, as in memory.
+
+    Raises:
+        ShapeError: a shift is out of range.
+    """
+    if shifts.min() < -31 or shifts.max() > MAX_SHIFT:
+        raise ShapeError(f"the shifts are {shifts.min()} to {shifts.max()}, expected -31 to {MAX_SHIFT}")
+    matrix = weights.reshape(command.output_channels, -1).astype(np.float64)
+    rows = _rows(command, data)
+    # Products of int8 are below 2^15, and there are fewer than 2^37 of them, so float64 holds each sum exactly.
+    sums = (rows.astype(np.float64) @ matrix.T).astype(np.int64)
+    if bias is not None:
+        sums += bias.astype(np.int64)
+    scaled = multiply_by_quantized_multiplier(wrap_int32(sums), multipliers, shifts)
+    return _stored(command, scaled).reshape(-1)
+
+
+def _rows(command: Command, data: Int8) -> npt.NDArray[np.int16]:
+    """Return what each output pixel sums over, less the zero point: padding is zero then."""
+    values = data.astype(np.int16) - np.int16(command.input_zero_point)
+    if command.operation == Operation.FULLY_CONNECTED:
+        return values.reshape(command.count, command.input_channels)
+    shape = (command.count, command.input_height, command.input_width, command.input_channels)
+    image = values.reshape(shape)
+    taps = []
+    for y in range(command.kernel_height):
+        for x in range(command.kernel_width):
+            rows = np.arange(command.output_height) * command.stride_height + y * command.dilation_height
+            columns = np.arange(command.output_width) * command.stride_width + x * command.dilation_width
+            taps.append(_pixels(image, rows - command.padding_top, columns - command.padding_left))
+    patches = np.stack(taps, axis=3)
+    return patches.reshape(-1, command.kernel_height * command.kernel_width * command.input_channels)
+
+
+def _pixels(image: npt.NDArray[np.int16], rows: Int64, columns: Int64) -> npt.NDArray[np.int16]:
+    """Return the pixels at these rows and columns, zero where they lie outside."""
+    height, width = image.shape[1:3]
+    inside_y, inside_x = (rows >= 0) & (rows < height), (columns >= 0) & (columns < width)
+    picked = image[:, np.clip(rows, 0, height - 1)][:, :, np.clip(columns, 0, width - 1)]
+    picked[:, ~inside_y] = 0
+    picked[:, :, ~inside_x] = 0
+    return picked
+
+
+def _stored(command: Command, scaled: Int64) -> Int8:
+    shifted = wrap_int32(scaled + command.output_zero_point)
+    return np.clip(shifted, command.activation_min, command.activation_max).astype(np.int8)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Woofles backend: which layers it takes; `firmware.py` and `host.py` have its two faces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from ferrule._typing import override
+from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.context import CustomAllocator
+from ferrule.backends.firmware import FirmwareTarget
+from ferrule.backends.optimization_views import ModelOptions
+from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.tensor_handle import MemoryManager
+from ferrule.backends.woofles.firmware import WooflesTarget
+from ferrule.backends.woofles.host import WooflesWorkloadFactory
+from ferrule.backends.woofles.translation import translate_in
+from ferrule.backends.workload import WorkloadFactory
+from ferrule.errors import FerruleError
+from ferrule.graph import Graph, Layer
+
+
+class WooflesSupport:
+    """Takes what can be translated into one command."""
+
+    def supports(self, graph: Graph, layer: Layer) -> Support:
+        """Return whether Woofles has the layer, and which tensor, type or parameter it refuses."""
+        try:
+            translate_in(graph, layer)
+        except FerruleError as error:
+            return Support(reason=str(error))
+        return Support()
+
+
+class Woofles(Backend):
+    """A small accelerator: int8 additions, products, fully connected layers and convolutions.
+
+    On the host its device model does the work, by registers and commands as in firmware.
+    """
+
+    id: ClassVar[BackendId] = BackendId("Woofles")
+
+    @override
+    def layer_support(self) -> LayerSupport:
+        return WooflesSupport()
+
+    @override
+    def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
+        del memory, options
+        return WooflesWorkloadFactory()
+
+    @override
+    def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager:
+        return HostMemoryManager(allocator)
+
+    @override
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
+        manager = memory if isinstance(memory, HostMemoryManager) else None
+        return (HostTensorHandleFactory(manager=manager),)
+
+    @override
+    def firmware_target(self) -> FirmwareTarget:
+        return WooflesTarget()

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Woofles in firmware: a table per layer, and one call of the driver."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+
+from ferrule.backends.device import Device
+from ferrule.backends.firmware import (
+    Blob,
+    DeviceDriver,
+    FieldValue,
+    LoweredOp,
+    LoweringContext,
+    parameter_table,
+)
+from ferrule.backends.manifest import read_manifest
+from ferrule.backends.woofles.command import Command
+from ferrule.backends.woofles.model import DEFAULT_TIMING
+from ferrule.backends.woofles.translation import Work, translate_in
+from ferrule.dom import Aggregate, Call, Field, Identifier, Integer, Null
+from ferrule.errors import FerruleError
+from ferrule.graph import Array
+
+FOLDER = Path(__file__).parent
+HEADER = "woofles/woofles.h"
+PATIENCE_FLOOR = 10_000
+"""Looks at the device before the driver gives up, for the shortest command."""
+_BINDING = ("base", "interrupt", "use_interrupt", "activation_lead")
+_DEFAULTS = Command(operation=0)
+
+
+class WooflesTarget:
+    """Lowers layers to commands."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        """Return the call that has the device run the layer."""
+        work = translate_in(context.graph, context.layer)
+        constants = {
+            name: None if data is None else context.blob(name, data.reshape(-1), 4 if data.dtype == np.int32 else 1)
+            for name, data in _constants(work).items()
+        }
+        table, layer = parameter_table(
+            context, "woofles_layer", command=_command(work.command), **constants, patience=_patience(work.command)
+        )
+        second = Null() if work.weights is not None else context.input_pointer(1)
+        arguments = (context.resource_handle, layer, context.input_pointer(0), second, context.output_pointer())
+        return LoweredOp(
+            kernel=f"woofles_{context.layer.type.lower()}",
+            declarations=(table,),
+            blobs=tuple(blob for blob in constants.values() if isinstance(blob, Blob)),
+            status=Call(Identifier("woofles_execute"), arguments),
+            headers=(HEADER,),
+        )
+
+    def driver(self, device: Device) -> DeviceDriver:
+        """Return the driver for a device.
+
+        Its binding: `base`, the address of the registers; `interrupt`, its number; `use_interrupt`, 1 to wait for it
+        instead of polling.
+
+        Raises:
+            FerruleError: the binding has an unknown key or lacks one, or a value is out of range.
+        """
+        for key in device.binding:
+            if key not in _BINDING:
+                raise FerruleError(
+                    f"device '{device.name}': Woofles has no '{key}'",
+                    hint=f"its binding may have {', '.join(_BINDING)}",
+                )
+        base = _number(device, "base", 0xFFFF_F000)
+        if base is None:
+            raise FerruleError(
+                f"device '{device.name}': where are its registers?",
+                hint=f"[devices.{device.name}.binding] base = 0x50000000, or a board with a socket for accelerators",
+            )
+        interrupt, use_interrupt = _number(device, "interrupt", 479), _number(device, "use_interrupt", 1)
+        if use_interrupt and interrupt is None:
+            raise FerruleError(f"device '{device.name}': use_interrupt is 1, but the interrupt has no number")
+        fields_: list[tuple[str, FieldValue]] = [("base", Integer(base, unsigned=True))]
+        if use_interrupt:
+            fields_.append(("use_interrupt", True))
+        return DeviceDriver(
+            driver="woofles_driver",
+            header=HEADER,
+            context="woofles",
+            context_fields=tuple(fields_),
+            contribution=read_manifest(FOLDER).contribution(),
+            activation_lead=_number(device, "activation_lead", 1 << 16) or 0,
+            base=base,
+            interrupt=interrupt if use_interrupt else None,
+        )
+
+
+def _constants(work: Work) -> dict[str, Array | None]:
+    return {"weights": work.weights, "bias": work.bias, "multipliers": work.multipliers, "shifts": work.shifts}
+
+
+def _command(command: Command) -> Aggregate:
+    """Return the command's members that are not zero."""
+    values = {field.name: getattr(command, field.name) for field in fields(command)}
+    return Aggregate(tuple(Field(Integer(value), name) for name, value in values.items() if value))
+
+
+def _patience(command: Command) -> int:
+    """Return how often the driver looks: four times the cycles of a command, each look being some instructions."""
+    return PATIENCE_FLOOR + 4 * DEFAULT_TIMING.cycles(command)
+
+
+def _number(device: Device, key: str, high: int) -> int | None:
+    value = device.binding.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= high:
+        raise FerruleError(f"device '{device.name}': {key} is {value!r}, expected a whole number of 0 to {high:#x}")
+    return value

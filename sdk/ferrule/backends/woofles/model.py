@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Woofles as a device model: registers, a command queue in memory, DMA, time, an interrupt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.backends.woofles import arithmetic
+from ferrule.backends.woofles.command import COMMAND_BYTES, Command, CommandError, Operation, ShapeError
+from ferrule.backends.woofles.registers import TABLE, ErrorCode
+from ferrule.devices import BusError, Register, RegisterModel, RegisterTable
+
+MAX_QUEUE = 256
+"""Commands in the ring."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long a command takes, in cycles; all zeros: it is done when the doorbell has been written."""
+
+    command: int = 0
+    """Of fetching and starting one."""
+    macs_per_cycle: int = 0
+    """0: multiplying takes no time."""
+    bytes_per_cycle: int = 0
+    """0: moving data takes no time."""
+
+    def cycles(self, command: Command) -> int:
+        """Return the cycles of a command."""
+        cycles = self.command
+        if self.macs_per_cycle:
+            cycles += -(-arithmetic.macs(command) // self.macs_per_cycle)
+        if self.bytes_per_cycle:
+            moved = sum((size(command) for size in _SIZES), start=COMMAND_BYTES)
+            cycles += -(-moved // self.bytes_per_cycle)
+        return cycles
+
+
+_SIZES = (arithmetic.input_bytes, arithmetic.second_bytes, arithmetic.output_bytes)
+IMMEDIATE = Timing()
+DEFAULT_TIMING = Timing(command=32, macs_per_cycle=16, bytes_per_cycle=4)
+"""Of a small accelerator: 16 multipliers and a bus of 32 bits."""
+
+
+class WooflesModel(RegisterModel):
+    """Executes one command after the other; data is read and written when its time is over."""
+
+    def __init__(self, timing: Timing = DEFAULT_TIMING) -> None:
+        super().__init__()
+        self.timing = timing
+        self._running: Command | None = None
+        self._left = 0
+        self.reset()
+
+    @property
+    @override
+    def table(self) -> RegisterTable:
+        return TABLE
+
+    @override
+    def reset(self) -> None:
+        super().reset()
+        self._running = None
+        self._left = 0
+
+    @override
+    def advance(self, cycles: int) -> None:
+        while self._running is not None and cycles >= self._left:
+            cycles -= self._left
+            self._finish(self._running)
+        if self._running is not None:
+            self._left -= cycles
+
+    @override
+    def next_event(self) -> int | None:
+        return None if self._running is None else max(self._left, 1)
+
+    @override
+    def on_write(self, register: Register, old: int, new: int) -> None:
+        match register.name:
+            case "CONTROL":
+                self._control()
+            case "INTERRUPT":
+                self._interrupt()
+            case "QUEUE_BASE" | "QUEUE_LENGTH" if self._running is not None:
+                self._stop(ErrorCode.QUEUE)
+            case "QUEUE_HEAD":
+                self._doorbell()
+            case _:
+                pass
+
+    def _control(self) -> None:
+        if self.field("CONTROL", "RESET"):
+            self.reset()
+            return
+        self._interrupt()
+        if self.field("CONTROL", "ENABLE"):
+            self._start()
+
+    def _interrupt(self) -> None:
+        self.irq.set(bool(self.field("CONTROL", "IRQ_ENABLE") and self.value("INTERRUPT")))
+
+    def _doorbell(self) -> None:
+        length = self.value("QUEUE_LENGTH")
+        sensible = 1 <= length <= MAX_QUEUE and self.value("QUEUE_BASE") % 4 == 0
+        if not sensible or self.value("QUEUE_HEAD") >= length:
+            self._stop(ErrorCode.QUEUE)
+            return
+        self.set_field("STATUS", "DONE", 0)
+        self._start()
+
+    def _start(self) -> None:
+        """Take the next command, if there is one and nothing is in its way."""
+        idle = self._running is None and not self.field("STATUS", "ERROR")
+        if not idle or not self.field("CONTROL", "ENABLE") or self.value("QUEUE_TAIL") == self.value("QUEUE_HEAD"):
+            return
+        self.set_field("STATUS", "BUSY", 1)
+        address = self.value("QUEUE_BASE") + COMMAND_BYTES * self.value("QUEUE_TAIL")
+        try:
+            command = Command.decode(self.bus.read(address, COMMAND_BYTES))
+            arithmetic.check(command)
+        except (BusError, CommandError) as error:
+            self._refuse(error)
+            return
+        self._running, self._left = command, self.timing.cycles(command)
+        if not self._left:
+            self._finish(command)
+
+    def _finish(self, command: Command) -> None:
+        """Do the work of the running command, now that its time is over, and take the next."""
+        self._running = None
+        try:
+            self._execute(command)
+        except (BusError, CommandError) as error:
+            self._refuse(error)
+            return
+        self.set_value("SEQUENCE", command.sequence)
+        self.set_value("COMPLETED", self.value("COMPLETED") + 1)
+        self.set_value("QUEUE_TAIL", (self.value("QUEUE_TAIL") + 1) % self.value("QUEUE_LENGTH"))
+        if self.value("QUEUE_TAIL") != self.value("QUEUE_HEAD"):
+            self._start()
+            return
+        self.set_field("STATUS", "BUSY", 0)
+        self.set_field("STATUS", "DONE", 1)
+        self.set_field("INTERRUPT", "DONE", 1)
+        self._interrupt()
+
+    def _execute(self, command: Command) -> None:
+        first = self.bus.view(command.input, arithmetic.input_bytes(command)).view(np.int8)
+        second = self.bus.view(command.second, arithmetic.second_bytes(command)).view(np.int8)
+        if arithmetic.is_weighted(command):
+            channels = command.output_channels
+            bias = self._words(command.bias, channels) if command.bias else None
+            multipliers, shifts = self._words(command.multipliers, channels), self._words(command.shifts, channels)
+            result = arithmetic.weighted(command, first, second, bias, multipliers, shifts)
+        elif command.operation == Operation.ADD:
+            result = arithmetic.add(command, first, second)
+        else:
+            result = arithmetic.multiply(command, first, second)
+        self.bus.write(command.output, result.tobytes())
+
+    def _words(self, address: int, count: int) -> arithmetic.Int32:
+        return np.frombuffer(self.bus.read(address, 4 * count), "<i4").astype(np.int32)
+
+    def _refuse(self, error: BusError | CommandError) -> None:
+        if isinstance(error, BusError):
+            self.set_value("ERROR_ADDRESS", error.address)
+            self._stop(ErrorCode.BUS)
+        else:
+            self._stop(ErrorCode.SHAPE if isinstance(error, ShapeError) else ErrorCode.COMMAND)
+
+    def _stop(self, code: ErrorCode) -> None:
+        self._running = None
+        self.set_field("STATUS", "BUSY", 0)
+        self.set_field("STATUS", "ERROR", 1)
+        self.set_field("STATUS", "CODE", code)
+        self.set_field("INTERRUPT", "ERROR", 1)
+        self._interrupt()

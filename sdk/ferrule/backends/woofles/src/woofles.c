@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "woofles/woofles.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "ferrule/device.h"
+#include "ferrule/port.h"
+#include "woofles/registers.h"
+
+static uint32_t get(const struct woofles *device, uint32_t offset)
+{
+    return ferrule_mmio_read32(device->base + offset);
+}
+
+static void set(const struct woofles *device, uint32_t offset, uint32_t value)
+{
+    ferrule_mmio_write32(device->base + offset, value);
+}
+
+/* Whether a register that software wrote reads as written. */
+static bool took(const struct woofles *device, uint32_t offset, uint32_t value)
+{
+    set(device, offset, value);
+    return get(device, offset) == value;
+}
+
+static int32_t start(struct woofles *device)
+{
+    uint32_t control = WOOFLES_CONTROL_ENABLE;
+
+    if (get(device, WOOFLES_ID) != WOOFLES_ID_RESET ||
+        get(device, WOOFLES_VERSION) != WOOFLES_VERSION_RESET) {
+        return FERRULE_ERR_UNAVAILABLE;
+    }
+    set(device, WOOFLES_CONTROL, WOOFLES_CONTROL_RESET);
+    device->head = 0;
+    device->completed = 0;
+    device->interrupts = 0;
+    if (get(device, WOOFLES_CONTROL) != 0u || get(device, WOOFLES_STATUS) != 0u ||
+        get(device, WOOFLES_INTERRUPT) != 0u) {
+        return FERRULE_ERR_DEVICE;
+    }
+    if (device->use_interrupt) {
+        control |= WOOFLES_CONTROL_IRQ_ENABLE;
+    }
+    if (!took(device, WOOFLES_QUEUE_BASE, ferrule_bus_address(device->ring)) ||
+        !took(device, WOOFLES_QUEUE_LENGTH, WOOFLES_RING) ||
+        !took(device, WOOFLES_CONTROL, control)) {
+        return FERRULE_ERR_DEVICE;
+    }
+    return FERRULE_OK;
+}
+
+static int32_t woofles_activate(void *context)
+{
+    return context == NULL ? FERRULE_ERR_ARGUMENT : start(context);
+}
+
+static int32_t woofles_deactivate(void *context)
+{
+    const struct woofles *device = context;
+
+    set(device, WOOFLES_CONTROL, WOOFLES_CONTROL_RESET);
+    return get(device, WOOFLES_CONTROL) == 0u ? FERRULE_OK : FERRULE_ERR_DEVICE;
+}
+
+static int32_t woofles_check(void *context)
+{
+    const struct woofles *device = context;
+    const uint32_t busy_or_stopped = WOOFLES_STATUS_BUSY | WOOFLES_STATUS_ERROR;
+
+    if (get(device, WOOFLES_ID) != WOOFLES_ID_RESET) {
+        return FERRULE_ERR_UNAVAILABLE;
+    }
+    return (get(device, WOOFLES_STATUS) & busy_or_stopped) == 0u ? FERRULE_OK : FERRULE_ERR_DEVICE;
+}
+
+const struct ferrule_driver woofles_driver = {
+    .name = "woofles",
+    .activate = woofles_activate,
+    .deactivate = woofles_deactivate,
+    .check = woofles_check,
+};
+
+void woofles_interrupt(struct woofles *device)
+{
+    const uint32_t reasons = get(device, WOOFLES_INTERRUPT);
+
+    if (reasons == 0u) {
+        device->spurious++;
+        return;
+    }
+    set(device, WOOFLES_INTERRUPT, reasons);
+    device->interrupts |= reasons;
+}
+
+static void seal(struct woofles_command *command)
+{
+    uint32_t words[WOOFLES_COMMAND_WORDS];
+    uint32_t sum = 0;
+
+    memcpy(words, command, sizeof(words));
+    for (uint32_t index = 0; index < WOOFLES_COMMAND_WORDS - 1u; index++) {
+        sum += words[index];
+    }
+    command->checksum = ~sum;
+}
+
+/* Puts the command into the ring and rings the bell. */
+static void submit(struct woofles *device, const struct woofles_layer *layer, const int8_t *input,
+                   const int8_t *second, int8_t *output)
+{
+    struct woofles_command *command = &device->ring[device->head];
+
+    device->sequence++;
+    *command = layer->command;
+    command->sequence = device->sequence;
+    command->input = ferrule_bus_address(input);
+    command->second = ferrule_bus_address(second);
+    command->bias = layer->bias == NULL ? 0u : ferrule_bus_address(layer->bias);
+    command->output = ferrule_bus_address(output);
+    if (layer->weights != NULL) {
+        command->multipliers = ferrule_bus_address(layer->multipliers);
+        command->shifts = ferrule_bus_address(layer->shifts);
+    }
+    seal(command);
+    device->interrupts = 0;
+    device->head = (device->head + 1u) % WOOFLES_RING;
+    ferrule_port_barrier();
+    set(device, WOOFLES_QUEUE_HEAD, device->head);
+}
+
+static bool is_over(const struct woofles *device)
+{
+    const uint32_t reached = WOOFLES_STATUS_DONE | WOOFLES_STATUS_ERROR;
+
+    if (device->use_interrupt) {
+        return device->interrupts != 0u;
+    }
+    return (get(device, WOOFLES_STATUS) & reached) != 0u;
+}
+
+static int32_t wait(const struct woofles *device, uint32_t patience)
+{
+    for (uint32_t look = 0; look < patience; look++) {
+        if (is_over(device)) {
+            return FERRULE_OK;
+        }
+        if (device->use_interrupt && device->idle != NULL) {
+            device->idle(device->idle_context);
+        }
+    }
+    return is_over(device) ? FERRULE_OK : FERRULE_ERR_TIMEOUT;
+}
+
+/* Whether the command, and nothing but the command, was executed. */
+static int32_t verify(struct woofles *device)
+{
+    const uint32_t status = get(device, WOOFLES_STATUS);
+    const uint32_t completed = get(device, WOOFLES_COMPLETED);
+
+    if (status != WOOFLES_STATUS_DONE || completed != device->completed + 1u ||
+        get(device, WOOFLES_SEQUENCE) != device->sequence ||
+        get(device, WOOFLES_QUEUE_TAIL) != device->head) {
+        return FERRULE_ERR_DEVICE;
+    }
+    device->completed = completed;
+    if (!device->use_interrupt) {
+        set(device, WOOFLES_INTERRUPT, WOOFLES_INTERRUPT_DONE);
+    }
+    return FERRULE_OK;
+}
+
+int32_t woofles_execute(void *resource_handle, const struct woofles_layer *layer,
+                        const int8_t *input, const int8_t *second, int8_t *output)
+{
+    void *context = NULL;
+    int32_t status = ferrule_device_context(resource_handle, &woofles_driver, &context);
+
+    if (status != FERRULE_OK) {
+        return status;
+    }
+    if (layer == NULL || input == NULL || output == NULL) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    if (layer->weights != NULL) {
+        second = layer->weights;
+    }
+    if (second == NULL) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    struct woofles *device = context;
+    submit(device, layer, input, second, output);
+    status = wait(device, layer->patience);
+    if (status == FERRULE_OK) {
+        status = verify(device);
+    }
+    ferrule_port_barrier();
+    if (status != FERRULE_OK) {
+        (void)start(device); /* the first error counts; if this fails too, the next check says so */
+    }
+    return status;
+}

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a layer to a command of Woofles and the constants that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.backends.woofles import arithmetic
+from ferrule.backends.woofles.command import Command, Operation, ShapeError
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType
+from ferrule.operators.binary import BinaryDescriptor, combination_of
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.elementwise import Product, Sum
+from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
+from ferrule.operators.weighted import bias_info, factors
+
+Constants = Sequence[Array | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Work:
+    """A layer for Woofles: everything but addresses."""
+
+    command: Command
+    weights: Array | None = None
+    """int8; None for ADD and MUL, whose second operand is a tensor."""
+    bias: Array | None = None
+    """int32."""
+    multipliers: Array | None = None
+    """int32 per output channel."""
+    shifts: Array | None = None
+    """int32 per output channel."""
+
+
+def translate(layer: Layer, operands: Operands, constants: Constants) -> Work:
+    """Return what Woofles has to do for a layer; `constants` has the data of each input that is one.
+
+    Raises:
+        UnsupportedError: Woofles can't; the message names the tensor, type or parameter.
+    """
+    translation = _TRANSLATIONS.get(layer.type)
+    if translation is None:
+        known = ", ".join(_TRANSLATIONS)
+        raise UnsupportedError(f"Woofles has no {layer.type}: it has {known}")
+    for info in (operands.input(0), operands.input(1), operands.output):
+        if info.dtype is not DataType.INT8:
+            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, Woofles takes int8")
+    OPERATORS[layer.type].check(layer.descriptor, operands)
+    if constants[0] is not None:
+        raise UnsupportedError(f"tensor '{operands.input(0).name}' is a constant, Woofles takes what is computed")
+    work = translation(layer, operands, constants)
+    try:
+        arithmetic.check(work.command)
+    except ShapeError as error:
+        raise UnsupportedError(f"layer '{layer.name}' is out of Woofles's reach: {error}") from error
+    return work
+
+
+def translate_in(graph: Graph, layer: Layer) -> Work:
+    """Return the same for a layer of a graph."""
+    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    constants = [None if name is None else graph.tensor(name).data for name in layer.inputs]
+    return translate(layer, operands, constants)
+
+
+def _elementwise(layer: Layer, operands: Operands, constants: Constants) -> Work:
+    assert isinstance(layer.descriptor, BinaryDescriptor)
+    first, second, output = operands.input(0), operands.input(1), operands.output
+    if not first.shape == second.shape == output.shape:
+        raise UnsupportedError(
+            f"tensor '{first.name}' is {list(first.shape)} and tensor '{second.name}' is {list(second.shape)}, "
+            "Woofles does not broadcast"
+        )
+    if constants[1] is not None:
+        raise UnsupportedError(f"tensor '{second.name}' is a constant, Woofles takes what is computed")
+    combination = combination_of(layer.type, layer.descriptor, operands)
+    low, high = activation_range(layer.descriptor.activation, output)
+    command = Command(
+        operation=Operation.ADD if layer.type is LayerType.ADD else Operation.MUL,
+        count=output.elements,
+        input_zero_point=first.zero_point,
+        second_zero_point=second.zero_point,
+        output_zero_point=output.zero_point,
+        activation_min=low,
+        activation_max=high,
+        **_scaling(combination),
+    )
+    return Work(command=command)
+
+
+def _scaling(combination: object) -> Mapping[str, int]:
+    match combination:
+        case Sum(first=first, second=second, result=result):
+            return {
+                "left_shift": first.left_shift,
+                "input_multiplier": first.multiplier,
+                "input_shift": first.shift,
+                "second_multiplier": second.multiplier,
+                "second_shift": second.shift,
+                "output_multiplier": result.multiplier,
+                "output_shift": result.shift,
+            }
+        case Product(result=result):
+            return {"output_multiplier": result.multiplier, "output_shift": result.shift}
+        case _:
+            raise AssertionError(f"no such combination: {combination}")
+
+
+def _fully_connected(layer: Layer, operands: Operands, constants: Constants) -> Work:
+    assert isinstance(layer.descriptor, FullyConnectedDescriptor)
+    channels, depth = operands.input(1).shape
+    low, high = activation_range(layer.descriptor.activation, operands.output)
+    command = Command(
+        operation=Operation.FULLY_CONNECTED,
+        count=operands.input(0).elements // depth,
+        input_zero_point=operands.input(0).zero_point,
+        output_zero_point=operands.output.zero_point,
+        activation_min=low,
+        activation_max=high,
+        input_channels=depth,
+        output_channels=channels,
+    )
+    return _with_weights(operands, constants, command)
+
+
+def _convolution(layer: Layer, operands: Operands, constants: Constants) -> Work:
+    descriptor = layer.descriptor
+    assert isinstance(descriptor, Conv2dDescriptor)
+    image, weights, output = operands.input(0), operands.input(1), operands.output
+    low, high = activation_range(descriptor.activation, output)
+    command = Command(
+        operation=Operation.CONV_2D,
+        count=image.shape[0],
+        input_zero_point=image.zero_point,
+        output_zero_point=output.zero_point,
+        activation_min=low,
+        activation_max=high,
+        input_height=image.shape[1],
+        input_width=image.shape[2],
+        input_channels=image.shape[3],
+        output_height=output.shape[1],
+        output_width=output.shape[2],
+        output_channels=output.shape[3],
+        kernel_height=weights.shape[1],
+        kernel_width=weights.shape[2],
+        stride_height=descriptor.stride_h,
+        stride_width=descriptor.stride_w,
+        dilation_height=descriptor.dilation_h,
+        dilation_width=descriptor.dilation_w,
+        padding_top=descriptor.padding.top,
+        padding_left=descriptor.padding.left,
+    )
+    return _with_weights(operands, constants, command)
+
+
+def _with_weights(operands: Operands, constants: Constants, command: Command) -> Work:
+    scales = factors(operands, 0)
+    weights = constants[1]
+    if weights is None:
+        raise UnsupportedError(f"tensor '{operands.input(1).name}' is computed at run time, Woofles takes a constant")
+    return Work(
+        command=command,
+        weights=np.ascontiguousarray(weights),
+        bias=_bias(operands, constants),
+        multipliers=np.array([factor.multiplier for factor in scales], np.int32),
+        shifts=np.array([factor.shift for factor in scales], np.int32),
+    )
+
+
+def _bias(operands: Operands, constants: Constants) -> Array | None:
+    info = bias_info(operands)
+    if info is None:
+        return None
+    data = constants[2]
+    if data is None:
+        raise UnsupportedError(f"tensor '{info.name}' is computed at run time, Woofles takes a constant")
+    return np.ascontiguousarray(data, np.int32)
+
+
+_TRANSLATIONS: Mapping[LayerType, Callable[[Layer, Operands, Constants], Work]] = {
+    LayerType.ADD: _elementwise,
+    LayerType.MUL: _elementwise,
+    LayerType.FULLY_CONNECTED: _fully_connected,
+    LayerType.CONV_2D: _convolution,
+}
