@@ -20,12 +20,13 @@ struct ferrule_run_info {
     /* in, may be NULL: called before operator `index` runs, and once more with the number of
      * operators at the end; in the caller's thread */
     void (*on_operator)(void *context, uint32_t index);
-    void *context; /* in: first argument of on_operator and on_device */
+    void *context; /* in: first argument of on_operator */
     /* in, may be NULL: called after each call of a device (enum ferrule_device_call), with the
      * operator round which it was made, the device's number and what the call returned; in the
      * caller's thread */
     void (*on_device)(void *context, uint32_t index, uint32_t device, uint32_t call,
                       int32_t status);
+    void *device_context; /* in: first argument of on_device */
 };
 
 /** What an executor calls of a device. */

@@ -42,6 +42,14 @@ struct ferrule_link_tensor {
     uint8_t type;                          /* enum ferrule_link_type */
 };
 
+/** A call of a device in a run. */
+struct ferrule_link_call {
+    uint32_t index;  /* of the operator round which it was made */
+    uint16_t device; /* its number */
+    uint16_t call;   /* enum ferrule_device_call */
+    int32_t status;  /* what it returned */
+};
+
 /** What the link knows of the model; generated, const. The host writes all inputs before each run.
  */
 struct ferrule_link_model {
@@ -51,12 +59,14 @@ struct ferrule_link_model {
     const char *input_hash;       /* of what the firmware was generated from; any text */
     const struct ferrule_link_tensor *inputs;
     const struct ferrule_link_tensor *outputs;
-    uint32_t *counters; /* operator_count entries that a profiled run fills */
+    uint32_t *counters;              /* operator_count entries that a profiled run fills */
+    struct ferrule_link_call *calls; /* call_count entries that a traced run fills; NULL: none */
     int32_t (*run)(struct ferrule_run_info *info); /* runs on the data of `inputs` and `outputs` */
     uint32_t input_count;
     uint32_t output_count;
     uint32_t operator_count;
     uint32_t workspace_bytes;
+    uint32_t call_count; /* the most calls of devices that a run makes */
 };
 
 /** How the link reaches the wire. */
@@ -72,6 +82,7 @@ struct ferrule_link_result {
     struct ferrule_stack_use stack;
     int32_t status;
     uint32_t failed_operator;
+    uint32_t calls;    /* entries of the model's `calls` that the run filled */
     uint16_t sequence; /* of the request */
     bool valid;        /* there was a run since the last hello */
 };

@@ -6,7 +6,7 @@ static int32_t tell(const struct ferrule_held *held, uint32_t device, uint32_t c
     const struct ferrule_run_info *info = held->info;
 
     if (info != NULL && info->on_device != NULL) {
-        info->on_device(info->context, held->index, device, call, status);
+        info->on_device(info->device_context, held->index, device, call, status);
     }
     return status;
 }

@@ -11,7 +11,8 @@
 #include "message.h"
 #include "run.h"
 
-#define WRITE_HEADER 8u /* bytes before the data in WRITE_INPUT */
+#define WRITE_HEADER 8u  /* bytes before the data in WRITE_INPUT */
+#define CALL_BYTES   12u /* of a call in DEVICE_TRACE */
 
 /* A request while it is answered. The response overwrites the payload, so a handler takes its
  * arguments first. */
@@ -133,12 +134,16 @@ static void run(struct exchange *exchange)
 {
     struct ferrule_link_result *result = &exchange->link->result;
     const uint32_t flags = exchange->payload[0];
-    if ((flags & ~FERRULE_RUN_PROFILE) != 0u) {
+    if ((flags & ~(FERRULE_RUN_PROFILE | FERRULE_RUN_TRACE)) != 0u) {
         refuse(exchange, FERRULE_LINK_ERROR_FLAGS, "unknown flags");
         return;
     }
-    if (flags != 0u && exchange->link->model->counters == NULL) {
+    if ((flags & FERRULE_RUN_PROFILE) != 0u && exchange->link->model->counters == NULL) {
         refuse(exchange, FERRULE_LINK_ERROR_FLAGS, "this firmware has no counters");
+        return;
+    }
+    if ((flags & FERRULE_RUN_TRACE) != 0u && exchange->link->model->calls == NULL) {
+        refuse(exchange, FERRULE_LINK_ERROR_FLAGS, "no layer of this firmware runs on a device");
         return;
     }
     if (!result->valid || result->sequence != exchange->sequence) {
@@ -146,7 +151,7 @@ static void run(struct exchange *exchange)
         started.type = (uint8_t)FERRULE_STARTED;
         started.bytes = 0;
         send(&started);
-        ferrule_link_run(exchange->link, flags != 0u);
+        ferrule_link_run(exchange->link, flags);
         result->sequence = exchange->sequence;
     }
     uint8_t *at = ferrule_put32(exchange->payload, (uint32_t)result->status);
@@ -204,6 +209,30 @@ static void stack(struct exchange *exchange)
     finish(exchange, ferrule_put32(at, result->stack.size_bytes));
 }
 
+static void device_trace(struct exchange *exchange)
+{
+    const struct ferrule_link_result *result = &exchange->link->result;
+    const uint32_t first = ferrule_get32(exchange->payload);
+    const uint32_t most = (FERRULE_LINK_MAX_PAYLOAD - sizeof(uint32_t)) / CALL_BYTES;
+    if (!result->valid) {
+        refuse(exchange, FERRULE_LINK_ERROR_STATE, "nothing has run yet");
+        return;
+    }
+    if (first > result->calls) {
+        refuse(exchange, FERRULE_LINK_ERROR_RANGE, "no such call");
+        return;
+    }
+    uint8_t *at = ferrule_put32(exchange->payload, result->calls);
+    for (uint32_t i = first; i < result->calls && i - first < most; i++) {
+        const struct ferrule_link_call *call = &exchange->link->model->calls[i];
+        at = ferrule_put32(at, call->index);
+        at = ferrule_put16(at, call->device);
+        at = ferrule_put16(at, call->call);
+        at = ferrule_put32(at, (uint32_t)call->status);
+    }
+    finish(exchange, at);
+}
+
 /* The requests by type; the payload of each has from `least` to `most` bytes. */
 static const struct {
     void (*handle)(struct exchange *exchange);
@@ -218,6 +247,7 @@ static const struct {
     [FERRULE_READ_COUNTERS] = {read_counters, 4, 4},
     [FERRULE_READ_OUTPUT] = {read_output, 12, 12},
     [FERRULE_STACK] = {stack, 0, 0},
+    [FERRULE_DEVICE_TRACE] = {device_trace, 4, 4},
 };
 
 static void answer(struct exchange *exchange, uint8_t version)

@@ -15,6 +15,7 @@ enum ferrule_message {
     FERRULE_READ_COUNTERS = 0x06,
     FERRULE_READ_OUTPUT = 0x07,
     FERRULE_STACK = 0x08,
+    FERRULE_DEVICE_TRACE = 0x09,
     FERRULE_STARTED = 0x45, /* the run that was asked for begins now */
     FERRULE_RESPONSE = 0x80,
     FERRULE_ERROR = 0xFF,
@@ -32,6 +33,7 @@ enum ferrule_link_error {
 };
 
 #define FERRULE_RUN_PROFILE 0x01u
+#define FERRULE_RUN_TRACE   0x02u
 
 static inline uint16_t ferrule_get16(const uint8_t *at)
 {

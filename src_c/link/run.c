@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "ferrule/port.h"
+#include "message.h"
 
 #define TRIALS       4u
 #define FOLLOW_SHIFT 6u /* 64 calls: enough for a counter whose step is longer than one call */
@@ -92,7 +92,18 @@ static uint32_t callback_overhead(struct ferrule_counter *counter)
     return least;
 }
 
-void ferrule_link_run(struct ferrule_link *link, bool profile)
+/* Keeps a call; the model has room for all that a run makes. */
+static void trace(void *context, uint32_t index, uint32_t device, uint32_t call, int32_t status)
+{
+    struct ferrule_link *link = context;
+    if (link->result.calls < link->model->call_count) {
+        link->model->calls[link->result.calls] = (struct ferrule_link_call){
+            .index = index, .device = (uint16_t)device, .call = (uint16_t)call, .status = status};
+        link->result.calls++;
+    }
+}
+
+void ferrule_link_run(struct ferrule_link *link, uint32_t flags)
 {
     const struct ferrule_link_model *model = link->model;
     struct ferrule_link_result *result = &link->result;
@@ -107,7 +118,7 @@ void ferrule_link_run(struct ferrule_link *link, bool profile)
     struct follower follower = {.counter = &link->counter};
     uint64_t following = 0;
     struct ferrule_run_info info = {.failed_operator = FERRULE_NO_OPERATOR};
-    if (profile) {
+    if ((flags & FERRULE_RUN_PROFILE) != 0u) {
         info.on_operator = record;
         info.context = &context;
     } else if (link->counter.source == FERRULE_COUNTER_SYSTICK) {
@@ -116,6 +127,11 @@ void ferrule_link_run(struct ferrule_link *link, bool profile)
         info.context = &follower;
     } else {
         /* nothing is called between the operators */
+    }
+    result->calls = 0;
+    if ((flags & FERRULE_RUN_TRACE) != 0u) {
+        info.on_device = trace;
+        info.device_context = link;
     }
     if (model->counters != NULL) {
         memset(model->counters, 0, model->operator_count * sizeof(uint32_t));

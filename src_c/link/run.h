@@ -3,11 +3,12 @@
 #ifndef FERRULE_LINK_RUN_H
 #define FERRULE_LINK_RUN_H
 
-#include <stdbool.h>
+#include <stdint.h>
 
 #include "ferrule/link.h"
 
-/** @brief Run the model and fill the result of `link`, and with `profile` the model's counters. */
-void ferrule_link_run(struct ferrule_link *link, bool profile);
+/** @brief Run the model and fill the result of `link`; with the flag FERRULE_RUN_PROFILE also the
+ * model's counters, with FERRULE_RUN_TRACE its calls. */
+void ferrule_link_run(struct ferrule_link *link, uint32_t flags);
 
 #endif /* FERRULE_LINK_RUN_H */

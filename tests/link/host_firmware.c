@@ -102,6 +102,10 @@ static int32_t run(struct ferrule_run_info *info)
         if (info->on_operator != NULL) {
             info->on_operator(info->context, index);
         }
+        if (info->on_device != NULL) {
+            info->on_device(info->device_context, index, index % 3u, index % 7u,
+                            index == host.failing ? -7 : 0);
+        }
         if (index == host.failing) {
             info->failed_operator = index;
             return -7;
@@ -142,7 +146,8 @@ static const struct ferrule_link_tensor outputs[] = {
      .rank = 1,
      .type = FERRULE_LINK_INT16},
 };
-static const struct ferrule_link_model model = {
+static struct ferrule_link_call calls[HOST_OPERATORS];
+static struct ferrule_link_model model = {
     .firmware = "host",
     .firmware_version = "1.2.3",
     .name = "reverse",
@@ -150,6 +155,7 @@ static const struct ferrule_link_model model = {
     .inputs = inputs,
     .outputs = outputs,
     .counters = counters,
+    .call_count = HOST_OPERATORS,
     .run = run,
     .input_count = 2,
     .output_count = 2,
@@ -164,6 +170,11 @@ static const struct ferrule_link_port port = {
     .context = (void *)(uintptr_t)&uart,
 };
 
+void host_hide_calls(void)
+{
+    model.calls = NULL;
+}
+
 void host_reset(uint32_t dwt_step, uint32_t systick_step)
 {
     memset(&host, 0, sizeof host);
@@ -171,6 +182,7 @@ void host_reset(uint32_t dwt_step, uint32_t systick_step)
     host.systick_step = systick_step;
     host.failing = UINT32_MAX;
     host.stack_words = 25;
+    model.calls = calls;
     (void)ferrule_uart_cmsdk_init(&uart);
     ferrule_link_init(&firmware, &model, &port);
 }

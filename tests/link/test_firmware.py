@@ -21,6 +21,7 @@ from ferrule.link.protocol import (
     decode_counters,
     decode_error,
     output_request,
+    trace_request,
     write_request,
 )
 
@@ -57,7 +58,7 @@ def test_crc_check_value(firmware: HostFirmware) -> None:
     ("kind", "payload", "code"),
     [
         (0x00, b"", ErrorCode.TYPE),
-        (0x09, b"", ErrorCode.TYPE),
+        (0x0A, b"", ErrorCode.TYPE),
         (0x45, b"", ErrorCode.TYPE),
         (0x81, b"", ErrorCode.TYPE),
         (0xFF, b"", ErrorCode.TYPE),
@@ -72,7 +73,10 @@ def test_crc_check_value(firmware: HostFirmware) -> None:
         (MessageType.WRITE_INPUT, write_request(1, 0, b"1234567"), ErrorCode.RANGE),
         (MessageType.WRITE_INPUT, write_request(1, 2**32 - 1, b"12"), ErrorCode.RANGE),
         (MessageType.RUN, b"", ErrorCode.LENGTH),
-        (MessageType.RUN, b"\2", ErrorCode.FLAGS),
+        (MessageType.RUN, b"\4", ErrorCode.FLAGS),
+        (MessageType.DEVICE_TRACE, b"\0\0\0", ErrorCode.LENGTH),
+        (MessageType.DEVICE_TRACE, trace_request(1), ErrorCode.RANGE),
+        (MessageType.DEVICE_TRACE, trace_request(2**32 - 1), ErrorCode.RANGE),
         (MessageType.READ_COUNTERS, b"\x59\2\0\0", ErrorCode.RANGE),
         (MessageType.READ_OUTPUT, output_request(0, 0, 1)[:-1], ErrorCode.LENGTH),
         (MessageType.READ_OUTPUT, output_request(2, 0, 1), ErrorCode.INDEX),
@@ -97,10 +101,16 @@ def test_limits_that_are_still_allowed(firmware: HostFirmware, payload: bytes) -
     assert frame.type == MessageType.READ_OUTPUT | 0x80
 
 
-@pytest.mark.parametrize("kind", [MessageType.READ_OUTPUT, MessageType.STACK])
-def test_results_before_a_run(firmware: HostFirmware, kind: MessageType) -> None:
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        (MessageType.READ_OUTPUT, output_request(0, 0, 1)),
+        (MessageType.STACK, b""),
+        (MessageType.DEVICE_TRACE, trace_request(0)),
+    ],
+)
+def test_results_before_a_run(firmware: HostFirmware, kind: MessageType, payload: bytes) -> None:
     firmware.exchange(HELLO.encode())
-    payload = output_request(0, 0, 1) if kind is MessageType.READ_OUTPUT else b""
     assert error_code(ask(firmware, kind, payload)) == ErrorCode.STATE
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,18 @@ from ferrule.graph.datatype import DataType
 from ferrule.link import (
     CounterSource,
     FirmwareError,
+    LinkCall,
     LinkError,
     LinkSession,
     LinkTimeoutError,
     ProtocolVersionError,
     RunFailedError,
+    Status,
+    status_text,
 )
 from ferrule.link.frame import Frame, FrameReceiver
 from ferrule.link.protocol import TYPE_CODES, MessageType
+from ferrule.resources import root
 
 pytestmark = pytest.mark.cc
 
@@ -139,6 +144,56 @@ def test_stack_used_up(session: LinkSession, firmware: HostFirmware) -> None:
     with pytest.raises(LinkError, match="used all 4096 bytes of the stack") as raised:
         session.run(make_inputs())
     assert "stack_bytes" in (raised.value.hint or "")
+
+
+def test_calls_of_devices_come_in_pages(session: LinkSession, firmware: HostFirmware) -> None:
+    assert session.run(make_inputs()).calls == ()
+    calls = session.run(make_inputs(), trace=True).calls
+    assert calls == tuple(LinkCall(operator=i, device=i % 3, call=i % 7, status=0) for i in range(600))
+    firmware.state.failing = 200
+    with pytest.raises(RunFailedError) as caught:
+        session.run(make_inputs(), trace=True)
+    assert caught.value.calls[-1] == LinkCall(operator=200, device=2, call=4, status=-7)
+    assert len(caught.value.calls) == 201
+
+
+def test_a_firmware_without_devices_refuses_to_trace(session: LinkSession, firmware: HostFirmware) -> None:
+    firmware.library.host_hide_calls()
+    with pytest.raises(FirmwareError, match="refused RUN: no layer of this firmware runs on a device"):
+        session.run(make_inputs(), trace=True)
+
+
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        (b"\3\0\0", "3 bytes are too few"),
+        (b"\1\0\0\0" + bytes(11), "15 bytes are too few"),
+        (b"\1\0\0\0", "calls from 0 on were asked for, 0 came of 1 in all"),
+        (b"\1\0\0\0" + bytes(24), "2 came of 1 in all"),
+    ],
+)
+def test_a_malformed_trace_is_an_error(
+    session: LinkSession, channel: HostChannel, payload: bytes, message: str
+) -> None:
+    session.model_info()
+
+    def forge(data: bytes) -> bytes:
+        frames = list(FrameReceiver().feed(data))
+        if [frame.type for frame in frames] != [MessageType.DEVICE_TRACE | 0x80]:
+            return data
+        return replace(frames[0], payload=payload).encode()
+
+    channel.to_host = forge
+    with pytest.raises(LinkError, match=message):
+        session.run(make_inputs(), trace=True)
+
+
+def test_every_status_has_its_name() -> None:
+    header = (root() / "include/ferrule/status.h").read_text()
+    found = {name: int(value) for name, value in re.findall(r"FERRULE_(?:ERR_)?(\w+) = (-?\d+),", header)}
+    assert found == {status.name: status.value for status in Status}
+    assert status_text(-9) == "-9 (TIMEOUT)"
+    assert status_text(-99) == "-99"
 
 
 def test_failing_operator(session: LinkSession, firmware: HostFirmware) -> None:

@@ -274,7 +274,7 @@ class DeviceDriver:
     driver: str
     """The symbol of the `const struct ferrule_driver`."""
     header: str
-    """Declares the driver and the context, as it is included."""
+    """Declares the driver, the context and whatever else its declarations name, as it is included."""
     context: str
     """The tag of the structure that each device has one of."""
     context_fields: tuple[tuple[str, FieldValue], ...] = ()

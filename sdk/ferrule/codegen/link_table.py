@@ -12,10 +12,14 @@ from ferrule.backends.firmware import numbers
 from ferrule.codegen.executor import ExecutorBuilder, one_line
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.run_code import REGION
+from ferrule.codegen.schedule import Schedule
 from ferrule.dom import (
     AddressOf,
     Aggregate,
     ArrayType,
+    Assign,
+    Binary,
+    BinaryOperator,
     Block,
     Call,
     Const,
@@ -24,14 +28,17 @@ from ferrule.dom import (
     Field,
     Function,
     Identifier,
+    If,
     Include,
     Integer,
     Linkage,
     Module,
+    Null,
     Parameter,
     Pointer,
     Return,
     Scalar,
+    Statement,
     String,
     StructType,
     Variable,
@@ -42,10 +49,11 @@ from ferrule.graph import TensorInfo
 MAX_RANK = 8
 """FERRULE_LINK_MAX_RANK in ferrule/link.h."""
 _HASH_DIGITS = 32
+_USED = Identifier("used")
 
 
-def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, digest: str) -> Module:
-    """Return the module that defines `ferrule_<model>_link_model`.
+def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedule, digest: str) -> Module:
+    """Return the module that defines `ferrule_<model>_link_model`, and for a model with devices `..._link_use`.
 
     Raises:
         UnsupportedError: an input or output has more than 8 dimensions.
@@ -53,21 +61,43 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, digest: str) ->
     model = Variable(
         name=f"{builder.prefix}_link_model",
         type=Const(StructType("ferrule_link_model")),
-        value=Aggregate(tuple(_model_fields(builder, lowered, digest))),
+        value=Aggregate(tuple(_model_fields(builder, lowered, schedule, digest))),
         linkage=Linkage.EXTERNAL,
         doc=f"The model '{one_line(lowered.graph.name)}' in its default workspace, for ferrule_link_serve().",
     )
+    own = Include(path=f"{builder.prefix}.h")
+    with_devices = bool(lowered.devices)
+    uses = (_use_function(builder),) if with_devices else ()
     return Module(
         name=f"{builder.prefix}_link",
         doc="What the link tells a host about the model.",
-        interface_includes=(Include(path="ferrule/link.h"),),
-        interface=(model,),
-        implementation_includes=(Include(path=f"{builder.prefix}.h"), Include(path="stddef.h", system=True)),
-        implementation=(*_internals(builder, lowered), model),
+        interface_includes=(Include(path="ferrule/link.h"), *((own,) if with_devices else ())),
+        interface=(model, *uses),
+        implementation_includes=(
+            *((Include(path="ferrule/status.h"),) if with_devices else (own,)),
+            Include(path="stddef.h", system=True),
+        ),
+        implementation=(*_internals(builder, lowered, schedule), model, *uses),
     )
 
 
-def _internals(builder: ExecutorBuilder, lowered: LoweredGraph) -> Iterator[Declaration]:
+def _use_function(builder: ExecutorBuilder) -> Function:
+    return Function(
+        name=f"{builder.prefix}_link_use",
+        returns=Scalar.VOID,
+        parameters=(Parameter(name="devices", type=_devices_pointer(builder)),),
+        body=Block((Assign(_USED, Identifier("devices")),)),
+        linkage=Linkage.EXTERNAL,
+        doc="Say which devices the link runs the model on; they are kept, not copied. Before that every run is "
+        "FERRULE_ERR_STATE.",
+    )
+
+
+def _devices_pointer(builder: ExecutorBuilder) -> Pointer:
+    return Pointer(Const(StructType(f"{builder.prefix}_devices")))
+
+
+def _internals(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedule) -> Iterator[Declaration]:
     for kind, members in (("input", builder.input_members), ("output", builder.output_members)):
         yield Variable(
             name=f"{kind}s",
@@ -76,13 +106,22 @@ def _internals(builder: ExecutorBuilder, lowered: LoweredGraph) -> Iterator[Decl
         )
     if lowered.layers:
         yield Variable(name="counters", type=ArrayType(Scalar.UINT32, len(lowered.layers)))
-    arguments = [AddressOf(Identifier(f"{builder.prefix}_default_{part}")) for part in ("inputs", "outputs", "memory")]
+    arguments: list[Expression] = [
+        AddressOf(Identifier(f"{builder.prefix}_default_{part}")) for part in ("inputs", "outputs", "memory")
+    ]
+    without: tuple[Statement, ...] = ()
+    if lowered.devices:
+        yield Variable(name="calls", type=ArrayType(StructType("ferrule_link_call"), schedule.longest))
+        yield Variable(name=_USED.name, type=_devices_pointer(builder))
+        arguments.append(_USED)
+        refusal = Block((Return(Identifier("FERRULE_ERR_STATE")),))
+        without = (If(Binary(BinaryOperator.EQUAL, _USED, Null()), refusal),)
     call = Call(Identifier(f"{builder.prefix}_run"), (*arguments, Identifier("info")))
     yield Function(
         name="run",
         returns=Scalar.INT32,
         parameters=(Parameter(name="info", type=Pointer(StructType("ferrule_run_info"))),),
-        body=Block((Return(call),)),
+        body=Block((*without, Return(call))),
     )
 
 
@@ -101,7 +140,7 @@ def _tensor(builder: ExecutorBuilder, kind: str, member: str, info: TensorInfo) 
     return Aggregate(tuple(Field(value, name) for name, value in fields.items()))
 
 
-def _model_fields(builder: ExecutorBuilder, lowered: LoweredGraph, digest: str) -> Iterator[Field]:
+def _model_fields(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedule, digest: str) -> Iterator[Field]:
     graph = lowered.graph
     fields: dict[str, Expression] = {
         "firmware": String("ferrule"),
@@ -113,6 +152,8 @@ def _model_fields(builder: ExecutorBuilder, lowered: LoweredGraph, digest: str) 
     }
     if lowered.layers:
         fields["counters"] = Identifier("counters")
+    if lowered.devices:
+        fields |= {"calls": Identifier("calls"), "call_count": Integer(schedule.longest)}
     fields |= {
         "run": Identifier("run"),
         "input_count": Integer(len(graph.inputs)),

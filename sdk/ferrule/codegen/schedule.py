@@ -109,9 +109,8 @@ class Schedule:
 
     @property
     def longest(self) -> int:
-        """The most calls that any run makes: a close that fails is tried once more when all is given back."""
-        calls = self.calls
-        return len(calls) + 1 if calls else 0
+        """The most calls that any run makes: one that fails gives back less than is left, and takes nothing more."""
+        return len(self.calls)
 
 
 def schedule(

@@ -3,7 +3,7 @@
 
 from ferrule.link.channel import DEFAULT_BAUD, Channel, PipeChannel, SerialChannel, channel_pair
 from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError, ProtocolVersionError, RunFailedError
-from ferrule.link.protocol import CounterSource, Hello, LinkTensor, ModelInfo, StackUse
+from ferrule.link.protocol import CounterSource, Hello, LinkCall, LinkTensor, ModelInfo, StackUse, Status, status_text
 from ferrule.link.session import LinkRun, LinkSession
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "CounterSource",
     "FirmwareError",
     "Hello",
+    "LinkCall",
     "LinkError",
     "LinkRun",
     "LinkSession",
@@ -23,5 +24,7 @@ __all__ = [
     "RunFailedError",
     "SerialChannel",
     "StackUse",
+    "Status",
     "channel_pair",
+    "status_text",
 ]

@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.link.protocol import LinkCall
 
 
 class LinkError(FerruleError):
@@ -27,9 +32,15 @@ class FirmwareError(LinkError):
 
 
 class RunFailedError(LinkError):
-    """The model's run returned an error: `status` is its code, `failed_operator` the operator's index or None."""
+    """The model's run returned an error: `status` is its code, `failed_operator` the operator's index or None.
 
-    def __init__(self, message: str, *, status: int, failed_operator: int | None) -> None:
+    `calls` are the calls of devices, if they were traced.
+    """
+
+    def __init__(
+        self, message: str, *, status: int, failed_operator: int | None, calls: tuple[LinkCall, ...] = ()
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.failed_operator = failed_operator
+        self.calls = calls

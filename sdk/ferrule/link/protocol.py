@@ -33,6 +33,7 @@ class MessageType(IntEnum):
     READ_COUNTERS = 0x06
     READ_OUTPUT = 0x07
     STACK = 0x08
+    DEVICE_TRACE = 0x09
     STARTED = 0x45
     ERROR = 0xFF
 
@@ -47,6 +48,29 @@ class ErrorCode(IntEnum):
     RANGE = 5
     FLAGS = 6
     STATE = 7
+
+
+class Status(IntEnum):
+    """What C functions return, `enum ferrule_status` of include/ferrule/status.h."""
+
+    OK = 0
+    ARGUMENT = -1
+    UNSUPPORTED = -2
+    MEMORY = -3
+    FAILED = -4
+    UNAVAILABLE = -5
+    HANDLE = -6
+    STATE = -7
+    BUSY = -8
+    TIMEOUT = -9
+    INTERRUPT = -10
+    OWNER = -11
+    DEVICE = -12
+
+
+def status_text(status: int) -> str:
+    """Return a status as people read it, such as "-9 (TIMEOUT)"; others than Ferrule's have no name."""
+    return f"{status} ({Status(status).name})" if status in set(Status) else str(status)
 
 
 class CounterSource(StrEnum):
@@ -86,6 +110,10 @@ _RUN_RESULT = Struct("<iIQ")
 _READ_COUNTERS = Struct("<I")
 _READ_OUTPUT = Struct("<HxxII")
 _STACK = Struct("<III")
+_TRACE_REQUEST = Struct("<I")
+_TRACE = Struct("<I")
+_CALL = Struct("<IHHi")
+_FLAG_PROFILE, _FLAG_TRACE = 1, 2
 
 WRITE_HEADER_BYTES = _WRITE_INPUT.size
 """What stands before the data in the payload of WRITE_INPUT."""
@@ -116,6 +144,10 @@ class _Reader:
             raise self.fail(f"a text at byte {self._at} is cut off")
         self._at += 1 + rest[0]
         return rest[1 : 1 + rest[0]].decode("utf-8", errors="replace")
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._at == len(self._payload)
 
     def end(self) -> None:
         if self._at != len(self._payload):
@@ -252,6 +284,44 @@ class StackUse:
         return cls(run_bytes=run, peak_bytes=peak, size_bytes=size)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkCall:
+    """A call of a device in the last traced run."""
+
+    operator: int
+    """Index of the operator round which it was made."""
+    device: int
+    """Its number, in the order of the devices struct."""
+    call: int
+    """`enum ferrule_device_call`."""
+    status: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTrace:
+    """Some of the calls of the last run."""
+
+    count: int
+    """Of all calls."""
+    calls: tuple[LinkCall, ...]
+
+    @classmethod
+    def decode(cls, payload: bytes) -> DeviceTrace:
+        """Read the response to DEVICE_TRACE."""
+        reader = _Reader(MessageType.DEVICE_TRACE, payload)
+        (count,) = reader.take(_TRACE)
+        calls = []
+        while not reader.is_at_end:
+            operator, device, call, status = reader.take(_CALL)
+            calls.append(LinkCall(operator=operator, device=device, call=call, status=status))
+        return cls(count=count, calls=tuple(calls))
+
+
+def trace_request(first: int) -> bytes:
+    """Return the payload of DEVICE_TRACE."""
+    return _TRACE_REQUEST.pack(first)
+
+
 def tensor_request(*, output: bool, index: int) -> bytes:
     """Return the payload of TENSOR_INFO."""
     return _TENSOR_REQUEST.pack(output, index)
@@ -262,9 +332,9 @@ def write_request(index: int, offset: int, data: bytes) -> bytes:
     return _WRITE_INPUT.pack(index, offset) + data
 
 
-def run_request(*, profile: bool) -> bytes:
+def run_request(*, profile: bool, trace: bool = False) -> bytes:
     """Return the payload of RUN."""
-    return _RUN.pack(profile)
+    return _RUN.pack((_FLAG_PROFILE if profile else 0) | (_FLAG_TRACE if trace else 0))
 
 
 def counters_request(first: int) -> bytes:

@@ -23,8 +23,10 @@ from ferrule.link.protocol import (
     RESPONSE,
     WRITE_HEADER_BYTES,
     CounterSource,
+    DeviceTrace,
     ErrorCode,
     Hello,
+    LinkCall,
     LinkTensor,
     MessageType,
     ModelInfo,
@@ -36,7 +38,9 @@ from ferrule.link.protocol import (
     decode_error,
     output_request,
     run_request,
+    status_text,
     tensor_request,
+    trace_request,
     write_request,
 )
 
@@ -57,6 +61,8 @@ class LinkRun:
     counter: CounterSource
     stack: StackUse
     profiled: bool
+    calls: tuple[LinkCall, ...] = ()
+    """The calls of devices, in order; empty unless the run was traced."""
 
     @property
     def unit(self) -> str:
@@ -137,22 +143,26 @@ class LinkSession:
             self._info = self._read_model_info()
         return self._info
 
-    def run(self, inputs: Sequence[Array], *, profile: bool = False) -> LinkRun:
+    def run(self, inputs: Sequence[Array], *, profile: bool = False, trace: bool = False) -> LinkRun:
         """Write the inputs, run the model once and fetch everything that came out of it.
+
+        `trace` asks for the calls of devices.
 
         Raises:
             InputError: an input has the wrong dtype or shape, or there are too few or too many.
             RunFailedError: an operator failed.
+            FirmwareError: a trace is asked for, and no layer of the model runs on a device.
             LinkError: the link fails, or the run used up all of the stack.
         """
         info = self.model_info()
         for index, data in enumerate(_as_bytes(info.inputs, inputs)):
             self._write_input(index, data)
-        result = RunResult.decode(self._ask(MessageType.RUN, run_request(profile=profile)))
+        result = RunResult.decode(self._ask(MessageType.RUN, run_request(profile=profile, trace=trace)))
+        calls = self._read_calls() if trace else ()
         if result.status != 0:
-            raise _run_failed(result)
+            raise _run_failed(result, calls)
         stack = StackUse.decode(self._ask(MessageType.STACK, b""))
-        if stack.peak_bytes >= stack.size_bytes:
+        if 0 < stack.size_bytes <= stack.peak_bytes:  # of size 0 where the firmware does not know its stack
             raise LinkError(
                 f"the run used all {stack.size_bytes} bytes of the stack and may have overwritten what lies below",
                 hint="give the board more stack in its board.toml (placement.stack_bytes)",
@@ -164,6 +174,7 @@ class LinkSession:
             counter=info.counter,
             stack=stack,
             profiled=profile,
+            calls=calls,
         )
 
     def _chunk_bytes(self) -> int:
@@ -215,6 +226,18 @@ class LinkSession:
                 raise LinkError(f"counters {len(counters)} to {count - 1} were asked for, {len(more)} came")
             counters += more
         return counters
+
+    def _read_calls(self) -> tuple[LinkCall, ...]:
+        calls: tuple[LinkCall, ...] = ()
+        while True:
+            more = DeviceTrace.decode(self._ask(MessageType.DEVICE_TRACE, trace_request(len(calls))))
+            if len(calls) + len(more.calls) > more.count or (not more.calls and len(calls) < more.count):
+                raise LinkError(
+                    f"calls from {len(calls)} on were asked for, {len(more.calls)} came of {more.count} in all"
+                )
+            calls += more.calls
+            if len(calls) == more.count:
+                return calls
 
     def _next_sequence(self, kind: MessageType) -> int:
         self._sequence = (self._sequence + 1) % _SEQUENCES
@@ -279,12 +302,13 @@ def _payload(frame: Frame, kind: MessageType) -> bytes:
     return frame.payload
 
 
-def _run_failed(result: RunResult) -> RunFailedError:
+def _run_failed(result: RunResult, calls: tuple[LinkCall, ...]) -> RunFailedError:
     where = "outside the operators" if result.failed_operator is None else f"in operator {result.failed_operator}"
     return RunFailedError(
-        f"the run failed {where} with status {result.status}",
+        f"the run failed {where} with status {status_text(result.status)}",
         status=result.status,
         failed_operator=result.failed_operator,
+        calls=calls,
     )
 
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "ferrule/driver.h"
+#include "ferrule/section.h" /* where a memory is placed */
 
 #ifdef __cplusplus
 extern "C" {
