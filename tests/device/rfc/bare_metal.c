@@ -12,7 +12,7 @@ int32_t my_accelerator_invoke(tvm_device_t *tvm_dev, uint8_t *value, uint8_t ste
     return FERRULE_OK;
 }
 
-int32_t sample_run(void)
+int32_t sample_run(const void *first, const void *second)
 {
     static tvm_device_t accelerators[2]; /* the user's, and nobody copies them */
     static uint8_t registers[2];
@@ -23,6 +23,8 @@ int32_t sample_run(void)
     uint8_t value = 1;
     int32_t status = FERRULE_OK;
 
+    (void)first;
+    (void)second;
     for (uint32_t i = 0; i < 2 && status == FERRULE_OK; i++) {
         status = TVMDeviceInit(&accelerators[i]);
         if (status == FERRULE_OK) {

@@ -10,6 +10,16 @@ void sample_fail(int32_t status)
     failure = status;
 }
 
+int32_t sample_open(tvm_device_t *tvm_dev)
+{
+    return TVMDeviceOpen(tvm_dev);
+}
+
+int32_t sample_close(tvm_device_t *tvm_dev)
+{
+    return TVMDeviceClose(tvm_dev);
+}
+
 /* An operator gets its device as an opaque resource handle. */
 static int32_t my_operator(uint8_t *value, uint8_t step, void *resource_handle)
 {

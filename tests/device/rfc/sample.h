@@ -21,10 +21,14 @@ int32_t my_accelerator_invoke(tvm_device_t *tvm_dev, uint8_t *value, uint8_t ste
 
 int32_t tvmgen_mynetwork_run(uint8_t *value, const struct tvmgen_mynetwork_devices *devices);
 
-/** Initialise, bind, run, destroy; the value that comes out of 1, or an error. */
-int32_t sample_run(void);
+/** Initialise, bind, run, destroy; the value that comes out of 1, or an error. Zephyr's devices are
+ * the test's. */
+int32_t sample_run(const void *first, const void *second);
 /** Let the second operator fail. */
 void sample_fail(int32_t status);
+/** The inline functions, for tests. */
+int32_t sample_open(tvm_device_t *tvm_dev);
+int32_t sample_close(tvm_device_t *tvm_dev);
 /** How often the generic Open and Close worked. */
 extern uint32_t sample_opened;
 extern uint32_t sample_closed;

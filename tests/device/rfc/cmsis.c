@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tvm/platform/cmsis.h"
+
+#include "sample.h"
+
+extern ARM_DRIVER_USART Driver_USART0;
+extern ARM_DRIVER_USART Driver_USART1;
+
+FERRULE_CMSIS_USART(uart0, &Driver_USART0, 115200);
+FERRULE_CMSIS_USART(uart1, &Driver_USART1, 115200);
+
+int32_t my_accelerator_invoke(tvm_device_t *tvm_dev, uint8_t *value, uint8_t step)
+{
+    struct ferrule_transport uart = ferrule_cmsis_usart_transport(tvm_device_uart(tvm_dev));
+
+    *value = (uint8_t)(*value + step);
+    return uart.write(uart.context, &step, 1, 100);
+}
+
+int32_t sample_run(const void *first, const void *second)
+{
+    static tvm_device_t accelerators[2]; /* the user's, and nobody copies them */
+    struct ferrule_cmsis_usart *const usarts[2] = {&uart0, &uart1};
+    struct tvmgen_mynetwork_devices devices = {
+        .accelerator0 = &accelerators[0],
+        .accelerator1 = &accelerators[1],
+    };
+    uint8_t value = 1;
+    int32_t status = FERRULE_OK;
+
+    (void)first;
+    (void)second;
+    for (uint32_t i = 0; i < 2 && status == FERRULE_OK; i++) {
+        status = TVMDeviceInit(&accelerators[i]);
+        if (status == FERRULE_OK) {
+            status = TVMDevicePlatformBindUart(&accelerators[i], usarts[i]);
+        }
+    }
+    if (status == FERRULE_OK) {
+        status = tvmgen_mynetwork_run(&value, &devices);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        int32_t destroyed = TVMDeviceDestroy(&accelerators[i]);
+        status = status != FERRULE_OK ? status : destroyed;
+    }
+    return status != FERRULE_OK ? status : value;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tvm/platform/zephyr.h"
+
+#include <zephyr/drivers/uart.h>
+
+#include "sample.h"
+
+/* The RFC's accelerator is behind a UART. Polling, which every UART of Zephyr can. */
+int32_t my_accelerator_invoke(tvm_device_t *tvm_dev, uint8_t *value, uint8_t step)
+{
+    uart_poll_out(tvm_device_zephyr(tvm_dev), step);
+    *value = (uint8_t)(*value + step);
+    return FERRULE_OK;
+}
+
+int32_t sample_run(const void *first, const void *second)
+{
+    static tvm_device_t accelerators[2]; /* the user's, and nobody copies them */
+    const struct device *zephyr_devices[2] = {
+        (const struct device *)first, /* on a board: DEVICE_DT_GET(DT_ALIAS(npu0)) */
+        (const struct device *)second,
+    };
+    struct tvmgen_mynetwork_devices devices = {
+        .accelerator0 = &accelerators[0],
+        .accelerator1 = &accelerators[1],
+    };
+    uint8_t value = 1;
+    int32_t status = FERRULE_OK;
+
+    for (uint32_t i = 0; i < 2 && status == FERRULE_OK; i++) {
+        status = TVMDeviceInit(&accelerators[i]);
+        if (status == FERRULE_OK) {
+            status = TVMDevicePlatformBind(&accelerators[i], zephyr_devices[i]);
+        }
+    }
+    if (status == FERRULE_OK) {
+        status = tvmgen_mynetwork_run(&value, &devices);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        int32_t destroyed = TVMDeviceDestroy(&accelerators[i]);
+        status = status != FERRULE_OK ? status : destroyed;
+    }
+    return status != FERRULE_OK ? status : value;
+}

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bare-metal adapter on the host's fakes of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from fake_device import Status
+from needs import require_module, require_program
+
+from ferrule.testing.adapter import Adapter, build_adapter
+from ferrule.testing.fakes import Fakes
+
+Machine = Adapter[Fakes]
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Machine:
+    require_module("cffi", "pip install 'ferrule[run]'")
+    require_program("cc", "apt-get install gcc")
+    return build_adapter("bare_metal")
+
+
+@pytest.fixture
+def machine(compiled: Machine) -> Iterator[Machine]:
+    compiled.fakes.reset()
+    yield compiled
+    compiled.fakes.check()
+
+
+def handle(machine: Machine, *, power: Any = None, driver: Any = None) -> Any:  # noqa: ANN401 cffi is not typed
+    """Return a bound handle."""
+    null = machine.ffi.NULL
+    dev = machine.ffi.new("struct ferrule_device *")
+    assert machine.lib.ferrule_device_init(dev) == Status.OK
+    bound = machine.lib.ferrule_device_bind(dev, null, power or null, driver or machine.driver(), null)
+    assert bound == Status.OK
+    return dev
+
+
+def hooks(machine: Machine, on: Callable[[Any], int] | None, off: Callable[[Any], int] | None) -> Any:  # noqa: ANN401
+    power = machine.ffi.new("struct ferrule_bare_metal_power *")
+    power.context = machine.ffi.cast("void *", 0x5000)
+    for name, hook in (("on", on), ("off", off)):
+        if hook is not None:
+            setattr(power, name, machine.callback("int32_t (void *)", hook))
+    return power
+
+
+def test_it_is_ready_from_init_to_destroy(machine: Machine) -> None:
+    dev, lib = handle(machine), machine.lib
+    calls = (lib.ferrule_device_activate, lib.ferrule_device_open, lib.ferrule_device_close)
+    assert [call(dev) for call in (*calls, lib.ferrule_device_deactivate)] == [Status.OK] * 4
+    assert lib.ferrule_device_destroy(dev) == Status.OK
+
+
+def test_init_copes_with_any_storage(machine: Machine) -> None:
+    dev = machine.ffi.new("struct ferrule_device *")
+    machine.ffi.buffer(dev)[:] = b"\xa5" * machine.ffi.sizeof("struct ferrule_device")
+    assert machine.lib.ferrule_device_init(dev) == Status.OK
+    assert dev.base == machine.ffi.NULL
+    assert dev.power == machine.ffi.NULL
+
+
+def test_bind_keeps_the_base(machine: Machine) -> None:
+    ffi, dev = machine.ffi, machine.ffi.new("struct ferrule_device *")
+    base = ffi.cast("void *", 0x40010000)
+    driver = machine.driver()
+    assert machine.lib.ferrule_device_bind(ffi.NULL, base, ffi.NULL, driver, ffi.NULL) == Status.ARGUMENT
+    assert machine.lib.ferrule_device_bind(dev, base, ffi.NULL, driver, ffi.NULL) == Status.HANDLE
+    machine.lib.ferrule_device_init(dev)
+    assert machine.lib.ferrule_device_bind(dev, base, ffi.NULL, ffi.NULL, ffi.NULL) == Status.ARGUMENT
+    assert machine.lib.ferrule_device_bind(dev, base, ffi.NULL, driver, ffi.NULL) == Status.OK
+    assert dev.base == base
+    assert machine.lib.ferrule_device_bind(dev, ffi.NULL, ffi.NULL, driver, ffi.NULL) == Status.STATE
+    assert dev.base == base
+
+
+def test_power_is_switched_by_the_hooks(machine: Machine) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def hook(name: str) -> Callable[[Any], int]:
+        def switch(context: object) -> int:
+            seen.append((name, int(machine.ffi.cast("uintptr_t", context))))
+            return 0
+
+        return switch
+
+    power = hooks(machine, hook("on"), hook("off"))
+    dev = handle(machine, power=power)
+    machine.lib.ferrule_device_activate(dev)
+    machine.lib.ferrule_device_deactivate(dev)
+    assert seen == [("on", 0x5000), ("off", 0x5000)]
+
+
+def test_hooks_may_be_missing(machine: Machine) -> None:
+    power = hooks(machine, None, None)
+    dev = handle(machine, power=power)
+    assert machine.lib.ferrule_device_activate(dev) == Status.OK
+    assert machine.lib.ferrule_device_deactivate(dev) == Status.OK
+
+
+def test_what_a_hook_says_is_returned(machine: Machine) -> None:
+    power = hooks(machine, lambda _: Status.UNAVAILABLE, None)
+    dev = handle(machine, power=power)
+    assert machine.lib.ferrule_device_activate(dev) == Status.UNAVAILABLE
+    assert machine.lib.ferrule_device_open(dev) == Status.STATE
+
+
+def test_a_task_that_takes_its_turn_finds_the_device_busy(machine: Machine) -> None:
+    dev, lib = handle(machine), machine.lib
+    lib.ferrule_device_activate(dev)
+    assert lib.ferrule_device_open(dev) == Status.OK
+    with machine.fakes.as_thread(2):
+        assert lib.ferrule_device_open(dev) == Status.BUSY
+        assert lib.ferrule_device_close(dev) == Status.OWNER
+    assert lib.ferrule_device_open(dev) == Status.STATE
+    assert lib.ferrule_device_close(dev) == Status.OK
+    with machine.fakes.as_thread(2):
+        assert lib.ferrule_device_open(dev) == Status.OK
+
+
+def test_nothing_works_in_an_interrupt(machine: Machine) -> None:
+    dev = handle(machine)
+    with machine.fakes.interrupt():
+        assert machine.lib.ferrule_device_activate(dev) == Status.INTERRUPT
+
+
+def test_every_way_out_lets_interrupts_in_again(machine: Machine) -> None:
+    dev, lib = handle(machine), machine.lib
+    with machine.fakes.as_thread(2):
+        lib.ferrule_device_activate(dev)
+    for name in ("open", "open", "deactivate", "close", "close", "deactivate", "deactivate", "destroy"):
+        machine.fakes.forget_calls()
+        getattr(lib, f"ferrule_device_{name}")(dev)
+        words = machine.fakes.trace.split()
+        assert words, name
+        assert words == ["mask", "unmask"] * (len(words) // 2), name
+
+
+@pytest.mark.parametrize("call", ["ferrule_device_open", "ferrule_device_activate"])
+def test_an_interrupt_between_two_calls_changes_nothing(machine: Machine, call: str) -> None:
+    dev, lib = handle(machine), machine.lib
+    lib.ferrule_device_activate(dev)
+    results: list[int] = []
+    machine.fakes.interrupt_after("ferrule_port_critical_exit", lambda: results.append(lib.ferrule_device_close(dev)))
+    assert getattr(lib, call)(dev) == Status.OK
+    assert results == [Status.INTERRUPT]
