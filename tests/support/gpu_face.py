@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from needs import lacking
 
+from ferrule.backends.context import CustomAllocator, RuntimePart
 from ferrule.backends.gpu_acc import GpuAcc
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import unavailable_reason
@@ -28,13 +29,20 @@ def require_opencl() -> None:
 class GpuGraph:
     """A graph on GpuAcc, every layer of it; a tensor each in the memory manager's buffer, none of them shared."""
 
-    def __init__(self, graph: Graph, device: str = "GpuAcc") -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        device: str = "GpuAcc",
+        *,
+        runtime: RuntimePart | None = None,
+        allocator: CustomAllocator | None = None,
+    ) -> None:
         backend = GpuAcc()
-        manager = backend.memory_manager()
+        manager = backend.memory_manager(allocator)
         assert isinstance(manager, GpuMemoryManager)
         self.manager = manager
         self.graph = graph
-        self.factory = backend.workload_factory(manager, {})
+        self.factory = backend.workload_factory_in(runtime or RuntimePart(), manager, {})
         (handles,) = backend.tensor_handle_factories(manager)
         self.handles: dict[str, TensorHandle] = {
             tensor.info.name: handles.create_handle(tensor.info, managed=True)

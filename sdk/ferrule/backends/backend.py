@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing import ClassVar, NewType, Protocol
 
 from ferrule.backends.capability import Capabilities
-from ferrule.backends.context import BackendContext, BackendProfilingContext, CreationOptions, CustomAllocator
+from ferrule.backends.context import (
+    BackendContext,
+    BackendProfilingContext,
+    CreationOptions,
+    CustomAllocator,
+    RuntimePart,
+)
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
 from ferrule.backends.option import BackendOption
@@ -85,6 +91,16 @@ class Backend(ABC):
         """Return what makes workloads for one loaded network, with the manager that `memory_manager` gave for it."""
         del memory, options
         return None
+
+    def workload_factory_in(
+        self, runtime: RuntimePart, memory: MemoryManager | None, options: ModelOptions
+    ) -> WorkloadFactory | None:
+        """Return `workload_factory` for a network of a runtime: what a backend overrides that needs its context there.
+
+        It still has to have a `workload_factory`, for workloads outside of a runtime.
+        """
+        del runtime
+        return self.workload_factory(memory, options)
 
     def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager | None:
         """Return a new owner of the memory of one loaded network; None if its factories own what they make."""

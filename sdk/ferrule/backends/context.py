@@ -90,5 +90,14 @@ class BackendEvent:
     duration_ns: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimePart:
+    """What a backend made for a runtime: it is handed back to the backend with every network that is loaded there."""
+
+    context: BackendContext | None = None
+    profiling: BackendProfilingContext | None = None
+    """Only where it could be enabled."""
+
+
 class BackendUnavailableError(FerruleError):
     """A backend's context cannot be made here: the runtime goes on without the backend and reports the reason."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ferrule.backends.backend import BackendId
 from ferrule.backends.capability import ASYNC_EXECUTION, has_capability
+from ferrule.backends.context import RuntimePart
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
@@ -97,7 +98,8 @@ class Members:
 
     def _join(self, backend_id: BackendId) -> None:
         backend = self._registry.create(backend_id)
-        manager = backend.memory_manager(self._admitted[backend_id].allocator)
+        admitted = self._admitted[backend_id]
+        manager = backend.memory_manager(admitted.allocator)
         if manager is not None:
             self._managers.append(manager)
         for factory in backend.tensor_handle_factories(manager):
@@ -106,5 +108,9 @@ class Members:
             id=backend_id,
             asynchronous=has_capability(backend.capabilities(), ASYNC_EXECUTION),
             manager=manager,
-            workloads=backend.workload_factory(manager, self._options.get(backend_id, {})),
+            workloads=backend.workload_factory_in(
+                RuntimePart(context=admitted.context, profiling=admitted.profiling),
+                manager,
+                self._options.get(backend_id, {}),
+            ),
         )

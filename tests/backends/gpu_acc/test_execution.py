@@ -4,24 +4,31 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from gpu_face import GpuGraph, require_opencl
+from mock_backends import CountingAllocator
 from oracle import random_inputs
 
 from ferrule.backends.backend import Backend
 from ferrule.backends.capability import ASYNC_EXECUTION, HAS_FP16
-from ferrule.backends.context import BackendUnavailableError, CreationOptions, NetworkId
+from ferrule.backends.context import BackendUnavailableError, CreationOptions, RuntimePart
 from ferrule.backends.gpu_acc import GpuAcc, opencl
+from ferrule.backends.gpu_acc.context import GpuContext
 from ferrule.backends.gpu_acc.handle import GpuTensorHandle
+from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import choose_device
 from ferrule.backends.gpu_acc.session import Session
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.tensor_handle import MemorySource
-from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, Quantization, TensorInfo
+from ferrule.errors import FerruleError, UnsupportedError
+from ferrule.graph import Array, DataType, Quantization, TensorInfo
 from ferrule.network import Network
+from ferrule.optimizer import optimize
+from ferrule.runtime import Runtime
 
 
 def chain(layers: int = 3) -> Network:
@@ -159,6 +166,91 @@ def test_instances_are_numbered_devices() -> None:
 
 
 @pytest.mark.usefixtures("opencl_device")
+def test_the_device_of_a_runtime_reaches_its_networks() -> None:
+    device = choose_device()
+    options = CreationOptions(backend_options={"GpuAcc": {"device": str(device.number)}})
+    context = GpuAcc().context(options)
+    assert isinstance(context, GpuContext)
+    elsewhere = replace(device, number=77)
+    context.device = elsewhere
+    manager = GpuMemoryManager()
+    GpuAcc().workload_factory_in(RuntimePart(context=context), manager, {})
+    assert manager.session.device is elsewhere
+    for wanted in ("", str(device.number)):
+        manager = GpuMemoryManager()
+        GpuAcc().workload_factory_in(RuntimePart(context=context), manager, {"device": wanted})
+        assert manager.session.device is (device if wanted else elsewhere)
+    manager = GpuMemoryManager()
+    GpuAcc().workload_factory(manager, {})
+    assert manager.session.device is device
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_loads_in_several_threads_keep_their_devices_apart() -> None:
+    device = choose_device()
+    contexts = []
+    for number in range(8):
+        context = GpuContext("GpuAcc", CreationOptions())
+        context.device = replace(device, number=number)
+        contexts.append(context)
+
+    def load(context: GpuContext) -> bool:
+        manager = GpuMemoryManager()
+        GpuAcc().workload_factory_in(RuntimePart(context=context), manager, {})
+        return manager.session.device is context.device
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(load, contexts * 20))
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_tensors_live_in_the_memory_of_a_custom_allocator() -> None:
+    class Keeping(CountingAllocator):
+        def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
+            self.block = super().allocate(size_bytes, alignment_bytes)
+            self.block[:] = 0
+            return self.block
+
+    allocator = Keeping()
+    network = chain()
+    with Runtime(CreationOptions(custom_allocators={"GpuAcc": allocator})) as runtime:
+        loaded = runtime.load_network(optimize(network, ["GpuAcc"], runtime.registry))
+        for seed in range(3):
+            inputs = random_inputs(network, seed)
+            np.testing.assert_array_equal(runtime.enqueue_workload(loaded, inputs)[0], network.run(inputs)[0])
+        assert allocator.total == 1
+        assert len(allocator.held) == 1
+        assert allocator.block.size >= network.inputs[0].size_bytes
+        assert allocator.block.any()
+    assert allocator.held == []
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_an_allocator_of_other_memory_is_refused() -> None:
+    options = CreationOptions(custom_allocators={"GpuAcc": CountingAllocator(MemorySource.DMA_BUF)})
+    with Runtime(options) as runtime:
+        assert "GpuAcc" not in runtime.registry
+        (row,) = [row for row in runtime.backends if row.id == "GpuAcc"]
+    assert row.reason == "it refuses its custom allocator: it gives DMA_BUF memory, GpuAcc needs MALLOC"
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_an_allocator_that_has_no_memory_is_told() -> None:
+    class Empty(CountingAllocator):
+        def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
+            raise MemoryError("all is taken")
+
+    with pytest.raises(FerruleError, match=r"the custom allocator has no \d+ B: all is taken"):
+        GpuGraph(chain(), allocator=Empty())
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_each_device_has_a_context_of_its_own() -> None:
+    for device in opencl.opencl_devices():
+        assert device.context.devices == [device.device]
+
+
+@pytest.mark.usefixtures("opencl_device")
 def test_kernels_are_timed_on_the_clock_of_the_process() -> None:
     import time
 
@@ -167,9 +259,7 @@ def test_kernels_are_timed_on_the_clock_of_the_process() -> None:
     assert recorder is not None
     assert context is not None
     assert recorder.enable_profiling(enabled=True)
-    context.before_load_network(NetworkId(1))
-    graph = GpuGraph(chain())
-    context.after_load_network(NetworkId(1))
+    graph = GpuGraph(chain(), runtime=RuntimePart(context=context, profiling=recorder))
     other = GpuGraph(chain())
     start = time.perf_counter_ns()
     graph.run(random_inputs(chain(), 1))

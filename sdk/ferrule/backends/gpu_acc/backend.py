@@ -9,23 +9,37 @@ from typing import ClassVar
 from ferrule._typing import override
 from ferrule.backends.backend import Backend, BackendId, LayerSupport
 from ferrule.backends.capability import ASYNC_EXECUTION, Capabilities
-from ferrule.backends.context import BackendContext, BackendProfilingContext, CreationOptions, CustomAllocator
-from ferrule.backends.gpu_acc.context import GpuContext, loading_device, loading_recorder, new_recorder
+from ferrule.backends.context import (
+    BackendContext,
+    BackendProfilingContext,
+    CreationOptions,
+    CustomAllocator,
+    RuntimePart,
+)
+from ferrule.backends.gpu_acc.context import GpuContext
 from ferrule.backends.gpu_acc.handle import GpuTensorHandleFactory
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
-from ferrule.backends.gpu_acc.opencl import DEVICE_OPTION, choose_device
+from ferrule.backends.gpu_acc.opencl import DEVICE_OPTION, choose_device, chosen
+from ferrule.backends.gpu_acc.profiling import Recorder
 from ferrule.backends.gpu_acc.session import Session
 from ferrule.backends.gpu_acc.support import GpuAccSupport
 from ferrule.backends.gpu_acc.workloads.factory import GpuAccWorkloadFactory
 from ferrule.backends.optimization_views import ModelOptions
-from ferrule.backends.tensor_handle import MemoryManager
+from ferrule.backends.option import BackendOption
+from ferrule.backends.tensor_handle import MemoryManager, MemorySource
 from ferrule.backends.workload import WorkloadFactory
+
+DEVICE = BackendOption(
+    name=DEVICE_OPTION,
+    default="",
+    meaning="number of an OpenCL device, or a part of its name or its platform's; empty for the runtime's choice",
+)
 
 
 class GpuAcc(Backend):
     """OpenCL kernels, equal to the reference in every bit; workloads return before they have run.
 
-    Option `device`, of the backend or of a model: number of an OpenCL device, or a part of its name.
+    Option `device`, of the backend or of a model: number of an OpenCL device, or a part of its name or its platform's.
     """
 
     id: ClassVar[BackendId] = BackendId("GpuAcc")
@@ -39,24 +53,40 @@ class GpuAcc(Backend):
         return {ASYNC_EXECUTION: True}
 
     @override
+    def model_options(self) -> Sequence[BackendOption]:
+        return (DEVICE,)
+
+    @override
+    def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
+        if allocator.source is not MemorySource.MALLOC:
+            return f"it gives {allocator.source.name} memory, {self.id} needs MALLOC"
+        return ""
+
+    @override
     def context(self, options: CreationOptions) -> BackendContext:
         return GpuContext(self.id, options)
 
     @override
     def profiling_context(self, options: CreationOptions) -> BackendProfilingContext:
-        return new_recorder(options)
+        del options
+        return Recorder()
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
-        wanted = options.get(DEVICE_OPTION)
-        device = loading_device() if wanted is None else None
-        session = Session(device or choose_device(wanted), loading_recorder())
+        return self.workload_factory_in(RuntimePart(), memory, options)
+
+    @override
+    def workload_factory_in(
+        self, runtime: RuntimePart, memory: MemoryManager | None, options: ModelOptions
+    ) -> WorkloadFactory:
+        wanted, context = chosen(options), runtime.context
+        device = context.device if wanted is None and isinstance(context, GpuContext) else choose_device(wanted)
+        session = Session(device, runtime.profiling if isinstance(runtime.profiling, Recorder) else None)
         return GpuAccWorkloadFactory(memory.use(session) if isinstance(memory, GpuMemoryManager) else session)
 
     @override
     def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager:
-        del allocator
-        return GpuMemoryManager()
+        return GpuMemoryManager(allocator)
 
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[GpuTensorHandleFactory]:

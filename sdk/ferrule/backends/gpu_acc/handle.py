@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ferrule._typing import override
-from ferrule.backends.gpu_acc.memory import GpuMemoryManager, Slot, new_buffer
+from ferrule.backends.gpu_acc.memory import GpuMemoryManager, Slot, host_buffer, new_buffer
 from ferrule.backends.gpu_acc.session import GpuEvent
 from ferrule.backends.shared.host_memory import is_aligned
 from ferrule.backends.tensor_handle import FactoryId, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.errors import FerruleError
 from ferrule.graph import Array, TensorInfo
 
 if TYPE_CHECKING:
@@ -110,16 +111,11 @@ class GpuTensorHandle(TensorHandle):
 
     @override
     def import_memory(self, memory: Array, source: MemorySource) -> bool:
-        import pyopencl as cl
-
         if not self.can_import(memory, source):
             return False
-        access = cl.mem_flags.READ_WRITE if memory.flags.writeable else cl.mem_flags.READ_ONLY
         try:
-            self._imported = cl.Buffer(
-                self._memory.session.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=memory.reshape(-1)
-            )
-        except cl.Error:  # the driver refuses this memory
+            self._imported = host_buffer(self._memory.session, memory)
+        except FerruleError:  # the driver refuses this memory
             return False
         return True
 

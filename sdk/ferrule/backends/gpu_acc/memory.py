@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferrule._typing import override
+from ferrule.backends.context import CustomAllocator
 from ferrule.backends.gpu_acc.opencl import choose_device
 from ferrule.backends.gpu_acc.session import Session
+from ferrule.backends.shared.host_memory import take_block
 from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.errors import FerruleError
-from ferrule.graph import TensorInfo
+from ferrule.graph import Array, TensorInfo
 from ferrule.memory import Lifetime, Region, Request, plan
 from ferrule.memory.search import Effort
 
@@ -43,9 +45,14 @@ class _Life:
 
 
 class GpuMemoryManager(MemoryManager):
-    """Gives slots parts of one buffer, so that those whose lives don't meet share bytes: the session is in order."""
+    """Gives slots parts of one buffer, so that those whose lives don't meet share bytes: the session is in order.
 
-    def __init__(self) -> None:
+    The buffer lies in memory of the custom allocator if there is one; a device with memory of its own may keep a copy.
+    """
+
+    def __init__(self, allocator: CustomAllocator | None = None) -> None:
+        self._allocator = allocator
+        self._custom: Array | None = None
         self._session: Session | None = None
         self._lives: dict[int, _Life] = {}
         self._calls = 0
@@ -95,7 +102,7 @@ class GpuMemoryManager(MemoryManager):
             return
         if not self._offsets:
             self._lay_out()
-        self._block = block = new_buffer(self.session, self._size_bytes)
+        self._block = block = self._new_block()
         for key, life in self._lives.items():
             life.slot.buffer = block.get_sub_region(self._offsets[key], life.slot.info.size_bytes)
 
@@ -104,6 +111,21 @@ class GpuMemoryManager(MemoryManager):
         for life in self._lives.values():
             life.slot.buffer = None
         self._block = None
+        custom, self._custom = self._custom, None
+        if custom is not None and self._allocator is not None:
+            self.session.finish()
+            self._allocator.free(custom)
+
+    def _new_block(self) -> cl.Buffer:
+        if self._allocator is None or not self._size_bytes:
+            return new_buffer(self.session, self._size_bytes)
+        self._custom = take_block(self._allocator, self._size_bytes, max(self.session.device.alignment_bytes, 64))
+        try:
+            return host_buffer(self.session, self._custom)
+        except BaseException:
+            custom, self._custom = self._custom, None
+            self._allocator.free(custom)
+            raise
 
     def _lay_out(self) -> None:
         requests = [
@@ -115,14 +137,25 @@ class GpuMemoryManager(MemoryManager):
             )
             for key, life in self._lives.items()
         ]
-        region = Region(name="buffer", size_bytes=sys.maxsize, alignment=self.session.alignment_bytes)
+        region = Region(name="buffer", size_bytes=sys.maxsize, alignment=self.session.device.alignment_bytes)
         found = plan(requests, [region], effort=QUICK)
         self._offsets = {key: found.placements[str(key)].offset for key in self._lives}
         self._size_bytes = found.peak_bytes
 
 
+def host_buffer(session: Session, memory: Array) -> cl.Buffer:
+    """Return a buffer in memory of the process; FerruleError if the device does not take it."""
+    import pyopencl as cl
+
+    access = cl.mem_flags.READ_WRITE if memory.flags.writeable else cl.mem_flags.READ_ONLY
+    try:
+        return cl.Buffer(session.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=memory.reshape(-1))
+    except cl.Error as error:
+        raise FerruleError(f"{session.device.title} does not take {memory.nbytes} B of host memory: {error}") from error
+
+
 def new_buffer(session: Session, size_bytes: int) -> cl.Buffer:
-    """Return a new buffer on the session's devices; FerruleError if they have no room."""
+    """Return a new buffer on the session's device; FerruleError if it has no room."""
     import pyopencl as cl
 
     try:

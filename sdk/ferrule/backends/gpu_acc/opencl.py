@@ -39,7 +39,7 @@ class OpenClDevice:
     """What the beginning of a part of a buffer must be aligned to."""
     device: cl.Device
     context: cl.Context
-    """Shared by the devices of a platform, as its buffers are."""
+    """Of this device alone: in one of several, PoCL 3.0 gives wrong values even where only one of them is used."""
 
     @property
     def title(self) -> str:
@@ -65,17 +65,12 @@ def opencl_devices() -> tuple[OpenClDevice, ...]:
     found: list[OpenClDevice] = []
     obstacles: list[str] = []
     for platform in platforms:
-        usable = []
         for device in _devices_of(platform):
             obstacle = _obstacle(device)
             if obstacle:
                 obstacles.append(f"{device.name.strip()} ({platform.name.strip()}) {obstacle}")
             else:
-                usable.append(device)
-        if not usable:
-            continue
-        context = cl.Context(usable)
-        found += [_describe(device, context, len(found) + place) for place, device in enumerate(usable)]
+                found.append(_describe(device, len(found)))
     if not found:
         names = ", ".join(platform.name for platform in platforms) or "none"
         raise BackendUnavailableError(
@@ -112,8 +107,9 @@ def choose_device(wanted: object = None) -> OpenClDevice:
 
 
 def chosen(options: Mapping[str, object]) -> object:
-    """Return what the options say of the device, None if nothing."""
-    return options.get(DEVICE_OPTION)
+    """Return what the options say of the device; None if nothing, or an empty text."""
+    wanted = options.get(DEVICE_OPTION)
+    return None if wanted == "" else wanted
 
 
 def _devices_of(platform: cl.Platform) -> list[cl.Device]:
@@ -142,14 +138,14 @@ def _trial(device: cl.Device) -> str:
     try:
         with warnings.catch_warnings():  # what compilers say besides
             warnings.simplefilter("ignore")
-            program.build(cache_dir=False)
+            program.build(cache_dir=False)  # type: ignore[arg-type]  # False: no cache, which its types leave out
     except cl.Error:
-        log = str(program.get_build_info(device, cl.program_build_info.LOG)).strip()
+        log = str(program.get_build_info(device, cl.program_build_info.LOG)).strip()  # type: ignore[no-untyped-call]
         return f"builds no kernel: {log.splitlines()[0] if log else 'its compiler says nothing'}"
     return ""
 
 
-def _describe(device: cl.Device, context: cl.Context, number: int) -> OpenClDevice:
+def _describe(device: cl.Device, number: int) -> OpenClDevice:
     import pyopencl as cl
 
     return OpenClDevice(
@@ -160,5 +156,5 @@ def _describe(device: cl.Device, context: cl.Context, number: int) -> OpenClDevi
         has_float64="cl_khr_fp64" in device.extensions.split(),
         alignment_bytes=max(device.mem_base_addr_align // 8, 1),
         device=device,
-        context=context,
+        context=cl.Context([device]),
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command queues of one loaded network, and the events of what they hold."""
+"""The command queue of one loaded network, and the events of what it holds."""
 
 from __future__ import annotations
 
@@ -49,17 +49,15 @@ class GpuEvent:
 
 
 class Session:
-    """Runs the commands of one loaded network one after the other, in the order of submission.
+    """Runs the commands of one loaded network one after the other, in the order of submission, on one device.
 
-    Each device instance has an in-order queue; what is submitted to another queue than the last command waits for
-    that command. One thread at a time may submit.
+    One thread at a time may submit.
     """
 
     def __init__(self, device: OpenClDevice, recorder: Recorder | None = None) -> None:
         self.device = device
         self._recorder = recorder
-        self._queues: dict[int, cl.CommandQueue] = {}
-        self._last: tuple[cl.CommandQueue, cl.Event] | None = None
+        self._queue: cl.CommandQueue | None = None
 
     @property
     def context(self) -> cl.Context:
@@ -67,34 +65,39 @@ class Session:
         return self.device.context
 
     @property
-    def alignment_bytes(self) -> int:
-        """What parts of buffers must be aligned to on every device of the platform."""
-        return max(device.alignment_bytes for device in self._peers())
+    def queue(self) -> cl.CommandQueue:
+        """The in-order queue."""
+        import pyopencl as cl
 
-    def instance(self, name: str) -> OpenClDevice:
-        """Return the session's device if an instance means it: by the backend's name, or by its number at the end.
+        if self._queue is None:
+            place = (self.context, self.device.device)
+            measured = cl.command_queue_properties.PROFILING_ENABLE
+            self._queue = cl.CommandQueue(*place, measured) if self._recorder else cl.CommandQueue(*place)
+        return self._queue
+
+    def check_instance(self, name: str) -> None:
+        """Refuse a device instance other than the session's device: by the backend's name, or by a number at the end.
+
+        All layers of a network run on one device. Two would have to share buffers, by which PoCL 3.0 gives wrong
+        values where its devices are of two kinds (basic and pthread), also in a program without Ferrule.
 
         Raises:
-            UnsupportedError: it means another device; results across two devices are not proved.
+            UnsupportedError: it means another device.
         """
         digits = name[len(name.rstrip("0123456789")) :]
         if name in {"", DEFAULT_INSTANCE} or (digits and int(digits) == self.device.number):
-            return self.device
+            return
         known = "; ".join(device.title for device in opencl_devices())
         raise UnsupportedError(
             f"device instance '{name}' is not {self.device.title}, where all layers of this network run",
             hint=f"call it {DEFAULT_INSTANCE}, and choose by GpuAcc's option '{DEVICE_OPTION}' among: {known}",
         )
 
-    def submit(
-        self, command: Command, *, name: str, after: Sequence[Event | None] = (), device: OpenClDevice | None = None
-    ) -> GpuEvent:
+    def submit(self, command: Command, *, name: str, after: Sequence[Event | None] = ()) -> GpuEvent:
         """Enqueue a command that waits for events, those of other backends too, and return its own."""
-        queue = self.queue(device or self.device)
         started_ns = time.perf_counter_ns()
-        event = command(queue, self._waits(queue, after))
-        queue.flush()
-        self._last = (queue, event)
+        event = command(self.queue, self._waits(after))
+        self.queue.flush()
         if self._recorder is not None:
             self._recorder.record(name, event, started_ns)
         return GpuEvent(event, self)
@@ -104,64 +107,33 @@ class Session:
         import pyopencl as cl
 
         flags: Any = cl.map_flags.READ | cl.map_flags.WRITE if writing else cl.map_flags.READ
-        queue = self.queue(self.device)
         array: Array
-        array, _ = cl.enqueue_map_buffer(
-            queue, buffer, flags, 0, shape or (1,), dtype, wait_for=self._waits(queue, ()), is_blocking=True
-        )
+        array, _ = cl.enqueue_map_buffer(self.queue, buffer, flags, 0, shape or (1,), dtype, is_blocking=True)
         return array
 
-    def unmap(self, array: Array) -> None:
+    def unmap(self, array: Array) -> GpuEvent:
         """Give back what `map` returned; commands submitted from now on see what was written."""
-        queue = self.queue(self.device)
         mapping: Any = array.base  # pyopencl's MemoryMap
-        event = mapping.release(queue, wait_for=self._waits(queue, ()))
-        queue.flush()
-        self._last = (queue, event)
+        event = mapping.release(self.queue)
+        self.queue.flush()
+        return GpuEvent(event, self)
 
     def publish(self, buffer: cl.Buffer, size_bytes: int) -> GpuEvent:
         """Bring what was computed to where the process sees it, for a buffer in imported memory."""
         import pyopencl as cl
 
-        queue = self.queue(self.device)
         array, _ = cl.enqueue_map_buffer(
-            queue,
-            buffer,
-            cl.map_flags.READ,
-            0,
-            (size_bytes,),
-            np.dtype(np.uint8),
-            wait_for=self._waits(queue, ()),
-            is_blocking=False,
+            self.queue, buffer, cl.map_flags.READ, 0, (size_bytes,), np.dtype(np.uint8), is_blocking=False
         )
-        self.unmap(array)
-        assert self._last is not None
-        return GpuEvent(self._last[1], self)
+        return self.unmap(array)
 
-    def queue(self, device: OpenClDevice) -> cl.CommandQueue:
-        """Return the queue of a device."""
-        import pyopencl as cl
+    def finish(self) -> None:
+        """Return when all commands so far are over."""
+        if self._queue is not None:
+            self._queue.finish()
 
-        found = self._queues.get(device.number)
-        if found is None:
-            found = (
-                cl.CommandQueue(self.context, device.device)
-                if self._recorder is None
-                else cl.CommandQueue(
-                    self.context, device.device, properties=cl.command_queue_properties.PROFILING_ENABLE
-                )
-            )
-            self._queues[device.number] = found
-        return found
-
-    def _peers(self) -> list[OpenClDevice]:
-        """Return the devices that share the session's buffers."""
-        return [device for device in opencl_devices() if device.context == self.context]
-
-    def _waits(self, queue: cl.CommandQueue, after: Sequence[Event | None]) -> list[cl.Event]:
+    def _waits(self, after: Sequence[Event | None]) -> list[cl.Event]:
         waits = []
-        if self._last is not None and self._last[0] is not queue:
-            waits.append(self._last[1])
         for event in after:
             if isinstance(event, GpuEvent):
                 if event.session is self:

@@ -40,12 +40,12 @@ class Launch:
 
 
 class Loading:
-    """Prepares the workload of one layer: its device, and constants in buffers."""
+    """Prepares the workload of one layer, with its constants in buffers."""
 
     def __init__(self, info: WorkloadInfo, session: Session) -> None:
         self.info = info
         self.session = session
-        self.device = session.instance(info.device)
+        session.check_instance(info.device)
 
     def constant(self, array: Array) -> cl.Buffer:
         """Return a buffer with a copy of an array."""
@@ -91,9 +91,8 @@ class KernelWorkload:
         import pyopencl as cl
 
         self._session = loading.session
-        self._device = loading.device
         self._name = f"{loading.info.layer.name} ({launch.kernel})"
-        self._kernel = kernel(self._device, launch.kernel)
+        self._kernel = kernel(self._session.device, launch.kernel)
         self._group = launch.group
         self._size = tuple(-(-n // group) * group for n, group in zip(launch.items, launch.group, strict=True))
         self._target = loading.target()
@@ -112,7 +111,7 @@ class KernelWorkload:
                 self._kernel.set_arg(place, argument)
         self._sources = [handle for place, handle in self._handles if handle is not self._target]
         self._enqueue = cl.enqueue_nd_range_kernel
-        compile_ahead(self._session, self._device, launch, len(arguments))
+        compile_ahead(self._session.device, launch, len(arguments))
 
     def execute(self) -> GpuEvent:
         """Enqueue the kernel and return the event that ends when the output is written."""
@@ -121,9 +120,8 @@ class KernelWorkload:
             if buffer is not self._bound[place]:
                 self._kernel.set_arg(place, buffer)
                 self._bound[place] = buffer
-        event = self._session.submit(
-            self._command, name=self._name, after=[handle.ready for handle in self._sources], device=self._device
-        )
+        after = [handle.ready for handle in self._sources]
+        event = self._session.submit(self._command, name=self._name, after=after)
         return self._target.publish(event)
 
     def _command(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
@@ -133,7 +131,7 @@ class KernelWorkload:
 _COMPILED: set[tuple[int, str]] = set()
 
 
-def compile_ahead(session: Session, device: OpenClDevice, launch: Launch, arguments: int) -> None:
+def compile_ahead(device: OpenClDevice, launch: Launch, arguments: int) -> None:
     """Launch a kernel with nothing to do, once per process: PoCL compiles at the first launch, which is slow."""
     import pyopencl as cl
 
@@ -144,9 +142,9 @@ def compile_ahead(session: Session, device: OpenClDevice, launch: Launch, argume
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     fresh = kernel(device, launch.kernel)
     # a kernel does not keep its arguments alive
-    buffers = [cl.Buffer(session.context, flags, hostbuf=nothing) for _ in range(arguments)]
+    buffers = [cl.Buffer(device.context, flags, hostbuf=nothing) for _ in range(arguments)]
     for place, buffer in enumerate(buffers):
         fresh.set_arg(place, buffer)
-    queue = cl.CommandQueue(session.context, device.device)
+    queue = cl.CommandQueue(device.context, device.device)
     cl.enqueue_nd_range_kernel(queue, fresh, launch.group, launch.group).wait()
     _COMPILED.add(key)

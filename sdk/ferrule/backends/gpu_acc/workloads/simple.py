@@ -158,7 +158,6 @@ class CopyWorkload:
 
     def __init__(self, loading: Loading) -> None:
         self._session = loading.session
-        self._device = loading.device
         self._name = f"{loading.info.layer.name} (copy)"
         self._size_bytes = loading.info.operands.output.size_bytes
         self._source = loading.source(0)
@@ -168,7 +167,7 @@ class CopyWorkload:
         """Enqueue the copy and return the event that ends when the output is written."""
         source = self._source
         after = [source.ready] if isinstance(source, GpuTensorHandle) else []
-        event = self._session.submit(self._command, name=self._name, after=after, device=self._device)
+        event = self._session.submit(self._command, name=self._name, after=after)
         return self._target.publish(event)
 
     def _command(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:

@@ -4,7 +4,7 @@
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, address, aligned_empty, is_aligned
 from ferrule.backends.shared.host_memory.event import FutureEvent
 from ferrule.backends.shared.host_memory.handle import HOST_FACTORY, HostTensorHandle, HostTensorHandleFactory
-from ferrule.backends.shared.host_memory.manager import HostMemoryManager
+from ferrule.backends.shared.host_memory.manager import HostMemoryManager, take_block
 from ferrule.backends.shared.host_memory.transfer import MemCopyWorkload, MemImportWorkload, TensorImportError
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "address",
     "aligned_empty",
     "is_aligned",
+    "take_block",
 ]

@@ -123,17 +123,22 @@ class HostMemoryManager(MemoryManager):
     def _get(self, size_bytes: int) -> Array:
         if self._allocator is None or not size_bytes:
             return aligned_empty((size_bytes,), DataType.UINT8)
-        try:
-            block = self._allocator.allocate(size_bytes, ALIGNMENT_BYTES)
-        except MemoryError as error:
-            raise FerruleError(f"the custom allocator has no {size_bytes} B: {error}") from error
-        wrong = _misfit(block, size_bytes)
-        if wrong:
-            raise FerruleError(f"the custom allocator gave {wrong}, expected {size_bytes} B at {ALIGNMENT_BYTES}")
-        return block
+        return take_block(self._allocator, size_bytes, ALIGNMENT_BYTES)
 
 
-def _misfit(block: object, size_bytes: int) -> str:
+def take_block(allocator: CustomAllocator, size_bytes: int, alignment_bytes: int) -> Array:
+    """Return memory of a custom allocator; FerruleError if it has none, or gives something else."""
+    try:
+        block = allocator.allocate(size_bytes, alignment_bytes)
+    except MemoryError as error:
+        raise FerruleError(f"the custom allocator has no {size_bytes} B: {error}") from error
+    wrong = _misfit(block, size_bytes, alignment_bytes)
+    if wrong:
+        raise FerruleError(f"the custom allocator gave {wrong}, expected {size_bytes} B at {alignment_bytes}")
+    return block
+
+
+def _misfit(block: object, size_bytes: int, alignment_bytes: int) -> str:
     """Return what is wrong with an allocator's block; "" if nothing is."""
     if not isinstance(block, np.ndarray):
         return type(block).__name__
@@ -141,4 +146,4 @@ def _misfit(block: object, size_bytes: int) -> str:
         return f"{block.dtype}{list(block.shape)}"
     if not block.flags.writeable:
         return "read-only memory"
-    return "" if is_aligned(block, ALIGNMENT_BYTES) else "misaligned memory"
+    return "" if is_aligned(block, alignment_bytes) else "misaligned memory"
