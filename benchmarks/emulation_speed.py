@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the unicorn engine runs a firmware, with its instructions counted and not.
+"""How fast the unicorn engine runs a firmware: its instructions counted and not, SysTick off and on.
 
 The firmware is an int8 dot product of 4096 elements, over and over (tests/emulation/firmware/dot_product.c), built by
-arm-none-eabi-gcc. Run it from a checkout: python benchmarks/emulation_speed.py [board ...]
+arm-none-eabi-gcc; SysTick interrupts it a thousand times per second of the board's clock. Run it from a checkout:
+python benchmarks/emulation_speed.py [board ...]
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ferrule.firmware import read_image
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
 REPEATS = 5
+TICKS_PER_S = 1000
 TIMEOUT_S = 600
 
 
@@ -55,18 +57,31 @@ def uncounted(machine: Machine) -> float:
     return time.perf_counter() - start
 
 
+def speed(instructions: int, seconds: float) -> str:
+    """Return both as a rate."""
+    return f"{instructions / seconds / 1e6:.0f} million/s"
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in sys.argv[1:] or BOARDS:
-            machine = build_guest("arm-none-eabi-gcc", "dot_product", load_board(name), Path(folder) / f"{name}.elf")
-            pairs = [(counted(machine), uncounted(machine)) for _ in range(REPEATS)]
-            instructions = pairs[0][0][0]
-            with_count = min(seconds for (_instructions, seconds), _uncounted in pairs)
-            without = min(seconds for _counted, seconds in pairs)
+            board = load_board(name)
+            tick = f"-DTICK={board.clock_hz // TICKS_PER_S}"
+            plain = build_guest("arm-none-eabi-gcc", "dot_product", board, Path(folder) / f"{name}.elf")
+            ticking = build_guest(
+                "arm-none-eabi-gcc", "dot_product", board, Path(folder) / f"{name}_tick.elf", flags=[tick]
+            )
+            rounds = [(counted(plain), uncounted(plain), counted(ticking)) for _ in range(REPEATS)]
+            instructions, ticking_instructions = rounds[0][0][0], rounds[0][2][0]
+            with_count = min(seconds for (_, seconds), _, _ in rounds)
+            without = min(seconds for _, seconds, _ in rounds)
+            with_ticks = min(seconds for _, _, (_, seconds) in rounds)
+            ratio = with_ticks / ticking_instructions / (with_count / instructions)
             print(
-                f"{name}: {instructions:,} instructions, "
-                f"{instructions / with_count / 1e6:.0f} million/s counted, "
-                f"{instructions / without / 1e6:.0f} million/s without counting (best of {REPEATS})"
+                f"{name}: {instructions:,} instructions, {speed(instructions, with_count)} counted, "
+                f"{speed(instructions, without)} without counting, "
+                f"{speed(ticking_instructions, with_ticks)} counted with SysTick on, {ratio:.2f} times the time per "
+                f"instruction (best of {REPEATS})"
             )
 
 

@@ -70,7 +70,7 @@ def test_blocks_are_whole_wherever_emulation_pauses(unicorn: Engine, build: Call
         guest = session._guest
         for _ in range(2000):
             before = guest.executed()
-            assert guest.run(1) is Stop.BUDGET
+            assert session._processor.run(1) is Stop.BUDGET
             assert guest.executed() == guest.state.entered > before
 
 

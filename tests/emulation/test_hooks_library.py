@@ -127,7 +127,8 @@ def test_hooks_compile_without_a_warning(compiler: str, tmp_path: Path) -> None:
     else:
         command = [require_program("gcc", "apt-get install gcc")]
     flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-c", "-fPIC"]
-    source = resources.root() / "src_c" / "emulation" / "unicorn_hooks.c"
-    argv = [*command, *flags, "-o", str(tmp_path / "hooks.o"), str(source)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+    sources = sorted((resources.root() / "src_c" / "emulation").glob("*.c"))
+    assert {source.stem for source in sources} == set(library.SOURCES)
+    argv = [*command, *flags, *(str(source) for source in sources)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -1,110 +1,160 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers of the system control space, without a core behind them."""
+"""Registers of the system control space, of a core that stands still."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
-
 import pytest
+from needs import require_module
 
-from ferrule.emulation import EngineError
+from ferrule.boards import load_board
 from ferrule.emulation.unicorn.guest import MODELS, Guest
-from ferrule.emulation.unicorn.system_control import CPU_IDS, SystemControl
+from ferrule.emulation.unicorn.processor import CPU_IDS, Processor
 
-CPUID, ICSR, VTOR, AIRCR, CCR, CFSR, CPACR, DEMCR = 0xD00, 0xD04, 0xD08, 0xD0C, 0xD14, 0xD28, 0xD88, 0xDFC
-ENABLE, DISABLE, PEND, PRIORITY = 0x100, 0x180, 0x200, 0x400
+pytestmark = pytest.mark.cc
 
-
-class NoCore:
-    """Takes the place of the guest, which the registers only attach themselves to."""
-
-    def map_python(self, address: int, size_bytes: int, read: Callable[..., int], write: Callable[..., None]) -> None:
-        """Attach nothing."""
-
-    def synchronise(self, address: int, size_bytes: int) -> None:
-        """Synchronise nothing."""
+ICTR, CPUID, ICSR, VTOR, AIRCR, CCR, CFSR, CPACR = 0x004, 0xD00, 0xD04, 0xD08, 0xD0C, 0xD14, 0xD28, 0xD88
+CSR, RVR, CVR, CALIB = 0x010, 0x014, 0x018, 0x01C
+ENABLE, DISABLE, PEND, UNPEND, ACTIVE, PRIORITY = 0x100, 0x180, 0x200, 0x280, 0x300, 0x400
+SHPR1, SHCSR, FPCCR, STIR = 0xD18, 0xD24, 0xF34, 0xF00
+MPU_TYPE, MPU_RNR, MPU_RBAR, MPU_RASR, MPU_RBAR_A1, MPU_RASR_A1 = 0xD90, 0xD98, 0xD9C, 0xDA0, 0xDA4, 0xDA8
+TABLE = 0x1000_0000
 
 
-@pytest.fixture
-def trace() -> list[bool]:
-    """Every change of DEMCR.TRCENA."""
-    return []
+def core(board: str) -> Processor:
+    """Return a core at reset, its vectors at 0x1000_0000."""
+    return Processor(Guest(load_board(board)), load_board(board), TABLE)
 
 
 @pytest.fixture
-def control(trace: list[bool]) -> SystemControl:
-    """The registers of a Cortex-M4 with its vectors at 0x1000_0000."""
-    return SystemControl(cast("Guest", NoCore()), 0xE000_E000, "cortex-m4", 0x1000_0000, trace.append)
+def processor(host_cc: str) -> Processor:
+    """A Cortex-M4."""
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    return core("mps2-an386")
+
+
+@pytest.fixture
+def secure(host_cc: str) -> Processor:
+    """A Cortex-M33."""
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    return core("mps2-an505")
 
 
 def test_every_core_has_an_identity() -> None:
     assert CPU_IDS.keys() == MODELS.keys()
 
 
-def test_reset_values(control: SystemControl) -> None:
-    assert control.read(CPUID, 4) == 0x410F_C240
-    assert control.read(VTOR, 4) == 0x1000_0000
-    assert control.read(CCR, 4) == 0x200
-    assert control.read(ICSR, 4) == control.read(0xF5C, 4) == 0
+def test_reset_values(processor: Processor) -> None:
+    read = processor.read_register
+    assert read(CPUID, 4) == 0x410F_C240
+    assert read(VTOR, 4) == TABLE
+    assert read(CCR, 4) == 0x200
+    assert read(ICTR, 4) == 7
+    assert read(ICSR, 4) == 1 << 11  # in thread mode, any return is one to the base
+    assert read(CSR, 4) == 4
+    assert read(CALIB, 4) == 1 << 31
+    assert read(FPCCR, 4) == 0xC000_0000
+    assert read(MPU_TYPE, 4) == 8 << 8
+    assert read(0xF5C, 4) == 0
 
 
-def test_read_only_and_reserved_registers_ignore_writes(control: SystemControl) -> None:
-    for register in (CPUID, 0xD40, 0xFD0):
-        before = control.read(register, 4)
-        control.write(register, 4, 0xFFFF_FFFF)
-        assert control.read(register, 4) == before
+def test_armv8_reset_values(secure: Processor) -> None:
+    assert secure.read_register(CPUID, 4) == 0x410F_D213
+    assert secure.read_register(CCR, 4) == 0x201
+    assert secure.read_register(ICTR, 4) == 14
 
 
-def test_vector_table_is_aligned(control: SystemControl) -> None:
-    control.write(VTOR, 4, 0x2000_00FF)
-    assert control.read(VTOR, 4) == 0x2000_0080
+def test_read_only_and_reserved_registers_ignore_writes(processor: Processor) -> None:
+    for register in (ICTR, CPUID, CALIB, MPU_TYPE, ACTIVE, 0xD40, 0xFD0):
+        before = processor.read_register(register, 4)
+        processor.write_register(register, 4, 0xFFFF_FFFF)
+        assert processor.read_register(register, 4) == before
 
 
-def test_trace_follows_demcr(control: SystemControl, trace: list[bool]) -> None:
-    control.write(DEMCR, 4, 1 << 24)
-    control.write(DEMCR, 4, 0)
-    assert trace == [True, False]
+def test_vector_table_is_aligned(processor: Processor) -> None:
+    processor.write_register(VTOR, 4, 0x2000_00FF)
+    assert processor.read_register(VTOR, 4) == 0x2000_0080
 
 
-def test_status_is_cleared_by_ones(control: SystemControl) -> None:
-    control._registers[CFSR] = 0b1011
-    control.write(CFSR, 4, 0b0010)
-    assert control.read(CFSR, 4) == 0b1001
-    control.write(CFSR, 1, 0b0001)
-    assert control.read(CFSR, 4) == 0b1000
+def test_priority_grouping_needs_the_key(processor: Processor) -> None:
+    processor.write_register(AIRCR, 4, 0x0000_0300)
+    assert processor.read_register(AIRCR, 4) == 0xFA05_0000
+    processor.write_register(AIRCR, 4, 0x05FA_0300)
+    assert processor.read_register(AIRCR, 4) == 0xFA05_0300
 
 
-def test_parts_of_registers(control: SystemControl) -> None:
-    control.write(PRIORITY, 4, 0x1122_3344)
-    control.write(PRIORITY + 1, 1, 0xAA)
-    assert control.read(PRIORITY, 4) == 0x1122_AA44
-    assert control.read(PRIORITY + 2, 2) == 0x1122
-    control.write(CPACR + 2, 1, 0xF0)
-    assert control.read(CPACR, 4) == 0x00F0_0000
+def test_parts_of_registers(processor: Processor) -> None:
+    processor.write_register(PRIORITY, 4, 0x1122_3344)
+    processor.write_register(PRIORITY + 1, 1, 0xAA)
+    assert processor.read_register(PRIORITY, 4) == 0x1122_AA44
+    assert processor.read_register(PRIORITY + 2, 2) == 0x1122
+    processor.write_register(CPACR + 2, 1, 0xF0)
+    assert processor.read_register(CPACR, 4) == 0x00F0_0000
+    processor.write_register(SHPR1 + 2, 1, 0x40)
+    assert processor.read_register(SHPR1, 4) == 0x0040_0000
 
 
-def test_interrupt_enables_set_and_clear(control: SystemControl) -> None:
-    control.write(ENABLE, 4, 0b0110)
-    control.write(ENABLE, 4, 0b1000)
-    control.write(DISABLE, 4, 0b0010)
-    assert control.read(ENABLE, 4) == control.read(DISABLE, 4) == 0b1100
+def test_interrupt_enables_set_and_clear(processor: Processor) -> None:
+    processor.write_register(ENABLE + 4, 4, 0b0110)
+    processor.write_register(ENABLE + 4, 4, 0b1000)
+    processor.write_register(DISABLE + 4, 4, 0b0010)
+    assert processor.read_register(ENABLE + 4, 4) == processor.read_register(DISABLE + 4, 4) == 0b1100
+    assert processor.is_enabled(34)
+    assert not processor.is_enabled(33)
+    processor.write_register(ENABLE, 1, 0b1)
+    processor.write_register(ENABLE + 1, 1, 0b1)
+    assert processor.read_register(ENABLE, 4) == 0x101
 
 
-@pytest.mark.parametrize(
-    ("register", "value"),
-    [(0x010, 0), (0x014, 1), (ICSR, 1 << 28), (ICSR, 1 << 31), (PEND, 1), (0xF00, 3), (AIRCR, 0x05FA_0004)],
-)
-def test_what_needs_interrupts_is_refused(control: SystemControl, register: int, value: int) -> None:
-    with pytest.raises(EngineError):
-        control.write(register, 4, value)
+def test_lines_that_do_not_exist_stay_off(processor: Processor) -> None:
+    processor.write_register(ENABLE + 0x1C, 4, 0xFFFF_FFFF)
+    assert processor.read_register(ENABLE + 0x1C, 4) == 0x0000_FFFF  # lines 224 to 239
+    processor.set_irq(300, True)
+    assert processor.read_register(PEND + 0x24, 4) == 0
 
 
-def test_systick_is_not_read_as_zero(control: SystemControl) -> None:
-    with pytest.raises(EngineError, match="SysTick"):
-        control.read(0x018, 4)
+def test_a_rising_line_is_pending_and_holds(processor: Processor) -> None:
+    processor.set_irq(5, True)
+    assert processor.read_register(PEND, 4) == 1 << 5
+    processor.write_register(UNPEND, 4, 1 << 5)
+    assert processor.read_register(PEND, 4) == 1 << 5  # the line is still high
+    processor.set_irq(5, False)
+    assert processor.read_register(PEND, 4) == 1 << 5
+    processor.write_register(UNPEND, 4, 1 << 5)
+    assert processor.read_register(PEND, 4) == 0
+    processor.write_register(STIR, 4, 7)
+    assert processor.read_register(PEND, 4) == 1 << 7
+    assert processor.read_register(ICSR, 4) & (1 << 22)
 
 
-def test_a_reset_needs_the_key(control: SystemControl) -> None:
-    control.write(AIRCR, 4, 0x0000_0004)
-    assert control.read(AIRCR, 4) == 0xFA05_0000
+def test_system_exceptions_pend(processor: Processor) -> None:
+    processor.write_register(ICSR, 4, 1 << 28 | 1 << 26)
+    assert processor.read_register(ICSR, 4) >> 12 == (1 << 28 | 1 << 26 | 14 << 12) >> 12
+    processor.write_register(ICSR, 4, 1 << 27)
+    assert processor.read_register(ICSR, 4) >> 12 == (1 << 26 | 15 << 12) >> 12
+
+
+def test_fault_handlers_are_enabled_one_by_one(processor: Processor) -> None:
+    processor.write_register(SHCSR, 4, 1 << 17)
+    assert processor.read_register(SHCSR, 4) == 1 << 17
+
+
+def test_regions_are_kept(processor: Processor, secure: Processor) -> None:
+    processor.write_register(MPU_RBAR, 4, 0x2000_0000 | 1 << 4 | 3)
+    processor.write_register(MPU_RASR, 4, 0x1234_5678)
+    assert processor.read_register(MPU_RNR, 4) == 3
+    assert processor.read_register(MPU_RBAR_A1, 4) == 0x2000_0003
+    assert processor.read_register(MPU_RASR_A1, 4) == 0x1234_5678
+    secure.write_register(MPU_RNR, 4, 4)
+    secure.write_register(MPU_RBAR_A1, 4, 0x3800_0000)
+    secure.write_register(MPU_RNR, 4, 5)
+    assert secure.read_register(MPU_RBAR, 4) == 0x3800_0000
+
+
+def test_systick_stands_until_it_is_enabled(processor: Processor) -> None:
+    processor.write_register(RVR, 4, 0xFFFF_FFFF)
+    assert processor.read_register(RVR, 4) == 0x00FF_FFFF
+    assert processor.read_register(CVR, 4) == 0
+    processor.write_register(CSR, 4, 3)
+    assert processor.read_register(CSR, 4) == 7
+    processor.write_register(CSR, 4, 0)
+    assert processor.read_register(CSR, 4) == 4

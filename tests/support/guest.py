@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from ferrule import resources
@@ -14,8 +15,10 @@ FOLDER = Path(__file__).resolve().parent.parent / "emulation" / "firmware"
 STARTUP = ("vectors.c", "reset.c", "fault.c", "memory.c")
 
 
-def build_guest(compiler: str, program: str, board: Board, elf: Path) -> Machine:
-    """Compile a program for a board with arm-none-eabi-gcc."""
+def build_guest(
+    compiler: str, program: str, board: Board, elf: Path, folder: Path = FOLDER, flags: Sequence[str] = ()
+) -> Machine:
+    """Compile a program of a folder for a board with arm-none-eabi-gcc."""
     root = resources.root()
     code = board.memory(board.placement.code).address
     argv = [
@@ -23,11 +26,12 @@ def build_guest(compiler: str, program: str, board: Board, elf: Path) -> Machine
         f"-mcpu={board.cpu.type}",
         *("-mthumb", "-mslow-flash-data", "-O2", "-std=c11", "-ffreestanding", "-nostdlib"),
         *("-Wall", "-Wextra", "-Werror"),
-        *(f"-I{folder}" for folder in (root / "include", root / "src_c" / "startup" / "include", FOLDER)),
+        *flags,
+        *(f"-I{each}" for each in (root / "include", root / "src_c" / "startup" / "include", FOLDER)),
         f"-DUART_BASE={board.link_uart.address:#x}u",
         f"-DCODE_BASE={code:#x}u",
         f"-Wl,--defsym=CODE={code:#x},--defsym=RAM={board.memory(board.placement.data).address:#x}",
-        *("-T", str(FOLDER / "link.ld"), "-o", str(elf), str(FOLDER / f"{program}.c")),
+        *("-T", str(FOLDER / "link.ld"), "-o", str(elf), str(folder / f"{program}.c")),
         *(str(root / "src_c" / "startup" / name) for name in STARTUP),
         str(root / "src_c" / "runtime" / "counter.c"),
     ]

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An int8 dot product over and over: most of what a network does. */
+/* An int8 dot product over and over: most of what a network does. With TICK, SysTick interrupts it
+ * every so many instructions. */
 #include "guest.h"
 
 enum { ELEMENTS = 4096, ROUNDS = 10000 };
@@ -21,6 +22,27 @@ __attribute__((noinline)) void put_result(uint32_t sum)
     put_word(sum);
 }
 
+#if defined(TICK)
+static volatile uint32_t ticks;
+
+void ferrule_systick_handler(void);
+void ferrule_systick_handler(void)
+{
+    ++ticks;
+}
+
+static void start_ticks(void)
+{
+    REGISTER(0xE000E014u) = TICK - 1;
+    REGISTER(0xE000E018u) = 0;
+    REGISTER(0xE000E010u) = 7;
+}
+#else
+static void start_ticks(void)
+{
+}
+#endif
+
 int main(void)
 {
     uint32_t sum = 0;
@@ -29,6 +51,7 @@ int main(void)
         right[i] = (int8_t)(7u * i);
     }
     start_uart();
+    start_ticks();
     for (uint32_t round = 0; round < ROUNDS; ++round) {
         __asm volatile("" ::: "memory");
         sum += (uint32_t)dot_product(left, right, ELEMENTS);

@@ -2,7 +2,8 @@
 /* Says that it is ready, then does what the byte that it receives names. */
 #include "guest.h"
 
-#define NOWHERE 0x70000000u
+#define NOWHERE   0x70000000u
+#define SLOW_BASE 0x4F000000u
 
 __attribute__((noinline)) static void spin(void)
 {
@@ -48,18 +49,26 @@ static void commit(uint8_t misdeed)
     case 'z':
         __asm volatile("wfi");
         break;
-    case 't':
-        REGISTER(0xE000E010u) = 5;
+    case 't': /* a SysTick interrupt that nobody handles */
+        REGISTER(0xE000E014u) = 1000;
+        REGISTER(0xE000E018u) = 0;
+        REGISTER(0xE000E010u) = 7;
+        spin();
         break;
     case 'p': /* PendSV */
         REGISTER(0xE000ED04u) = 1u << 28;
+        __asm volatile("dsb\n\tisb" ::: "memory");
         break;
     case 'q': /* reset */
         REGISTER(0xE000ED0Cu) = 0x05FA0004u;
         break;
-    case 'v': /* waits for ever on a register that Python models */
-        while (REGISTER(0xE000ED04u) == 0) {
+    case 'v': /* waits for ever on registers that Python models */
+        while (REGISTER(SLOW_BASE) == 0) {
         }
+        break;
+    case 'l': /* faults where no fault handler may run */
+        __asm volatile("cpsid f" ::: "memory");
+        (void)REGISTER(NOWHERE);
         break;
     case 'm': /* mute */
         REGISTER(UART_BASE + 0x08u) = 2;

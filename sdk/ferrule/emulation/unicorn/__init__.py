@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine that runs a firmware inside this process.
 
-It has no interrupts, no SysTick and no MPU: a firmware that uses the first two is refused where it does. The FPU is on
-whatever CPACR says, also on cores without one, so a missing start-up step shows on other engines only.
+Its core has exceptions, interrupts, SysTick and sleep (`processor`), which the C hooks model; time is counted in
+instructions. docs/emulation.md says what is modelled and what is not. Peripherals attach through `Guest.map_c`,
+`Guest.map_python` or, with time and interrupts, `attachment.Attachment`.
 """

@@ -7,19 +7,16 @@ import ctypes
 
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.guest import Guest
+from ferrule.emulation.unicorn.processor import Processor
 
 REGISTERS_BYTES = 0x1000
 
 
 class CycleCounter:
-    """CYCCNT; it counts while DEMCR.TRCENA and CTRL.CYCCNTENA are set."""
+    """CYCCNT; it counts while DEMCR.TRCENA and CTRL.CYCCNTENA are set. It stands while the core sleeps."""
 
-    def __init__(self, guest: Guest, address: int) -> None:
-        self._hooks = guest.hooks
+    def __init__(self, guest: Guest, processor: Processor, address: int) -> None:
         self._state = layout.CycleCounterState(guest=ctypes.pointer(guest.state))
         guest.map_c(address, REGISTERS_BYTES, "ferrule_cycle_counter_read", "ferrule_cycle_counter_write", self._state)
         guest.synchronise(address, REGISTERS_BYTES)
-
-    def enable_trace(self, enabled: bool) -> None:
-        """Follow DEMCR.TRCENA."""
-        self._hooks.ferrule_cycle_counter_enable(ctypes.byref(self._state), int(enabled))
+        processor.attach_trace("ferrule_cycle_counter_enable", self._state)

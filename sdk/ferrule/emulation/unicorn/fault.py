@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from ferrule.boards import Board
 from ferrule.emulation.crash import address_text
-from ferrule.emulation.unicorn.layout import Fault
+from ferrule.emulation.fault_record import CFSR_BITS, FAULTS, HFSR_BITS
+from ferrule.emulation.unicorn.layout import CoreFault, Fault
 
 ACCESSES: Mapping[int, str] = {
     19: "read of {bytes} B at {address}{where}",
@@ -19,43 +20,35 @@ ACCESSES: Mapping[int, str] = {
 }
 """By unicorn's enum uc_mem_type."""
 
-THUMB = 1 << 24
-INVALID_INSTRUCTION = 10  # UC_ERR_INSN_INVALID
-
-EXCEPTIONS: Mapping[int, str] = {
-    1: "undefined instruction",
-    2: "supervisor call (svc), which is not modelled",
-    3: "prefetch abort",
-    4: "data abort",
-    7: "breakpoint instruction (bkpt)",
-    8: "return from an exception, none of which is modelled",
-    16: "semihosting call, which is not modelled",
-    17: "instruction of an absent coprocessor",
-    18: "jump to an even address, which means Arm state",
-    19: "stack limit violation",
-    22: "unaligned access where it is not allowed",
-}
-"""By the number that the emulator gives an exception."""
+EXCEPTIONS: Mapping[int, str] = {1: "undefined instruction", 2: "supervisor call (svc)", 3: "prefetch abort"}
+"""By the number that the emulator gives an exception; those of M-profile cores are handled before."""
 
 
 def exception_text(number: int) -> str:
-    """Return what an exception means."""
-    return EXCEPTIONS.get(number, f"exception {number}, which is not modelled")
+    """Return what an exception means that no M-profile core has."""
+    return f"{EXCEPTIONS.get(number, f'exception {number} of the emulator')}, which no M-profile core takes"
 
 
-def fault_text(error: Exception, fault: Fault, board: Board, status: int) -> str:
-    """Return what a refused access, or another error of unicorn's, means on this board; `status` is xPSR."""
-    form = ACCESSES.get(fault.type)
+def access_text(access: Fault, board: Board) -> str | None:
+    """Return what a refused access means on this board; None if no access was refused."""
+    form = ACCESSES.get(access.type)
     if form is None:
-        if not status & THUMB:
-            return EXCEPTIONS[18]
-        return EXCEPTIONS[1] if getattr(error, "errno", None) == INVALID_INSTRUCTION else str(error)
+        return None
     return form.format(
-        bytes=fault.bytes,
-        value=f"{fault.value & ((1 << 8 * fault.bytes) - 1):#x}",
-        address=address_text(fault.address),
-        where=_where(fault.address, board),
+        bytes=access.bytes,
+        value=f"{access.value & ((1 << 8 * access.bytes) - 1):#x}",
+        address=address_text(access.address),
+        where=_where(access.address, board),
     )
+
+
+def fault_text(fault: CoreFault, board: Board) -> str:
+    """Return what a fault means on this board: the exception first raised for it, and why."""
+    causes = [text for bit, text in CFSR_BITS.items() if fault.status >> bit & 1]
+    causes += [text for bit, text in HFSR_BITS.items() if fault.hard_status >> bit & 1]
+    text = f"{FAULTS.get(fault.exception, 'fault')} ({', '.join(causes)})"
+    access = access_text(fault.access, board)
+    return f"{text}: {access}" if access else text
 
 
 def _where(address: int, board: Board) -> str:

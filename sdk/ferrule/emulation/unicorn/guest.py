@@ -10,17 +10,13 @@ from importlib import import_module
 from typing import Any
 
 from ferrule.boards import Board, Memory, MemoryKind
-from ferrule.emulation.crash import EngineError
+from ferrule.emulation.crash import EngineError, address_text
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.library import load_hooks
 from ferrule.firmware import Image
 
 PAGE_BYTES = 1024
 """Unicorn's smallest mapping for M-profile cores."""
-SYSTEM_ADDRESS = 0xE000_0000
-SYSTEM_BYTES = 0x10_0000
-"""The private peripheral bus (Armv7-M ARM, B3.1)."""
-
 MODELS: Mapping[str, str] = {
     "cortex-m0": "UC_CPU_ARM_CORTEX_M0",
     "cortex-m3": "UC_CPU_ARM_CORTEX_M3",
@@ -33,10 +29,12 @@ ReadRegister = Callable[[int, int], int]
 """(offset, bytes) -> value"""
 WriteRegister = Callable[[int, int, int], None]
 """(offset, bytes, value)"""
+_READ = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_void_p)
+_WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p)
 
 
 class Guest:
-    """One emulated core. It stands still except within `run`."""
+    """One emulated core with its memories. It stands still except within `Processor.run`."""
 
     def __init__(self, board: Board) -> None:
         unicorn, arm_const, unicorn_const = (
@@ -53,10 +51,11 @@ class Guest:
         self._arm = arm_const
         self._library = uclib
         self.hooks = load_hooks()
-        self.error: type[Exception] = unicorn.UcError
-        self.engine: Any = unicorn.Uc(
-            unicorn_const.UC_ARCH_ARM, unicorn_const.UC_MODE_THUMB | unicorn_const.UC_MODE_MCLASS
-        )
+        self._board_name = board.name
+        self.failure: BaseException | None = None
+        """What a device model in Python raised."""
+        # UC_MODE_MCLASS would make every core a Cortex-M33, whatever model is asked for afterwards.
+        self.engine: Any = unicorn.Uc(unicorn_const.UC_ARCH_ARM, unicorn_const.UC_MODE_THUMB)
         self.engine.ctl_set_cpu_model(getattr(arm_const, model))
         self.engine.ctl_exits_enabled(True)  # no address ends the emulation
         self._handle = self.engine._uch  # noqa: SLF001 (the binding has no way to add a hook in C)
@@ -71,15 +70,19 @@ class Guest:
     def _prepare_state(self) -> None:
         state = self.state
         for field, function in (
+            ("start_emulation", "uc_emu_start"),
             ("stop_emulation", "uc_emu_stop"),
             ("read_register", "uc_reg_read"),
             ("write_register", "uc_reg_write"),
         ):
             setattr(state, field, self._address_of(self._library, function))
-        state.system_address = SYSTEM_ADDRESS
-        state.system_bytes = SYSTEM_BYTES
-        state.program_counter = self._arm.UC_ARM_REG_PC
-        state.status_register = self._arm.UC_ARM_REG_CPSR
+        state.engine = self._handle.value
+        for index, name in enumerate(layout.GUEST_REGISTERS):
+            state.register_ids[index] = self.register_id(name)
+
+    def register_id(self, name: str) -> int:
+        """Return unicorn's number of a register."""
+        return int(getattr(self._arm, f"UC_ARM_REG_{name.upper()}"))
 
     @staticmethod
     def _address_of(library: ctypes.CDLL, function: str) -> int:
@@ -88,8 +91,7 @@ class Guest:
     def check(self, error: int, what: str) -> None:
         """Turn an error number of unicorn into an exception."""
         if error:
-            text = self._library.uc_strerror(error).decode()
-            raise EngineError(f"unicorn can't {what}: {text}")
+            raise EngineError(f"unicorn can't {what}: {self.error_text(error)}")
 
     def _map_memory(self, memory: Memory) -> None:
         size = -(-memory.size_bytes // PAGE_BYTES) * PAGE_BYTES
@@ -152,7 +154,26 @@ class Guest:
                 return storage[offset : offset + size_bytes]
         return b""
 
-    def map_c(self, address: int, size_bytes: int, read: str, write: str, unit: ctypes.Structure) -> None:
+    def memory_view(self, address: int, size_bytes: int) -> memoryview:
+        """Return the guest's own bytes, for DMA: writable where the guest may write, of 8-bit items.
+
+        `numpy.frombuffer` of it copies nothing. Code that is changed this way is not translated anew.
+
+        Raises:
+            EngineError: they do not lie in one memory of the board.
+        """
+        for window, storage in self._storages():
+            offset = address - window.address
+            if offset >= 0 and size_bytes >= 0 and offset + size_bytes <= window.bytes:
+                view = memoryview(storage)[offset : offset + size_bytes]
+                return view.toreadonly() if window.constant else view
+        raise EngineError(
+            f"the {size_bytes} B at {address_text(address)} do not lie in one memory of {self._board_name}"
+        )
+
+    def map_c(
+        self, address: int, size_bytes: int, read: str, write: str, unit: ctypes.Structure | ctypes.Array[ctypes.c_char]
+    ) -> None:
         """Attach a peripheral whose two functions are in the C hooks."""
         self._kept.append(unit)
         user = ctypes.addressof(unit)
@@ -167,49 +188,70 @@ class Guest:
         )
         self.check(error, f"map a peripheral at {address:#x}")
 
-    def map_python(self, address: int, size_bytes: int, read: ReadRegister, write: WriteRegister) -> None:
-        """Attach a peripheral in Python: for registers, not for data."""
-        self.engine.mmio_map(
-            address,
-            _pages(size_bytes),
-            lambda _engine, offset, size, _data: read(offset, size),
+    def map_python(
+        self, address: int, size_bytes: int, read: ReadRegister, write: WriteRegister, *, exact: bool = False
+    ) -> None:
+        """Attach a peripheral in Python: for registers, not for data.
+
+        What its functions raise ends the run. With `exact`, `Processor.exact_now` is right within them, to the
+        instruction, at the price of one more call per access.
+        """
+
+        def guarded_read(_engine: object, offset: int, size: int, _data: object) -> int:
+            return int(self.guarded(lambda: read(offset, size)) or 0)
+
+        def guarded_write(_engine: object, offset: int, size: int, value: int, _data: object) -> None:
+            self.guarded(lambda: write(offset, size, value))
+
+        callbacks = (_READ(guarded_read), _WRITE(guarded_write))
+        self._kept += callbacks
+        pointers = [ctypes.cast(callback, ctypes.c_void_p) for callback in callbacks]
+        error = self._library.uc_mmio_map(
+            self._handle,
+            ctypes.c_uint64(address),
+            ctypes.c_size_t(_pages(size_bytes)),
+            pointers[0],
             None,
-            lambda _engine, offset, size, value, _data: write(offset, size, value),
+            pointers[1],
             None,
         )
+        self.check(error, f"map a peripheral at {address:#x}")
+        if exact:
+            self.synchronise(address, size_bytes)
+
+    def guarded(self, call: Callable[[], int | None]) -> int | None:
+        """Call something from within the run; what it raises ends the run, which raises it again."""
+        if self.failure is not None:
+            return None
+        try:
+            return call()
+        except BaseException as error:  # noqa: BLE001 (unicorn's frames lie between: `run` raises it)
+            self.failure = error
+            self.state.stop = layout.Stop.FAILED
+            self.state.limit = 0
+        return None
 
     def synchronise(self, address: int, size_bytes: int) -> None:
-        """Have `state.now` exact at every access to a peripheral of the private peripheral bus."""
+        """Have `state.now` exact at every access to a peripheral."""
         self.engine.mem_protect(address, _pages(size_bytes), self._constants.UC_PROT_NONE)
 
     def register(self, name: str) -> int:
         """Return a core register: `r0` to `r12`, `sp`, `lr`, `pc`, `xpsr`."""
-        return int(self.engine.reg_read(getattr(self._arm, f"UC_ARM_REG_{name.upper()}"))) & 0xFFFF_FFFF
+        return int(self.engine.reg_read(self.register_id(name))) & 0xFFFF_FFFF
 
     def set_register(self, name: str, value: int) -> None:
         """Set a core register."""
-        self.engine.reg_write(getattr(self._arm, f"UC_ARM_REG_{name.upper()}"), value)
-
-    def run(self, instructions: int) -> layout.Stop:
-        """Run until about so many instructions are executed, or something stops it.
-
-        Returns RUNS where the core went to sleep.
-
-        Raises:
-            unicorn.UcError: the core faulted.
-        """
-        state = self.state
-        state.stop = layout.Stop.RUNS
-        state.budget = state.entered + instructions
-        self.engine.emu_start(self.register("pc") | 1, 0)
-        return layout.Stop(state.stop)
+        self.engine.reg_write(self.register_id(name), value)
 
     def executed(self) -> int:
         """Return the instructions executed since reset."""
-        if self.state.fault.type:
-            return int(self.state.now)
         count: int = self.hooks.ferrule_guest_executed(ctypes.byref(self.state), self.register("pc"))
         return count
+
+    def error_text(self, error: int) -> str:
+        """Return what an error number of unicorn means."""
+        text: bytes = self._library.uc_strerror(error)
+        return text.decode()
 
 
 def _pages(size_bytes: int) -> int:

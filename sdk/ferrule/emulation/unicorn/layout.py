@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structs of src_c/emulation/unicorn_hooks.h as ctypes sees them."""
+"""The structs of src_c/emulation as ctypes sees them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ctypes
 from enum import IntEnum
 
 WINDOWS = 16
+TIMERS = 16
 BLOCKS = 1 << 14
 UART_OUTPUT_BYTES = 1 << 16
 
@@ -19,6 +20,20 @@ class Stop(IntEnum):
     IDLE = 2
     OUTPUT = 3
     EXCEPTION = 4
+    ASLEEP = 5
+    LOCKUP = 6
+    RESET = 7
+    FAILED = 8
+    ERROR = 9
+
+
+GUEST_REGISTERS = (
+    "R0", "R1", "R2", "R3", "R12", "SP", "LR", "PC", "XPSR", "XPSR_NZCVQG", "IEPSR", "CPSR",
+    "CONTROL", "PRIMASK", "BASEPRI", "FAULTMASK", "PSP", "FPSCR", "D0",
+)  # fmt: skip
+"""Unicorn's names in the order of enum ferrule_register."""
+FAULT_REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr")
+"""In the order of ferrule_fault.registers."""
 
 
 class Window(ctypes.Structure):
@@ -55,25 +70,53 @@ class GuestState(ctypes.Structure):
     """struct ferrule_guest."""
 
     _fields_ = (
+        ("start_emulation", ctypes.c_void_p),
         ("stop_emulation", ctypes.c_void_p),
         ("read_register", ctypes.c_void_p),
         ("write_register", ctypes.c_void_p),
+        ("engine", ctypes.c_void_p),
+        ("core", ctypes.c_void_p),
         ("entered", ctypes.c_uint64),
         ("budget", ctypes.c_uint64),
+        ("limit", ctypes.c_uint64),
         ("now", ctypes.c_uint64),
         ("stop", ctypes.c_uint32),
         ("block_address", ctypes.c_uint32),
         ("block_bytes", ctypes.c_uint32),
+        ("paused", ctypes.c_uint32),
         ("exception", ctypes.c_uint32),
-        ("system_address", ctypes.c_uint32),
-        ("system_bytes", ctypes.c_uint32),
-        ("program_counter", ctypes.c_uint32),
-        ("status_register", ctypes.c_uint32),
+        ("error", ctypes.c_uint32),
         ("fault", Fault),
+        ("register_ids", ctypes.c_int32 * len(GUEST_REGISTERS)),
         ("window_count", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
         ("windows", Window * WINDOWS),
         ("cache", Block * BLOCKS),
+    )
+
+
+class CoreFault(ctypes.Structure):
+    """struct ferrule_fault."""
+
+    _fields_ = (
+        ("access", Fault),
+        ("executed", ctypes.c_uint64),
+        ("exception", ctypes.c_uint32),
+        ("status", ctypes.c_uint32),
+        ("hard_status", ctypes.c_uint32),
+        ("registers", ctypes.c_uint32 * len(FAULT_REGISTERS)),
+    )
+
+
+class CoreConfig(ctypes.Structure):
+    """struct ferrule_core_config."""
+
+    _fields_ = (
+        ("architecture", ctypes.c_uint32),
+        ("lines", ctypes.c_uint32),
+        ("priority_mask", ctypes.c_uint32),
+        ("cpu_id", ctypes.c_uint32),
+        ("vector_table", ctypes.c_uint32),
+        ("register_ids", ctypes.c_int32 * len(FAULT_REGISTERS)),
     )
 
 
@@ -107,6 +150,8 @@ class UartState(ctypes.Structure):
         ("state", ctypes.c_uint32),
         ("interrupts", ctypes.c_uint32),
         ("baud_divider", ctypes.c_uint32),
+        ("transmit_line", ctypes.c_int32),
+        ("receive_line", ctypes.c_int32),
         ("reserved", ctypes.c_uint32),
         ("output", ctypes.c_uint8 * UART_OUTPUT_BYTES),
     )

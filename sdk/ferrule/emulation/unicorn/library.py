@@ -7,6 +7,7 @@ import ctypes
 import importlib.metadata
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ferrule import resources
 from ferrule.emulation.crash import EngineError
@@ -15,6 +16,8 @@ from ferrule.nativelib import NativeLibrary
 
 PURPOSE = "the unicorn engine"
 FLAGS = ("-std=c11", "-O2")
+HEADERS = ("guest", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter", "uart")
+SOURCES = (*HEADERS, "run")
 
 
 def compiled_hooks() -> Path:
@@ -24,8 +27,8 @@ def compiled_hooks() -> Path:
         name="unicorn_hooks",
         title="unicorn hooks",
         purpose=PURPOSE,
-        sources=(folder / "unicorn_hooks.c",),
-        headers=(folder / "unicorn_hooks.h",),
+        sources=tuple(folder / f"{name}.c" for name in SOURCES),
+        headers=tuple(folder / f"{name}.h" for name in HEADERS),
         flags=FLAGS,
         facts=(importlib.metadata.version("unicorn"),),
     ).file()
@@ -34,6 +37,8 @@ def compiled_hooks() -> Path:
 def _check_layout(library: ctypes.CDLL) -> None:
     for function, mirror in (
         ("ferrule_guest_bytes", layout.GuestState),
+        ("ferrule_fault_bytes", layout.CoreFault),
+        ("ferrule_core_config_bytes", layout.CoreConfig),
         ("ferrule_cycle_counter_bytes", layout.CycleCounterState),
         ("ferrule_uart_bytes", layout.UartState),
     ):
@@ -41,6 +46,38 @@ def _check_layout(library: ctypes.CDLL) -> None:
         size.restype = ctypes.c_uint64
         if size() != ctypes.sizeof(mirror):
             raise EngineError(f"{mirror.__name__} differs from the C hooks: {ctypes.sizeof(mirror)} and {size()} B")
+
+
+EXPIRE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+"""What a timer calls."""
+_PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
+    ("ferrule_guest_executed", ctypes.c_uint64, (ctypes.POINTER(layout.GuestState), ctypes.c_uint32)),
+    ("ferrule_core_bytes", ctypes.c_uint64, ()),
+    (
+        "ferrule_core_reset",
+        None,
+        (ctypes.c_void_p, ctypes.POINTER(layout.GuestState), ctypes.POINTER(layout.CoreConfig)),
+    ),
+    ("ferrule_core_attach_trace", None, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    ("ferrule_core_time", ctypes.c_uint64, (ctypes.c_void_p,)),
+    ("ferrule_core_exact_time", ctypes.c_uint64, (ctypes.c_void_p,)),
+    ("ferrule_core_set_line", None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)),
+    ("ferrule_core_is_line_enabled", ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint32)),
+    ("ferrule_core_set_timer", None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, EXPIRE, ctypes.c_void_p)),
+    ("ferrule_core_run", ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint64)),
+    ("ferrule_core_fault", ctypes.POINTER(layout.CoreFault), (ctypes.c_void_p,)),
+    (
+        "ferrule_system_control_read",
+        ctypes.c_uint64,
+        (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_void_p),
+    ),
+    (
+        "ferrule_system_control_write",
+        None,
+        (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p),
+    ),
+    ("ferrule_uart_update", None, (ctypes.POINTER(layout.UartState),)),
+)
 
 
 @cache
@@ -52,8 +89,7 @@ def load_hooks() -> ctypes.CDLL:
     except OSError as error:
         raise EngineError(f"can't load the compiled unicorn hooks: {error}", hint=f"remove {path.parent}") from error
     _check_layout(library)
-    library.ferrule_guest_executed.restype = ctypes.c_uint64
-    library.ferrule_guest_executed.argtypes = (ctypes.POINTER(layout.GuestState), ctypes.c_uint32)
-    library.ferrule_cycle_counter_enable.restype = None
-    library.ferrule_cycle_counter_enable.argtypes = (ctypes.POINTER(layout.CycleCounterState), ctypes.c_uint32)
+    for function, result, arguments in _PROTOTYPES:
+        entry = getattr(library, function)
+        entry.restype, entry.argtypes = result, arguments
     return library

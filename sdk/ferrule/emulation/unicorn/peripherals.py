@@ -3,34 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ferrule.boards import Board
+from ferrule.boards import Board, Peripheral
 from ferrule.emulation.unicorn.cycle_counter import CycleCounter
 from ferrule.emulation.unicorn.guest import Guest
-from ferrule.emulation.unicorn.system_control import SystemControl
+from ferrule.emulation.unicorn.processor import NVIC_TYPE, Processor
 from ferrule.emulation.unicorn.uart import Uart
 
 UART_TYPES = ("UART.CMSDK_APB_UART",)
-SYSTEM_TYPES = ("IRQControllers.NVIC",)
 TRACE_TYPES = ("Miscellaneous.DWT",)
-MODELLED = (*UART_TYPES, *SYSTEM_TYPES, *TRACE_TYPES)
+MODELLED = (*UART_TYPES, NVIC_TYPE, *TRACE_TYPES)
 
 
-def _ignore(_enabled: bool) -> None:
-    """Stand in for a trace unit on a board without one."""
+def interrupt_line(peripheral: Peripheral, output: str, board: Board) -> int | None:
+    """Return the line of the interrupt controller that an output leads to; None where it leads nowhere."""
+    controllers = {each.name for each in board.peripherals if each.type == NVIC_TYPE}
+    for interrupt in peripheral.interrupts:
+        if interrupt.source == output and interrupt.target in controllers:
+            return interrupt.index
+    return None
 
 
-def attach(guest: Guest, board: Board, vector_table: int) -> dict[str, Uart]:
+def attach(guest: Guest, processor: Processor, board: Board) -> dict[str, Uart]:
     """Give the guest the board's peripherals; return its UARTs by name."""
     uarts: dict[str, Uart] = {}
-    trace: Callable[[bool], None] = _ignore
     for peripheral in board.peripherals:
         if peripheral.type in UART_TYPES:
-            uarts[peripheral.name] = Uart(guest, peripheral)
+            transmit, receive = (interrupt_line(peripheral, name, board) for name in ("TxInterrupt", "RxInterrupt"))
+            uarts[peripheral.name] = Uart(guest, peripheral, transmit, receive)
         elif peripheral.type in TRACE_TYPES:
-            trace = CycleCounter(guest, peripheral.address).enable_trace
-    for peripheral in board.peripherals:
-        if peripheral.type in SYSTEM_TYPES:
-            SystemControl(guest, peripheral.address, board.cpu.type, vector_table, trace)
+            CycleCounter(guest, processor, peripheral.address)
     return uarts

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 from ferrule._typing import override
-from ferrule.emulation.crash import CrashReport, EngineError, address_text, called_from
+from ferrule.emulation.crash import FAULT_RECORD, CrashReport, EngineError, address_text, called_from
 from ferrule.emulation.disassembly import disassemble
 from ferrule.emulation.engine import Counters, Machine, Session
-from ferrule.emulation.unicorn.fault import exception_text, fault_text
+from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
+from ferrule.emulation.unicorn.fault import access_text, exception_text, fault_text
 from ferrule.emulation.unicorn.guest import Guest
-from ferrule.emulation.unicorn.layout import Stop
+from ferrule.emulation.unicorn.layout import FAULT_REGISTERS, CoreFault, Stop
 from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
+from ferrule.emulation.unicorn.processor import Processor
 from ferrule.emulation.unicorn.uart import Uart
 from ferrule.errors import unknown_name
 from ferrule.firmware import read_image
@@ -27,7 +30,7 @@ SLICE_S = 0.05
 """A slice that takes longer, since the firmware sits on slow registers, is halved next time."""
 IDLE_PATIENCE_INSTRUCTIONS = 100_000
 """A firmware that polls an empty UART for so long sends nothing without further input."""
-REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr")
+REGISTERS = FAULT_REGISTERS
 
 
 class UnicornChannel(Channel):
@@ -66,7 +69,8 @@ class UnicornSession(Session):
         self._image = read_image(machine.elf)
         vector_table = self._board.memory(self._board.placement.code).address
         self._guest = Guest(self._board)
-        self._uarts = attach(self._guest, self._board, vector_table)
+        self._processor = Processor(self._guest, self._board, vector_table)
+        self._uarts = attach(self._guest, self._processor, self._board)
         self._guest.load(self._image)
         self._failure: EngineError | None = None
         self._slice = SLICE_INSTRUCTIONS
@@ -110,6 +114,8 @@ class UnicornSession(Session):
             if uart.ready_bytes:
                 return
             entered = self._guest.state.entered
+            if stop is Stop.ASLEEP:
+                return
             if stop is Stop.IDLE:
                 idle_from = entered if idle_from is None else idle_from
                 if entered - idle_from >= IDLE_PATIENCE_INSTRUCTIONS:
@@ -124,43 +130,80 @@ class UnicornSession(Session):
             raise self._failure
         start = time.monotonic()
         try:
-            stop = self._guest.run(self._slice)
-        except self._guest.error as error:
-            self._failure = self._fault(error)
-            raise self._failure from None
+            stop = self._processor.run(self._slice)
         except EngineError as error:
             self._failure = EngineError(str(error), hint=error.hint, report=self.crash_report(str(error)))
             raise self._failure from None
-        if stop is Stop.EXCEPTION:
-            self._failure = self._error(exception_text(self._guest.state.exception))
-            raise self._failure
-        if stop is Stop.RUNS:
-            self._failure = self._error("the firmware sleeps (wfi) and no interrupt is modelled that would wake it")
-            raise self._failure
+        self._check(stop)
         slow = time.monotonic() - start > SLICE_S
         self._slice = max(1, self._slice // 2) if slow else min(2 * self._slice, SLICE_INSTRUCTIONS)
         return stop
 
-    def _fault(self, error: Exception) -> EngineError:
-        return self._error(fault_text(error, self._guest.state.fault, self._board, self._guest.register("xpsr")))
+    def _check(self, stop: Stop) -> None:
+        """Raise if the firmware has recorded a fault, or stands where only a reset would help."""
+        record, fault = self._recorded_fault(), self._processor.fault
+        if record is not None:
+            self._failure = self._recorded_error(record, fault)
+        elif stop is Stop.LOCKUP:
+            cause = fault_text(fault, self._board) if fault else "supervisor call (svc)"
+            self._failure = self._error(f"lockup, since no fault handler may run here: {cause}")
+        elif stop is Stop.RESET:
+            self._failure = self._error("the firmware asked for a reset (AIRCR.SYSRESETREQ)")
+        elif stop is Stop.EXCEPTION:
+            self._failure = self._error(exception_text(self._guest.state.exception))
+        elif stop is Stop.ERROR:
+            self._failure = self._error(self._guest.error_text(self._guest.state.error))
+        elif stop is Stop.ASLEEP and not self._wakes_on_input():
+            self._failure = self._error("the firmware sleeps (wfi) and nothing is left that could wake it")
+        if self._failure is not None:
+            raise self._failure
 
-    def _error(self, reason: str) -> EngineError:
-        return EngineError(reason, report=self.crash_report(reason))
+    def _wakes_on_input(self) -> bool:
+        return any(
+            uart.interrupts_on_input and self._processor.is_enabled(uart.receive_line or 0)
+            for uart in self._uarts.values()
+        )
+
+    def _recorded_fault(self) -> FaultRecord | None:
+        if not self._image.has(FAULT_RECORD):
+            return None
+        data = self._guest.read_memory(self._image.address_of(FAULT_RECORD), 4 * len(FIELDS))
+        return fault_record(struct.unpack(f"<{len(data) // 4}I", data[: len(data) & ~3]))
+
+    def _recorded_error(self, record: FaultRecord, fault: CoreFault | None) -> EngineError:
+        """Return the error for a fault that the firmware's start-up has recorded, with what the engine knows of it."""
+        if fault is None or fault.registers[REGISTERS.index("pc")] != record.fields["pc"]:
+            return self._error(record.reason, registers=record.registers)
+        access = access_text(fault.access, self._board)
+        return self._error(
+            f"{record.reason}: {access}" if access else record.reason,
+            registers=dict(zip(REGISTERS, fault.registers, strict=True)),
+            executed=int(fault.executed),
+        )
+
+    def _error(
+        self, reason: str, registers: Mapping[str, int] | None = None, executed: int | None = None
+    ) -> EngineError:
+        return EngineError(reason, report=self._report(reason, registers or self._registers(), executed))
+
+    def _registers(self) -> dict[str, int]:
+        return {name: self._guest.register(name) for name in REGISTERS}
 
     @override
     def crash_report(self, reason: str) -> CrashReport:
-        registers = {name: self._guest.register(name) for name in REGISTERS}
-        fault = self._guest.state.fault
-        pc = fault.program_counter if fault.type else registers["pc"]
+        return self._report(reason, self._registers(), None)
+
+    def _report(self, reason: str, registers: Mapping[str, int], executed: int | None) -> CrashReport:
+        pc = registers.get("pc", 0)
         return CrashReport(
             reason=reason,
             pc=pc,
             symbol=self._image.describe(pc),
-            registers={**registers, "pc": pc},
+            registers=registers,
             instruction=disassemble(self._guest.read_memory(pc, 4), pc),
             notes=(
                 called_from(self._image, registers),
-                f"{self._guest.executed()} instructions executed",
+                f"{self._guest.executed() if executed is None else executed} instructions executed",
                 *(note for uart in self._uarts.values() for note in uart.notes()),
             ),
         )

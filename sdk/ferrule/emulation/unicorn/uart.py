@@ -10,14 +10,25 @@ from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.guest import Guest
 
 REGISTERS_BYTES = 0x1000
+NO_LINE = -1
+RECEIVE_ENABLE, RECEIVE_INTERRUPT = 1 << 1, 1 << 3
+"""Bits of CTRL."""
 
 
 class Uart:
     """Both ends of a UART: the guest's registers and the host's bytes."""
 
-    def __init__(self, guest: Guest, peripheral: Peripheral) -> None:
+    def __init__(
+        self, guest: Guest, peripheral: Peripheral, transmit_line: int | None, receive_line: int | None
+    ) -> None:
         self.name = peripheral.name
-        self.state = layout.UartState(guest=ctypes.pointer(guest.state))
+        self.receive_line = receive_line
+        self.state = layout.UartState(
+            guest=ctypes.pointer(guest.state),
+            transmit_line=NO_LINE if transmit_line is None else transmit_line,
+            receive_line=NO_LINE if receive_line is None else receive_line,
+        )
+        self._hooks = guest.hooks
         self._input = b""
         self._output = memoryview(self.state.output)
         for address in (peripheral.address, *peripheral.aliases):
@@ -30,6 +41,13 @@ class Uart:
         state.input = ctypes.cast(ctypes.c_char_p(self._input), ctypes.c_void_p)
         state.input_bytes = len(self._input)
         state.input_taken = 0
+        self._hooks.ferrule_uart_update(ctypes.byref(state))
+
+    @property
+    def interrupts_on_input(self) -> bool:
+        """Whether the next byte that is given would raise the receive interrupt."""
+        wanted = RECEIVE_ENABLE | RECEIVE_INTERRUPT
+        return self.receive_line is not None and int(self.state.control) & wanted == wanted
 
     @property
     def ready_bytes(self) -> int:

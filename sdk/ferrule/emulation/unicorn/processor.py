@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a core has besides instructions: exceptions, sleep, interrupt lines and time. The C hooks do the work.
+
+Time is counted in instructions since reset, those that a sleeping core would have executed included. Interrupts and
+timers come between two basic blocks, so at most one block late.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+
+from ferrule.boards import Board
+from ferrule.emulation.crash import EngineError
+from ferrule.emulation.unicorn import layout
+from ferrule.emulation.unicorn.guest import Guest
+from ferrule.emulation.unicorn.library import EXPIRE
+
+NVIC_TYPE = "IRQControllers.NVIC"
+REGISTERS_BYTES = 0x1000
+NEVER = (1 << 64) - 1
+
+CPU_IDS: Mapping[str, int] = {
+    "cortex-m0": 0x410C_C200,
+    "cortex-m3": 0x410F_C231,
+    "cortex-m4": 0x410F_C240,
+    "cortex-m7": 0x411F_C272,
+    "cortex-m33": 0x410F_D213,
+}
+"""Part and revision, the same as QEMU's."""
+ARMV8 = ("cortex-m33",)
+LINES: Mapping[int, int] = {7: 240, 8: 480}
+"""Interrupt lines by architecture: as many as it allows."""
+ALL_PRIORITY_BITS = 0xFF
+
+
+class InterruptLine:
+    """An input of the interrupt controller."""
+
+    def __init__(self, processor: Processor, number: int) -> None:
+        self._processor = processor
+        self.number = number
+
+    def set(self, level: bool) -> None:
+        """Set the level; a rise makes the interrupt pending, and so does the end of a handler that left it high."""
+        self._processor.set_irq(self.number, level)
+
+
+class Timer:
+    """Calls a function when a time has come. Times are instructions since reset."""
+
+    def __init__(self, processor: Processor, index: int, function: Callable[[], None]) -> None:
+        self._processor = processor
+        self._index = index
+        self._callback = EXPIRE(lambda _context: self._expire())
+        self._function = function
+
+    def set(self, due: int | None) -> None:
+        """Have the function called once, as soon as `due` is reached; None: not at all."""
+        moment = NEVER if due is None else min(max(due, 0), NEVER)
+        self._processor.arm(self._index, moment, self._callback)
+
+    def _expire(self) -> None:
+        self._processor.guest.guarded(self._function)
+
+
+class Processor:
+    """The exceptions, the sleep and the time of one guest."""
+
+    def __init__(self, guest: Guest, board: Board, vector_table: int) -> None:
+        self.guest = guest
+        self._hooks = guest.hooks
+        self._timers: list[Timer] = []
+        self._state = (ctypes.c_char * guest.hooks.ferrule_core_bytes())()
+        self._core = ctypes.addressof(self._state)
+        architecture = 8 if board.cpu.type in ARMV8 else 7
+        config = layout.CoreConfig(
+            architecture=architecture,
+            lines=LINES[architecture],
+            priority_mask=ALL_PRIORITY_BITS,
+            cpu_id=CPU_IDS[board.cpu.type],
+            vector_table=vector_table,
+        )
+        for index, name in enumerate(layout.FAULT_REGISTERS):
+            config.register_ids[index] = guest.register_id(name)
+        self._hooks.ferrule_core_reset(self._core, ctypes.byref(guest.state), ctypes.byref(config))
+        for peripheral in board.peripherals:
+            if peripheral.type == NVIC_TYPE:
+                self._map(peripheral.address)
+
+    def _map(self, address: int) -> None:
+        read, write = "ferrule_system_control_read", "ferrule_system_control_write"
+        self.guest.map_c(address, REGISTERS_BYTES, read, write, self._state)
+        self.guest.synchronise(address, REGISTERS_BYTES)
+
+    def attach_trace(self, function: str, unit: ctypes.Structure) -> None:
+        """Tell a unit of the C hooks about every change of DEMCR.TRCENA."""
+        entry = ctypes.cast(getattr(self._hooks, function), ctypes.c_void_p)
+        self._hooks.ferrule_core_attach_trace(self._core, entry, ctypes.addressof(unit))
+
+    @property
+    def now(self) -> int:
+        """The time at the end of the current basic block; exact while the guest stands."""
+        return int(self._hooks.ferrule_core_time(self._core))
+
+    @property
+    def exact_now(self) -> int:
+        """The time before the instruction that accesses; valid within an access to an exact peripheral."""
+        return int(self._hooks.ferrule_core_exact_time(self._core))
+
+    def set_irq(self, line: int, level: bool) -> None:
+        """Set the level of an interrupt line, counted from 0."""
+        self._hooks.ferrule_core_set_line(self._core, line, level)
+
+    def line(self, number: int) -> InterruptLine:
+        """Return an interrupt line."""
+        return InterruptLine(self, number)
+
+    def is_enabled(self, line: int) -> bool:
+        """Return whether the firmware has enabled an interrupt line."""
+        return bool(self._hooks.ferrule_core_is_line_enabled(self._core, line))
+
+    def timer(self, function: Callable[[], None]) -> Timer:
+        """Return a new timer.
+
+        Raises:
+            EngineError: there are 16 already.
+        """
+        if len(self._timers) == layout.TIMERS:
+            raise EngineError(f"the unicorn engine has {layout.TIMERS} timers for device models, and no more")
+        self._timers.append(Timer(self, len(self._timers), function))
+        return self._timers[-1]
+
+    def arm(self, index: int, due: int, callback: object) -> None:
+        """Set a timer; `Timer.set` is for everybody else."""
+        self._hooks.ferrule_core_set_timer(self._core, index, due, callback, None)
+
+    def run(self, instructions: int) -> layout.Stop:
+        """Run until about so many instructions are executed, or something stops it.
+
+        Raises:
+            Exception: what a device model raised.
+        """
+        stop = layout.Stop(self._hooks.ferrule_core_run(self._core, instructions))
+        failure, self.guest.failure = self.guest.failure, None
+        if failure is not None:
+            raise failure
+        return stop
+
+    def read_register(self, offset: int, size_bytes: int) -> int:
+        """Return a register of the system control space, as the firmware would read it."""
+        return int(self._hooks.ferrule_system_control_read(None, offset, size_bytes, self._core))
+
+    def write_register(self, offset: int, size_bytes: int, value: int) -> None:
+        """Write a register of the system control space, as the firmware would."""
+        self._hooks.ferrule_system_control_write(None, offset, size_bytes, value, self._core)
+
+    @property
+    def fault(self) -> layout.CoreFault | None:
+        """The last fault, as it was before any handler ran."""
+        fault: layout.CoreFault = self._hooks.ferrule_core_fault(self._core).contents
+        return fault if fault.exception else None
