@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from ferrule.backends.backend import Backend, BackendId, LayerSupport
+from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
 from ferrule.backends.capability import ALL_OR_NOTHING, has_capability
+from ferrule.backends.contract import answer, answer_with, asking
 from ferrule.backends.device import Device, default_device
 from ferrule.backends.option import check_options
 from ferrule.errors import FerruleError, unknown_name
@@ -45,17 +46,26 @@ class Candidate:
     @property
     def all_or_nothing(self) -> bool:
         """Whether it takes a whole network or no layer of it."""
-        return has_capability(self.backend.capabilities(), ALL_OR_NOTHING)
+        return self.has(ALL_OR_NOTHING)
+
+    def has(self, capability: str) -> bool:
+        """Whether the backend has a capability."""
+        with asking(self.id, "capabilities()"):
+            return has_capability(self.backend.capabilities(), capability)
 
     def refusal(self, graph: Graph, layer: Layer) -> str:
         """Return why the backend does not take a layer; "" if it does."""
-        return self.support.supports(graph, layer).reason
+        question = f"supports() for layer '{layer.name}' ({layer.type})"
+        with asking(self.id, question):
+            return answer(self.support.supports(graph, layer), Support, self.id, question).reason
 
     @staticmethod
     def of(backend: Backend, devices: Sequence[Device] = ()) -> Candidate:
         """Return a backend with those of the devices that are its own."""
         own = tuple(device for device in devices if device.backend == backend.id)
-        return Candidate(backend=backend, support=backend.layer_support(), devices=own or (default_device(backend.id),))
+        with asking(backend.id, "layer_support()"):
+            support = answer_with(backend.layer_support(), ("supports",), backend.id, "layer_support()")
+        return Candidate(backend=backend, support=support, devices=own or (default_device(backend.id),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ferrule.backends.contract import asking
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews
 from ferrule.errors import place
 from ferrule.optimizer.assignment import RestartError, assign_layers
@@ -42,7 +43,8 @@ def _offer_device(draft: Draft, bench: Bench, candidate: Candidate, device: str,
     graph, taken = draft.graph, TakenNames(draft.graph)
     answers = []
     for offered in extract_subgraphs(graph, chosen):
-        with place(f"backend {candidate.id}, optimising layers {list(offered.names)}"):
+        where = place(f"backend {candidate.id}, optimising layers {list(offered.names)}")
+        with where, asking(candidate.id, "optimize_subgraph()"):
             views = candidate.backend.optimize_subgraph(offered, options)
         check_views(candidate.id, offered, views, taken)
         answers.append(Answer(backend=candidate.id, offered=offered, views=views))

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ferrule.backends.backend import BackendId
-from ferrule.backends.capability import HAS_FP16, has_capability
+from ferrule.backends.capability import HAS_FP16
+from ferrule.backends.contract import asking
 from ferrule.backends.tensor_handle import TensorHandleFactoryRegistry
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.graph import Graph
@@ -86,7 +87,7 @@ def _prepared(network: Graph, bench: Bench, options: OptimizerOptions, messages:
     graph = simplify(network) if options.simplify else network
     if options.reduce_fp32_to_fp16:
         first = bench.preferred[0]
-        if has_capability(first.backend.capabilities(), HAS_FP16):
+        if first.has(HAS_FP16):
             graph, kept = reduce_to_fp16(graph)
             messages += (f"layer '{name}' stays in float32: {reason}" for name, reason in kept.items())
         else:
@@ -125,6 +126,7 @@ def _factory_table(draft: Draft, bench: Bench) -> FactoryTable:
     preferences = {}
     for candidate in bench.candidates:
         if candidate.id in owners:
-            registry.register(candidate.backend.tensor_handle_factories(None))
-            preferences[candidate.id] = tuple(candidate.backend.handle_factory_preferences())
+            with asking(candidate.id, "tensor_handle_factories() or handle_factory_preferences()"):
+                registry.register(candidate.backend.tensor_handle_factories(None))
+                preferences[candidate.id] = tuple(candidate.backend.handle_factory_preferences())
     return FactoryTable(registry, preferences)

@@ -38,6 +38,10 @@ def _check_cover(backend: BackendId, offered: SubgraphView, views: OptimizationV
     count: Counter[str] = Counter()
     for title, parts in lists.items():
         for part in parts:
+            if not isinstance(part, SubgraphView):
+                raise InvalidViewsError(
+                    f"backend {backend} returned a {type(part).__name__} in {title}, expected SubgraphView"
+                )
             if part.graph is not offered.graph:
                 raise InvalidViewsError(
                     f"backend {backend} returned a view of another graph in {title}: {list(part.names)}"

@@ -15,11 +15,13 @@ from ferrule.backends.context import (
     CreationOptions,
     CustomAllocator,
 )
+from ferrule.backends.contract import answer_with
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.tensor_handle import MemorySource
 from ferrule.errors import unknown_name
 
+_MOMENTS = ("before_load_network", "after_load_network", "before_unload_network", "after_unload_network")
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -66,6 +68,8 @@ def _admit(backend: Backend, options: CreationOptions) -> Admitted:
     if reason:
         raise BackendUnavailableError(reason)
     context = backend.context(options)
+    if context is not None:
+        answer_with(context, _MOMENTS, backend.id, "context()")
     profiling = backend.profiling_context(options) if options.profiling else None
     if profiling is not None and not profiling.enable_profiling(enabled=True):
         _LOGGER.warning("backend '%s' does not switch its profiling on", backend.id)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ferrule.backends.backend import BackendId
+from ferrule.backends.contract import answer_with, asking
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HostTensorHandle, MemCopyWorkload, MemImportWorkload
 from ferrule.backends.tensor_handle import MemorySource, TensorHandle, TensorHandleFactory
@@ -136,7 +137,9 @@ class _Loader:
             outputs=tuple(self._tensors[name].handle for name in layer.outputs),
             device=assignment.device,
         )
-        return factory.create_workload(info)
+        question = f"create_workload() for layer '{layer.name}' ({layer.type})"
+        with asking(assignment.backend, question):
+            return answer_with(factory.create_workload(info), ("execute",), assignment.backend, question)
 
     def _link(self, layer: Layer) -> ImportLink:
         name = _only_input(layer)
