@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Seconds that one inference may take.",
 )
+@click.option("--trace-devices", is_flag=True, help="Report every call of a device: operator, device, call, status.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
     model: Path,
@@ -67,6 +68,7 @@ def command(
     json_path: Path | None,
     keep: Path | None,
     timeout_s: float,
+    trace_devices: bool,
     quiet: bool,
 ) -> int:
     """Import MODEL (.tflite), generate its firmware, build it, run it on a board, and compare.
@@ -104,7 +106,12 @@ def command(
             progress=say,
         )
         report = firmware.run(
-            arrays, engine=engine, timeout_s=timeout_s, progress=say, source=", ".join(inputs) or "pattern"
+            arrays,
+            engine=engine,
+            timeout_s=timeout_s,
+            progress=say,
+            source=", ".join(inputs) or "pattern",
+            trace_devices=trace_devices,
         )
     for warning in firmware.warnings:
         click.echo(f"warning: {warning}", err=True)

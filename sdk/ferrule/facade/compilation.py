@@ -58,6 +58,7 @@ class Firmware:
         engine: str = "unicorn",
         timeout_s: float = 60.0,
         source: str | None = None,
+        trace_devices: bool = False,
         progress: Progress = say_nothing,
     ) -> RunReport:
         """Run the firmware on inputs and compare every output with the numpy reference.
@@ -65,17 +66,26 @@ class Firmware:
         `inputs` are arrays in the order of the model's inputs, or by name; each has its input's shape, or n times its
         first extent for n samples. None stands for the documented pattern (`ferrule.facade.samples.pattern`).
         `timeout_s` is the wall-clock time that one inference may take. `source` says in the report where the inputs
-        came from.
+        came from. `trace_devices` puts every call of a device into the report.
 
         Raises:
             InputError: an input has the wrong name, shape or dtype.
             MissingToolError: the engine is not installed.
             EngineError: the firmware faulted or hung; the report has pc, symbol and registers.
+            RunFailedError: a device or an operator failed; the message names the layer.
             LinkError: the firmware answered something that it should not.
         """
         from ferrule.facade.running import run
 
-        return run(self, inputs, engine=engine, timeout_s=timeout_s, source=source, progress=progress)
+        return run(
+            self,
+            inputs,
+            engine=engine,
+            timeout_s=timeout_s,
+            source=source,
+            trace_devices=trace_devices,
+            progress=progress,
+        )
 
 
 def compile(  # noqa: A001

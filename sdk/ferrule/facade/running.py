@@ -16,9 +16,10 @@ from ferrule.emulation import Engine, EngineError, Machine, Session, engine
 from ferrule.errors import FerruleError
 from ferrule.facade.samples import Sample, pattern_sample, split
 from ferrule.facade.step import Progress, Step
+from ferrule.facade.tracing import device_parts, explained, trace_part
 from ferrule.firmware import Group, Image
 from ferrule.graph import Array
-from ferrule.link import CounterSource, LinkRun, LinkSession, LinkTimeoutError, ModelInfo
+from ferrule.link import CounterSource, LinkRun, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
 from ferrule.report import (
     BuildPart,
     CountPart,
@@ -55,6 +56,8 @@ class _Runs:
     profiled: LinkRun
     """The first sample, with every operator's count."""
     runs: list[LinkRun]
+    traced: LinkRun | None
+    """The first sample once more, with the calls of devices, if they were asked for."""
     resolution: float
     run_s: float
 
@@ -66,23 +69,26 @@ def run(
     engine: str,
     timeout_s: float,
     source: str | None,
+    trace_devices: bool,
     progress: Progress,
 ) -> RunReport:
     """Run the firmware; see `Firmware.run`.
 
-    The first sample runs twice: once with each operator counted, and once, as all others, without.
+    The first sample runs twice: once with each operator counted, and once, as all others, without; and before, if the
+    calls of devices are to be traced, once with these.
     """
     network = firmware.network
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
     chosen = _usable(engine, firmware.board)
-    done = _execute(firmware, chosen, samples, timeout_s, progress)
+    traced = trace_devices and bool(firmware.artifact.devices)
+    done = _execute(firmware, chosen, samples, timeout_s, progress, trace=traced)
     progress(Step(phase="comparing with the numpy reference"))
     parts = []
     for index, (sample, result) in enumerate(zip(samples, done.runs, strict=True)):
         verdict, difference = compare(result.outputs, network.run(sample))
         if index == 0:
-            again, _ = compare(done.profiled.outputs, result.outputs)
-            verdict = worst([verdict, again])
+            others = (done.profiled, *(() if done.traced is None else (done.traced,)))
+            verdict = worst([verdict, *(compare(other.outputs, result.outputs)[0] for other in others)])
         parts.append(SamplePart(index=index, verdict=verdict, max_difference=difference))
     document = ReportDocument(
         ferrule_version=VERSION,
@@ -96,6 +102,8 @@ def run(
         memory=_memory_part(firmware, done),
         run_s=done.run_s,
         samples=tuple(parts),
+        devices=device_parts(firmware.artifact),
+        device_trace=trace_part(firmware.artifact, done.traced.calls if done.traced else ()) if trace_devices else None,
     )
     return RunReport(document=document, outputs=_stacked([result.outputs for result in done.runs]))
 
@@ -112,7 +120,7 @@ def _usable(name: str, board: Board) -> Engine:
 
 
 def _execute(
-    firmware: Firmware, chosen: Engine, samples: Sequence[Sample], timeout_s: float, progress: Progress
+    firmware: Firmware, chosen: Engine, samples: Sequence[Sample], timeout_s: float, progress: Progress, *, trace: bool
 ) -> _Runs:
     started = time.perf_counter()
     phase = f"running on {firmware.board.name} by {chosen.name}"
@@ -123,7 +131,9 @@ def _execute(
 
     with chosen.start(Machine(board=firmware.board, elf=firmware.elf)) as session:
         try:
-            return _serve(firmware, session, samples, timeout_s, report, started)
+            return _serve(firmware, session, samples, timeout_s, report, started, trace=trace)
+        except RunFailedError as error:
+            raise explained(error, firmware.artifact) from error
         except LinkTimeoutError as error:
             raise EngineError("", report=session.crash_report(str(error))) from error
 
@@ -135,10 +145,13 @@ def _serve(
     timeout_s: float,
     report: Callable[[int], None],
     started: float,
+    *,
+    trace: bool,
 ) -> _Runs:
     link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
     info = link.model_info()
     _check_identity(firmware, info)
+    traced = link.run(samples[0], trace=True) if trace else None
     profiled = link.run(samples[0], profile=True)
     runs = []
     for number, sample in enumerate(samples, start=1):
@@ -148,6 +161,7 @@ def _serve(
         info=info,
         profiled=profiled,
         runs=runs,
+        traced=traced,
         resolution=session.counters().resolution,
         run_s=time.perf_counter() - started,
     )

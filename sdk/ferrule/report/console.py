@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ferrule.report.document import CountPart, LayerPart, ReportDocument, Verdict
+from ferrule.link import status_text
+from ferrule.report.document import CountPart, DeviceTracePart, LayerPart, ReportDocument, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +19,8 @@ _SAMPLES_LISTED = 10
 def print_report(document: ReportDocument, console: Console) -> None:
     """Print the table of layers, the totals and the verdict."""
     console.print(_layer_table(document))
+    if document.device_trace is not None:
+        _print_trace(document.device_trace, console)
     console.print(_totals(document))
     _print_samples(document, console)
     text = str(document.verdict).replace("_", " ")
@@ -70,9 +73,29 @@ def _totals(document: ReportDocument) -> Table:
         f"{ram.stack_reserved:,} + other {ram.other:,}",
     )
     table.add_row("activations", f"{ram.activations:,} B, {ram.activations_certificate}")
+    for device in document.devices:
+        memory = f", {device.memory_used:,} of {device.memory_bytes:,} B" if device.memory_bytes else ""
+        table.add_row(f"device {device.name}", f"{device.backend}{memory}")
     table.add_row("built", f"in {build.build_s:.1f} s by {build.toolchain_version} -{build.optimization}")
     table.add_row("ran", f"in {document.run_s:.1f} s, {len(document.samples)} sample(s), input: {document.input}")
     return table
+
+
+def _print_trace(trace: DeviceTracePart, console: Console) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    if not trace.calls:
+        console.print("device calls: none, no layer runs on a device", highlight=False)
+        return
+    table = Table(title="device calls")
+    for heading in ("#", "layer", "device", "call", "status"):
+        table.add_column(heading, justify="right" if heading == "#" else "left")
+    for call in trace.calls:
+        status = status_text(call.status) if call.status else "ok"
+        table.add_row(str(call.operator), escape(call.layer), call.device, call.call, status)
+    console.print(table)
+    console.print(f"device calls: {'as planned' if trace.as_planned else 'NOT as planned'}", highlight=False)
 
 
 def _count(count: CountPart, macs: int) -> str:

@@ -115,6 +115,43 @@ class MemoryPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DevicePart:
+    """A device behind the device API that runs layers."""
+
+    name: str
+    backend: str
+    activation_lead: int
+    """Operators before its first one at which it is activated."""
+    memory_bytes: int
+    """Its own memory; 0 where it works on the core's."""
+    memory_used: int
+    """Of that, what tensors and scratch take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCallPart:
+    """One call of a device."""
+
+    operator: int
+    """Index of the layer round which it was made."""
+    layer: str
+    device: str
+    call: str
+    """activate, open, copy_to, copy_from, run, close or deactivate."""
+    status: int
+    """0, or a negative `enum ferrule_status`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTracePart:
+    """The calls of devices in one run, in order."""
+
+    calls: tuple[DeviceCallPart, ...]
+    as_planned: bool
+    """Whether they are those that the generator scheduled, one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SamplePart:
     """One inference."""
 
@@ -144,6 +181,9 @@ class ReportDocument:
     run_s: float
     """Wall-clock seconds of the engine, transfers included."""
     samples: tuple[SamplePart, ...]
+    devices: tuple[DevicePart, ...] = ()
+    device_trace: DeviceTracePart | None = None
+    """None unless it was asked for."""
 
 
 def json_schema() -> dict[str, object]:
