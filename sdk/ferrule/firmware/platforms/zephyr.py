@@ -55,9 +55,7 @@ class ZephyrBoard:
 
 ZEPHYR_BOARDS: Mapping[str, ZephyrBoard] = {
     "mps2-an385": ZephyrBoard(name="mps2/an385", link="uart1", before=("mps2_an385", "Zephyr 3.5 and 3.6")),
-    "mps2-an386": ZephyrBoard(
-        name="mps2/an386", link="uart1", before=("mps2_an385", "Zephyr 3.5 and 3.6, a Cortex-M3")
-    ),
+    "mps2-an386": ZephyrBoard(name="mps2/an386", link="uart1", before=("mps2_an385", "Zephyr 3.5 and 3.6: an M3")),
     "mps2-an500": ZephyrBoard(name="mps2/an500", link="uart1"),
 }
 """By Ferrule's name. Zephyr has AN386 since 4.1."""
@@ -144,7 +142,7 @@ def _starters(values: Mapping[str, object]) -> dict[str, bytes]:
 def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[str, bytes]:
     board = ZEPHYR_BOARDS.get(request.board.name)
     nodes = _nodes(request.artifact)
-    files = {}
+    files: dict[str, bytes] = {}
     if not nodes:
         overlay = _rendered("board.overlay.j2", {**values, "link": _NATIVE_LINK, "nodes": ()})
         files |= {f"boards/{stem}.overlay": overlay for stem in _NATIVE_STEMS}

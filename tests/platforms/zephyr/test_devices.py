@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Zephyr adapter on the host: what it promises, every call that can fail, and mutants of it."""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from needs import require_module
+from zephyr_bench import ARGUMENT, BUSY, HANDLE, LIFE, MEMORY, OK, PROMISES, STATE, STATUS_OF, Bench
+
+from ferrule import resources
+from ferrule.testing import Adapter, MisuseError, ZephyrFakes, build_adapter
+
+pytestmark = pytest.mark.cc
+
+
+@pytest.fixture(scope="module")
+def adapter() -> Adapter[ZephyrFakes]:
+    require_module("cffi", "pip install 'ferrule[run]'")
+    return build_adapter("zephyr")
+
+
+@pytest.fixture
+def bench(adapter: Adapter[ZephyrFakes]) -> Bench:
+    return Bench.of(adapter)
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+def test_it_keeps_its_promises(bench: Bench, promise: Callable[[Bench], None]) -> None:
+    promise(bench)
+
+
+def test_bind_says_what_is_wrong(bench: Bench) -> None:
+    lib, null = bench.adapter.lib, bench.adapter.ffi.NULL
+    assert bench.bind() == bench.bind_soft() == HANDLE
+    assert bench.call("init") == OK
+    assert lib.ferrule_device_bind(null, bench.npu, bench.driver, null) == ARGUMENT
+    assert lib.ferrule_device_bind_soft(null, bench.driver, null) == ARGUMENT
+    assert lib.ferrule_device_bind(bench.handle, null, bench.driver, null) == ARGUMENT
+    assert lib.ferrule_device_bind(bench.handle, bench.npu, null, null) == ARGUMENT
+    assert lib.ferrule_device_bind_soft(bench.handle, null, null) == ARGUMENT
+    assert bench.bind() == OK
+    assert bench.bind() == bench.bind_soft() == STATE
+
+
+def test_a_soft_device_needs_nothing_of_zephyr(bench: Bench) -> None:
+    bench.fakes.not_ready("npu")
+    assert bench.call("init") == OK
+    assert bench.bind_soft() == OK
+    assert bench.traced("activate") == (OK, "lock unlock")
+    assert bench.traced("open") == (OK, "lock")
+    assert bench.traced("close") == (OK, "unlock")
+    assert bench.traced("deactivate") == (OK, "lock unlock")
+    assert bench.call("destroy") == OK
+
+
+def test_a_soft_device_has_nothing_of_a_bind_that_failed(bench: Bench) -> None:
+    null = bench.adapter.ffi.NULL
+    assert bench.call("init") == OK
+    assert bench.adapter.lib.ferrule_device_bind(bench.handle, bench.npu, null, null) == ARGUMENT
+    assert bench.bind_soft() == OK
+    assert bench.traced("activate") == (OK, "lock unlock")
+
+
+def test_powers_once_for_many_activations(bench: Bench) -> None:
+    bench.active()
+    assert bench.traced("activate") == (OK, "")
+    assert bench.fakes.power_count("npu") == 1
+    assert bench.traced("deactivate") == (OK, "")
+    assert bench.call("deactivate") == OK
+    assert bench.fakes.power_count("npu") == 0
+
+
+def test_does_not_wait_where_the_time_is_zero() -> None:
+    require_module("cffi", "pip install 'ferrule[run]'")
+    bench = Bench.of(build_adapter("zephyr", defines={"CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS": 0})).active()
+    assert bench.call("open") == OK
+    with bench.fakes.as_thread(2):
+        before = bench.fakes.now_us
+        assert bench.call("open") == BUSY
+        assert bench.fakes.now_us - before < 100
+
+
+def test_init_fails_where_the_kernel_has_no_mutex(bench: Bench) -> None:
+    bench.fakes.fail("k_mutex_init", result=-errno.ENOMEM)
+    assert bench.call("init") == MEMORY
+    assert bench.bind() == HANDLE
+    assert bench.call("init") == OK
+
+
+FAILING = {
+    "k_mutex_init": errno.ENOMEM,
+    "k_mutex_lock": errno.EAGAIN,
+    "k_mutex_unlock": errno.EPERM,
+    "pm_device_runtime_get": errno.EIO,
+    "pm_device_runtime_put": errno.ENOSYS,
+}
+
+
+def calls_in_a_life(bench: Bench) -> list[tuple[str, int]]:
+    """Return each call that can fail in a device's life, with its number among those of its name."""
+    for name in LIFE:
+        assert (bench.bind() if name == "bind" else bench.call(name)) == OK
+    made = [call.name for call in bench.fakes.calls if call.name in FAILING]
+    return [(name, made[:index].count(name) + 1) for index, name in enumerate(made)]
+
+
+def test_every_failing_call_is_told_and_leaves_a_device_that_works(adapter: Adapter[ZephyrFakes]) -> None:
+    failures = calls_in_a_life(Bench.of(adapter))
+    assert [name for name, _ in failures] == [
+        "k_mutex_init",
+        *("k_mutex_lock", "pm_device_runtime_get", "k_mutex_unlock"),
+        *("k_mutex_lock", "k_mutex_unlock"),
+        *("k_mutex_lock", "pm_device_runtime_put", "k_mutex_unlock"),
+    ]
+    for name, nth in failures:
+        bench = Bench.of(adapter)
+        bench.fakes.fail(name, nth=nth, result=-FAILING[name])
+        results = []
+        for step in LIFE:
+            status = bench.bind() if step == "bind" else bench.call(step)
+            if status == STATUS_OF[FAILING[name]]:
+                results.append(step)
+                break
+            assert status == OK, (name, nth, step)
+        assert len(results) == 1, (name, nth)
+        failed = results[0]
+        if name == "k_mutex_unlock":  # the real one fails for a thread that has not got it alone; the fake still has
+            continue
+        if failed in {"init", "activate", "open"}:  # as before: from here on everything works
+            rest = LIFE[LIFE.index(failed) :]
+        else:
+            rest = LIFE[LIFE.index(failed) + 1 :] if name == "pm_device_runtime_put" else LIFE[LIFE.index(failed) :]
+        assert [bench.bind() if step == "bind" else bench.call(step) for step in rest] == [OK] * len(rest), (name, nth)
+
+
+def test_a_handle_destroyed_while_another_thread_waits_hangs_nobody(bench: Bench) -> None:
+    bench.active()
+    assert bench.call("open") == OK
+    assert bench.call("destroy") == BUSY
+    assert bench.call("close") == OK
+    assert bench.call("destroy") == BUSY
+    assert bench.call("deactivate") == OK
+    assert bench.call("destroy") == OK
+    assert bench.call("open") == HANDLE
+
+
+WAIT = "milliseconds == 0 ? K_NO_WAIT : K_MSEC(milliseconds)"
+UNLOCK = ("return ferrule_zephyr_status(k_mutex_unlock(&dev->lock));", "return dev == NULL;")
+MUTANTS = {
+    "no lock": ((f"k_mutex_lock(&dev->lock, {WAIT})", "dev == NULL || milliseconds < 0"), UNLOCK),
+    "waits for ever": ((WAIT, WAIT.replace("K_MSEC(milliseconds)", "K_FOREVER")),),
+    "never waits": ((WAIT, WAIT.replace("K_MSEC(milliseconds)", "K_NO_WAIT")),),
+    "keeps the lock": (UNLOCK,),
+    "PM get fails unseen": (
+        ("on ? pm_device_runtime_get(dev->zephyr_device)", "on ? (pm_device_runtime_get(dev->zephyr_device), 0)"),
+    ),
+    "PM put fails unseen": (
+        (": pm_device_runtime_put(dev->zephyr_device)", ": (pm_device_runtime_put(dev->zephyr_device), 0)"),
+    ),
+    "no PM put": ((": pm_device_runtime_put(dev->zephyr_device)", ": 0"),),
+    "binds what is not ready": (("if (!device_is_ready(zephyr_device)) {", "if (false) {"),),
+    "opens what is not ready": (("dev->zephyr_device != NULL && !device_is_ready(dev->zephyr_device)", "dev == NULL"),),
+    "works in interrupts": (("return k_is_in_isr();", "return false;"),),
+    "one thread": (("return k_current_get();", 'return "everybody";'),),
+    "no guard": (("= k_spin_lock(&dev->guard);", "= {0};"),),
+    "guard is kept": (("    ferrule_platform_unguard(dev);\n    return FERRULE_OK;", "    return FERRULE_OK;"),),
+    "error of the mutex": (("FERRULE_ERR_TIMEOUT}, /* of a mutex", "FERRULE_ERR_BUSY}, /* of a mutex"),),
+    "an unknown error is none": (("return FERRULE_ERR_FAILED;\n}", "return FERRULE_OK;\n}"),),
+}
+
+
+def keep_all(adapter: Adapter[ZephyrFakes]) -> None:
+    for promise in PROMISES:
+        promise(Bench.of(adapter))
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_module("cffi", "pip install 'ferrule[run]'")
+    root = resources.root()
+    for folder in ("include", "src_c"):
+        (tmp_path / folder).symlink_to(root / folder)
+    shutil.copytree(root / "platforms" / "zephyr", tmp_path / "platforms" / "zephyr")
+    for good, bad in MUTANTS[name]:
+        mutate(tmp_path / "platforms" / "zephyr" / "src", good, bad)
+    monkeypatch.setattr(resources, "root", lambda: tmp_path)
+    mutant = build_adapter("zephyr")
+    with pytest.raises((AssertionError, MisuseError, KeyError)):
+        keep_all(mutant)
+
+
+def mutate(folder: Path, good: str, bad: str) -> None:
+    """Replace a piece of C, wherever its lines are broken, that occurs once."""
+    pattern = re.compile(r"\s+".join(map(re.escape, good.split())))
+    changed = 0
+    for source in folder.glob("*.c"):
+        text, count = pattern.subn(lambda _: bad, source.read_text())
+        source.write_text(text)
+        changed += count
+    assert changed == 1, f"the source has changed, so that the mutant must be: {good}"

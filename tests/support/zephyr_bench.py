@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device on the fakes of Zephyr, and everything that its adapter promises, as one function that mutants must fail."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ferrule.testing import Adapter, ZephyrFakes
+
+OK = 0
+ARGUMENT, UNSUPPORTED, MEMORY, FAILED, UNAVAILABLE, HANDLE = -1, -2, -3, -4, -5, -6
+STATE, BUSY, TIMEOUT, INTERRUPT, OWNER, DEVICE = -7, -8, -9, -10, -11, -12
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """An adapter with one handle."""
+
+    adapter: Adapter[ZephyrFakes]
+    handle: Any
+    driver: Any
+
+    @classmethod
+    def of(cls, adapter: Adapter[ZephyrFakes]) -> Bench:
+        """Return a bench on an adapter that has forgotten what was before."""
+        adapter.fakes.reset()
+        adapter.fakes.device("npu")
+        return cls(adapter=adapter, handle=adapter.ffi.new("struct ferrule_device *"), driver=adapter.driver())
+
+    @property
+    def fakes(self) -> ZephyrFakes:
+        return self.adapter.fakes
+
+    @property
+    def npu(self) -> object:
+        return self.fakes.device("npu")
+
+    def call(self, name: str) -> int:
+        """Call ferrule_device_<name> of the handle."""
+        return int(getattr(self.adapter.lib, f"ferrule_device_{name}")(self.handle))
+
+    def bind(self) -> int:
+        return int(self.adapter.lib.ferrule_device_bind(self.handle, self.npu, self.driver, self.adapter.ffi.NULL))
+
+    def bind_soft(self) -> int:
+        return int(self.adapter.lib.ferrule_device_bind_soft(self.handle, self.driver, self.adapter.ffi.NULL))
+
+    def bound(self) -> Bench:
+        assert self.call("init") == OK
+        assert self.bind() == OK
+        return self
+
+    def active(self) -> Bench:
+        self.bound()
+        assert self.call("activate") == OK
+        return self
+
+    def traced(self, name: str) -> tuple[int, str]:
+        """Return what a call gives, and the words of the fakes under it."""
+        self.fakes.forget_calls()
+        status = self.bind() if name == "bind" else self.call(name)
+        return status, self.fakes.trace
+
+
+def works(bench: Bench) -> None:
+    """A whole life: what is called, and in which order."""
+    assert bench.traced("init") == (OK, "new")
+    assert bench.traced("bind") == (OK, "ready?")
+    assert bench.traced("activate") == (OK, "lock on unlock")
+    assert bench.traced("open") == (OK, "lock ready?")
+    assert bench.traced("close") == (OK, "unlock")
+    assert bench.traced("deactivate") == (OK, "lock off unlock")
+    assert bench.traced("destroy") == (OK, "")
+    assert bench.fakes.power_count("npu") == 0
+    assert bench.traced("init") == (OK, "new")
+
+
+def refuses_what_is_not_ready(bench: Bench) -> None:
+    assert bench.call("init") == OK
+    bench.fakes.not_ready("npu")
+    assert bench.bind() == UNAVAILABLE
+    assert bench.call("activate") == STATE
+    bench.fakes.ready("npu")
+    assert bench.bind() == OK
+    assert bench.call("activate") == OK
+    bench.fakes.not_ready("npu")
+    assert bench.call("open") == UNAVAILABLE
+    bench.fakes.ready("npu")
+    assert bench.call("open") == OK
+
+
+def tells_a_failure_of_power(bench: Bench) -> None:
+    bench.bound()
+    bench.fakes.fail("pm_device_runtime_get", result=-errno.EIO)
+    assert bench.traced("activate") == (DEVICE, f"lock on={-errno.EIO} unlock")
+    assert bench.call("deactivate") == STATE
+    assert bench.call("activate") == OK
+    assert bench.fakes.power_count("npu") == 1
+    bench.fakes.fail("pm_device_runtime_put", result=-errno.ENOTSUP)
+    assert bench.call("deactivate") == UNSUPPORTED
+    assert bench.call("deactivate") == STATE
+
+
+def excludes_the_other_thread(bench: Bench) -> None:
+    """Twice twenty inferences of two threads, none inside the other, each waiting for the other one."""
+    bench.active()
+    lib, inside, overlaps, rounds = bench.adapter.lib, [0], [0], [0]
+
+    def work() -> None:
+        for _ in range(20):
+            assert lib.ferrule_device_open(bench.handle) == OK
+            overlaps[0] += inside[0]
+            inside[0] += 1
+            lib.k_msleep(2)
+            inside[0] -= 1
+            rounds[0] += 1
+            assert lib.ferrule_device_close(bench.handle) == OK
+            lib.k_msleep(1)
+
+    bench.fakes.run(work, work)
+    assert (overlaps[0], rounds[0]) == (0, 40)
+
+
+def waits_for_a_bounded_time(bench: Bench) -> None:
+    """The second thread gives up after the time of the configuration, and gets the device once it is free."""
+    bench.active()
+    lib = bench.adapter.lib
+    seen: dict[str, object] = {}
+
+    def holder() -> None:
+        assert lib.ferrule_device_open(bench.handle) == OK
+        lib.k_msleep(1500)
+        assert lib.ferrule_device_close(bench.handle) == OK
+
+    def waiter() -> None:
+        lib.k_msleep(10)
+        begin = bench.fakes.now_us
+        seen["open"] = lib.ferrule_device_open(bench.handle)
+        seen["waited_ms"] = (bench.fakes.now_us - begin) // 1000
+        seen["close"] = lib.ferrule_device_close(bench.handle)
+        seen["copy"] = lib.ferrule_device_copy_to(bench.handle, 0, bench.adapter.ffi.NULL, 0)
+        seen["again"] = lib.ferrule_device_open(bench.handle)
+        seen["at_last"] = lib.ferrule_device_close(bench.handle)
+
+    bench.fakes.run(holder, waiter)
+    assert seen == {
+        "open": TIMEOUT,
+        "waited_ms": 1000,
+        "close": OWNER,
+        "copy": OWNER,
+        "again": OK,
+        "at_last": OK,
+    }
+
+
+def refuses_interrupts(bench: Bench) -> None:
+    bench.active()
+    with bench.fakes.interrupt():
+        for name in ("init", "activate", "open", "close", "deactivate", "destroy"):
+            assert bench.call(name) == INTERRUPT
+        assert bench.bind() == INTERRUPT
+        assert bench.bind_soft() == INTERRUPT
+    assert bench.call("open") == OK
+
+
+def keeps_its_fields_whole(bench: Bench) -> None:
+    """The guard is taken and given in turn, and never held while something is waited for."""
+    guarded = {"k_spin_lock": 1, "k_spin_unlock": -1}
+    for name in LIFE:
+        bench.fakes.forget_calls()
+        assert (bench.bind() if name == "bind" else bench.call(name)) == OK
+        held, times = 0, 0
+        for call in bench.fakes.calls:
+            held += guarded.get(call.name, 0)
+            times += call.name == "k_spin_lock"
+            assert held in {0, 1}
+            assert not held or call.name in {*guarded, "k_current_get"}, call
+        assert held == 0, name
+        assert times >= (name != "init"), name
+
+
+def maps_errors(bench: Bench) -> None:
+    lib = bench.adapter.lib
+    assert {number: lib.ferrule_zephyr_status(-number) for number in STATUS_OF} == STATUS_OF
+    assert {status: -lib.ferrule_zephyr_errno(status) for status in ERRNO_OF} == ERRNO_OF
+    assert lib.ferrule_zephyr_status(0) == lib.ferrule_zephyr_status(17) == OK
+    assert lib.ferrule_zephyr_errno(0) == lib.ferrule_zephyr_errno(3) == 0
+
+
+LIFE = ("init", "bind", "activate", "open", "close", "deactivate", "destroy")
+STATUS_OF = {
+    errno.EINVAL: ARGUMENT,
+    errno.ENOTSUP: UNSUPPORTED,
+    errno.ENOSYS: UNSUPPORTED,
+    errno.ENOMEM: MEMORY,
+    errno.ECANCELED: FAILED,
+    errno.EFAULT: FAILED,
+    errno.ENODEV: UNAVAILABLE,
+    errno.ENXIO: UNAVAILABLE,
+    errno.EBADF: HANDLE,
+    errno.EPROTO: STATE,
+    errno.EBUSY: BUSY,
+    errno.EAGAIN: TIMEOUT,
+    errno.ETIMEDOUT: TIMEOUT,
+    errno.EPERM: OWNER,
+    errno.EIO: DEVICE,
+}
+ERRNO_OF = {
+    ARGUMENT: errno.EINVAL,
+    UNSUPPORTED: errno.ENOTSUP,
+    MEMORY: errno.ENOMEM,
+    FAILED: errno.ECANCELED,
+    UNAVAILABLE: errno.ENODEV,
+    HANDLE: errno.EBADF,
+    STATE: errno.EPROTO,
+    BUSY: errno.EBUSY,
+    TIMEOUT: errno.ETIMEDOUT,
+    INTERRUPT: errno.EWOULDBLOCK,
+    OWNER: errno.EPERM,
+    DEVICE: errno.EIO,
+    -99: errno.ECANCELED,
+}
+
+PROMISES: tuple[Callable[[Bench], None], ...] = (
+    works,
+    refuses_what_is_not_ready,
+    tells_a_failure_of_power,
+    excludes_the_other_thread,
+    waits_for_a_bounded_time,
+    refuses_interrupts,
+    keeps_its_fields_whole,
+    maps_errors,
+)
