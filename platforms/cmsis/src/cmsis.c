@@ -246,6 +246,15 @@ int32_t ferrule_platform_ready(const ferrule_device_t *dev)
     return status.busy != 0u || status.error != 0u ? FERRULE_ERR_UNAVAILABLE : FERRULE_OK;
 }
 
+static int32_t power_down(const struct ferrule_cmsis_accelerator *access)
+{
+    int32_t code = access->PowerControl(ARM_POWER_OFF);
+    if (code == ARM_DRIVER_OK) { /* a driver with power must not be uninitialised */
+        code = access->Uninitialize();
+    }
+    return ferrule_cmsis_driver_status(code);
+}
+
 static int32_t power_up(const struct ferrule_cmsis_accelerator *access)
 {
     int32_t code = access->Initialize(NULL);
@@ -254,17 +263,9 @@ static int32_t power_up(const struct ferrule_cmsis_accelerator *access)
     }
     code = access->PowerControl(ARM_POWER_FULL);
     if (code != ARM_DRIVER_OK) {
-        (void)access->PowerControl(ARM_POWER_OFF); /* the first error counts */
-        (void)access->Uninitialize();
+        (void)power_down(access); /* the first error counts */
     }
     return ferrule_cmsis_driver_status(code);
-}
-
-static int32_t power_down(const struct ferrule_cmsis_accelerator *access)
-{
-    const int32_t power = access->PowerControl(ARM_POWER_OFF);
-    const int32_t end = access->Uninitialize();
-    return ferrule_cmsis_driver_status(power != ARM_DRIVER_OK ? power : end);
 }
 
 int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)

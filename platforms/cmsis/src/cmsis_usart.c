@@ -228,6 +228,15 @@ static int32_t configure(struct ferrule_cmsis_usart *usart)
     return status;
 }
 
+static int32_t power_down(ARM_DRIVER_USART *driver)
+{
+    int32_t code = driver->PowerControl(ARM_POWER_OFF);
+    if (code == ARM_DRIVER_OK) { /* a driver with power must not be uninitialised */
+        code = driver->Uninitialize();
+    }
+    return code;
+}
+
 int32_t ferrule_cmsis_usart_start(struct ferrule_cmsis_usart *usart)
 {
     ARM_DRIVER_USART *driver = usart->driver;
@@ -244,32 +253,28 @@ int32_t ferrule_cmsis_usart_start(struct ferrule_cmsis_usart *usart)
         status = configure(usart);
     }
     if (status != FERRULE_OK) {
-        (void)driver->PowerControl(ARM_POWER_OFF); /* the first error counts */
-        (void)driver->Uninitialize();
+        (void)power_down(driver); /* the first error counts */
         return status;
     }
     usart->started = true;
     return FERRULE_OK;
 }
 
+static int32_t first_of(int32_t first, int32_t second)
+{
+    return first != ARM_DRIVER_OK ? first : second;
+}
+
 int32_t ferrule_cmsis_usart_stop(struct ferrule_cmsis_usart *usart)
 {
     ARM_DRIVER_USART *driver = usart->driver;
-    const int32_t codes[] = {
-        driver->Control(ARM_USART_ABORT_RECEIVE, 0u),
-        driver->Control(ARM_USART_CONTROL_TX, 0u),
-        driver->Control(ARM_USART_CONTROL_RX, 0u),
-        driver->PowerControl(ARM_POWER_OFF),
-        driver->Uninitialize(),
-    };
+    int32_t code = driver->Control(ARM_USART_ABORT_RECEIVE, 0u);
+    code = first_of(code, driver->Control(ARM_USART_CONTROL_TX, 0u));
+    code = first_of(code, driver->Control(ARM_USART_CONTROL_RX, 0u));
+    code = first_of(code, power_down(driver));
     usart->started = false;
     usart->armed = false;
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        if (codes[i] != ARM_DRIVER_OK) {
-            return ferrule_cmsis_driver_status(codes[i]);
-        }
-    }
-    return FERRULE_OK;
+    return ferrule_cmsis_driver_status(code);
 }
 
 /* ---- what users of the USART call */

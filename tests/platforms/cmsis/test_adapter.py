@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CMSIS adapter: binding, power, locks, codes. Every call of CMSIS that can fail does so once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake_device import Status
+
+from ferrule.testing.adapter import Adapter
+from ferrule.testing.platforms import CmsisFakes
+
+Machine = Adapter[CmsisFakes]
+BUSY, BROKEN = 1, 2
+OS_ERROR, OS_TIMEOUT, OS_RESOURCE, OS_PARAMETER, OS_MEMORY, OS_ISR, OS_CLASS = range(-1, -8, -1)
+DRIVER_CODES = {
+    0: Status.OK,
+    -1: Status.DEVICE,
+    -2: Status.BUSY,
+    -3: Status.TIMEOUT,
+    -4: Status.UNSUPPORTED,
+    -5: Status.ARGUMENT,
+    -6: Status.DEVICE,
+    -7: Status.DEVICE,
+    7: Status.DEVICE,
+}
+KERNEL_CODES = {
+    0: Status.OK,
+    OS_ERROR: Status.FAILED,
+    OS_TIMEOUT: Status.TIMEOUT,
+    OS_RESOURCE: Status.BUSY,
+    OS_PARAMETER: Status.HANDLE,
+    OS_MEMORY: Status.MEMORY,
+    OS_ISR: Status.INTERRUPT,
+    OS_CLASS: Status.UNAVAILABLE,
+    -99: Status.FAILED,
+}
+
+
+def storage(machine: Machine) -> Any:  # noqa: ANN401 cffi is not typed
+    return machine.ffi.new("struct ferrule_device *")
+
+
+def initialised(machine: Machine) -> Any:  # noqa: ANN401
+    dev = storage(machine)
+    assert machine.lib.ferrule_device_init(dev) == Status.OK
+    return dev
+
+
+def bind(machine: Machine, dev: Any, access: Any = None, driver: Any = None) -> int:  # noqa: ANN401
+    null = machine.ffi.NULL
+    machine.lib.bench_set_api(0x100)
+    given = machine.lib.bench_accelerator() if access is None else access
+    return int(machine.lib.ferrule_device_bind_accelerator(dev, given, driver or machine.driver(), null))
+
+
+def bound(machine: Machine) -> Any:  # noqa: ANN401
+    dev = initialised(machine)
+    assert bind(machine, dev) == Status.OK
+    machine.fakes.forget_calls()
+    return dev
+
+
+def names(machine: Machine) -> list[str]:
+    """Return what was called of the accelerator."""
+    calls = [call for call in machine.fakes.calls if call.name.startswith("acc_") and call.name != "acc_GetStatus"]
+    return [f"{call.name[4:]}{call.arguments[0] if call.name == 'acc_PowerControl' else ''}" for call in calls]
+
+
+def test_from_init_to_destroy(machine: Machine) -> None:
+    dev, lib = bound(machine), machine.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    assert names(machine) == ["Initialize", "PowerControl2"]
+    assert lib.ferrule_device_open(dev) == Status.OK
+    assert lib.ferrule_device_open(dev) == Status.STATE
+    assert lib.ferrule_device_close(dev) == Status.OK
+    assert lib.ferrule_device_deactivate(dev) == Status.OK
+    assert names(machine) == ["Initialize", "PowerControl2", "PowerControl0", "Uninitialize"]
+    assert lib.ferrule_device_destroy(dev) == Status.OK
+    assert lib.ferrule_device_init(dev) == Status.OK  # the storage is free again
+
+
+def test_a_device_without_a_driver_of_cmsis_is_ready(machine: Machine) -> None:
+    dev, lib = initialised(machine), machine.lib
+    assert lib.ferrule_device_bind(dev, machine.driver(), machine.ffi.NULL) == Status.OK
+    for call in ("activate", "open", "close", "deactivate", "destroy"):
+        assert getattr(lib, f"ferrule_device_{call}")(dev) == Status.OK
+    assert names(machine) == []
+
+
+def test_init_copes_with_any_storage(machine: Machine) -> None:
+    dev = storage(machine)
+    machine.ffi.buffer(dev)[:] = b"\xa5" * machine.ffi.sizeof(dev[0])
+    assert machine.lib.ferrule_device_init(dev) == Status.OK
+    assert machine.lib.ferrule_device_destroy(dev) == Status.OK
+
+
+def test_bind_refuses(machine: Machine) -> None:
+    lib, ffi = machine.lib, machine.ffi
+    dev, null = initialised(machine), ffi.NULL
+    assert bind(machine, null) == Status.ARGUMENT
+    assert bind(machine, storage(machine)) == Status.HANDLE
+    assert bind(machine, dev, access=ffi.NULL) == Status.ARGUMENT
+    assert lib.ferrule_device_bind_accelerator(dev, lib.bench_accelerator(), null, null) == Status.ARGUMENT
+    with machine.fakes.interrupt():
+        assert bind(machine, dev) == Status.INTERRUPT
+    assert bind(machine, dev) == Status.OK  # nothing stuck
+    assert bind(machine, dev) == Status.STATE
+
+
+@pytest.mark.parametrize("member", ["GetVersion", "Initialize", "Uninitialize", "PowerControl", "GetStatus"])
+def test_bind_refuses_an_access_struct_that_lacks_a_function(machine: Machine, member: str) -> None:
+    access = machine.ffi.new("struct ferrule_cmsis_accelerator *", machine.lib.bench_accelerator()[0])
+    setattr(access, member, machine.ffi.NULL)
+    assert bind(machine, initialised(machine), access=access) == Status.ARGUMENT
+
+
+@pytest.mark.parametrize(("api", "status"), [(0x100, 0), (0x1FF, 0), (0x200, -2), (0x00FF, -2)])
+def test_bind_looks_at_the_major_version(machine: Machine, api: int, status: int) -> None:
+    dev, lib = initialised(machine), machine.lib
+    lib.bench_set_api(api)
+    found = lib.ferrule_device_bind_accelerator(dev, lib.bench_accelerator(), machine.driver(), machine.ffi.NULL)
+    assert found == status
+
+
+@pytest.mark.parametrize("code", [code for code in DRIVER_CODES if code])
+def test_power_that_fails_is_undone(machine: Machine, code: int) -> None:
+    dev, lib = bound(machine), machine.lib
+    machine.fakes.fail("acc_Initialize", result=code)
+    assert lib.ferrule_device_activate(dev) == DRIVER_CODES[code]
+    assert names(machine) == ["Initialize"]
+    machine.fakes.forget_calls()
+    machine.fakes.fail("acc_PowerControl", result=code)
+    assert lib.ferrule_device_activate(dev) == DRIVER_CODES[code]
+    assert names(machine) == ["Initialize", "PowerControl2", "PowerControl0", "Uninitialize"]
+    assert lib.ferrule_device_open(dev) == Status.STATE
+    assert lib.ferrule_device_activate(dev) == Status.OK  # the next works
+    assert lib.ferrule_device_open(dev) == Status.OK
+
+
+@pytest.mark.parametrize("name", ["acc_PowerControl", "acc_Uninitialize"])
+def test_power_off_that_fails_is_told(machine: Machine, name: str) -> None:
+    dev, lib = bound(machine), machine.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    machine.fakes.forget_calls()
+    machine.fakes.fail(name, result=-3)
+    assert lib.ferrule_device_deactivate(dev) == Status.TIMEOUT
+    # what still has power is not uninitialised
+    assert names(machine) == ["PowerControl0"] + ["Uninitialize"] * (name == "acc_Uninitialize")
+    assert lib.ferrule_device_activate(dev) == Status.OK
+
+
+@pytest.mark.parametrize("status", [BUSY, BROKEN, BUSY | BROKEN])
+def test_a_busy_or_broken_accelerator_does_not_open(machine: Machine, status: int) -> None:
+    dev, lib = bound(machine), machine.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    machine.fakes.fail("acc_GetStatus", result=status)
+    assert lib.ferrule_device_open(dev) == Status.UNAVAILABLE
+    assert lib.ferrule_device_open(dev) == Status.OK
+
+
+def test_nothing_is_allowed_in_an_interrupt(machine: Machine) -> None:
+    dev, lib = bound(machine), machine.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    fresh = storage(machine)
+    with machine.fakes.interrupt():
+        assert lib.ferrule_device_init(fresh) == Status.INTERRUPT
+        for call in ("activate", "open", "close", "deactivate", "destroy"):
+            assert getattr(lib, f"ferrule_device_{call}")(dev) == Status.INTERRUPT
+
+
+def test_a_copied_handle_is_none(machine: Machine) -> None:
+    dev, lib = bound(machine), machine.lib
+    copy = machine.ffi.new("struct ferrule_device *", dev[0])
+    assert lib.ferrule_device_activate(copy) == Status.HANDLE
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    copy = machine.ffi.new("struct ferrule_device *", dev[0])
+    assert lib.ferrule_device_open(copy) == Status.HANDLE
+
+
+def test_codes_of_drivers(machine: Machine) -> None:
+    assert {code: machine.lib.ferrule_cmsis_driver_status(code) for code in DRIVER_CODES} == DRIVER_CODES
+
+
+# ---- with a kernel
+
+
+def test_codes_of_the_kernel(kernel: Machine) -> None:
+    assert {code: kernel.lib.ferrule_cmsis_kernel_status(code) for code in KERNEL_CODES} == KERNEL_CODES
+
+
+@pytest.mark.parametrize(
+    ("ms", "frequency", "ticks"),
+    [(0, 1000, 0), (1, 1000, 1), (1, 100, 1), (11, 100, 2), (1000, 32768, 32768), (0xFFFFFFFF, 10000, 0xFFFFFFFE)],
+)
+def test_milliseconds_as_ticks(kernel: Machine, ms: int, frequency: int, ticks: int) -> None:
+    kernel.fakes.fail("osKernelGetTickFreq", result=frequency)
+    assert kernel.lib.ferrule_cmsis_ticks(ms) == ticks
+
+
+def test_init_without_a_mutex_left(kernel: Machine) -> None:
+    dev = storage(kernel)
+    kernel.fakes.fail("osMutexNew", result=0)
+    assert kernel.lib.ferrule_device_init(dev) == Status.MEMORY
+    assert kernel.lib.ferrule_device_activate(dev) == Status.HANDLE
+    assert kernel.lib.ferrule_device_init(dev) == Status.OK
+
+
+def test_the_mutex_is_recursive_and_inherits_priority(kernel: Machine) -> None:
+    initialised(kernel)
+    (call,) = kernel.fakes.calls_of("osMutexNew")
+    assert call.arguments == (kernel.lib.osMutexRecursive | kernel.lib.osMutexPrioInherit,)
+
+
+def test_destroy_tells_what_the_kernel_says(kernel: Machine) -> None:
+    dev = bound(kernel)
+    kernel.fakes.fail("osMutexDelete", result=OS_RESOURCE)
+    assert kernel.lib.ferrule_device_destroy(dev) == Status.BUSY
+    assert kernel.lib.ferrule_device_destroy(dev) == Status.HANDLE  # it is gone all the same
+
+
+@pytest.mark.parametrize("code", [code for code in KERNEL_CODES if code])
+def test_open_tells_why_it_was_not_locked(kernel: Machine, code: int) -> None:
+    dev, lib = bound(kernel), kernel.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    kernel.fakes.fail("osMutexAcquire", result=code)
+    assert lib.ferrule_device_open(dev) == KERNEL_CODES[code]
+    assert lib.ferrule_device_close(dev) == Status.STATE
+    assert lib.ferrule_device_open(dev) == Status.OK
+
+
+def test_close_tells_why_it_was_not_unlocked(kernel: Machine) -> None:
+    dev, lib = bound(kernel), kernel.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    assert lib.ferrule_device_open(dev) == Status.OK
+    kernel.fakes.fail("osMutexRelease", result=OS_RESOURCE)
+    assert lib.ferrule_device_close(dev) == Status.BUSY
+    assert lib.ferrule_device_open(dev) == Status.OK  # the same thread: the mutex is recursive
+
+
+def test_before_the_kernel_runs_there_is_one_thread(kernel: Machine) -> None:
+    dev, lib = bound(kernel), kernel.lib
+    kernel.fakes.fail("osThreadGetId", result=0, times=None)
+    kernel.fakes.fail("osKernelLock", result=OS_ERROR, times=None)
+    kernel.fakes.fail("osKernelRestoreLock", result=OS_ERROR, times=None)
+    for call in ("activate", "open", "close", "deactivate", "destroy"):
+        assert getattr(lib, f"ferrule_device_{call}")(dev) == Status.OK
+
+
+def test_the_kernel_stays_locked_where_it_was(kernel: Machine) -> None:
+    dev, lib = bound(kernel), kernel.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    assert lib.osKernelLock() == 0
+    assert lib.ferrule_device_open(dev) == Status.OK
+    assert lib.ferrule_device_close(dev) == Status.OK
+    assert lib.osKernelUnlock() == 1
+
+
+def test_two_threads_take_turns(kernel: Machine) -> None:
+    dev, lib = bound(kernel), kernel.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    inside: list[int] = []
+    seen: list[int] = []
+
+    def work() -> None:
+        for _ in range(20):
+            assert lib.ferrule_device_open(dev) == Status.OK
+            inside.append(1)
+            seen.append(len(inside))
+            lib.osDelay(2)
+            inside.pop()
+            assert lib.ferrule_device_close(dev) == Status.OK
+
+    kernel.fakes.run(work, work)
+    assert len(seen) == 40
+    assert set(seen) == {1}
+
+
+def test_waiting_ends(kernel: Machine) -> None:
+    dev, lib = bound(kernel), kernel.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+
+    def holder() -> None:
+        assert lib.ferrule_device_open(dev) == Status.OK
+        lib.osDelay(5000)
+        assert lib.ferrule_device_close(dev) == Status.OK
+
+    def other() -> tuple[int, int]:
+        lib.osDelay(1)
+        begin = kernel.fakes.now_us
+        return int(lib.ferrule_device_open(dev)), kernel.fakes.now_us - begin
+
+    _, answer = kernel.fakes.run(holder, other)
+    assert isinstance(answer, tuple)
+    status, waited_us = answer
+    assert status == Status.TIMEOUT
+    assert 1_000_000 <= waited_us < 1_010_000
+
+
+def test_only_the_owner_closes(kernel: Machine) -> None:
+    dev, lib = bound(kernel), kernel.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    assert lib.ferrule_device_open(dev) == Status.OK
+    with kernel.fakes.as_thread(2):
+        assert lib.ferrule_device_close(dev) == Status.OWNER
+    assert lib.ferrule_device_close(dev) == Status.OK
+
+
+# ---- without
+
+
+def test_without_a_kernel_nobody_waits(bare: Machine) -> None:
+    dev, lib = bound(bare), bare.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    assert lib.ferrule_device_open(dev) == Status.OK
+    with bare.fakes.as_thread(2):  # another of the tasks that take turns
+        assert lib.ferrule_device_open(dev) == Status.BUSY
+        assert lib.ferrule_device_close(dev) == Status.OWNER
+    assert lib.ferrule_device_close(dev) == Status.OK
