@@ -197,6 +197,8 @@ int32_t ferrule_cmsis_usart_init(struct ferrule_cmsis_usart *usart)
         usart->driver->GetCapabilities().asynchronous == 0u) {
         return FERRULE_ERR_UNSUPPORTED;
     }
+    usart->started = false;
+    usart->armed = false;
     return make_signal(usart);
 }
 

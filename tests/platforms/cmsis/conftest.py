@@ -29,7 +29,7 @@ def build(defines: dict[str, int], *, coverage: bool = False) -> Machine:
     return build_adapter(
         "cmsis",
         sources=[FOLDER / "bench.c"],
-        headers=["bench.h"],
+        headers=["bench.h", "ferrule/counter.h"],
         include_dirs=[FOLDER],
         defines={"FERRULE_CMSIS_RING_BYTES": 16, **defines},
         coverage=coverage,
