@@ -49,6 +49,11 @@ int32_t fake_bind(ferrule_device_t *dev, const struct ferrule_driver *driver, vo
     return status != FERRULE_OK ? status : ferrule_device_bind_driver(dev, driver, context);
 }
 
+void fake_set_state(ferrule_device_t *dev, uint32_t state)
+{
+    dev->core.state = state;
+}
+
 void fake_set_activations(ferrule_device_t *dev, uint32_t activations)
 {
     dev->core.activations = activations;

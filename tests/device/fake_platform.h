@@ -58,6 +58,7 @@ const struct ferrule_driver *fake_driver(void);
 const struct ferrule_driver *fake_bare_driver(void); /* no function, no memory */
 size_t fake_device_bytes(void);
 int32_t fake_bind(ferrule_device_t *dev, const struct ferrule_driver *driver, void *context);
+void fake_set_state(ferrule_device_t *dev, uint32_t state);
 void fake_set_activations(ferrule_device_t *dev, uint32_t activations);
 uint32_t fake_activations(const ferrule_device_t *dev);
 uint32_t fake_users(const ferrule_device_t *dev);

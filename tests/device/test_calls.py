@@ -115,6 +115,12 @@ def test_a_handle_can_be_made_again(bench: Bench) -> None:
         assert [bench.call(name) for name in ("close", "deactivate", "destroy")] == [Status.OK] * 3
 
 
+def test_a_handle_that_was_overwritten_is_none(bench: Bench) -> None:
+    bench.bring("active")
+    bench.lib.fake_set_state(bench.dev, 0x46444233)
+    assert bench.call("open") == Status.HANDLE
+
+
 def test_bind_wants_a_driver(bench: Bench) -> None:
     bench.bring("initialised")
     assert bench.lib.fake_bind(bench.dev, bench.fake.null, bench.fake.null) == Status.ARGUMENT

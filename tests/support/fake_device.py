@@ -26,6 +26,8 @@ FOLDER = Path(__file__).parents[1] / "device"
 DEVICE_C = resources.root() / "src_c" / "device" / "device.c"
 INCLUDE = resources.root() / "include"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+COVERAGE = "FERRULE_TEST_COVERAGE"
+"""The environment variable with the folder to which lines and branches of the sound device.c are counted."""
 _HANDLE = re.compile(r"^struct ferrule_device \{.*?^\};", re.DOTALL | re.MULTILINE)
 SANITIZERS = {
     "": (),
@@ -99,6 +101,10 @@ def library(mutation: tuple[str, str] | None = None, flags: tuple[str, ...] = ()
     source.write_text(text, encoding="utf-8")
     output = source.with_suffix(".so")
     sanitizer = SANITIZERS[os.environ.get("FERRULE_TEST_SANITIZER", "")]
+    counted = os.environ.get(COVERAGE) if mutation is None else None
+    if counted is not None:
+        output = Path(counted) / "device.so"
+        flags = (*flags, "--coverage", "-O0")
     argv = [
         *(compiler, "-std=c11", "-O1", "-g", "-shared", "-fPIC", *sanitizer, *flags),
         *(*(WARNINGS if mutation is None else ()), f"-I{INCLUDE}", f"-I{FOLDER}"),

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every line and every way of every branch of device.c is run by the tests beside this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_device import COVERAGE
+from needs import require_program
+
+FOLDER = Path(__file__).parent
+
+
+def missed(folder: Path, *tests: str) -> set[int]:
+    """Run tests and return the lines of device.c that did not run, or from which not every way was taken."""
+    gcov = require_program("gcov", "apt-get install gcc")
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    environment = {**os.environ, COVERAGE: str(folder)}
+    done = subprocess.run(
+        pytest_, cwd=FOLDER, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (data,) = folder.glob("*-device_*.gcda")
+    argv = [gcov, "--branch-probabilities", "--json-format", "--stdout", str(data)]
+    out = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=True, timeout=60).stdout
+    (file,) = [each for each in json.loads(out)["files"] if Path(each["file"]).name.startswith("device_")]
+    lines = file["lines"]
+    assert len(lines) > 150
+    assert sum(len(line["branches"]) for line in lines) > 80
+    return {
+        line["line_number"]
+        for line in lines
+        if line["count"] == 0 or any(branch["count"] == 0 for branch in line["branches"])
+    }
+
+
+@pytest.mark.cc
+def test_all_of_it_runs(tmp_path: Path) -> None:
+    assert missed(tmp_path, "test_calls.py", "test_races.py", "test_state_table.py") == set()
+
+
+@pytest.mark.cc
+def test_what_does_not_run_is_noticed(tmp_path: Path) -> None:
+    assert missed(tmp_path, "test_calls.py", "-k", "copies") != set()
