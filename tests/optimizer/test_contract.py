@@ -65,6 +65,9 @@ OPTIMIZING: list[tuple[str, dict[str, Any], str]] = [
     ("no factories", {"tensor_handle_factories": lambda self, memory: None}, r"failed in tensor_handle_factories\(\)"),
 ]
 LOADING: list[tuple[str, dict[str, Any], str]] = [
+    ("factory raises", {"workload_factory": boom}, r"'Bad' failed in memory_manager\(\), .*: ValueError: boom"),
+    ("manager raises", {"memory_manager": boom}, r"'Bad' failed in memory_manager\(\), .*: ValueError: boom"),
+    ("no manager", {"memory_manager": lambda self, allocator: 3}, r"a int from memory_manager\(\), .* acquire\(\)"),
     ("workload raises", working(boom), r"failed in create_workload\(\) for layer 'layer0' .*: ValueError: boom"),
     ("no workload", working(lambda info: None), r"returned None from create_workload.* an object with execute\(\)"),
     (

@@ -10,6 +10,7 @@ import pytest
 from mock_backends import Diary, Mock, assigned, chain, mock, mock_with_context, registry_of, sample
 
 from ferrule.backends.context import BackendUnavailableError, CreationOptions
+from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.errors import FerruleError
 from ferrule.runtime import NetworkLoadError, NetworkUnloadError, Runtime
@@ -59,7 +60,7 @@ def test_a_load_that_fails_half_way_ends_with_after_load(failing: str) -> None:
     optimized = assigned(chain(), {}, broken if failing == "workload" else Mock)
     if failing == "assignment":
         optimized = replace(optimized, assignment={})
-    error = {"assignment": NetworkLoadError, "workload": OSError, "context": ValueError}[failing]
+    error = NetworkLoadError if failing == "assignment" else BrokenBackendError
     with Runtime(registry=registry) as runtime:
         with pytest.raises(error):
             runtime.load_network(optimized)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from ferrule.backends.backend import BackendId
 from ferrule.backends.context import BackendContext, NetworkId
+from ferrule.backends.contract import asking
 from ferrule.runtime.errors import NetworkLoadError, NetworkUnloadError
 
 _LOGGER = logging.getLogger(__name__)
@@ -33,7 +34,9 @@ class Contexts:
         try:
             for backend, context in self._contexts.items():
                 told.append((backend, context))
-                if not context.before_load_network(network):
+                with asking(backend, "before_load_network()"):
+                    willing = context.before_load_network(network)
+                if not willing:
                     raise NetworkLoadError(f"backend '{backend}' refuses to have network {network} loaded")
             yield
         finally:
@@ -43,7 +46,9 @@ class Contexts:
     def before_unload(self, network: NetworkId) -> None:
         """Tell that a network is about to be unloaded; NetworkUnloadError if a context refuses."""
         for backend, context in self._contexts.items():
-            if not context.before_unload_network(network):
+            with asking(backend, "before_unload_network()"):
+                willing = context.before_unload_network(network)
+            if not willing:
                 raise NetworkUnloadError(
                     f"backend '{backend}' refuses to have network {network} unloaded: it stays loaded",
                     hint="try again when the backend is ready for it, or close the runtime",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ferrule.backends.backend import BackendId
 from ferrule.backends.capability import ASYNC_EXECUTION, has_capability
 from ferrule.backends.context import RuntimePart
+from ferrule.backends.contract import answer_with, asking
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
@@ -19,6 +20,9 @@ from ferrule.runtime.errors import NetworkLoadError
 
 PLAIN = FactoryId("Ferrule/Runtime")
 """The runtime's own factory, for tensors of backends without factories."""
+
+
+_JOINING = "memory_manager(), tensor_handle_factories() or workload_factory()"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +74,8 @@ class Members:
                     f"backend '{backend_id}' is not usable in this runtime",
                     hint="optimise the network with the runtime's own registry; runtime.backends has the reasons",
                 )
-            self._join(backend_id)
+            with asking(backend_id, _JOINING):
+                self._join(backend_id)
 
     def member(self, backend_id: BackendId) -> Member:
         """Return a backend that has joined."""
@@ -86,7 +91,8 @@ class Members:
             if wanted in self._factories:
                 break
             if backend_id not in self._members and self._offers(backend_id, wanted):
-                self._join(backend_id)
+                with asking(backend_id, _JOINING):
+                    self._join(backend_id)
         found = self._factories.get(wanted)
         if found is None:
             raise NetworkLoadError(f"no backend of this runtime has the tensor handle factory '{wanted}'")
@@ -101,6 +107,7 @@ class Members:
         admitted = self._admitted[backend_id]
         manager = backend.memory_manager(admitted.allocator)
         if manager is not None:
+            answer_with(manager, ("acquire", "release"), backend_id, "memory_manager()")
             self._managers.append(manager)
         for factory in backend.tensor_handle_factories(manager):
             self._factories.setdefault(factory.id, OwnedFactory(factory=factory, manager=manager))
