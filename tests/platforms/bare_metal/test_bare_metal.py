@@ -3,31 +3,28 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from bare_metal_machine import compiled
 from fake_device import Status
-from needs import require_module, require_program
 
+from ferrule import resources
 from ferrule.testing.adapter import Adapter, build_adapter
 from ferrule.testing.fakes import Fakes
 
 Machine = Adapter[Fakes]
 
 
-@pytest.fixture(scope="module")
-def compiled() -> Machine:
-    require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
-    return build_adapter("bare_metal")
-
-
 @pytest.fixture
-def machine(compiled: Machine) -> Iterator[Machine]:
-    compiled.fakes.reset()
-    yield compiled
-    compiled.fakes.check()
+def machine() -> Iterator[Machine]:
+    machine = compiled()
+    machine.fakes.reset()
+    yield machine
+    machine.fakes.check()
 
 
 def handle(machine: Machine, *, power: Any = None, driver: Any = None) -> Any:  # noqa: ANN401 cffi is not typed
@@ -148,3 +145,44 @@ def test_an_interrupt_between_two_calls_changes_nothing(machine: Machine, call: 
     machine.fakes.interrupt_after("ferrule_port_critical_exit", lambda: results.append(lib.ferrule_device_close(dev)))
     assert getattr(lib, call)(dev) == Status.OK
     assert results == [Status.INTERRUPT]
+
+
+MUTANTS = {
+    "no lock": (
+        "bool taken = dev->locked;",
+        "bool taken = false;",
+        test_a_task_that_takes_its_turn_finds_the_device_busy,
+    ),
+    "no unlock": (
+        "dev->locked = false;\n    return FERRULE_OK;\n}\n\nint32_t ferrule_platform_ready",
+        "(void)dev;\n    return FERRULE_OK;\n}\n\nint32_t ferrule_platform_ready",
+        test_a_task_that_takes_its_turn_finds_the_device_busy,
+    ),
+    "power failing": (
+        "return hook == NULL ? FERRULE_OK : hook(power->context);",
+        "return hook == NULL || hook(power->context) != 1 ? FERRULE_OK : 1;",
+        test_what_a_hook_says_is_returned,
+    ),
+    "interrupts": ("return ferrule_port_in_interrupt();", "return false;", test_nothing_works_in_an_interrupt),
+    "masked for ever": (
+        "ferrule_port_critical_exit(dev->masked);",
+        "(void)dev;",
+        test_every_way_out_lets_interrupts_in_again,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_noticed(name: str, tmp_path: Path) -> None:
+    compiled()  # or skip
+    good, bad, check = MUTANTS[name]
+    folder = tmp_path / "bare_metal"
+    shutil.copytree(resources.root() / "platforms" / "bare_metal", folder)
+    source = folder / "src" / "bare_metal.c"
+    text = source.read_text(encoding="utf-8")
+    assert text.count(good) == 1
+    source.write_text(text.replace(good, bad), encoding="utf-8")
+    mutant = build_adapter(folder)
+    mutant.fakes.reset()
+    with pytest.raises(AssertionError):
+        check(mutant)
