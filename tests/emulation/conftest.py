@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from guest import build_guest
@@ -11,8 +12,10 @@ from needs import require_module
 
 from ferrule.boards import load_board
 from ferrule.emulation import Engine, Machine, engine
+from ferrule.emulation.unicorn.peripherals import interrupt_line
 
 Build = Callable[..., Machine]
+FOLDER = Path(__file__).parent / "exceptions"
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +29,27 @@ def build(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Build:
         if key not in built:
             built[key] = build_guest(arm_gcc, program, load_board(board), folder / f"{program}-{board}.elf")
         return built[key]
+
+    return function
+
+
+@pytest.fixture(scope="session")
+def build_exceptions(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """A function (program of the folder exceptions, board name) -> Machine."""
+    folder = tmp_path_factory.mktemp("exceptions")
+    built: dict[tuple[str, str], Machine] = {}
+
+    def function(program: str, name: str) -> Machine:
+        board = load_board(name)
+        lines = (interrupt_line(board.link_uart, output, board) for output in ("TxInterrupt", "RxInterrupt"))
+        transmit, receive = lines
+        flags = [f"-DTX_LINE={transmit}", f"-DRX_LINE={receive}", f"-I{FOLDER.parents[2] / 'src_c' / 'startup'}"]
+        if board.cpu.fpu:
+            flags.append("-mfloat-abi=softfp")
+        if (program, name) not in built:
+            elf = folder / f"{program}-{name}.elf"
+            built[program, name] = build_guest(arm_gcc, program, board, elf, FOLDER, flags)
+        return built[program, name]
 
     return function
 

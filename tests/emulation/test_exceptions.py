@@ -4,39 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from guest import build_guest
 
-from ferrule.boards import load_board
 from ferrule.emulation import Engine, Machine, engine
-from ferrule.emulation.unicorn.peripherals import interrupt_line
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
-FOLDER = Path(__file__).parent / "exceptions"
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
 PROGRAMS = ("nesting", "masks", "calls", "faults", "sleep", "kernel")
 WITH_FPU = ("mps2-an386", "mps2-an500", "mps2-an505")
 Build = Callable[[str, str], Machine]
-
-
-@pytest.fixture(scope="module")
-def build_exceptions(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """A function (program, board name) -> Machine."""
-    folder = tmp_path_factory.mktemp("exceptions")
-
-    def function(program: str, name: str) -> Machine:
-        board = load_board(name)
-        lines = (interrupt_line(board.link_uart, output, board) for output in ("TxInterrupt", "RxInterrupt"))
-        transmit, receive = lines
-        flags = [f"-DTX_LINE={transmit}", f"-DRX_LINE={receive}", f"-I{FOLDER.parents[2] / 'src_c' / 'startup'}"]
-        if board.cpu.fpu:
-            flags.append("-mfloat-abi=softfp")
-        return build_guest(arm_gcc, program, board, folder / f"{program}-{name}.elf", FOLDER, flags)
-
-    return function
 
 
 def trace(machine: Machine, each: Engine) -> list[str]:

@@ -54,6 +54,8 @@ class Guest:
         self._board_name = board.name
         self.failure: BaseException | None = None
         """What a device model in Python raised."""
+        self.failed_registers: dict[str, int] = {}
+        """The core's registers at the access that it was raised in; those after the block if it is not exact."""
         # UC_MODE_MCLASS would make every core a Cortex-M33, whatever model is asked for afterwards.
         self.engine: Any = unicorn.Uc(unicorn_const.UC_ARCH_ARM, unicorn_const.UC_MODE_THUMB)
         self.engine.ctl_set_cpu_model(getattr(arm_const, model))
@@ -227,6 +229,7 @@ class Guest:
             return call()
         except BaseException as error:  # noqa: BLE001 (unicorn's frames lie between: `run` raises it)
             self.failure = error
+            self.failed_registers = self.registers()
             self.state.stop = layout.Stop.FAILED
             self.state.limit = 0
         return None
@@ -238,6 +241,10 @@ class Guest:
     def register(self, name: str) -> int:
         """Return a core register: `r0` to `r12`, `sp`, `lr`, `pc`, `xpsr`."""
         return int(self.engine.reg_read(self.register_id(name))) & 0xFFFF_FFFF
+
+    def registers(self) -> dict[str, int]:
+        """Return the core registers by name."""
+        return {name: self.register(name) for name in layout.FAULT_REGISTERS}
 
     def set_register(self, name: str, value: int) -> None:
         """Set a core register."""

@@ -30,7 +30,6 @@ SLICE_S = 0.05
 """A slice that takes longer, since the firmware sits on slow registers, is halved next time."""
 IDLE_PATIENCE_INSTRUCTIONS = 100_000
 """A firmware that polls an empty UART for so long sends nothing without further input."""
-REGISTERS = FAULT_REGISTERS
 
 
 class UnicornChannel(Channel):
@@ -132,7 +131,8 @@ class UnicornSession(Session):
         try:
             stop = self._processor.run(self._slice)
         except EngineError as error:
-            self._failure = EngineError(str(error), hint=error.hint, report=self.crash_report(str(error)))
+            report = self._report(str(error), self._guest.failed_registers or self._guest.registers(), None)
+            self._failure = EngineError(str(error), hint=error.hint, report=report)
             raise self._failure from None
         self._check(stop)
         slow = time.monotonic() - start > SLICE_S
@@ -172,26 +172,23 @@ class UnicornSession(Session):
 
     def _recorded_error(self, record: FaultRecord, fault: CoreFault | None) -> EngineError:
         """Return the error for a fault that the firmware's start-up has recorded, with what the engine knows of it."""
-        if fault is None or fault.registers[REGISTERS.index("pc")] != record.fields["pc"]:
+        if fault is None or fault.registers[FAULT_REGISTERS.index("pc")] != record.fields["pc"]:
             return self._error(record.reason, registers=record.registers)
         access = access_text(fault.access, self._board)
         return self._error(
             f"{record.reason}: {access}" if access else record.reason,
-            registers=dict(zip(REGISTERS, fault.registers, strict=True)),
+            registers=dict(zip(FAULT_REGISTERS, fault.registers, strict=True)),
             executed=int(fault.executed),
         )
 
     def _error(
         self, reason: str, registers: Mapping[str, int] | None = None, executed: int | None = None
     ) -> EngineError:
-        return EngineError(reason, report=self._report(reason, registers or self._registers(), executed))
-
-    def _registers(self) -> dict[str, int]:
-        return {name: self._guest.register(name) for name in REGISTERS}
+        return EngineError(reason, report=self._report(reason, registers or self._guest.registers(), executed))
 
     @override
     def crash_report(self, reason: str) -> CrashReport:
-        return self._report(reason, self._registers(), None)
+        return self._report(reason, self._guest.registers(), None)
 
     def _report(self, reason: str, registers: Mapping[str, int], executed: int | None) -> CrashReport:
         pc = registers.get("pc", 0)
