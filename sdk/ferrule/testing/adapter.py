@@ -10,13 +10,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Generic, Literal, TypeVar, overload
 
+import numpy as np
+import numpy.typing as npt
+
 from ferrule import resources
 from ferrule._typing import override
+from ferrule.devices import Bytes, DeviceModel, RegisterTable
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.testing.cdata import CData
 from ferrule.testing.compilation import FAKES, SANITIZERS, HostBuild
 from ferrule.testing.fakes import Fakes
 from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
+from ferrule.testing.registers import ArrayModel, Registers, RegisterSpace
 
 F = TypeVar("F", bound=Fakes)
 Path_ = str | Path
@@ -87,7 +92,7 @@ class Library:
         if not isinstance(found, self._ffi.CData) or self._ffi.typeof(found).kind != "function":
             return found
 
-        def checked(*arguments: object) -> object:
+        def checked(*arguments: object) -> CData:
             result = found(*arguments)
             self._fakes.check()
             return result
@@ -125,9 +130,57 @@ class Adapter(Generic[F]):
                 f"{build.title} can't be loaded: {error}",
                 hint="a function that is called has no fake: define it in one of `sources`",
             ) from error
+        self._library = library
         self.fakes = fakes(self.ffi, library, build.fake_functions())
         self.lib: CData = Library(library, self.fakes, self.ffi)
+        self._space = RegisterSpace(self.ffi, library, self.fakes)
         self._kept: list[object] = []
+
+    def reset(self) -> None:
+        """Forget calls, scripts, threads, time, registers and memory; variables of the C stay as they are."""
+        self.fakes.reset()
+        self._space.clear()
+
+    def attach(
+        self,
+        base: int,
+        device: DeviceModel | npt.NDArray[np.uint32],
+        *,
+        names: Mapping[int, str] | RegisterTable | None = None,
+        interrupt: Callable[[], object] | None = None,
+    ) -> Registers:
+        """Put a device behind the registers at an address, and return the window, whose `log` has every access.
+
+        Args:
+            base: what the driver adds its offsets to.
+            device: a model, which is reset; or an array of words, which keeps what is written.
+            names: of the registers by offset; by default the model's own table, if it has one.
+            interrupt: what runs when the device raises its line, such as the driver's handler `adapter.lib.npu_isr`.
+        """
+        model = device if isinstance(device, DeviceModel) else ArrayModel(device)
+        table = getattr(model, "table", None) if names is None else names
+        if isinstance(table, RegisterTable):
+            table = {register.offset: register.name for register in table}
+        window = Registers(base=base, model=model, names=table or {}, fakes=self.fakes, interrupt=interrupt)
+        self._space.add(window)
+        model.attach(bus=self._space.memory)
+        if isinstance(device, DeviceModel):
+            device.reset()
+        return window
+
+    def memory(self, address: int, size_bytes: int) -> Bytes:
+        """Return memory that attached devices reach at an address of their bus, as an array of bytes."""
+        return self._space.memory.add(address, size_bytes)
+
+    def address(self, name: str) -> CData:
+        """Return the address of a variable of C, such as a driver's table."""
+        return self.ffi.addressof(self._library, name)
+
+    def call(self, function: CData, *arguments: object) -> CData:
+        """Call a function by its pointer, such as a member of a driver's table, and raise what went wrong under it."""
+        result = function(*arguments)
+        self.fakes.check()
+        return result
 
     def callback(self, signature: str, function: Callable[..., object]) -> CData:
         """Return a C function, such as "int32_t (void *context)", that calls a Python one.
@@ -284,7 +337,7 @@ def build_driver(
         title=f"the driver {Path(sources[0]).stem}",
         ground=_GROUNDS["bare_metal"],
         sources=[*sources],
-        headers=["ferrule/driver.h", *headers],
+        headers=["ferrule/driver.h", "ferrule/status.h", *headers],
         include_dirs=include_dirs,
         defines=dict([_PORT]) | {name: str(value) for name, value in (defines or {}).items()},
         sanitize=sanitize,

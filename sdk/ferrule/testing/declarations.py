@@ -16,6 +16,8 @@ from ferrule.nativelib import COMPILE_TIMEOUT_S, CompilationError
 _MARKER = re.compile(r'# \d+ "(.*?)"((?: \d)*)$')
 _MACRO = re.compile(r"#define ([A-Za-z]\w*) +\S")
 _SPECIFIER = re.compile(r"\b(?:__extension__|_Noreturn|__restrict|__inline)\b")
+_CONSTANT = re.compile(r"^(extern|typedef) const ")
+"""cffi gives no address of what is const as a whole."""
 _ATTRIBUTE = "__attribute__"
 _VALUE = "ferrule_value"
 _SUFFIX = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
@@ -116,7 +118,7 @@ def _statements(text: str) -> Iterator[str]:
     """Yield the declarations of a translation unit; nothing else stands at its top."""
     for statement in _chunks(_without_attributes(_SPECIFIER.sub("", text))):
         if not statement.startswith(("static ", "inline ", "_Static_assert")):
-            yield statement
+            yield _CONSTANT.sub(r"\1 ", statement)
 
 
 def _is_function(statement: str) -> bool:

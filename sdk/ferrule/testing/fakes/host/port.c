@@ -15,6 +15,9 @@ void ferrule_fake_use_mmio(ferrule_fake_mmio mmio)
 
 static uint32_t use(uintptr_t address, uint32_t width, uint32_t write, uint32_t value)
 {
+    fake_lock();
+    (void)fake_tick(); /* so that polling takes time */
+    fake_unlock();
     fake_run_events();
     if (access_register == NULL) {
         fake_misuse("register 0x%08lx is touched, and nothing stands behind registers",

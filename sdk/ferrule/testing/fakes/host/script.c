@@ -210,10 +210,12 @@ void ferrule_fake_forget_misuses(void)
 
 #ifdef FERRULE_FAKE_COVERAGE
 void __gcov_dump(void);
+void __gcov_reset(void);
 
 uint32_t ferrule_fake_dump_coverage(void)
 {
     __gcov_dump();
+    __gcov_reset(); /* or it would not write again */
     return 1;
 }
 #else

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands behind a driver's register accesses on the host: device models or arrays, with a log of what passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ferrule._typing import override
+from ferrule.devices import BusError, DeviceModel, MemoryBus
+from ferrule.errors import FerruleError
+from ferrule.testing.cdata import CData
+from ferrule.testing.fakes import Fakes
+
+_WORD_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterAccess:
+    """A read or write of a register."""
+
+    offset: int
+    name: str
+    """As the table given to `attach` calls it, otherwise its offset."""
+    write: bool
+    value: int
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.name} {'<-' if self.write else '->'} {self.value:#x}"
+
+
+class ArrayModel(DeviceModel):
+    """Registers that keep what is written: an array of words that the test sets and looks at."""
+
+    def __init__(self, words: npt.NDArray[np.uint32]) -> None:
+        super().__init__()
+        if words.dtype != np.uint32 or words.ndim != 1:
+            raise FerruleError(
+                f"registers are one row of uint32, not {words.dtype} of shape {words.shape}",
+                hint="numpy.zeros(16, numpy.uint32)",
+            )
+        self._words = words
+
+    @property
+    @override
+    def size_bytes(self) -> int:
+        return int(self._words.size) * _WORD_BYTES
+
+    @override
+    def reset(self) -> None:
+        self._words[:] = 0
+
+    @override
+    def read(self, offset: int, width: int) -> int:
+        return int(self._words[self._index(offset, width)])
+
+    @override
+    def write(self, offset: int, width: int, value: int) -> None:
+        self._words[self._index(offset, width)] = value
+
+    @staticmethod
+    def _index(offset: int, width: int) -> int:
+        if width != _WORD_BYTES or offset % _WORD_BYTES:
+            raise BusError(f"an access of {width} B at offset {offset:#x}: registers are words", address=offset)
+        return offset // _WORD_BYTES
+
+
+class Registers:
+    """A device's window of registers, and what passed through it."""
+
+    def __init__(
+        self,
+        *,
+        base: int,
+        model: DeviceModel,
+        names: Mapping[int, str],
+        fakes: Fakes,
+        interrupt: Callable[[], object] | None,
+    ) -> None:
+        self.base = base
+        self.model = model
+        self.log: list[RegisterAccess] = []
+        """Every access, in order."""
+        self._names = names
+        self._fakes = fakes
+        self._line = _Line(interrupt)
+        self._time_us = fakes.now_us
+        self._event_us: int | None = None
+        model.attach(irq=self._line)
+
+    @property
+    def trace(self) -> list[str]:
+        """The accesses as text, such as "CONTROL <- 0x1"."""
+        return [str(access) for access in self.log]
+
+    def holds(self, address: int) -> bool:
+        """Whether an address lies in the window."""
+        return self.base <= address < self.base + self.model.size_bytes
+
+    def access(self, address: int, width: int, *, write: bool, value: int) -> int:
+        """Do what the driver asked for; the interrupt comes right after it."""
+        self.advance()
+        offset = address - self.base
+        if write:
+            self.model.write(offset, width, value)
+        else:
+            value = self.model.read(offset, width)
+        name = self._names.get(offset, f"{offset:#x}")
+        self.log.append(RegisterAccess(offset=offset, name=name, write=write, value=value))
+        self._after()
+        return value
+
+    def advance(self) -> None:
+        """Let the time of the fakes pass in the model too; a cycle is a microsecond."""
+        now = self._fakes.now_us
+        if now > self._time_us:
+            passed, self._time_us = now - self._time_us, now
+            self.model.advance(passed)
+
+    def _after(self) -> None:
+        event = self.model.next_event()
+        due = None if event is None else self._time_us + event
+        if due is not None and due != self._event_us:
+            self._event_us = due
+            self._fakes.at_ms((due - self._fakes.now_us) / 1000, self._happen)
+        if self._line.wants_service:
+            self._fakes.at_ms(0, self._line.serve)
+
+    def _happen(self) -> None:
+        self._event_us = None
+        self.advance()
+        self._after()
+
+
+class _Line:
+    """An interrupt line into the C under test; level-sensitive, so that a handler that leaves it high runs again."""
+
+    _MOST = 1000
+
+    def __init__(self, handler: Callable[[], object] | None) -> None:
+        self._handler = handler
+        self._level = False
+        self._serving = False
+
+    def set(self, level: bool) -> None:
+        """Raise or lower the line."""
+        self._level = level
+
+    @property
+    def wants_service(self) -> bool:
+        """Whether the handler is to run."""
+        return self._level and self._handler is not None and not self._serving
+
+    def serve(self) -> None:
+        """Run the handler until the line is low."""
+        if self._handler is None or self._serving:
+            return
+        self._serving = True
+        try:
+            for _ in range(self._MOST):
+                if not self._level:
+                    return
+                self._handler()
+            raise FerruleError("the interrupt's handler ran a thousand times and the device's line is still high")
+        finally:
+            self._serving = False
+
+
+class RegisterSpace:
+    """All windows of a library under test."""
+
+    def __init__(self, ffi: CData, library: CData, fakes: Fakes) -> None:
+        self._windows: list[Registers] = []
+        self._fakes = fakes
+        self.memory = MemoryBus()
+        """What devices reach as bus masters."""
+        self._callback = ffi.callback("uint32_t (uintptr_t, uint32_t, uint32_t, uint32_t)", self._access)
+        library.ferrule_fake_use_mmio(self._callback)
+
+    def clear(self) -> None:
+        """Take all windows and memories away."""
+        self._windows.clear()
+        self.memory = MemoryBus()
+
+    def add(self, window: Registers) -> None:
+        """Put a window into the space."""
+        last = window.base + window.model.size_bytes - 1
+        for other in self._windows:
+            if other.holds(window.base) or other.holds(last) or window.holds(other.base):
+                raise FerruleError(f"the registers at {window.base:#010x} meet those at {other.base:#010x}")
+        self._windows.append(window)
+
+    def _access(self, address: int, width: int, write: int, value: int) -> int:
+        try:
+            return self._window(address, write=bool(write)).access(address, width, write=bool(write), value=value)
+        except BaseException as error:  # noqa: BLE001 C cannot pass it on
+            self._fakes.keep_error(error)
+            return 0xFFFF_FFFF  # what a bus without an answer often reads as, and an end to waiting for a bit
+
+    def _window(self, address: int, *, write: bool) -> Registers:
+        for window in self._windows:
+            if window.holds(address):
+                return window
+        what = "written" if write else "read"
+        raise BusError(f"register {address:#010x} is {what}, where no device is attached", address=address)

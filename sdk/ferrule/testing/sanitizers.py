@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests run once more with sanitizers in the C: in a process of their own, which loads the sanitizer first."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ferrule.errors import FerruleError, MissingToolError
+from ferrule.nativelib import host_compiler
+from ferrule.testing.adapter import SANITIZE
+from ferrule.testing.compilation import SANITIZERS
+
+_CHILD = "ferrule.testing.sanitized_child"
+_PRELOADED = {"address": "libasan.so", "thread": "libtsan.so"}
+
+
+class SanitizerError(FerruleError):
+    """A sanitizer, or the test itself, stopped the process; the message has what it wrote."""
+
+
+def run_sanitized(
+    what: Callable[[], object] | str | Path | Sequence[str],
+    *,
+    sanitizers: Sequence[str] = ("address", "undefined"),
+    timeout_s: float = 300,
+) -> str:
+    """Run a test in a child process whose builds have sanitizers, and return what it wrote.
+
+    Args:
+        what: a function of a module's top level, without arguments; or what pytest is to run: a path, a test's name
+            (`tests/test_npu.py::test_race`), or several arguments.
+        sanitizers: some of "address", "undefined" and "thread"; the first and the last exclude each other.
+        timeout_s: of the real clock.
+
+    Raises:
+        SanitizerError: something was found, a test failed, or the time is over.
+        MissingToolError: the compiler has no such sanitizer.
+    """
+    environment = {**os.environ, **sanitizer_environment(sanitizers)}
+    if callable(what):
+        command = [sys.executable, "-m", _CHILD, what.__code__.co_filename, what.__name__]
+        environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    else:
+        chosen = [str(what)] if isinstance(what, str | Path) else [*what]
+        # what C writes must not go to a file that is lost when a sanitizer ends the process
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--capture=sys", *chosen]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise SanitizerError(f"{shlex.join(command)} did not end within {timeout_s:g} s") from error
+    if done.returncode != 0:
+        written = "\n".join([*done.stdout.splitlines()[-30:], *_of_interest(done.stderr)])
+        raise SanitizerError(f"{shlex.join(command)} ended with {done.returncode}\n{written}")
+    return done.stdout
+
+
+def sanitizer_environment(sanitizers: Sequence[str]) -> dict[str, str]:
+    """Return the environment in which a Python process can load builds with sanitizers."""
+    unknown = set(sanitizers) - set(SANITIZERS)
+    if unknown or not sanitizers:
+        raise FerruleError(
+            f"there is no sanitizer {', '.join(sorted(unknown)) or '(none was named)'}",
+            hint=f"known: {', '.join(SANITIZERS)}",
+        )
+    environment = {SANITIZE: ",".join(sanitizers)}
+    libraries = [_library(_PRELOADED[name]) for name in sanitizers if name in _PRELOADED]
+    if libraries:
+        environment["LD_PRELOAD"] = ":".join(libraries)
+        environment["ASAN_OPTIONS"] = "detect_leaks=0"  # Python itself keeps memory until it ends
+        environment["PYTHONMALLOC"] = "malloc"
+    environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
+    return environment
+
+
+def _library(name: str) -> str:
+    command = [*host_compiler("sanitizers"), f"-print-file-name={name}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    path = Path(done.stdout.strip())
+    if done.returncode != 0 or not path.is_absolute():
+        raise MissingToolError(f"{shlex.join(command)} does not find the sanitizer's library", hint="set CC to gcc")
+    return str(path)
+
+
+def _of_interest(text: str) -> list[str]:
+    """Return the lines from the first sanitizer's word on, without the end of a long report."""
+    lines = text.splitlines()
+    first = next((at for at, line in enumerate(lines) if "ERROR: " in line or "runtime error" in line), 0)
+    return lines[first : first + 40]
