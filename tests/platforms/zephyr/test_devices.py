@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from needs import require_module
-from zephyr_bench import ARGUMENT, BUSY, HANDLE, LIFE, MEMORY, OK, PROMISES, STATE, STATUS_OF, Bench
+from zephyr_bench import ARGUMENT, BUSY, HANDLE, LIFE, MEMORY, OK, PROMISES, STATE, STATUS_OF, Bench, built
 
 from ferrule import resources
 from ferrule.testing import Adapter, MisuseError, ZephyrFakes, build_adapter
@@ -21,8 +21,7 @@ pytestmark = pytest.mark.cc
 
 @pytest.fixture(scope="module")
 def adapter() -> Adapter[ZephyrFakes]:
-    require_module("cffi", "pip install 'ferrule[run]'")
-    return build_adapter("zephyr")
+    return built()
 
 
 @pytest.fixture
@@ -77,8 +76,7 @@ def test_powers_once_for_many_activations(bench: Bench) -> None:
 
 
 def test_does_not_wait_where_the_time_is_zero() -> None:
-    require_module("cffi", "pip install 'ferrule[run]'")
-    bench = Bench.of(build_adapter("zephyr", defines={"CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS": 0})).active()
+    bench = Bench.of(built("CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS=0")).active()
     assert bench.call("open") == OK
     with bench.fakes.as_thread(2):
         before = bench.fakes.now_us

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands beside the device API: the counter, and Zephyr's side of devices in the devicetree."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from zephyr_bench import built
+
+from ferrule.testing import Adapter, ZephyrFakes
+
+pytestmark = pytest.mark.cc
+NO_COUNTER, SYSTICK = 0, 2
+SUSPEND, RESUME, TURN_OFF, TURN_ON = range(4)
+
+
+def counter_of(adapter: Adapter[ZephyrFakes]) -> object:
+    adapter.fakes.reset()
+    counter = adapter.ffi.new("struct ferrule_counter *")
+    adapter.lib.ferrule_counter_start(counter)
+    return counter
+
+
+def test_counter_counts_the_kernels_cycles_and_leaves_systick_alone() -> None:
+    adapter = built("CONFIG_CORTEX_M_SYSTICK")
+    lib, counter = adapter.lib, counter_of(adapter)
+    assert counter.source == SYSTICK
+    adapter.fakes.advance_ms(3)
+    assert 3000 <= lib.ferrule_counter_read(counter) < 3010
+    lib.ferrule_counter_reset(counter)
+    assert lib.ferrule_counter_read(counter) < 10
+    assert {call.name for call in adapter.fakes.calls} == {"k_cycle_get_32"}
+
+
+def test_counter_survives_the_wrap_of_32_bits() -> None:
+    adapter = built("CONFIG_CORTEX_M_SYSTICK")
+    counter = counter_of(adapter)
+    total = 0
+    for cycles in (0xFFFF_FF00, 0x10, 0x2000_0010):
+        adapter.fakes.fail("k_cycle_get_32", result=cycles)
+        last, total = total, adapter.lib.ferrule_counter_read(counter)
+        assert total >= last
+    assert (1 << 32) < total < (1 << 32) + 0x2000_0011
+
+
+def test_counter_says_where_nothing_counts_the_core() -> None:
+    adapter = built()
+    counter = counter_of(adapter)
+    assert counter.source == NO_COUNTER
+    adapter.fakes.advance_ms(3)
+    assert adapter.lib.ferrule_counter_read(counter) == 0
+
+
+@pytest.mark.parametrize("node", ["mmio", "soft"])
+@pytest.mark.parametrize("managed", [True, False])
+def test_a_node_becomes_a_device(node: str, managed: bool) -> None:
+    adapter = built("CONFIG_PM_DEVICE") if managed else built()
+    adapter.fakes.reset()
+    made = getattr(adapter.lib, f"ferrule_fake_node_{node}")
+    device = adapter.ffi.addressof(made, "device")
+    assert made.init(device) == 0
+    if node == "mmio":
+        config = adapter.ffi.cast("struct ferrule_zephyr_accelerator_config *", device.config)
+        assert (config.base, config.bytes) == (0x4009_0000, 0x1000)
+    if managed:
+        for action in (SUSPEND, RESUME, TURN_OFF, TURN_ON):
+            assert adapter.lib.ferrule_fake_power_action(device, action) == 0
+        assert adapter.lib.ferrule_fake_power_action(device, 99) == -errno.ENOTSUP
