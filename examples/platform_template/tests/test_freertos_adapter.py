@@ -53,10 +53,29 @@ def test_tasks_that_wait_long_enough_all_get_their_turn(tmp_path: Path) -> None:
     assert contend(tmp_path, FOLDER / "src/freertos.c")["errors"] == 0
 
 
+def mutant(folder: Path, changes: dict[str, str]) -> Path:
+    """Return the adapter with pieces of it replaced."""
+    text = (FOLDER / "src/freertos.c").read_text(encoding="utf-8")
+    for old, new in changes.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    path = folder / "mutant.c"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
 def test_without_the_mutex_both_would_be_in(tmp_path: Path) -> None:
     """The checks above can fail."""
-    text = (FOLDER / "src/freertos.c").read_text(encoding="utf-8")
-    assert text.count(TAKE) == 1
-    mutant = tmp_path / "mutant.c"
-    mutant.write_text(text.replace(TAKE, "dev->lock != NULL"), encoding="utf-8")
-    assert contend(tmp_path, mutant)["overlaps"] > 0
+    assert contend(tmp_path, mutant(tmp_path, {TAKE: "dev->lock != NULL"}))["overlaps"] > 0
+
+
+def test_threads_touch_the_handle_one_after_another(tmp_path: Path) -> None:
+    """The thread sanitizer finds no race in adapter and device API."""
+    assert contend(tmp_path, FOLDER / "src/freertos.c", "-fsanitize=thread")["errors"] == 0
+
+
+def test_without_the_guard_they_would_not(tmp_path: Path) -> None:
+    """The thread sanitizer ends the program with an error."""
+    unguarded = mutant(tmp_path, {"taskENTER_CRITICAL();": "", "taskEXIT_CRITICAL();": ""})
+    with pytest.raises(subprocess.CalledProcessError):
+        contend(tmp_path, unguarded, "-fsanitize=thread")
