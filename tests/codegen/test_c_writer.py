@@ -90,6 +90,7 @@ def test_declarators(type_: Type, name: str, text: str) -> None:
         (Unary(UnaryOperator.NOT, Binary(BinaryOperator.EQUAL, A, Null())), "!(a == NULL)"),
         (Unary(UnaryOperator.NEGATE, Integer(-3)), "-(-3)"),
         (Call(Member(Dereference(A), "f"), (B, Integer(1, unsigned=True))), "a->f(b, 1U)"),
+        (Integer(2**32 - 1, unsigned=True), "4294967295U"),
     ],
 )
 def test_expressions(node: Expression, text: str) -> None:

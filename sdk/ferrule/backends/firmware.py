@@ -6,13 +6,14 @@ The code generator knows backends through this module alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
+from ferrule.devices import DeviceModel
 from ferrule.dom import (
     AddressOf,
     Aggregate,
@@ -296,7 +297,11 @@ class DeviceDriver:
     base: int | None = None
     """Address of its registers, if it has any."""
     interrupt: int | None = None
-    """Number of its interrupt, if it has one."""
+    """Number of its interrupt, if the driver waits for it."""
+    handler: str = ""
+    """The function that the interrupt calls with the context; there is one if `interrupt` is given."""
+    model: Callable[[], DeviceModel] | None = None
+    """Makes the model that stands for the device on an emulated board, at `base`; None if it needs none."""
 
 
 def device_declarations(name: str, driver: DeviceDriver) -> tuple[Declaration, ...]:
@@ -308,6 +313,15 @@ def device_declarations(name: str, driver: DeviceDriver) -> tuple[Declaration, .
     return (*driver.context_declarations, context)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Socket:
+    """A place on a board's bus where a device that the board lacks can be put."""
+
+    address: int
+    interrupt: int
+    """Line of the interrupt controller, counted from 0."""
+
+
 @runtime_checkable
 class DeviceTarget(FirmwareTarget, Protocol):
     """The firmware face of a backend whose layers run on devices behind the device API (`ferrule/device.h`).
@@ -317,4 +331,13 @@ class DeviceTarget(FirmwareTarget, Protocol):
 
     def driver(self, device: Device) -> DeviceDriver:
         """Return the driver of a device; FerruleError if its binding makes no sense."""
+        ...
+
+
+@runtime_checkable
+class PluggableTarget(DeviceTarget, Protocol):
+    """Devices with registers on the board's bus, which can be put where the board has a place for them."""
+
+    def plugged(self, device: Device, socket: Socket) -> Device:
+        """Return the device in a socket of the board: what its binding does not say is the socket's."""
         ...

@@ -99,6 +99,16 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """A place on the bus that is free for an accelerator which only the emulated board has."""
+
+    address: int
+    """Of 4 KiB of registers."""
+    interrupt: int
+    """Line of the interrupt controller, counted from 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QemuMachine:
     """How QEMU runs the board."""
 
@@ -124,6 +134,8 @@ class Board:
     console_uart: Peripheral
     placement: Placement
     qemu: QemuMachine | None
+    expansions: tuple[Expansion, ...] = ()
+    """In the order in which they are taken."""
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Compiler flags beyond those that follow from the core, by toolchain name."""
     folder: Path

@@ -11,6 +11,7 @@ from ferrule.boards.board import (
     NANOSECONDS_PER_SECOND,
     Board,
     Cpu,
+    Expansion,
     Memory,
     MemoryKind,
     Peripheral,
@@ -32,6 +33,8 @@ CORES = ("cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33")
 _MEMORIES = ("Memory.MappedMemory", "Memory.ArrayMemory")
 _CORE = "CPU.CortexM"
 _ADDRESS_END = 1 << 32
+EXPANSION_BYTES = 0x1000
+"""Registers of an accelerator."""
 _KNOWN_SIZES = {
     "IRQControllers.NVIC": 0x1000,
     "Miscellaneous.DWT": 0x1000,
@@ -96,6 +99,7 @@ def _load(folder: Path) -> Board:
         console_uart=_uart(by_name, description.uarts.console, "uarts.console", file),
         placement=_placement(memories, description, file),
         qemu=_qemu(by_name, description, file),
+        expansions=_expansions((*memories, *peripherals), description, file),
         flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
         folder=folder,
         platform=platform.file,
@@ -252,6 +256,36 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription, file
         stack=wanted.stack,
         stack_bytes=wanted.stack_bytes,
     )
+
+
+def _expansions(
+    places: tuple[Memory | Peripheral, ...], description: BoardDescription, file: Path
+) -> tuple[Expansion, ...]:
+    """Return the free places for accelerators, having checked that nothing else is there."""
+    spans = [
+        (address, address + each.size_bytes, each.name) for each in places for address in (each.address, *each.aliases)
+    ]
+    lines = {
+        interrupt.index: each.name
+        for each in places
+        if isinstance(each, Peripheral)
+        for interrupt in each.interrupts
+        if interrupt.target == "nvic"
+    }
+    found = []
+    for index, each in enumerate(description.expansions):
+        where, end = f"{file}: expansions[{index}]", each.address + EXPANSION_BYTES
+        if each.address % EXPANSION_BYTES or end > _ADDRESS_END:
+            raise FerruleError(f"{where}: address is {each.address:#x}, expected a multiple of {EXPANSION_BYTES:#x}")
+        for begin, behind, name in spans:
+            if begin < end and each.address < behind:
+                raise FerruleError(f"{where}: at {each.address:#010x} is '{name}'")
+        if each.interrupt in lines:
+            raise FerruleError(f"{where}: interrupt {each.interrupt} is that of '{lines[each.interrupt]}'")
+        spans.append((each.address, end, f"expansions[{index}]"))
+        lines[each.interrupt] = f"expansions[{index}]"
+        found.append(Expansion(address=each.address, interrupt=each.interrupt))
+    return tuple(found)
 
 
 def _qemu(peripherals: dict[str, Peripheral], description: BoardDescription, file: Path) -> QemuMachine | None:

@@ -50,6 +50,13 @@ class UartDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     console: str
 
 
+class ExpansionDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One of `expansions`."""
+
+    address: _NotNegative
+    interrupt: _NotNegative
+
+
 class QemuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Table `[qemu]`."""
 
@@ -76,6 +83,7 @@ class BoardDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     memories: dict[str, MemoryDescription]
     placement: PlacementDescription
     uarts: UartDescription
+    expansions: tuple[ExpansionDescription, ...] = ()
     qemu: QemuDescription | None = None
     flags: FlagsDescription = FlagsDescription()
 

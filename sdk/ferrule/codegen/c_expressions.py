@@ -92,7 +92,7 @@ def _primary(node: Expression) -> str:
         case Identifier(name):
             return name
         case Integer(value, unsigned):
-            return f"{integer(value)}U" if unsigned else integer(value)
+            return f"{integer(value).removesuffix('U')}U" if unsigned else integer(value)
         case Float(value):
             return float_literal(np.float32(value))
         case Boolean(value):

@@ -2,10 +2,11 @@
 """Engines that run a firmware on an emulated board."""
 
 from ferrule.emulation.crash import CrashReport, EngineError
-from ferrule.emulation.engine import Counters, Engine, Machine, Session
+from ferrule.emulation.engine import AttachedDevice, Counters, Engine, Machine, Session
 from ferrule.emulation.table import engine, engine_names
 
 __all__ = [
+    "AttachedDevice",
     "Counters",
     "CrashReport",
     "Engine",

@@ -3,15 +3,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
 from ferrule.boards import Board
+from ferrule.devices import DeviceModel, Range
 from ferrule.emulation.crash import CrashReport
 from ferrule.errors import MissingToolError
 from ferrule.link import Channel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AttachedDevice:
+    """A device that the board does not have, put onto its bus."""
+
+    name: str
+    model: DeviceModel
+    address: int
+    """Of its registers; the board has nothing there."""
+    interrupt: int | None = None
+    """Line of the interrupt controller, counted from 0; None if it has none."""
+    ranges: tuple[Range, ...] = ()
+    """The memory that it may reach; empty for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +36,7 @@ class Machine:
 
     board: Board
     elf: Path
+    devices: tuple[AttachedDevice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +81,8 @@ class Engine(Protocol):
     def missing(self) -> MissingToolError | None:
         """Return what must be installed before it runs here; None if nothing."""
 
-    def refuses(self, board: Board) -> str | None:
-        """Return why it can't run a board; None if it can."""
+    def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
+        """Return why it can't run a board, with device models of these names on its bus; None if it can."""
 
     def start(self, machine: Machine) -> Session:
         """Reset the machine and let it run.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ferrule import codegen
 from ferrule.backends import Backend, BackendId, Device
-from ferrule.backends.firmware import CoreFeatures, FirmwareTarget
+from ferrule.backends.firmware import CoreFeatures, FirmwareTarget, PluggableTarget, Socket
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
 from ferrule.boards import Board, load_board
@@ -49,7 +49,7 @@ def emit_divided(optimized: OptimizedNetwork, *, board: Board, registry: Backend
         _check_regions(device, board)
     backends = {name: registry.create(name) for name in optimized.backends}
     targets = {name: _target(backend) for name, backend in backends.items()}
-    devices = {device.name: device for device in optimized.devices}
+    devices = _plugged(optimized.devices, targets, board)
     graph = optimized.graph
     return codegen.generate(
         graph,
@@ -104,6 +104,27 @@ def generate(
         platform_name=platform,
         force=force,
     )
+
+
+def _plugged(
+    devices: Sequence[Device], targets: Mapping[BackendId, tuple[BackendId, FirmwareTarget]], board: Board
+) -> dict[str, Device]:
+    """Return the devices by name; those with registers on the bus get the board's expansions, one after the other."""
+    sockets = iter(board.expansions)
+    found = {}
+    for device in devices:
+        target = targets[device.backend][1]
+        found[device.name] = device
+        if isinstance(target, PluggableTarget) and "base" not in device.binding:
+            expansion = next(sockets, None)
+            if expansion is None:
+                raise FerruleError(
+                    f"board {board.name} has {len(board.expansions)} places for accelerators, none for '{device.name}'",
+                    hint=f"say where its registers are: [devices.{device.name}.binding] base = 0x50000000",
+                )
+            socket = Socket(address=expansion.address, interrupt=expansion.interrupt)
+            found[device.name] = target.plugged(device, socket)
+    return found
 
 
 def _target(backend: Backend) -> tuple[BackendId, FirmwareTarget]:

@@ -14,6 +14,7 @@ from ferrule._version import VERSION
 from ferrule.boards import Board, load_board
 from ferrule.emulation import Engine, EngineError, Machine, Session, engine
 from ferrule.errors import FerruleError
+from ferrule.facade.attachment import attached_devices
 from ferrule.facade.samples import Sample, pattern_sample, split
 from ferrule.facade.step import Progress, Step
 from ferrule.facade.tracing import device_parts, explained, trace_part
@@ -79,7 +80,8 @@ def run(
     """
     network = firmware.network
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
-    chosen = _usable(engine, firmware.board)
+    models = [use.name for use in firmware.artifact.devices if use.driver.model is not None]
+    chosen = _usable(engine, firmware.board, models)
     traced = trace_devices and bool(firmware.artifact.devices)
     done = _execute(firmware, chosen, samples, timeout_s, progress, trace=traced)
     progress(Step(phase="comparing with the numpy reference"))
@@ -108,12 +110,12 @@ def run(
     return RunReport(document=document, outputs=_stacked([result.outputs for result in done.runs]))
 
 
-def _usable(name: str, board: Board) -> Engine:
+def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
     chosen = engine(name)
     missing = chosen.missing()
     if missing is not None:
         raise missing
-    reason = chosen.refuses(board)
+    reason = chosen.refuses(board, models)
     if reason is not None:
         raise FerruleError(f"engine {name} cannot run board {board.name}: {reason}")
     return chosen
@@ -129,7 +131,10 @@ def _execute(
     def report(done: int) -> None:
         progress(Step(phase=phase, done=done, total=len(samples)))
 
-    with chosen.start(Machine(board=firmware.board, elf=firmware.elf)) as session:
+    machine = Machine(
+        board=firmware.board, elf=firmware.elf, devices=attached_devices(firmware.artifact, firmware.image)
+    )
+    with chosen.start(machine) as session:
         try:
             return _serve(firmware, session, samples, timeout_s, report, started, trace=trace)
         except RunFailedError as error:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,12 @@ from ferrule.backends.firmware import (
     FieldValue,
     LoweredOp,
     LoweringContext,
+    Socket,
     parameter_table,
 )
 from ferrule.backends.manifest import read_manifest
 from ferrule.backends.woofles.command import Command
-from ferrule.backends.woofles.model import DEFAULT_TIMING
+from ferrule.backends.woofles.model import DEFAULT_TIMING, WooflesModel
 from ferrule.backends.woofles.translation import Work, translate_in
 from ferrule.dom import Aggregate, Call, Field, Identifier, Integer, Null
 from ferrule.errors import FerruleError
@@ -59,11 +60,11 @@ class WooflesTarget:
     def driver(self, device: Device) -> DeviceDriver:
         """Return the driver for a device.
 
-        Its binding: `base`, the address of the registers; `interrupt`, its number; `use_interrupt`, 1 to wait for it
-        instead of polling.
+        Its binding: `base`, the address of the registers, by default that of a place of the board; `interrupt`, its
+        number, likewise; `use_interrupt`, 1 to wait for it instead of polling.
 
         Raises:
-            FerruleError: the binding has an unknown key or lacks one, or a value is out of range.
+            FerruleError: the binding has an unknown key, or a value is out of range.
         """
         for key in device.binding:
             if key not in _BINDING:
@@ -72,15 +73,12 @@ class WooflesTarget:
                     hint=f"its binding may have {', '.join(_BINDING)}",
                 )
         base = _number(device, "base", 0xFFFF_F000)
-        if base is None:
-            raise FerruleError(
-                f"device '{device.name}': where are its registers?",
-                hint=f"[devices.{device.name}.binding] base = 0x50000000, or a board with a socket for accelerators",
-            )
         interrupt, use_interrupt = _number(device, "interrupt", 479), _number(device, "use_interrupt", 1)
         if use_interrupt and interrupt is None:
             raise FerruleError(f"device '{device.name}': use_interrupt is 1, but the interrupt has no number")
-        fields_: list[tuple[str, FieldValue]] = [("base", Integer(base, unsigned=True))]
+        fields_: list[tuple[str, FieldValue]] = []
+        if base is not None:
+            fields_.append(("base", Integer(base, unsigned=True)))
         if use_interrupt:
             fields_.append(("use_interrupt", True))
         return DeviceDriver(
@@ -92,7 +90,14 @@ class WooflesTarget:
             activation_lead=_number(device, "activation_lead", 1 << 16) or 0,
             base=base,
             interrupt=interrupt if use_interrupt else None,
+            handler="woofles_interrupt",
+            model=WooflesModel,
         )
+
+    def plugged(self, device: Device, socket: Socket) -> Device:
+        """Return the device with the socket's address and interrupt, where it has none of its own."""
+        binding = {"base": socket.address, "interrupt": socket.interrupt, **device.binding}
+        return replace(device, binding=binding)
 
 
 def _constants(work: Work) -> dict[str, Array | None]:

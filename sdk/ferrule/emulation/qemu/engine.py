@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 
 from ferrule._typing import override
 from ferrule.boards import Board
@@ -27,8 +28,13 @@ class QemuEngine(Engine):
         return None
 
     @override
-    def refuses(self, board: Board) -> str | None:
-        return None if board.qemu is not None else "its board.toml names no QEMU machine"
+    def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
+        if board.qemu is None:
+            return "its board.toml names no QEMU machine"
+        if devices:
+            names = ", ".join(devices)
+            return f"device models on the board's bus ({names}) can't be put into QEMU; the engine unicorn has them"
+        return None
 
     @override
     def start(self, machine: Machine) -> Session:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 from ferrule._typing import override
@@ -31,7 +32,7 @@ class UnicornEngine(Engine):
         return None
 
     @override
-    def refuses(self, board: Board) -> str | None:
+    def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
         if board.cpu.type in MODELS:
             return None
         return f"unicorn has no {board.cpu.type} (it has {', '.join(MODELS)})"

@@ -14,6 +14,7 @@ from ferrule.emulation.crash import FAULT_RECORD, CrashReport, EngineError, addr
 from ferrule.emulation.disassembly import disassemble
 from ferrule.emulation.engine import Counters, Machine, Session
 from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
+from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.fault import access_text, exception_text, fault_text
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.layout import FAULT_REGISTERS, CoreFault, Stop
@@ -71,6 +72,7 @@ class UnicornSession(Session):
         self._processor = Processor(self._guest, self._board, vector_table)
         self._uarts = attach(self._guest, self._processor, self._board)
         self._guest.load(self._image)
+        self._devices = [BoardDevice(self._guest, self._processor, device) for device in machine.devices]
         self._failure: EngineError | None = None
         self._slice = SLICE_INSTRUCTIONS
         self._reset(vector_table)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import pytest
 
+from ferrule._typing import override
 from ferrule.testing.backends import BackendFamily, Subject
 
 
 class TestWoofles(BackendFamily):
+    @override
     @pytest.fixture(scope="class")
     @classmethod
     def subject(cls) -> Subject:

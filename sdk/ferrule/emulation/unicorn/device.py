@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device models on the guest's bus: their registers, their DMA and their interrupt."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule.devices import Bus, BusError, Bytes, DeviceModel, GuardedBus, RegisterModel
+from ferrule.emulation.crash import EngineError
+from ferrule.emulation.engine import AttachedDevice
+from ferrule.emulation.unicorn.attachment import Attachment
+from ferrule.emulation.unicorn.guest import Guest
+from ferrule.emulation.unicorn.processor import Processor
+
+
+class GuestBus:
+    """The guest's memory as a bus master sees it, without a copy."""
+
+    def __init__(self, guest: Guest) -> None:
+        self._guest = guest
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return bytes."""
+        return self.view(address, size_bytes).tobytes()
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes."""
+        self.view(address, len(data), writable=True)[:] = np.frombuffer(data, np.uint8)
+
+    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
+        """Return the guest's own bytes."""
+        try:
+            view = self._guest.memory_view(address, size_bytes)
+        except EngineError as error:
+            raise BusError(str(error), address=address) from error
+        if writable and view.readonly:
+            raise BusError(f"the memory at {address:#010x} is read-only", address=address)
+        return np.frombuffer(view, np.uint8)
+
+
+class BoardDevice:
+    """A device model that sits on the board's bus; the engine calls it, and it watches the model's DMA.
+
+    An access that the model refuses, and DMA outside of what the device was given, end the run with an error that
+    names the register.
+    """
+
+    def __init__(self, guest: Guest, processor: Processor, device: AttachedDevice) -> None:
+        self._device = device
+        self._model: DeviceModel = device.model
+        bus: Bus = GuestBus(guest)
+        self._guard = GuardedBus(bus, device.ranges) if device.ranges else None
+        self._model.attach(
+            bus=bus if self._guard is None else self._guard,
+            irq=None if device.interrupt is None else processor.line(device.interrupt),
+        )
+        self._model.reset()
+        self._attachment = Attachment(processor, self, address=device.address, size_bytes=self._model.size_bytes)
+
+    def read(self, offset: int, width: int) -> int:
+        """Read a register."""
+        try:
+            value = self._model.read(offset, width)
+        except BusError as error:
+            raise EngineError(f"device {self._device.name}: {error}") from error
+        self._check()
+        return value
+
+    def write(self, offset: int, width: int, value: int) -> None:
+        """Write a register."""
+        if self._guard is not None:
+            self._guard.cause = f"a write of {value:#x} to {self._register(offset)}"
+        try:
+            self._model.write(offset, width, value)
+        except BusError as error:
+            raise EngineError(f"device {self._device.name}: {error}") from error
+        self._check()
+
+    def advance(self, cycles: int) -> None:
+        """Let time pass."""
+        self._model.advance(cycles)
+        self._check()
+
+    def next_event(self) -> int | None:
+        """Return when the model wants to be called."""
+        return self._model.next_event()
+
+    def _check(self) -> None:
+        if self._guard is not None and self._guard.escapes:
+            raise EngineError(
+                f"device {self._device.name}: DMA outside of its buffers: {self._guard.escapes[0]}",
+                hint="it may reach the model's workspace and weights, and its driver's context",
+            )
+
+    def _register(self, offset: int) -> str:
+        if isinstance(self._model, RegisterModel):
+            register = self._model.table.at(offset)
+            if register is not None:
+                return register.name
+        return f"offset {offset:#x}"
