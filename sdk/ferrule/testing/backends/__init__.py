@@ -12,6 +12,7 @@ A vendor's test module has a class per backend:
 
 from ferrule.testing.backends.families import BackendFamily
 from ferrule.testing.backends.family import Family
+from ferrule.testing.backends.firmware import FirmwareFamily
 from ferrule.testing.backends.layers import LayerSupportFamily, WorkloadFamily
 from ferrule.testing.backends.memory import HandleFamily, MemoryFamily
 from ferrule.testing.backends.networks import EndToEndFamily, check_network
@@ -24,6 +25,7 @@ __all__ = [
     "ContextFamily",
     "EndToEndFamily",
     "Family",
+    "FirmwareFamily",
     "HandleFamily",
     "LayerSupportFamily",
     "MemoryFamily",

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The firmware face: the C that layers become, compiled for a board and run on the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ferrule.backends.backend import Backend
+from ferrule.errors import MissingToolError
+from ferrule.facade.compilation import compile as compile_firmware
+from ferrule.graph import Array, DataType, Graph
+from ferrule.network import Network
+from ferrule.report import RunReport
+from ferrule.testing.backends.comparison import layer_difference, random_inputs
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
+from ferrule.testing.backends.layers import refusal_of_reference
+from ferrule.testing.backends.subject import Subject
+
+_TYPES = (DataType.INT8, DataType.INT16, DataType.FLOAT32)
+_SEEDS = range(4)
+_CORE = "CpuAcc"
+
+
+class FirmwareFamily:
+    """What a backend's layers compute on a board; needs `pip install 'ferrule[run]'`."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def subject(cls) -> Subject:
+        """The backend to be tested."""
+        raise NotImplementedError("define the fixture 'subject' (scope class), which returns a Subject")
+
+    @pytest.mark.parametrize("dtype", _TYPES, ids=str)
+    def test_layers_on_a_board(self, subject: Subject, dtype: DataType) -> None:
+        """All layers of one element type that the backend takes, side by side in one firmware."""
+        backend = subject.registry().create(subject.id)
+        assert backend.firmware_target() is not None, f"{subject.id} has no firmware face"
+        cases = taken(backend, dtype)
+        if not cases:
+            return
+        inputs = [inputs_of(case) for case in cases]
+        report = self._run(subject, side_by_side(cases), [array for arrays in inputs for array in arrays])
+        results = iter(report.outputs)
+        for case, given in zip(cases, inputs, strict=True):
+            wrong = layer_difference(case, given, [next(results) for _ in case.outputs])
+            assert not wrong, f"{case.name} with {case.layers[0].descriptor}, on the board: {wrong}"
+        owners = {layer.backend for layer in report.layers}
+        assert subject.id in owners, f"{subject.id} took the layers, they run on {sorted(owners)}"
+        assert owners <= {subject.id, _CORE}, f"{subject.id} took the layers, they run on {sorted(owners)}"
+
+    def test_it_takes_something(self, subject: Subject) -> None:
+        """A backend that takes no layer at all would pass everything here."""
+        backend = subject.registry().create(subject.id)
+        assert any(taken(backend, dtype) for dtype in _TYPES), f"{subject.id} takes none of the families' layers"
+
+    def _run(self, subject: Subject, network: Network, inputs: Sequence[Array]) -> RunReport:
+        try:
+            firmware = compile_firmware(
+                network,
+                backends=list(dict.fromkeys([subject.id, _CORE])),
+                registry=subject.registry(),
+                model_options={subject.id: subject.model_options},
+            )
+            return firmware.run(list(inputs))
+        except MissingToolError as error:
+            pytest.skip(f"{error}; {error.hint}")
+
+
+def taken(backend: Backend, dtype: DataType) -> list[Graph]:
+    """Return a layer of each type that a backend takes in an element type: the first of some that it takes."""
+    support = backend.layer_support()
+    found = []
+    for type_ in LAYER_TYPES:
+        cases = (layer_case(type_, dtype, seed) for seed in _SEEDS)
+        chosen = (case for case in cases if not refusal_of_reference(case) and support.supports(case, case.layers[0]))
+        found += [case for case in [next(chosen, None)] if case is not None]
+    return found
+
+
+def inputs_of(case: Graph) -> list[Array]:
+    """Return inputs, of the lowest and highest values too."""
+    arrays = random_inputs(case, 1)
+    for array in arrays:
+        if array.dtype.kind == "i":
+            array.reshape(-1)[:2] = np.asarray([np.iinfo(array.dtype).min, np.iinfo(array.dtype).max])[: array.size]
+    return arrays
+
+
+def side_by_side(cases: Sequence[Graph]) -> Network:
+    """Return a network with the inputs, layers and outputs of all, called after their graphs."""
+    result = Network("side_by_side")
+    outputs: list[str] = []
+    for case in cases:
+        names = {tensor.info.name: f"{case.name}_{tensor.info.name}" for tensor in case.tensors}
+        for info in case.inputs:
+            result.add_input(replace(info, name=names[info.name]))
+        for tensor in case.tensors:
+            if tensor.data is not None:
+                result.add_constant(replace(tensor.info, name=names[tensor.info.name]), tensor.data)
+        (layer,) = case.layers
+        renamed = replace(
+            layer,
+            name=case.name,
+            inputs=tuple(None if name is None else names[name] for name in layer.inputs),
+            outputs=tuple(names[name] for name in layer.outputs),
+        )
+        result.add_layer(renamed, [replace(info, name=names[info.name]) for info in case.output_infos(layer)])
+        outputs += renamed.outputs
+    result.set_outputs(outputs)
+    return result
