@@ -34,6 +34,16 @@ bool ferrule_platform_in_interrupt(void)
     return ferrule_port_in_interrupt();
 }
 
+/* Forgets what was bound and returns the USART, if it was one. Nobody can come in any more. */
+static struct ferrule_cmsis_usart *unbind(ferrule_device_t *dev)
+{
+    struct ferrule_cmsis_usart *usart = dev->usart;
+    dev->accelerator = NULL;
+    dev->usart = NULL;
+    ferrule_platform_unguard(dev);
+    return usart;
+}
+
 #if FERRULE_CMSIS_RTOS2
 
 int32_t ferrule_cmsis_kernel_status(osStatus_t code)
@@ -87,11 +97,13 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
     return dev->lock != NULL ? FERRULE_OK : FERRULE_ERR_MEMORY;
 }
 
-static int32_t delete_lock(ferrule_device_t *dev)
+int32_t ferrule_platform_destroy(ferrule_device_t *dev)
 {
-    const osStatus_t status = osMutexDelete(dev->lock);
+    struct ferrule_cmsis_usart *usart = unbind(dev);
+    const int32_t signal = usart != NULL ? ferrule_cmsis_usart_release(usart) : FERRULE_OK;
+    const int32_t lock = ferrule_cmsis_kernel_status(osMutexDelete(dev->lock));
     dev->lock = NULL;
-    return ferrule_cmsis_kernel_status(status);
+    return signal != FERRULE_OK ? signal : lock;
 }
 
 /* No mutex: a handle may be destroyed while others come in, and not every kernel can delete what is
@@ -134,10 +146,10 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
     return FERRULE_OK;
 }
 
-static int32_t delete_lock(ferrule_device_t *dev)
+int32_t ferrule_platform_destroy(ferrule_device_t *dev)
 {
-    dev->locked = false;
-    return FERRULE_OK;
+    struct ferrule_cmsis_usart *usart = unbind(dev);
+    return usart != NULL ? ferrule_cmsis_usart_release(usart) : FERRULE_OK;
 }
 
 void ferrule_platform_guard(ferrule_device_t *dev)
@@ -167,17 +179,6 @@ int32_t ferrule_platform_unlock(ferrule_device_t *dev)
 }
 
 #endif /* FERRULE_CMSIS_RTOS2 */
-
-int32_t ferrule_platform_destroy(ferrule_device_t *dev)
-{
-    struct ferrule_cmsis_usart *usart = dev->usart;
-    dev->accelerator = NULL;
-    dev->usart = NULL;
-    ferrule_platform_unguard(dev); /* nobody can come in any more */
-    const int32_t signal = usart != NULL ? ferrule_cmsis_usart_release(usart) : FERRULE_OK;
-    const int32_t lock = delete_lock(dev);
-    return signal != FERRULE_OK ? signal : lock;
-}
 
 int32_t ferrule_device_bind(ferrule_device_t *dev, const struct ferrule_driver *driver,
                             void *context)

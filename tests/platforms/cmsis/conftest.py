@@ -1,19 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CMSIS adapter on the host's fakes: with a kernel, with a kernel that allocates nothing, and without one."""
+"""The CMSIS adapter on the host's fakes: with a kernel, with a kernel that allocates nothing, and without one.
+
+And the CMSIS-Driver of the CMSDK UART, over models of two of them.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cmsdk_uart import Bench
 from needs import require_module, require_program
 
-from ferrule.testing.adapter import Adapter, build_adapter
+from ferrule import resources
+from ferrule.testing.adapter import Adapter, build_adapter, build_driver
+from ferrule.testing.compilation import FAKES
+from ferrule.testing.coverage import CoverageReport, coverage
+from ferrule.testing.fakes import Fakes
 from ferrule.testing.platforms import CmsisFakes
 
 FOLDER = Path(__file__).parent
+DRIVERS = resources.root() / "platforms" / "cmsis" / "drivers"
+COVERAGE = "FERRULE_TEST_CMSIS_COVERAGE"
+"""The environment variable that names the file for the coverage of C; test_coverage.py sets it."""
 Machine = Adapter[CmsisFakes]
 KINDS: dict[str, dict[str, int]] = {
     "kernel": {"FERRULE_CMSIS_RTOS2": 1},
@@ -23,7 +36,8 @@ KINDS: dict[str, dict[str, int]] = {
 """Macros by what the adapter then stands on."""
 
 
-def build(defines: dict[str, int], *, coverage: bool = False) -> Machine:
+@cache
+def compiled(kind: str) -> Machine:
     require_module("cffi", "pip install 'ferrule[run]'")
     require_program("cc", "apt-get install gcc")
     return build_adapter(
@@ -31,14 +45,32 @@ def build(defines: dict[str, int], *, coverage: bool = False) -> Machine:
         sources=[FOLDER / "bench.c"],
         headers=["bench.h", "ferrule/counter.h"],
         include_dirs=[FOLDER],
-        defines={"FERRULE_CMSIS_RING_BYTES": 16, **defines},
-        coverage=coverage,
+        defines={"FERRULE_CMSIS_RING_BYTES": 16, **KINDS[kind]},
+        coverage=COVERAGE in os.environ,
     )
 
 
 @cache
-def compiled(kind: str) -> Machine:
-    return build(KINDS[kind])
+def compiled_driver() -> Adapter[Fakes]:
+    require_module("cffi", "pip install 'ferrule[run]'")
+    require_program("cc", "apt-get install gcc")
+    return build_driver(
+        sources=[DRIVERS / "usart_cmsdk.c", FOLDER / "cmsdk_bench.c"],
+        headers=["cmsdk_bench.h"],
+        include_dirs=[DRIVERS, FOLDER, FOLDER / "rte", FAKES / "cmsis"],
+        coverage=COVERAGE in os.environ,
+    )
+
+
+def pytest_sessionfinish() -> None:
+    """Say what ran in C, where test_coverage.py asks."""
+    if COVERAGE in os.environ:
+        used: list[Adapter[Any]] = [compiled_driver(), *(compiled(kind) for kind in KINDS)]
+        lines = []
+        for report in (coverage(each) for each in used):
+            files = {name: file for name, file in report.files.items() if "bench" not in name}
+            lines.append(CoverageReport(files=files).table())
+        Path(os.environ[COVERAGE]).write_text("\n".join(lines), encoding="utf-8")
 
 
 def fresh(kind: str) -> Iterator[Machine]:
@@ -64,3 +96,11 @@ def kernel(request: pytest.FixtureRequest) -> Iterator[Machine]:
 def bare() -> Iterator[Machine]:
     """The one without."""
     yield from fresh("bare")
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    """Both instances, off."""
+    made = Bench(compiled_driver())
+    yield made
+    made.machine.fakes.check()

@@ -393,6 +393,8 @@ def test_the_link_lets_others_run(kernel: Machine) -> None:
 def test_without_a_kernel_the_link_asks_on(bare: Machine) -> None:
     usart = started(bare)
     bare.lib.ferrule_cmsis_usart_wait(usart, 1000)
+    bare.fakes.usart(0).send(b"a")
+    bare.lib.ferrule_cmsis_usart_wait(usart, 1000)
     assert bare.fakes.now_us < 100_000
 
 

@@ -23,16 +23,20 @@
 #define ARM_USART_ABORT_TRANSFER          0x1AUL
 
 /* added to a mode */
+#define ARM_USART_DATA_BITS_Msk        (7UL << 8)
 #define ARM_USART_DATA_BITS_5          (5UL << 8)
 #define ARM_USART_DATA_BITS_6          (6UL << 8)
 #define ARM_USART_DATA_BITS_7          (7UL << 8)
 #define ARM_USART_DATA_BITS_8          (0UL << 8)
 #define ARM_USART_DATA_BITS_9          (1UL << 8)
+#define ARM_USART_PARITY_Msk           (3UL << 12)
 #define ARM_USART_PARITY_NONE          (0UL << 12)
 #define ARM_USART_PARITY_EVEN          (1UL << 12)
 #define ARM_USART_PARITY_ODD           (2UL << 12)
+#define ARM_USART_STOP_BITS_Msk        (3UL << 14)
 #define ARM_USART_STOP_BITS_1          (0UL << 14)
 #define ARM_USART_STOP_BITS_2          (1UL << 14)
+#define ARM_USART_FLOW_CONTROL_Msk     (3UL << 16)
 #define ARM_USART_FLOW_CONTROL_NONE    (0UL << 16)
 #define ARM_USART_FLOW_CONTROL_RTS     (1UL << 16)
 #define ARM_USART_FLOW_CONTROL_CTS     (2UL << 16)
