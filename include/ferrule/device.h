@@ -63,9 +63,10 @@ int32_t ferrule_device_activate(ferrule_device_t *dev);
  * @brief Count down; the last takes power and clocks.
  * @retval FERRULE_ERR_STATE    it is not active, or called by its own driver's activate, deactivate
  *                              or check
- * @retval FERRULE_ERR_BUSY     this would be the last, and somebody has it open, or is about to
- *                              where the time to wait is zero
- * @retval FERRULE_ERR_TIMEOUT  this would be the last, and another thread is opening it
+ * @retval FERRULE_ERR_BUSY     this would be the last, and somebody has it open, or is opening it
+ *                              where the time to wait is zero; it stays active
+ * @retval FERRULE_ERR_TIMEOUT  this would be the last, and another thread was opening it for too
+ *                              long; it stays active
  * @return or what the driver or the platform said, the first of them; it is inactive all the same
  */
 int32_t ferrule_device_deactivate(ferrule_device_t *dev);

@@ -43,6 +43,15 @@ def test_the_program_runs(documented: Path) -> None:
     subprocess.run([documented / "use"], check=True, timeout=60)
 
 
+@pytest.mark.cc
+@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m33"])
+def test_the_clock_gate_compiles(documented: Path, core: str) -> None:
+    compiler = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
+    includes = (f"-I{root() / 'include'}", f"-I{root() / 'platforms' / 'bare_metal' / 'include'}")
+    argv = [compiler, f"-mcpu={core}", "-mthumb", *STRICT, *includes, "-c", "clock.c"]
+    subprocess.run(argv, cwd=documented, check=True, timeout=60)
+
+
 @pytest.mark.parametrize("name", ["include/ferrule/platform/freertos.h", "src/freertos.c"])
 def test_the_steps_make_the_example(documented: Path, name: str) -> None:
     assert (documented / name).read_text(encoding="utf-8") == (EXAMPLE / name).read_text(encoding="utf-8")
@@ -51,7 +60,18 @@ def test_the_steps_make_the_example(documented: Path, name: str) -> None:
 @pytest.mark.cc
 def test_the_ported_platform_passes_its_tests(documented: Path) -> None:
     shutil.copytree(EXAMPLE / "tests", documented / "tests")
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-k", "task", "tests"]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--import-mode=importlib",
+        "-k",
+        "task",
+        "tests",
+    ]
     done = subprocess.run(argv, cwd=documented, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "skipped" not in done.stdout
