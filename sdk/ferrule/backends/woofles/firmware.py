@@ -74,7 +74,7 @@ class WooflesTarget:
                 )
         base = _number(device, "base", 0xFFFF_F000)
         interrupt, use_interrupt = _number(device, "interrupt", 479), _number(device, "use_interrupt", 1)
-        if use_interrupt and interrupt is None:
+        if use_interrupt and interrupt is None and base is not None:
             raise FerruleError(f"device '{device.name}': use_interrupt is 1, but the interrupt has no number")
         fields_: list[tuple[str, FieldValue]] = []
         if base is not None:

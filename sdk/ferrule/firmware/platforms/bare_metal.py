@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.boards import Board
+from ferrule.codegen import DeviceUse
 from ferrule.errors import FerruleError
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
@@ -28,6 +29,9 @@ BOARD_FOLDER = "board"
 _STARTUP_FOLDER = "src_c/startup"
 _STARTUP_INCLUDE = "src_c/startup/include"
 _ADAPTER_SOURCES = ("src_c/device/device.c", "platforms/bare_metal/src/bare_metal.c")
+_INTERRUPT_SOURCE = "platforms/bare_metal/src/interrupt.c"
+_INTERRUPT_LINES = 128
+"""FERRULE_INTERRUPT_LINES in ferrule/platform/interrupt.h."""
 _ADAPTER_INCLUDES = ("platforms/bare_metal/include",)
 
 
@@ -48,7 +52,7 @@ class BareMetalPlatform(Platform):
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
         artifact, board = request.artifact, request.board
-        adapter = _ADAPTER_SOURCES if artifact.devices else ()
+        adapter = _adapter_sources(request)
         own_include_dirs = (_STARTUP_INCLUDE, *(_ADAPTER_INCLUDES if artifact.devices else ()))
         library = library_files(
             artifact,
@@ -88,6 +92,34 @@ class BareMetalPlatform(Platform):
         )
 
 
+def _adapter_sources(request: ProjectRequest) -> tuple[str, ...]:
+    """Return the sources behind the device API, and those of interrupts if a driver waits for one."""
+    if not request.artifact.devices:
+        return ()
+    return (*_ADAPTER_SOURCES, *((_INTERRUPT_SOURCE,) if _interrupts(request) else ()))
+
+
+def _interrupts(request: ProjectRequest) -> tuple[DeviceUse, ...]:
+    """Return the devices whose drivers wait for an interrupt.
+
+    Raises:
+        FerruleError: two have one line, or the vector table lacks it.
+    """
+    uses = tuple(use for use in request.artifact.devices if use.driver.interrupt is not None)
+    owners: dict[int, str] = {}
+    for use in uses:
+        line = use.driver.interrupt
+        assert line is not None
+        if line in owners:
+            raise FerruleError(f"devices '{owners[line]}' and '{use.device.name}' both have interrupt {line}")
+        if line >= _INTERRUPT_LINES:
+            raise FerruleError(
+                f"device '{use.device.name}' has interrupt {line}, the vector table has 0 to {_INTERRUPT_LINES - 1}"
+            )
+        owners[line] = use.device.name
+    return uses
+
+
 def _rendered(template: str, values: Mapping[str, object]) -> bytes:
     return render(f"bare_metal/{template}", **values).encode()
 
@@ -104,8 +136,11 @@ def _values(request: ProjectRequest, sources: tuple[str, ...], include_dirs: tup
         "board": board,
         "console": console,
         "driver": uart_driver(board),
+        "interrupts": _interrupts(request),
         "device_headers": sorted(
-            {use.driver.header for use in request.artifact.devices} | {"ferrule/platform/bare_metal.h"}
+            {use.driver.header for use in request.artifact.devices}
+            | {"ferrule/platform/bare_metal.h"}
+            | ({"ferrule/platform/interrupt.h"} if _interrupts(request) else set())
         ),
         "toolchain": chosen,
         "sources": sources,

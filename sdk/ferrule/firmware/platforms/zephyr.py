@@ -25,10 +25,10 @@ from ferrule.resources import root
 
 MODULE_FOLDER = "platforms/zephyr"
 """The module below the resources' root, and in `lib` of a project."""
-_DEVICE_SOURCES = ("src_c/device/device.c",)
+_DEVICE_FOLDER = "src_c/device"
 _REPLACED = ("src_c/runtime/counter.c", "src_c/link/serve.c")
 """What the module does in Zephyr's way."""
-_MODULE_SOURCES = ("src_c/device", "src_c/link", "src_c/runtime", MODULE_FOLDER)
+_MODULE_SOURCES = (_DEVICE_FOLDER, "src_c/link", "src_c/runtime", MODULE_FOLDER)
 """What the module's own CMakeLists.txt compiles."""
 _NATIVE_LINK = "uart1"
 _NATIVE_STEMS = ("native_sim", "native_sim_64")
@@ -78,7 +78,7 @@ class ZephyrPlatform(Platform):
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
         artifact = request.artifact
-        library = library_files(artifact, sources=_DEVICE_SOURCES)
+        library = library_files(artifact, folders=(_DEVICE_FOLDER,))
         for name in _REPLACED:
             del library[f"{LIBRARY_FOLDER}/{name}"]
         values = _values(request, library)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file Interrupts of devices without an operating system, on Armv7-M and Armv8-M mainline. */
+#ifndef FERRULE_PLATFORM_INTERRUPT_H
+#define FERRULE_PLATFORM_INTERRUPT_H
+
+#include <stdint.h>
+
+#include "ferrule/port.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Lines that the vector table of interrupt.c has. */
+#define FERRULE_INTERRUPT_LINES 128u
+
+/** @brief What an interrupt calls: the program defines it. `line` counts from 0. */
+void ferrule_interrupt(uint32_t line);
+
+/** @brief Let an interrupt through. Its priority is that of reset, the highest that can be set. */
+static inline void ferrule_interrupt_enable(uint32_t line)
+{
+    /* NVIC_ISERn, Armv7-M ARM B3.4.4 */
+    ferrule_mmio_write32((uintptr_t)(0xE000E100u + 4u * (line / 32u)), 1u << (line % 32u));
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRULE_PLATFORM_INTERRUPT_H */
