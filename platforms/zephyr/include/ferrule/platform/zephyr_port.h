@@ -29,6 +29,23 @@ static inline void ferrule_mmio_write32(uintptr_t address, uint32_t value)
     *(volatile uint32_t *)address = value;
 }
 
+/** @brief The address under which a bus master finds what the core has at `pointer`. Any context.
+ */
+static inline uint32_t ferrule_bus_address(const volatile void *pointer)
+{
+    return (uint32_t)(uintptr_t)pointer;
+}
+
+/** @brief Whatever was read and written before is so for every bus master. Any context. */
+static inline void ferrule_port_barrier(void)
+{
+#if defined(CONFIG_CPU_CORTEX_M)
+    __asm__ volatile("dsb" : : : "memory");
+#else
+    __sync_synchronize();
+#endif
+}
+
 /** @brief Lowest address of the thread's stack. */
 static inline uintptr_t ferrule_port_stack_limit(void)
 {
