@@ -21,7 +21,7 @@ void ring_buf_reset(struct ring_buf *buf)
 
 bool ring_buf_is_empty(struct ring_buf *buf)
 {
-    return buf->put == buf->got + buf->lent;
+    return buf->fake_put == buf->fake_got + buf->fake_lent;
 }
 
 uint32_t ring_buf_capacity_get(struct ring_buf *buf)
@@ -31,49 +31,49 @@ uint32_t ring_buf_capacity_get(struct ring_buf *buf)
 
 uint32_t ring_buf_size_get(struct ring_buf *buf)
 {
-    return buf->put - buf->got - buf->lent;
+    return buf->fake_put - buf->fake_got - buf->fake_lent;
 }
 
 uint32_t ring_buf_space_get(struct ring_buf *buf)
 {
-    return buf->size - (buf->put + buf->claimed - buf->got);
+    return buf->size - (buf->fake_put + buf->fake_claimed - buf->fake_got);
 }
 
 uint32_t ring_buf_put_claim(struct ring_buf *buf, uint8_t **data, uint32_t size)
 {
-    const uint32_t at = (buf->put + buf->claimed) % buf->size;
+    const uint32_t at = (buf->fake_put + buf->fake_claimed) % buf->size;
     const uint32_t bytes = least(least(size, ring_buf_space_get(buf)), buf->size - at);
     *data = &buf->buffer[at];
-    buf->claimed += bytes;
+    buf->fake_claimed += bytes;
     return bytes;
 }
 
 int ring_buf_put_finish(struct ring_buf *buf, uint32_t size)
 {
-    if (size > buf->claimed) {
+    if (size > buf->fake_claimed) {
         return -EINVAL;
     }
-    buf->put += size;
-    buf->claimed = 0;
+    buf->fake_put += size;
+    buf->fake_claimed = 0;
     return 0;
 }
 
 uint32_t ring_buf_get_claim(struct ring_buf *buf, uint8_t **data, uint32_t size)
 {
-    const uint32_t at = (buf->got + buf->lent) % buf->size;
+    const uint32_t at = (buf->fake_got + buf->fake_lent) % buf->size;
     const uint32_t bytes = least(least(size, ring_buf_size_get(buf)), buf->size - at);
     *data = &buf->buffer[at];
-    buf->lent += bytes;
+    buf->fake_lent += bytes;
     return bytes;
 }
 
 int ring_buf_get_finish(struct ring_buf *buf, uint32_t size)
 {
-    if (size > buf->lent) {
+    if (size > buf->fake_lent) {
         return -EINVAL;
     }
-    buf->got += size;
-    buf->lent = 0;
+    buf->fake_got += size;
+    buf->fake_lent = 0;
     return 0;
 }
 

@@ -10,10 +10,10 @@
 struct ring_buf {
     uint8_t *buffer;
     uint32_t size;
-    uint32_t put;     /* bytes ever put; the counts wrap */
-    uint32_t got;     /* bytes ever got */
-    uint32_t claimed; /* to be put */
-    uint32_t lent;    /* to be got */
+    uint32_t fake_put;     /* bytes ever put; the counts wrap */
+    uint32_t fake_got;     /* bytes ever got */
+    uint32_t fake_claimed; /* to be put */
+    uint32_t fake_lent;    /* to be got */
 };
 
 #define RING_BUF_DECLARE(name, size8)                                                              \

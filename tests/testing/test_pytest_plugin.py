@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fixtures, in a pytest of their own."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from needs import require_module, require_program
+
+from ferrule.nativelib import cache_folder
+
+pytest_plugins = ["pytester"]
+FOLDER = Path(__file__).parent / "c"
+PLUGIN = "ferrule.testing.pytest_plugin"
+
+
+@pytest.fixture(autouse=True)
+def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FERRULE_CACHE", str(cache_folder()))
+    require_module("cffi", "pip install 'ferrule[testing]'")
+    require_program("cc", "apt-get install gcc")
+
+
+def loaded(pytester: pytest.Pytester, text: str) -> pytest.RunResult:
+    """Run a module of tests in a process of its own, with the compiled fakes of this one."""
+    pytester.makepyfile(text)
+    registered = any(each.name == "ferrule" for each in importlib.metadata.entry_points(group="pytest11"))
+    return pytester.runpytest_subprocess("-q", *([] if registered else ["-p", PLUGIN]))
+
+
+@pytest.mark.cc
+def test_fixtures_of_platforms(pytester: pytest.Pytester) -> None:
+    result = loaded(
+        pytester,
+        """
+        def test_zephyr(zephyr_adapter):
+            zephyr_adapter.fakes.device("npu0")
+            device = zephyr_adapter.ffi.new("struct ferrule_device *")
+            assert zephyr_adapter.lib.ferrule_device_init(device) == 0
+            assert zephyr_adapter.fakes.calls
+
+        def test_each_test_starts_anew(zephyr_adapter, cmsis_adapter, bare_metal_adapter):
+            assert zephyr_adapter.fakes.calls == []
+            assert cmsis_adapter.fakes.now_us == 0
+            assert bare_metal_adapter.fakes.trace == ""
+        """,
+    )
+    result.assert_outcomes(passed=2)
+
+
+@pytest.mark.cc
+def test_a_driver_is_built_once(pytester: pytest.Pytester) -> None:
+    result = loaded(
+        pytester,
+        f"""
+        import numpy as np
+        OPTIONS = dict(sources=[{str(FOLDER / "scaler.c")!r}], headers=["scaler.h"], include_dirs=[{str(FOLDER)!r}])
+        built = []
+
+        def test_first(ferrule_driver):
+            built.append(ferrule_driver(**OPTIONS))
+            built[0].attach(0x1000, np.zeros(4, np.uint32))
+
+        def test_second(ferrule_driver):
+            assert ferrule_driver(**OPTIONS) is built[0]
+            built[0].attach(0x1000, np.zeros(4, np.uint32))
+        """,
+    )
+    result.assert_outcomes(passed=2)
+
+
+@pytest.mark.cc
+def test_misuse_that_nobody_saw_fails_the_test(pytester: pytest.Pytester) -> None:
+    result = loaded(
+        pytester,
+        f"""
+        def test_it(ferrule_driver):
+            driver = ferrule_driver(
+                sources=[{str(FOLDER / "scaler.c")!r}], headers=["scaler.h"], include_dirs=[{str(FOLDER)!r}]
+            )
+            scaler = driver.ffi.new("struct scaler *", {{"base": 0x1000}})
+            driver.lib.scaler_driver.activate(scaler)
+        """,
+    )
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*register 0x00001000 is read, where no device is attached*"])
+
+
+def test_it_costs_pytest_nothing() -> None:
+    """Loading the plug-in imports no more of Ferrule than itself, and neither numpy nor cffi."""
+    text = f"""
+import pytest, sys
+before = set(sys.modules)
+import {PLUGIN}
+new = set(sys.modules) - before
+print(sorted(name for name in new if name.split('.')[0] in ('ferrule', 'numpy', 'cffi', 'msgspec')))
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60)
+    assert eval(done.stdout) == [  # noqa: S307 a list of strings
+        *("ferrule", "ferrule._version", "ferrule.errors", "ferrule.testing", PLUGIN),
+    ]

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fakes' headers against the real ones, where these are at hand."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from needs import require_module, require_program
+
+from ferrule import resources
+from ferrule.errors import FerruleError
+from ferrule.testing.compilation import FAKES
+from ferrule.testing.signatures import HEADERS, real_include_dirs, signature_check
+
+pytestmark = pytest.mark.cc
+BUILD_TIMEOUT_S = 900
+SHOW = ("cc", "-std=gnu11", "-fsyntax-only", "-Wall", "-Werror")
+APPLICATION = """
+cmake_minimum_required(VERSION 3.20)
+find_package(Zephyr REQUIRED HINTS $ENV{{ZEPHYR_BASE}})
+project(signatures)
+target_sources(app PRIVATE main.c signatures.c {sources})
+target_include_directories(app PRIVATE {includes})
+target_compile_definitions(app PRIVATE
+    CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS=1000 CONFIG_FERRULE_UART_RX_BYTES=64 CONFIG_FERRULE_UART_TX_BYTES=64)
+"""
+CONFIGURATION = """
+CONFIG_SERIAL=y
+CONFIG_RING_BUFFER=y
+CONFIG_PM_DEVICE=y
+CONFIG_PM_DEVICE_RUNTIME=y
+CONFIG_OBJ_CORE=y
+CONFIG_COMPILER_WARNINGS_AS_ERRORS=y
+"""
+
+
+@pytest.fixture(autouse=True)
+def _tools() -> None:
+    require_module("cffi", "pip install 'ferrule[testing]'")
+    require_program("cc", "apt-get install gcc")
+
+
+def root_of(variable: str, repository: str) -> Path:
+    folder = os.environ.get(variable)
+    if not folder:
+        pytest.skip(f"set {variable} to a checkout of {repository} to compare the fakes with the real headers")
+    return Path(folder).resolve()
+
+
+def compiled(text: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "signatures.c").write_text(text)
+    argv = [*SHOW, *options, str(folder / "signatures.c")]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("platform", HEADERS)
+def test_the_fakes_agree_with_themselves(platform: str, tmp_path: Path) -> None:
+    done = compiled(signature_check(platform), tmp_path, f"-I{FAKES / platform}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("header", "old", "new", "what"),
+    [
+        (
+            "cmsis_os2.h",
+            "osMutexAcquire(osMutexId_t mutex_id, uint32_t",
+            "osMutexAcquire(osMutexId_t mutex_id, int",
+            "osMutexAcquire",
+        ),
+        ("cmsis_os2.h", "osErrorISR = -6", "osErrorISR = -9", "osErrorISR"),
+        ("cmsis_os2.h", "osDelay(", "osWait(", "osDelay"),
+        ("Driver_USART.h", "(*Send)(const void", "(*Send)(void", "((ARM_DRIVER_USART *)0)->"),
+        ("Driver_USART.h", "int32_t (*Uninitialize)(void);", "", "((ARM_DRIVER_USART *)0)->"),
+        ("Driver_USART.h", "uint32_t rx_break : 1;", "uint32_t a_break : 1;", "rx_break"),
+    ],
+)
+def test_a_difference_is_seen(header: str, old: str, new: str, what: str, tmp_path: Path) -> None:
+    """The fakes stand for real headers in which something has changed."""
+    for name in ("Driver_Common.h", *HEADERS["cmsis"]):
+        text = (FAKES / "cmsis" / name).read_text()
+        if name == header:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / name).write_text(text)
+    done = compiled(signature_check("cmsis"), tmp_path, f"-I{tmp_path}")
+    assert done.returncode != 0
+    assert what in done.stderr
+
+
+def test_platforms_without_fakes_are_refused() -> None:
+    with pytest.raises(FerruleError, match="no platform with fakes 'threadx'"):
+        signature_check("threadx")
+
+
+def test_against_cmsis(tmp_path: Path) -> None:
+    real = root_of("CMSIS_PATH", "ARM-software/CMSIS_6")
+    includes = [f"-I{folder}" for folder in real_include_dirs(real)]
+    done = compiled(signature_check("cmsis"), tmp_path, *includes)
+    assert done.returncode == 0, done.stderr
+    adapter = resources.root() / "platforms" / "cmsis"
+    options = [*includes, f"-I{adapter / 'include'}", f"-I{resources.root() / 'include'}"]
+    for with_kernel in (0, 1):
+        for source in sorted((adapter / "src").glob("*.c")):
+            if source.name == "cmsis_counter.c" and not with_kernel:
+                continue
+            port = f'-DFERRULE_PORT_H="{FAKES / "host" / "ferrule_fake_port.h"}"'
+            argv = [*SHOW, *options, port, f"-DFERRULE_CMSIS_RTOS2={with_kernel}", str(source)]
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_against_zephyr(tmp_path: Path) -> None:
+    zephyr = root_of("ZEPHYR_BASE", "zephyrproject-rtos/zephyr")
+    cmake = require_program("cmake", "apt-get install cmake")
+    ninja = require_program("ninja", "apt-get install ninja-build")
+    numbers = dict(re.findall(r"^(VERSION_M\w+) = (\d+)$", (zephyr / "VERSION").read_text(), re.MULTILINE))
+    version = (int(numbers["VERSION_MAJOR"]), int(numbers["VERSION_MINOR"]))
+    board = "native_sim/native/64" if version >= (3, 7) else "native_sim_64"
+    root = resources.root()
+    adapter = root / "platforms" / "zephyr"
+    sources = [*(adapter / "src" / name for name in ("zephyr.c", "uart.c", "uart_interrupt.c", "counter.c"))]
+    sources += [root / "src_c" / "device" / "device.c"]
+    application = APPLICATION.format(
+        sources=" ".join(map(str, sources)), includes=f"{root / 'include'} {adapter / 'include'}"
+    )
+    (tmp_path / "CMakeLists.txt").write_text(application)
+    (tmp_path / "prj.conf").write_text(CONFIGURATION)
+    (tmp_path / "main.c").write_text("int main(void)\n{\n    return 0;\n}\n")
+    (tmp_path / "signatures.c").write_text(signature_check("zephyr"))
+    build = tmp_path / "build"
+    environment = {**os.environ, "ZEPHYR_BASE": str(zephyr), "ZEPHYR_TOOLCHAIN_VARIANT": "host"}
+    for argv in (
+        [cmake, "-GNinja", "-S", str(tmp_path), "-B", str(build), f"-DBOARD={board}", "-DCMAKE_BUILD_TYPE="],
+        [ninja, "-C", str(build), "app"],
+    ):
+        done = subprocess.run(
+            argv, env=environment, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
