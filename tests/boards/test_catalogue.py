@@ -63,6 +63,7 @@ def test_loads_the_shipped_boards(
     assert board.qemu is not None
     assert (board.qemu.name, board.qemu.instructions_per_tick) == (name, instructions_per_tick)
     assert board.qemu.serial[board.link_uart.name] == 0
+    assert [each.address for each in board.expansions] == [0xA000_0000 + 0x1000 * index for index in range(4)]
     assert board.peripherals_of("IRQControllers.NVIC")[0].address == 0xE000_E000
 
 
@@ -119,6 +120,13 @@ def test_a_search_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pyte
         ('link = "uart0"', 'link = "uart9"', "uarts.link: there is no UART 'uart9'"),
         ('console = "uart0"', 'console = "dwt"', "uarts.console: there is no UART 'dwt'"),
         ("{ uart0 = 0", "{ usart = 0", "qemu.serial: there is no UART 'usart'"),
+        ("0xA0001000", "0xA0000800", r"expansions\[1\]: address is 0xa0000800, expected a multiple of 0x1000"),
+        ("0xA0001000", "0x100000000", r"expansions\[1\]: address is 0x100000000"),
+        ("0xA0001000", "0x40004000", r"expansions\[1\]: at 0x40004000 is 'uart0'"),
+        ("0xA0001000", "0xA0000000", r"expansions\[1\]: at 0xa0000000 is 'expansions\[0\]'"),
+        ("interrupt = 29", "interrupt = 0", r"expansions\[1\]: interrupt 0 is that of 'uart0'"),
+        ("interrupt = 29", "interrupt = 28", r"expansions\[1\]: interrupt 28 is that of 'expansions\[0\]'"),
+        ("interrupt = 29", "interrupt = -1", r"expansions\[1\]"),
         ('fpu = "fpv4-sp-d16"', 'fpu = "vfp"', "cpu.fpu is 'vfp'"),
         ('fpu = "fpv4-sp-d16"', 'fpu = "fpv5-d16"', "a cortex-m4 has no fpv5-d16"),
         ("dsp = true", "dsp = false", "cpu.dsp is false, which a cortex-m4 cannot be"),
