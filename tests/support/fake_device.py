@@ -186,19 +186,30 @@ class Fake:
         finally:
             self.state.in_interrupt = False
 
-    def during(self, event: Event, action: Callable[[], None]) -> None:
-        """Run `action` once, just before `event` takes effect."""
+    def watch(self, watcher: Callable[[Event], None]) -> None:
+        """Call `watcher` just before every event takes effect, until `unwatch`."""
 
         def hook(number: int) -> None:
-            if number == event:
-                self.state.hook = self.null
-                try:
-                    action()
-                except BaseException as failure:  # noqa: BLE001 - C stands between; `done` raises it
-                    self._failure = failure
+            try:
+                watcher(Event(number))
+            except BaseException as failure:  # noqa: BLE001 - C stands between; `done` raises it
+                self._failure = self._failure or failure
 
         self._hook = self.ffi.callback("void(uint32_t)", hook)
         self.state.hook = self._hook
+
+    def unwatch(self) -> None:
+        self.state.hook = self.null
+
+    def during(self, event: Event, action: Callable[[], None]) -> None:
+        """Run `action` once, just before `event` takes effect."""
+
+        def watcher(happening: Event) -> None:
+            if happening is event:
+                self.unwatch()
+                action()
+
+        self.watch(watcher)
 
     def done(self) -> None:
         """Raise what a hook raised, and see that the platform was used as its contract says."""
