@@ -100,8 +100,8 @@ int32_t ferrule_held_end(struct ferrule_held *held, int32_t status)
 {
     int32_t first = status;
 
-    while (held->count > 0) {
-        const struct ferrule_held_entry *last = &held->entries[held->count - 1];
+    for (uint32_t left = held->count; left > 0; left--) {
+        const struct ferrule_held_entry *last = &held->entries[left - 1];
         const int32_t given = last->call == (uint32_t)FERRULE_CALL_CLOSE
                                   ? ferrule_held_close(held, last->device)
                                   : ferrule_held_deactivate(held, last->device);

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A generated model with SoftNpu devices, compiled for the host with the real device API, and faults at will."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ferrule.backends import soft_npu
+from ferrule.codegen import Artifact, DeviceCall
+from ferrule.codegen.schedule import Call
+from ferrule.graph import Array
+from ferrule.resources import root
+
+SUPPORT = Path(__file__).parent
+SOFT_NPU = Path(soft_npu.__file__).parent
+HELD_C = root() / "src_c" / "device" / "held.c"
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+NEVER = 2**32 - 1
+FAULT = -77
+Traced = tuple[int, str, str, int]
+"""Operator, device, call, status."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """How a run ended."""
+
+    status: int
+    failed_operator: int | None
+    trace: list[Traced]
+    outputs: dict[str, Array] = field(default_factory=dict)
+
+
+class Bench:
+    """The model; its devices are initialised and bound."""
+
+    def __init__(self, artifact: Artifact, library: Path) -> None:
+        import cffi
+
+        self.artifact = artifact
+        self.prefix = f"ferrule_{artifact.symbol}"
+        self.ffi: Any = cffi.FFI()
+        self.ffi.cdef(_declarations(artifact))
+        self.library: Any = self.ffi.dlopen(str(library))
+        assert self.library.bench_start() == 0
+        self.handles = {use.name: getattr(self.library.bench_devices, use.name) for use in artifact.devices}
+
+    def run(self, inputs: Mapping[str, Array], *, fail_at: int = NEVER, driver_fail_at: int = NEVER) -> Outcome:
+        """Run once; call number `fail_at` of the API, or `driver_fail_at` of the drivers, returns FAULT."""
+        bench = self.library.bench
+        bench.calls = bench.driver_calls = bench.traced = 0
+        bench.fail_at, bench.driver_fail_at, bench.fault = fail_at, driver_fail_at, FAULT
+        given = getattr(self.library, f"{self.prefix}_default_inputs")
+        for name, array in inputs.items():
+            self.ffi.memmove(self.ffi.cast("int8_t *", getattr(given, name)), array.tobytes(), array.size)
+        info = self.ffi.new("struct ferrule_run_info *")
+        info.on_device = self.library.bench_on_device
+        status = self._call(info)
+        failed = int(info.failed_operator)
+        return Outcome(
+            status=status,
+            failed_operator=None if failed == NEVER else failed,
+            trace=[self._traced(bench.trace[index]) for index in range(bench.traced)],
+            outputs={} if status else self._outputs(),
+        )
+
+    def activations(self) -> dict[str, int]:
+        """Return by device how often it is active."""
+        return {name: int(self.library.bench_activations(handle)) for name, handle in self.handles.items()}
+
+    def open_devices(self) -> set[str]:
+        """Return the devices that are open."""
+        return {name for name, handle in self.handles.items() if self.library.bench_is_open(handle)}
+
+    def _call(self, info: object) -> int:
+        parts = [getattr(self.library, f"{self.prefix}_default_{part}") for part in ("inputs", "outputs", "memory")]
+        pointers = [self.ffi.addressof(part) for part in (*parts, self.library.bench_devices)]
+        return int(getattr(self.library, f"{self.prefix}_run")(*pointers, info))
+
+    def _traced(self, call: Any) -> Traced:  # noqa: ANN401
+        return int(call.index), self.artifact.devices[call.device].name, str(Call(call.call)), int(call.status)
+
+    def _outputs(self) -> dict[str, Array]:
+        pointers = getattr(self.library, f"{self.prefix}_default_outputs")
+        return {
+            info.name: np.frombuffer(
+                bytes(self.ffi.buffer(self.ffi.cast("int8_t *", getattr(pointers, info.name)), info.elements)), np.int8
+            ).reshape(info.shape)
+            for info in self.artifact.graph.outputs
+        }
+
+
+def planned(calls: Sequence[DeviceCall]) -> list[Traced]:
+    """Return a schedule as a run without a fault traces it."""
+    return [(call.operator, call.device, str(call.call), 0) for call in calls]
+
+
+def build_bench(
+    artifact: Artifact, folder: Path, cc: str, *, held_c: Path = HELD_C, flags: Sequence[str] = ()
+) -> Bench:
+    """Compile a model whose tensors are all int8."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in artifact.files.items():
+        (folder / name).write_text(text)
+    (folder / "bench_devices.c").write_text(_devices_c(artifact))
+    prefix = f"ferrule_{artifact.symbol}"
+    includes = (
+        *(folder, SUPPORT, root() / "include", root() / "platforms/bare_metal/include", SOFT_NPU / "include"),
+        *(root() / name for name in artifact.include_dirs),
+    )
+    common = (cc, "-std=c11", "-O1", "-g", "-fPIC", *WARNINGS, *flags, *(f"-I{path}" for path in includes))
+    sources = (
+        *(folder / f"{prefix}_weights.c", folder / "bench_devices.c", SUPPORT / "device_bench.c"),
+        *(root() / name for name in artifact.sources if not name.endswith("held.c")),
+        *(root() / "platforms/bare_metal/src/bare_metal.c", SOFT_NPU / "src/soft_npu.c"),
+    )
+    executor = folder / "executor.o"
+    commands = [
+        (*common, "-Dsoft_npu_execute=bench_execute", "-c", folder / f"{prefix}.c", "-o", executor),
+        (*common, f'-DHELD_C="{held_c}"', "-shared", *sources, executor, "-o", folder / "bench.so"),
+    ]
+    for command in commands:
+        subprocess.run([str(each) for each in command], check=True, timeout=120)
+    return Bench(artifact, folder / "bench.so")
+
+
+def _devices_c(artifact: Artifact) -> str:
+    """Return what a program with the devices has, here with the fault hook of SoftNpu."""
+    prefix = f"ferrule_{artifact.symbol}"
+    parts = ['#include "device_bench.h"', '#include "ferrule/platform/bare_metal.h"', f'#include "{prefix}.h"']
+    parts += [f'#include "{use.driver.header}"' for use in artifact.devices]
+    parts.append("int32_t bench_driver_fault(void *context, enum soft_npu_call call, uint32_t number);")
+    parts.append("int32_t bench_start(void);")
+    parts.append(f"extern struct {prefix}_devices bench_devices;")
+    for use in artifact.devices:
+        parts += [artifact.device_c(use.name), f"static ferrule_device_t {use.name}_device;"]
+    members = ", ".join(f".{use.name} = &{use.name}_device" for use in artifact.devices)
+    parts.append(f"struct {prefix}_devices bench_devices = {{{members}}};")
+    parts.append("int32_t bench_start(void)\n{\n    int32_t status = FERRULE_OK;")
+    for use in artifact.devices:
+        device, context = f"&{use.name}_device", f"&{use.name}_context"
+        parts.append(f"    {use.name}_context.fault = bench_driver_fault;")
+        parts.append(f"    status = status ? status : ferrule_device_init({device});")
+        bind = f"ferrule_device_bind({device}, NULL, NULL, &{use.driver.driver}, {context})"
+        parts.append(f"    status = status ? status : {bind};")
+    parts.append("    return status;\n}")
+    return "\n".join(["#include <stddef.h>", *parts]) + "\n"
+
+
+def _declarations(artifact: Artifact) -> str:
+    prefix = f"ferrule_{artifact.symbol}"
+    header = (SUPPORT / "device_bench.h").read_text().replace("[BENCH_CALLS]", "[128]")
+    inputs = "".join(f"const int8_t *{info.name};" for info in artifact.graph.inputs)
+    outputs = "".join(f"int8_t *{info.name};" for info in artifact.graph.outputs)
+    devices = "".join(f"struct ferrule_device *{use.name};" for use in artifact.devices)
+    return (
+        "\n".join(line for line in header.splitlines() if not line.startswith("#"))
+        + f"""
+        struct ferrule_run_info {{
+            uint32_t failed_operator; void (*on_operator)(void *, uint32_t); void *context;
+            void (*on_device)(void *, uint32_t, uint32_t, uint32_t, int32_t); void *device_context;
+        }};
+        struct {prefix}_inputs {{ {inputs} }};
+        struct {prefix}_outputs {{ {outputs} }};
+        struct {prefix}_memory {{ uint8_t *sram; }};
+        struct {prefix}_devices {{ {devices} }};
+        extern struct {prefix}_inputs {prefix}_default_inputs;
+        extern struct {prefix}_outputs {prefix}_default_outputs;
+        extern struct {prefix}_memory {prefix}_default_memory;
+        extern struct {prefix}_devices bench_devices;
+        int32_t {prefix}_run(const struct {prefix}_inputs *, const struct {prefix}_outputs *,
+                             const struct {prefix}_memory *, const struct {prefix}_devices *,
+                             struct ferrule_run_info *);
+        int32_t bench_start(void);
+        void bench_on_device(void *, uint32_t, uint32_t, uint32_t, int32_t);
+        uint32_t bench_activations(const struct ferrule_device *);
+        bool bench_is_open(const struct ferrule_device *);
+        int32_t ferrule_device_activate(struct ferrule_device *);
+        int32_t ferrule_device_deactivate(struct ferrule_device *);
+        int32_t ferrule_device_open(struct ferrule_device *);
+        int32_t ferrule_device_close(struct ferrule_device *);
+        int32_t ferrule_device_copy_to(struct ferrule_device *, uint32_t, const void *, size_t);
+        int32_t ferrule_device_copy_from(struct ferrule_device *, void *, uint32_t, size_t);
+        int32_t soft_npu_execute(void *, void (*program)(uint8_t *));
+    """
+    )

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks divided over the core and two SoftNpu devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from small_networks import SCALE, int8_input
+
+from ferrule import Network, Quantization
+from ferrule.backends import BackendId, Device
+from ferrule.boards import load_board
+from ferrule.codegen import Artifact
+from ferrule.facade.division import Division
+from ferrule.facade.generation import emit
+from ferrule.graph import Array
+
+NPU0 = Device(name="npu0", backend=BackendId("SoftNpu"), binding={"memory_bytes": 4096})
+NPU1 = Device(name="npu1", backend=BackendId("SoftNpu"), binding={"memory_bytes": 2048, "activation_lead": 2})
+HINTS = {
+    "a": "SoftNpu/npu0",
+    "b": "SoftNpu/npu0",
+    "d": "SoftNpu/npu1",
+    "flat": "SoftNpu/npu1",
+    "dense": "SoftNpu/npu1",
+    "late": "SoftNpu/npu1",
+    "h": "SoftNpu/npu0",
+}
+"""The rest runs on the core."""
+
+
+def crossing() -> Network:
+    """Return a network in which tensors cross in every way.
+
+    `x` [1, 6, 6, 4] to `h` [1, 6, 6, 4], written by npu0, and `late` [1, 5], written by npu1. `a` goes from npu0 to
+    npu1 and lives in npu0 while the core computes `c`; npu1 has a reshape, and a second turn after the core's `likely`.
+    """
+    generator = np.random.default_rng(4)
+    network = Network("crossing")
+    network.add_input(int8_input("x", 1, 6, 6, 4))
+    network.add_conv2d_layer(
+        "x",
+        generator.integers(-127, 128, (4, 3, 3, 4), dtype=np.int8),
+        generator.integers(-300, 300, 4, dtype=np.int32),
+        weights_quantization=Quantization.of(0.02, 0),
+        quantization=SCALE,
+        padding="same",
+        name="a",
+    )
+    network.add_maximum_layer("a", "x", name="b")
+    network.add_relu_layer("b", name="c")
+    network.add_add_layer("c", "a", quantization=SCALE, name="d")
+    network.add_reshape_layer("d", (1, 144), name="flat")
+    network.add_fully_connected_layer(
+        "flat",
+        generator.integers(-127, 128, (5, 144), dtype=np.int8),
+        generator.integers(-300, 300, 5, dtype=np.int32),
+        weights_quantization=Quantization.of(0.02, 0),
+        quantization=SCALE,
+        name="dense",
+    )
+    network.add_softmax_layer("dense", name="likely")
+    network.add_add_layer("likely", "likely", quantization=SCALE, name="late")
+    network.add_minimum_layer("a", "c", name="h")
+    network.set_outputs(["h", "late"])
+    return network
+
+
+def division(hints: Mapping[str, str] = HINTS, devices: tuple[Device, ...] = (NPU0, NPU1)) -> Division:
+    """Return how `crossing` is divided."""
+    return Division(backends=("CpuAcc",), hints=hints, devices=devices)
+
+
+def artifact(devices: tuple[Device, ...] = (NPU0, NPU1), hints: Mapping[str, str] = HINTS) -> Artifact:
+    """Return `crossing` as C."""
+    return emit(crossing(), board=load_board("mps2-an386"), division=division(hints, devices))
+
+
+def sample(seed: int = 0) -> Array:
+    """Return an input of `crossing`."""
+    return np.random.default_rng(seed).integers(-128, 128, (1, 6, 6, 4)).astype(np.int8)
