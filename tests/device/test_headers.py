@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from fake_device import DEVICE_C, FOLDER, Event, Status
-from needs import require_program
+from needs import require_module, require_program
 
 from ferrule import resources
 
@@ -92,6 +93,15 @@ def test_the_sources_compile_for_a_microcontroller(core: str, source: Path, tmp_
     compiler = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     argv = [compiler, f"-mcpu={core}", "-mthumb", "-std=c11", "-ffreestanding", "-Os", *WARNINGS, *INCLUDES]
     subprocess.run([*argv, "-c", "-o", tmp_path / "one.o", source], check=True, timeout=60)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_the_sources_compile_with_clang(source: Path, tmp_path: Path) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    argv = [sys.executable, "-m", "ziglang", "cc", "-target", "thumb-freestanding-eabi", "-mcpu=cortex_m4"]
+    flags = ["-std=c11", "-ffreestanding", "-Os", *WARNINGS, *INCLUDES]
+    subprocess.run([*argv, *flags, "-c", "-o", tmp_path / "one.o", source], check=True, timeout=120)
 
 
 @pytest.mark.cc

@@ -86,6 +86,27 @@ def test_the_merged_program_runs(tmp_path: Path) -> None:
     subprocess.run([tmp_path / "merged"], check=True, timeout=60)
 
 
+def test_names_of_a_device_on_bare_metal() -> None:
+    machine = sample("bare_metal")
+    assert [machine.lib.sample_named(machine.ffi.NULL) for _ in range(2)] == [Status.OK, Status.OK]
+
+
+def test_names_of_a_device_on_zephyr(zephyr: Adapter[ZephyrFakes]) -> None:
+    """A handle that could not be bound is none: it can be initialised again."""
+    zephyr.fakes.reset()
+    npu = zephyr.fakes.device("npu")
+    zephyr.fakes.not_ready("npu")
+    assert zephyr.lib.sample_named(npu) == Status.UNAVAILABLE
+    zephyr.fakes.ready("npu")
+    assert zephyr.lib.sample_named(npu) == Status.OK
+
+
+def test_names_of_a_device_on_cmsis(cmsis: Adapter[CmsisFakes]) -> None:
+    cmsis.fakes.reset()
+    assert cmsis.lib.sample_named(cmsis.ffi.NULL) == Status.ARGUMENT
+    assert cmsis.lib.sample_named(cmsis.ffi.cast("void *", 1)) == Status.OK
+
+
 def test_1_headers_have_the_names_of_today() -> None:
     included = {name for text in c_sources().values() for name in re.findall(r"#include <([^>]+)>", text)}
     assert not included & {"zephyr.h", "device.h", "kernel.h"}

@@ -96,7 +96,8 @@ static inline int32_t tvm_device_bound(tvm_device_t *tvm_dev, int32_t bound)
  *
  * TVM_DEVICE_NAMES(Woofles, woofles) declares tvm_device_woofles_t, TVMDeviceWooflesActivate(),
  * -Open(), -Close(), -Deactivate() and -Destroy(). The platform's header has TVM_DEVICE_INIT, which
- * declares TVMDeviceWooflesInit() with that platform's parameters.
+ * declares TVMDeviceWooflesInit() with that platform's parameters; a header that is generated for a
+ * model uses it if a platform's header was included before.
  */
 #define TVM_DEVICE_NAMES(Name, name)                                                               \
     typedef tvm_device_t tvm_device_##name##_t;                                                    \

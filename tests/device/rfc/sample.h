@@ -24,6 +24,8 @@ int32_t tvmgen_mynetwork_run(uint8_t *value, const struct tvmgen_mynetwork_devic
 /** Initialise, bind, run, destroy; the value that comes out of 1, or an error. Zephyr's devices are
  * the test's. */
 int32_t sample_run(const void *first, const void *second);
+/** One device by the merged RFC's names, from Init to Destroy; the first error. */
+int32_t sample_named(const void *first);
 /** Let the second operator fail. */
 void sample_fail(int32_t status);
 /** The inline functions, for tests. */

@@ -42,3 +42,24 @@ int32_t sample_run(const void *first, const void *second)
     }
     return status != FERRULE_OK ? status : value;
 }
+
+static const struct ferrule_driver woofles_driver = {.name = "woofles"};
+
+/* what a generated header says of each device */
+TVM_DEVICE_NAMES(Woofles, woofles)
+TVM_DEVICE_INIT(Woofles, woofles, woofles_driver)
+
+int32_t sample_named(const void *first)
+{
+    static tvm_device_woofles_t accelerator;
+    int32_t (*const calls[])(tvm_device_woofles_t *) = {
+        TVMDeviceWooflesActivate,   TVMDeviceWooflesOpen,    TVMDeviceWooflesClose,
+        TVMDeviceWooflesDeactivate, TVMDeviceWooflesDestroy,
+    };
+    int32_t status = TVMDeviceWooflesInit(&accelerator, (const struct device *)first, NULL);
+
+    for (uint32_t i = 0; i < sizeof calls / sizeof calls[0] && status == FERRULE_OK; i++) {
+        status = calls[i](&accelerator);
+    }
+    return status;
+}

@@ -15,6 +15,7 @@ from fake_device import Status
 from ferrule import resources
 from ferrule.testing.adapter import Adapter, build_adapter
 from ferrule.testing.fakes import Fakes
+from ferrule.testing.sanitizers import run_sanitized
 
 Machine = Adapter[Fakes]
 
@@ -186,3 +187,9 @@ def test_a_mutant_is_noticed(name: str, tmp_path: Path) -> None:
     mutant.fakes.reset()
     with pytest.raises(AssertionError):
         check(mutant)
+
+
+@pytest.mark.slow
+def test_sanitizers_find_nothing() -> None:
+    compiled()  # or skip
+    run_sanitized([__file__, "-k", "not mutant and not sanitizers"])
