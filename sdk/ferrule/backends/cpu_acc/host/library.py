@@ -50,7 +50,8 @@ def load(path: Path) -> HostLibrary:
     from cffi import FFI
 
     folders = (resources.root() / "src_c" / "kernels" / "include", OWN_FOLDER / "include")
-    headers = [path.relative_to(folder).as_posix() for folder in folders for path in sorted(folder.rglob("*.h"))]
+    found = [path.relative_to(folder) for folder in folders for path in sorted(folder.rglob("*.h"))]
+    headers = [path.as_posix() for path in found if not path.name.endswith(".inc.h")]  # those are bodies, for sources
     ffi = FFI()
     ffi.cdef(declarations(headers, folders))
     return HostLibrary(ffi=ffi, functions=ffi.dlopen(str(path)))
