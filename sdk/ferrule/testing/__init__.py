@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ferrule.testing.cdata import CData
     from ferrule.testing.fakes import Fakes, MisuseError, Wire
     from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
+    from ferrule.testing.sanitizers import SanitizerError, run_sanitized
 
 __all__ = [
     "Adapter",
@@ -20,10 +21,12 @@ __all__ = [
     "CmsisFakes",
     "Fakes",
     "MisuseError",
+    "SanitizerError",
     "Wire",
     "ZephyrFakes",
     "build_adapter",
     "build_driver",
+    "run_sanitized",
 ]
 
 _HOMES = {
@@ -33,10 +36,12 @@ _HOMES = {
     "CmsisFakes": "ferrule.testing.platforms",
     "Fakes": "ferrule.testing.fakes",
     "MisuseError": "ferrule.testing.fakes",
+    "SanitizerError": "ferrule.testing.sanitizers",
     "Wire": "ferrule.testing.fakes",
     "ZephyrFakes": "ferrule.testing.platforms",
     "build_adapter": "ferrule.testing.adapter",
     "build_driver": "ferrule.testing.adapter",
+    "run_sanitized": "ferrule.testing.sanitizers",
 }
 
 

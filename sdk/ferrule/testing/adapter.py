@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ferrule import resources
 from ferrule._typing import override
 from ferrule.devices import Bytes, DeviceModel, RegisterTable
-from ferrule.errors import FerruleError, MissingToolError
+from ferrule.errors import FerruleError, MissingToolError, unknown_name
 from ferrule.testing.cdata import CData
 from ferrule.testing.compilation import FAKES, SANITIZERS, HostBuild
 from ferrule.testing.fakes import Fakes
@@ -172,6 +172,10 @@ class Adapter(Generic[F]):
         """Return memory that attached devices reach at an address of their bus, as an array of bytes."""
         return self._space.memory.add(address, size_bytes)
 
+    def new(self, type_: str, value: object = None) -> CData:
+        """Return a pointer to a new value of a C type, such as "struct npu *", which lives as long as it is held."""
+        return self.ffi.new(type_) if value is None else self.ffi.new(type_, value)
+
     def address(self, name: str) -> CData:
         """Return the address of a variable of C, such as a driver's table."""
         return self.ffi.addressof(self._library, name)
@@ -258,6 +262,7 @@ def build_adapter(
 def build_adapter(
     platform: Path_,
     *,
+    fakes: str | None = None,
     sources: Sequence[Path_] = (),
     headers: Sequence[str] = (),
     include_dirs: Sequence[Path_] = (),
@@ -270,6 +275,7 @@ def build_adapter(
 def build_adapter(
     platform: Path_,
     *,
+    fakes: str | None = None,
     sources: Sequence[Path_] = (),
     headers: Sequence[str] = (),
     include_dirs: Sequence[Path_] = (),
@@ -281,7 +287,9 @@ def build_adapter(
 
     Args:
         platform: "zephyr", "cmsis" or "bare_metal"; or the folder of an adapter of your own, with `include/` and
-            `src/`, which stands on no operating system's fakes but those in `sources`.
+            `src/`.
+        fakes: what the adapter in such a folder stands on, "zephyr" or "cmsis"; by default on nothing but what is in
+            `sources`.
         sources: C files of your own, such as a driver. Warnings are errors in them, as in the adapter.
         headers: what Python is to see besides the device API and the platform's headers, named as C includes them.
         include_dirs: where your headers are.
@@ -296,7 +304,10 @@ def build_adapter(
     """
     root = resources.root()
     folder = root / "platforms" / platform if platform in _GROUNDS else Path(platform)
-    ground = _GROUNDS.get(str(platform), _GROUNDS["bare_metal"])
+    name = str(platform) if platform in _GROUNDS else fakes or "bare_metal"
+    if name not in _GROUNDS or fakes not in (None, name):
+        raise unknown_name("platform with fakes", fakes or name, _GROUNDS)
+    ground = _GROUNDS[name]
     if not (folder / "src").is_dir() or not (folder / "include").is_dir():
         raise FerruleError(
             f"{folder} is no adapter: it has no folders src and include",

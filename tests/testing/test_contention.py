@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two threads contend for one device, through adapters on the fakes of their platforms, and through mutants of them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from needs import require_module, require_program
+
+from ferrule import resources
+from ferrule.errors import FerruleError
+from ferrule.testing import Adapter, CData, CmsisFakes, Fakes, ZephyrFakes, build_adapter
+
+pytestmark = pytest.mark.cc
+OK, TIMEOUT, OWNER = 0, -9, -11
+FOLDER = Path(__file__).parent / "c"
+REPETITIONS = 15
+INSIDE_MS = 3
+
+
+@pytest.fixture(scope="module", params=["zephyr", "cmsis"])
+def platform(request: pytest.FixtureRequest) -> str:
+    require_module("cffi", "pip install 'ferrule[testing]'")
+    require_program("cc", "apt-get install gcc")
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def built(platform: str) -> Adapter[Fakes]:
+    return build(platform, platform)
+
+
+def build(platform: str, folder: str | Path) -> Adapter[Fakes]:
+    """The adapter in a folder, which may be a mutant of the platform's."""
+    if platform == "zephyr":
+        return build_adapter(folder, fakes=platform)
+    return build_adapter(
+        folder, fakes=platform, sources=[FOLDER / "accelerator.c"], headers=["accelerator.h"], include_dirs=[FOLDER]
+    )
+
+
+@pytest.fixture
+def adapter(built: Adapter[Fakes]) -> Adapter[Fakes]:
+    built.reset()
+    return built
+
+
+def device(adapter: Adapter[Fakes]) -> CData:
+    """A handle that is bound and active."""
+    handle = adapter.new("struct ferrule_device *")
+    driver = adapter.driver(check=lambda _: OK)
+    assert adapter.lib.ferrule_device_init(handle) == OK
+    if isinstance(adapter.fakes, ZephyrFakes):
+        status = adapter.lib.ferrule_device_bind(handle, adapter.fakes.device("npu0"), driver, adapter.ffi.NULL)
+    else:
+        assert isinstance(adapter.fakes, CmsisFakes)
+        status = adapter.lib.ferrule_device_bind_accelerator(
+            handle, adapter.address("test_accelerator"), driver, adapter.ffi.NULL
+        )
+    assert status == OK
+    assert adapter.lib.ferrule_device_activate(handle) == OK
+    return handle
+
+
+def sleep(adapter: Adapter[Fakes], ms: int) -> None:
+    (adapter.lib.k_msleep if isinstance(adapter.fakes, ZephyrFakes) else adapter.lib.osDelay)(ms)
+
+
+def contend(adapter: Adapter[Fakes], threads: int = 2) -> None:
+    """What must hold: all get in, one at a time."""
+    handle = device(adapter)
+    inside: list[str] = []
+
+    def work() -> None:
+        for _ in range(REPETITIONS):
+            assert adapter.lib.ferrule_device_open(handle) == OK
+            inside.append("in")
+            sleep(adapter, INSIDE_MS)
+            inside.append("out")
+            assert adapter.lib.ferrule_device_close(handle) == OK
+
+    begin_us = adapter.fakes.now_us
+    adapter.fakes.run(*[work] * threads)
+    assert inside == ["in", "out"] * (threads * REPETITIONS)
+    assert adapter.fakes.now_us - begin_us >= 1000 * INSIDE_MS * threads * REPETITIONS, "they were inside together"
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_one_thread_at_a_time_is_in(adapter: Adapter[Fakes], threads: int) -> None:
+    contend(adapter, threads)
+
+
+def test_who_waits_for_too_long_is_told(adapter: Adapter[Fakes]) -> None:
+    handle = device(adapter)
+
+    def hold() -> int:
+        assert adapter.lib.ferrule_device_open(handle) == OK
+        sleep(adapter, 60_000)
+        return int(adapter.lib.ferrule_device_close(handle))
+
+    def want() -> list[int]:
+        sleep(adapter, 10)
+        return [adapter.lib.ferrule_device_open(handle), adapter.lib.ferrule_device_close(handle)]
+
+    assert adapter.fakes.run(hold, want) == [OK, [TIMEOUT, OWNER]]
+    assert adapter.lib.ferrule_device_open(handle) == OK
+
+
+def test_an_adapter_that_does_not_lock_is_found(platform: str, tmp_path: Path) -> None:
+    folder = tmp_path / platform
+    shutil.copytree(resources.root() / "platforms" / platform, folder)
+    path = folder / "src" / f"{platform}.c"
+    head = re.compile(r"^int32_t ferrule_platform_(?:un)?lock\(ferrule_device_t \*dev\)\n\{", re.MULTILINE)
+    text, count = head.subn(
+        lambda found: f"{found[0]}\n    if (dev != NULL) {{ return FERRULE_OK; }}", path.read_text()
+    )
+    assert count >= 2
+    path.write_text(text)
+    with pytest.raises(AssertionError):
+        contend(build(platform, folder))
+
+
+def test_fakes_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    for wrong in ("threadx", "cmsis"):
+        with pytest.raises(FerruleError, match=f"no platform with fakes '{wrong}'"):
+            build_adapter("zephyr" if wrong == "cmsis" else tmp_path, fakes=wrong)
