@@ -17,10 +17,8 @@ PROGRAM = """
 import sys
 import pytest
 
-from ferrule.testing.sanitizers import run_sanitized
+code = pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]])  # its plug-in imports ferrule first
 from ferrule.testing.coverage import coverage
-
-code = pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]])
 from zephyr_bench import BUILDS
 files = coverage(*BUILDS).files
 del files["device.c"]
