@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device model behind Renode's co-simulation socket: the peripheral's end of CoSimulationPlugin.
+
+Renode listens on two ports and the peripheral connects to both, first to `main` (requests and their replies, and
+replies to DMA), then to `async` (what the peripheral begins: DMA, interrupts, log lines, acknowledged ticks). The
+messages are those of Renode 1.16 (24 bytes) and of 1.15 and before (20 bytes, without the index).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+import numpy as np
+
+from ferrule.devices import BusError, Bytes, DeviceModel
+from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
+from ferrule.emulation.renode.stream import Stream
+
+_MASK64 = (1 << 64) - 1
+
+
+class Action(IntEnum):
+    """What a message asks for or answers."""
+
+    INVALID = 0
+    TICK_CLOCK = 1
+    WRITE_TO_BUS = 2
+    """Also the reply to a GET."""
+    READ_FROM_BUS = 3
+    """Also the reply to a read."""
+    RESET_PERIPHERAL = 4
+    LOG_MESSAGE = 5
+    INTERRUPT = 6
+    DISCONNECT = 7
+    ERROR = 8
+    OK = 9
+    HANDSHAKE = 10
+    PUSH_DOUBLE_WORD = 11
+    GET_DOUBLE_WORD = 12
+    PUSH_WORD = 13
+    GET_WORD = 14
+    PUSH_BYTE = 15
+    GET_BYTE = 16
+    READ_BYTE = 21
+    READ_WORD = 22
+    READ_DOUBLE_WORD = 23
+    READ_QUAD_WORD = 24
+    WRITE_BYTE = 25
+    WRITE_WORD = 26
+    WRITE_DOUBLE_WORD = 27
+    WRITE_QUAD_WORD = 28
+    PUSH_QUAD_WORD = 29
+    GET_QUAD_WORD = 30
+    PUSH_CONFIRMATION = 31
+    STEP = 100
+
+
+READS = {
+    Action.READ_FROM_BUS: 4,
+    Action.READ_BYTE: 1,
+    Action.READ_WORD: 2,
+    Action.READ_DOUBLE_WORD: 4,
+    Action.READ_QUAD_WORD: 8,
+}
+"""Width in bytes by request."""
+WRITES = {
+    Action.WRITE_TO_BUS: 4,
+    Action.WRITE_BYTE: 1,
+    Action.WRITE_WORD: 2,
+    Action.WRITE_DOUBLE_WORD: 4,
+    Action.WRITE_QUAD_WORD: 8,
+}
+GETS = {1: Action.GET_BYTE, 2: Action.GET_WORD, 4: Action.GET_DOUBLE_WORD, 8: Action.GET_QUAD_WORD}
+"""DMA reads by width."""
+PUSHES = {1: Action.PUSH_BYTE, 2: Action.PUSH_WORD, 4: Action.PUSH_DOUBLE_WORD, 8: Action.PUSH_QUAD_WORD}
+
+
+class WireFormat(Enum):
+    """How a message lies on the wire; both little-endian and packed."""
+
+    V1_15 = "<iQQ"
+    """Releases up to 1.15: action, address, data."""
+    V1_16 = "<iQQi"
+    """1.16 and later: action, address, data, index of the peripheral."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of a message."""
+        return struct.calcsize(self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message."""
+
+    action: int
+    address: int = 0
+    data: int = 0
+    index: int = -1
+
+    def encode(self, wire: WireFormat) -> bytes:
+        """Return the message as it is sent."""
+        fields = (self.action, self.address & _MASK64, self.data & _MASK64)
+        return struct.pack(wire.value, *fields, *((self.index,) if wire is WireFormat.V1_16 else ()))
+
+    @classmethod
+    def decode(cls, data: bytes, wire: WireFormat) -> Message:
+        """Return the message in so many bytes as the format has."""
+        action, address, value, *index = struct.unpack(wire.value, data)
+        return cls(action=action, address=address, data=value, index=index[0] if index else -1)
+
+
+class LogLevel(IntEnum):
+    """Levels of Renode's log."""
+
+    NOISY = -1
+    DEBUG = 0
+    INFO = 1
+    WARNING = 2
+    ERROR = 3
+
+
+class CosimulationPeer:
+    """Serves a device model to one peripheral of Renode, in one thread.
+
+    The model's `bus` moves up to 8 bytes at a time over the wire, and its `irq` is line 0; both work only while a
+    request is being served, when Renode's core stands still.
+    """
+
+    def __init__(
+        self,
+        model: DeviceModel,
+        main: Stream,
+        asynchronous: Stream,
+        *,
+        wire: WireFormat = WireFormat.V1_16,
+        index: int = 0,
+    ) -> None:
+        self._model = model
+        self._main = main
+        self._async = asynchronous
+        self._wire = wire
+        self._index = index if wire is WireFormat.V1_16 else -1
+        self._level: bool | None = None
+        self._untold = False
+        self.warnings: list[str] = []
+        """Register accesses that the model refused, which Renode only logs."""
+        model.attach(bus=CosimulationBus(self), irq=_Line(self))
+
+    @classmethod
+    def connect(
+        cls,
+        model: DeviceModel,
+        main_port: int,
+        async_port: int,
+        host: str = "127.0.0.1",
+        *,
+        wire: WireFormat = WireFormat.V1_16,
+        index: int = 0,
+        timeout_s: float = 60.0,
+    ) -> CosimulationPeer:
+        """Connect to a peripheral that waits, `main` first, and return the peer, which then owns the connections."""
+        main = Stream.connect(host, main_port, name="co-simulation, main", timeout_s=timeout_s)
+        try:
+            other = Stream.connect(host, async_port, name="co-simulation, async", timeout_s=timeout_s)
+        except RenodeConnectionError:
+            main.close()
+            raise
+        return cls(model, main, other, wire=wire, index=index)
+
+    def serve(self) -> None:
+        """Answer until Renode disconnects.
+
+        Raises:
+            RenodeConnectionError: the connection broke, or was silent for longer than its time-out.
+            RenodeError: Renode sent what the protocol does not have.
+        """
+        while self.serve_one():
+            pass
+
+    def serve_one(self) -> bool:
+        """Wait for one request and answer it; returns whether there may be another."""
+        request = self._receive()
+        match request.action:
+            case Action.HANDSHAKE:
+                self._reply(Message(action=Action.HANDSHAKE))
+            case Action.DISCONNECT:
+                return False
+            case Action.RESET_PERIPHERAL:
+                self._model.reset()  # without a reply
+                self._flush_interrupt()
+            case Action.TICK_CLOCK:
+                self._model.advance(request.data)
+                self._flush_interrupt()
+                self._send(Message(action=Action.TICK_CLOCK))
+            case Action.INTERRUPT:
+                self._reply(Message(action=Action.OK))  # models have no inputs
+            case action if action in READS:
+                self._serve_read(request, READS[Action(action)])
+            case action if action in WRITES:
+                self._serve_write(request, WRITES[Action(action)])
+            case _:
+                raise RenodeError(f"Renode asks for the action {request.action}, which a peripheral does not have")
+        return True
+
+    def close(self) -> None:
+        """Close both connections."""
+        self._main.close()
+        self._async.close()
+
+    def log(self, text: str, level: LogLevel = LogLevel.INFO) -> None:
+        """Put a line into Renode's log."""
+        data = text.encode("ascii", "replace")
+        self._send(Message(action=Action.LOG_MESSAGE, address=len(data), data=level))
+        self._async.send(data)
+
+    # ---- DMA, for the bus
+
+    def get(self, address: int, width: int) -> int:
+        """Return `width` bytes (1, 2, 4 or 8) of guest memory."""
+        self._send(Message(action=GETS[width], address=address, index=self._index))
+        reply = self._await(Action.WRITE_TO_BUS)
+        return reply.data & ((1 << 8 * width) - 1)
+
+    def push(self, address: int, width: int, value: int) -> None:
+        """Write `width` bytes of guest memory."""
+        self._send(Message(action=PUSHES[width], address=address, data=value, index=self._index))
+        self._await(Action.PUSH_CONFIRMATION)
+
+    def set_line(self, level: bool) -> None:
+        """Raise or lower the interrupt line; Renode is told before the next reply."""
+        self._untold = self._untold or level is not self._level
+        self._level = level
+
+    # ---- requests
+
+    def _serve_read(self, request: Message, width: int) -> None:
+        action, value = Action.READ_FROM_BUS, 0
+        try:
+            value = self._model.read(request.address, width) & ((1 << 8 * width) - 1)
+        except BusError as error:
+            self.warnings.append(str(error))
+            action = Action.ERROR
+        self._flush_interrupt()
+        self._reply(Message(action=action, address=request.address, data=value, index=request.index))
+
+    def _serve_write(self, request: Message, width: int) -> None:
+        action = Action.OK
+        try:
+            self._model.write(request.address, width, request.data & ((1 << 8 * width) - 1))
+            while (event := self._model.next_event()) is not None and not self._ticks:
+                self._model.advance(event)
+        except BusError as error:
+            self.warnings.append(str(error))
+            action = Action.ERROR
+        self._flush_interrupt()
+        self._reply(Message(action=action, index=request.index))
+
+    _ticks = False
+
+    def use_ticks(self) -> None:
+        """Let time pass with Renode's ticks; without, whatever takes time is over when the write is answered."""
+        self._ticks = True
+
+    def _flush_interrupt(self) -> None:
+        """Tell Renode of the line, and make sure that it knows before the core goes on.
+
+        Renode handles asynchronous messages in order, so a read of memory behind the message is a barrier.
+        """
+        if not self._untold or self._level is None:
+            return
+        self._untold = False
+        self._send(Message(action=Action.INTERRUPT, address=0, data=int(self._level), index=self._index))
+        self._send(Message(action=Action.GET_DOUBLE_WORD, address=0, index=self._index))
+        self._await(Action.WRITE_TO_BUS)
+
+    # ---- messages
+
+    def _await(self, action: Action) -> Message:
+        """Return the reply to DMA, and answer what Renode asks meanwhile."""
+        while True:
+            message = self._receive()
+            if message.action == action:
+                return message
+            if message.action == Action.RESET_PERIPHERAL:
+                continue  # the model is busy: it is reset when it has answered
+            raise RenodeError(f"Renode sent the action {message.action} where {action.name} was awaited")
+
+    def _receive(self) -> Message:
+        return Message.decode(self._main.read(self._wire.size_bytes), self._wire)
+
+    def _reply(self, message: Message) -> None:
+        self._main.send(message.encode(self._wire))
+
+    def _send(self, message: Message) -> None:
+        self._async.send(message.encode(self._wire))
+
+
+class CosimulationBus:
+    """Guest memory through the co-simulation socket: correct, and slow (a round trip for every 8 bytes)."""
+
+    def __init__(self, peer: CosimulationPeer) -> None:
+        self._peer = peer
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return bytes."""
+        return b"".join(
+            self._peer.get(at, width).to_bytes(width, "little") for at, width in _pieces(address, size_bytes)
+        )
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes."""
+        for at, width in _pieces(address, len(data)):
+            piece = data[at - address : at - address + width]
+            self._peer.push(at, width, int.from_bytes(piece, "little"))
+
+    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
+        """Return a copy; a writable view can't be had over a wire."""
+        if writable:
+            raise BusError("a view through the co-simulation socket is a copy, which can't be written", address=address)
+        return np.frombuffer(self.read(address, size_bytes), np.uint8)
+
+
+def _pieces(address: int, size_bytes: int) -> list[tuple[int, int]]:
+    """Return aligned accesses that cover some bytes, as wide as possible: (address, width)."""
+    pieces, end = [], address + size_bytes
+    while address < end:
+        width = next(w for w in (8, 4, 2, 1) if address % w == 0 and address + w <= end)
+        pieces.append((address, width))
+        address += width
+    return pieces
+
+
+class _Line:
+    def __init__(self, peer: CosimulationPeer) -> None:
+        self._set: Callable[[bool], None] = peer.set_line
+
+    def set(self, level: bool) -> None:
+        """Raise or lower the line."""
+        self._set(level)

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Renode's External Control API: run for a time, ask for the time, reach buses, pins and converters.
+
+Two protocols have the name: that of the releases 1.16.x (`LegacyControl`) and the one after 1.16.1 (`FramedControl`).
+Renode serves one client at a time and binds to all interfaces: keep it in a network namespace of its own.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from types import TracebackType
+from typing import Protocol, Self
+
+from ferrule._typing import override
+from ferrule.emulation.renode.errors import RenodeError
+from ferrule.emulation.renode.stream import Stream
+
+_NEW_INSTANCE = -1
+_US_PER_S = 1_000_000
+_NS_PER_US = 1_000
+
+
+class Command(IntEnum):
+    """Commands of both protocols."""
+
+    RUN_FOR = 1
+    GET_TIME = 2
+    GET_MACHINE = 3
+    ADC = 4
+    GPIO = 5
+    SYSTEM_BUS = 6
+    TIME_ELAPSED = 7
+    """FramedControl only."""
+
+
+class ControlError(RenodeError):
+    """Renode refused a command; the message is its own."""
+
+
+class Width(IntEnum):
+    """How a bus is accessed."""
+
+    BLOCK = 0
+    """Any number of bytes, as the bus likes."""
+    BYTE = 1
+    WORD = 2
+    DOUBLE_WORD = 4
+    QUAD_WORD = 8
+
+
+class Transport(Protocol):
+    """A way to carry a command to Renode."""
+
+    us_per_count: float
+    """The unit of times on the wire, in microseconds."""
+
+    def ask(self, command: Command, payload: bytes) -> bytes:
+        """Return the answer's data.
+
+        Raises:
+            ControlError: Renode refused.
+            RenodeConnectionError: the connection broke, or there was no answer in time.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the connection."""
+        ...
+
+
+class LegacyControl(Transport):
+    """The protocol of Renode 1.16.0 and 1.16.1."""
+
+    us_per_count: float = 1.0
+    VERSIONS: Mapping[Command, int] = {
+        Command.RUN_FOR: 0,
+        Command.GET_TIME: 0,
+        Command.GET_MACHINE: 0,
+        Command.ADC: 0,
+        Command.GPIO: 1,
+        Command.SYSTEM_BUS: 0,
+    }
+    _FAILED, _FATAL, _INVALID, _DATA, _DONE, _READY, _EVENT = range(7)
+
+    def __init__(self, stream: Stream, versions: Mapping[Command, int] = VERSIONS) -> None:
+        """Shake hands; ControlError if Renode speaks other versions of the commands."""
+        self._stream = stream
+        pairs = b"".join(struct.pack("<BB", command, version) for command, version in versions.items())
+        stream.send(struct.pack("<H", len(versions)) + pairs)
+        code = self._byte()
+        if code == self._FATAL:
+            raise ControlError(f"Renode refuses the handshake: {self._text()}")
+        if code != self._READY:
+            raise ControlError(f"Renode answers the handshake with code {code}, expected {self._READY}")
+
+    @override
+    def ask(self, command: Command, payload: bytes) -> bytes:
+        self._stream.send(b"RE" + struct.pack("<BI", command, len(payload)) + payload)
+        while True:
+            code = self._byte()
+            if code == self._EVENT:
+                self._byte()
+                self._stream.read(4)
+                self._stream.read(self._size())
+                continue
+            return self._answer(command, code)
+
+    def _answer(self, command: Command, code: int) -> bytes:
+        if code == self._FATAL:
+            raise ControlError(f"Renode ends the connection: {self._text()}")
+        if code not in {self._FAILED, self._INVALID, self._DATA, self._DONE}:
+            raise ControlError(f"Renode answers with the unknown code {code}")
+        answered = self._byte()
+        if code == self._INVALID:
+            raise ControlError(f"Renode does not know the command {answered}")
+        if code == self._FAILED:
+            raise ControlError(f"Renode refuses {_name(answered)}: {self._text()}")
+        if answered != command:
+            raise ControlError(f"Renode answers {_name(answered)}, {command.name} was asked for")
+        return self._stream.read(self._size()) if code == self._DATA else b""
+
+    def _byte(self) -> int:
+        return self._stream.read(1)[0]
+
+    def _size(self) -> int:
+        (size,) = struct.unpack("<I", self._stream.read(4))
+        if size > MAX_DATA_BYTES:
+            raise ControlError(f"Renode announces {size} B of data, expected at most {MAX_DATA_BYTES}")
+        return int(size)
+
+    def _text(self) -> str:
+        return self._stream.read(self._size()).decode("utf-8", "replace")
+
+    @override
+    def close(self) -> None:
+        self._stream.close()
+
+
+class FramedControl(Transport):
+    """The protocol after 1.16.1: frames with ids, times in nanoseconds; no release that has it was at hand."""
+
+    us_per_count: float = 1 / _NS_PER_US
+    PROTOCOL_VERSION = 0
+    _REQUEST, _EVENT, _DONE, _INVALID, _ERROR = range(5)
+    _CHECK_VERSION = 0
+    _BY_CLIENT = 0x8000
+
+    def __init__(self, stream: Stream) -> None:
+        """Check the version; ControlError if Renode speaks another."""
+        self._stream = stream
+        self._next = 0
+        self._ask(self._CHECK_VERSION, struct.pack("<I", self.PROTOCOL_VERSION))
+
+    @override
+    def ask(self, command: Command, payload: bytes) -> bytes:
+        return self._ask(command, payload)
+
+    def _ask(self, command: int, payload: bytes) -> bytes:
+        number = self._BY_CLIENT | self._next
+        self._next = (self._next + 1) % self._BY_CLIENT
+        self._send(number, command, self._REQUEST, payload)
+        while True:
+            answered, replied, kind, data = self._receive()
+            if not answered & self._BY_CLIENT:
+                self._send(answered, replied, self._DONE, b"")  # an event: nobody here waits for it
+                continue
+            if answered != number or replied != command:
+                raise ControlError(
+                    f"Renode answers request {answered:#x} ({replied}), expected {number:#x} ({command})"
+                )
+            if kind == self._INVALID:
+                raise ControlError(f"Renode does not know the command {command}")
+            if kind == self._ERROR:
+                raise ControlError(f"Renode refuses {_name(command)}: {data.decode('utf-8', 'replace')}")
+            if kind != self._DONE:
+                raise ControlError(f"Renode answers with the unknown type {kind}")
+            return data
+
+    def _send(self, number: int, command: int, kind: int, data: bytes) -> None:
+        self._stream.send(struct.pack("<HIHB", number, 3 + len(data), command, kind) + data)
+
+    def _receive(self) -> tuple[int, int, int, bytes]:
+        number, size = struct.unpack("<HI", self._stream.read(6))
+        if not 3 <= size <= MAX_DATA_BYTES:
+            raise ControlError(f"Renode announces a frame of {size} B, expected 3 to {MAX_DATA_BYTES}")
+        command, kind = struct.unpack("<HB", self._stream.read(3))
+        return number, command, kind, self._stream.read(size - 3)
+
+    @override
+    def close(self) -> None:
+        self._stream.close()
+
+
+MAX_DATA_BYTES = 64 << 20
+"""More than any answer has: what announces more is damaged."""
+
+
+def _name(command: int) -> str:
+    try:
+        return Command(command).name
+    except ValueError:
+        return f"command {command}"
+
+
+@dataclass(frozen=True, slots=True)
+class RenodeMachine:
+    """A machine of the emulation."""
+
+    name: str
+    id: int
+
+
+class ExternalControl:
+    """What a client can do; the same over both protocols."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._instances: dict[tuple[Command, int, str], int] = {}
+
+    @classmethod
+    def connect(
+        cls, port: int, host: str = "127.0.0.1", *, framed: bool = False, timeout_s: float = 60.0
+    ) -> ExternalControl:
+        """Connect to a server made by `emulation CreateExternalControlServer`.
+
+        `framed` chooses the protocol after 1.16.1.
+        """
+        stream = Stream.connect(host, port, name="external control", timeout_s=timeout_s)
+        try:
+            return cls(FramedControl(stream) if framed else LegacyControl(stream))
+        except BaseException:
+            stream.close()
+            raise
+
+    def run_for(self, seconds: float) -> None:
+        """Let virtual time pass, in whole microseconds (nanoseconds after 1.16.1)."""
+        self._transport.ask(
+            Command.RUN_FOR, struct.pack("<Q", round(seconds * _US_PER_S / self._transport.us_per_count))
+        )
+
+    def time_s(self) -> float:
+        """Return the virtual time."""
+        (count,) = self._unpack("<Q", self._transport.ask(Command.GET_TIME, b""))
+        return count * self._transport.us_per_count / _US_PER_S
+
+    def machine(self, name: str) -> RenodeMachine:
+        """Return a machine by name; ControlError if there is none."""
+        data = name.encode()
+        answer = self._transport.ask(Command.GET_MACHINE, struct.pack("<i", len(data)) + data)
+        return RenodeMachine(name=name, id=self._unpack("<i", answer)[0])
+
+    def read(
+        self, machine: RenodeMachine, address: int, count: int, *, width: Width = Width.BLOCK, bus: str = "sysbus"
+    ) -> bytes:
+        """Return `count` units of a bus (bytes for BLOCK)."""
+        answer = self._access(machine, bus, 0, width, address, count, b"")
+        if len(answer) != count * max(width, 1):
+            raise ControlError(f"Renode gives {len(answer)} B of {bus}, {count * max(width, 1)} were asked for")
+        return answer
+
+    def write(
+        self, machine: RenodeMachine, address: int, data: bytes, *, width: Width = Width.BLOCK, bus: str = "sysbus"
+    ) -> None:
+        """Write to a bus. On 1.16.1 the time grows with the square of the size: 4 KiB take seconds."""
+        if len(data) % max(width, 1):
+            raise ControlError(f"{len(data)} B are no whole number of units of {width}")
+        self._access(machine, bus, 1, width, address, len(data) // max(width, 1), data)
+
+    def _access(
+        self, machine: RenodeMachine, bus: str, what: int, width: int, address: int, count: int, data: bytes
+    ) -> bytes:
+        payload = struct.pack("<BBQI", what, width, address, count) + data
+        return self._on(Command.SYSTEM_BUS, machine, bus, payload)
+
+    def pin(self, machine: RenodeMachine, port: str, number: int) -> bool:
+        """Return the level of a pin, such as of `sysbus.gpioPortA`."""
+        answer = self._on(Command.GPIO, machine, port, struct.pack("<Bi", 0, number))
+        return bool(self._unpack("<B", answer)[0])
+
+    def set_pin(self, machine: RenodeMachine, port: str, number: int, *, level: bool) -> None:
+        """Drive a pin."""
+        self._on(Command.GPIO, machine, port, struct.pack("<BiB", 1, number, level))
+
+    def adc_channels(self, machine: RenodeMachine, converter: str) -> int:
+        """Return how many channels a converter has."""
+        return int(self._unpack("<i", self._on(Command.ADC, machine, converter, struct.pack("<B", 0)))[0])
+
+    def adc_value(self, machine: RenodeMachine, converter: str, channel: int) -> int:
+        """Return what a channel is given."""
+        return int(self._unpack("<I", self._on(Command.ADC, machine, converter, struct.pack("<Bi", 1, channel)))[0])
+
+    def set_adc_value(self, machine: RenodeMachine, converter: str, channel: int, value: int) -> None:
+        """Give a channel a value."""
+        self._on(Command.ADC, machine, converter, struct.pack("<BiI", 2, channel, value))
+
+    def _on(self, command: Command, machine: RenodeMachine, name: str, payload: bytes) -> bytes:
+        """Send a command to something by its name; the first time Renode is asked for its number."""
+        key = (command, machine.id, name)
+        if key not in self._instances:
+            data = name.encode()
+            request = struct.pack("<iii", _NEW_INSTANCE, machine.id, len(data)) + data
+            (self._instances[key],) = self._unpack("<i", self._transport.ask(command, request))
+        return self._transport.ask(command, struct.pack("<i", self._instances[key]) + payload)
+
+    @staticmethod
+    def _unpack(layout: str, data: bytes) -> tuple[int, ...]:
+        if len(data) < struct.calcsize(layout):
+            raise ControlError(f"Renode answers with {len(data)} B, expected {struct.calcsize(layout)}")
+        return struct.unpack_from(layout, data)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

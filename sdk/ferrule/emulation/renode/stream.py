@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A TCP connection to one of Renode's servers, read by exact sizes."""
+
+from __future__ import annotations
+
+import socket
+from types import TracebackType
+from typing import Self
+
+from ferrule.emulation.renode.errors import RenodeConnectionError
+
+
+class Stream:
+    """Bytes to and from a server; for one thread, or one that reads and one that writes.
+
+    Every wait is bounded by `timeout_s`. What is written at once is sent by one call, without delay.
+    """
+
+    def __init__(self, connected: socket.socket, *, name: str, timeout_s: float = 10.0) -> None:
+        self._socket = connected
+        self._name = name
+        self._timeout_s = timeout_s
+        connected.settimeout(timeout_s)
+        if connected.family in {socket.AF_INET, socket.AF_INET6}:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    @classmethod
+    def connect(cls, host: str, port: int, *, name: str, timeout_s: float = 10.0) -> Self:
+        """Return a connection; RenodeConnectionError if nobody listens."""
+        try:
+            connected = socket.create_connection((host, port), timeout=timeout_s)
+        except OSError as error:
+            raise RenodeConnectionError(
+                f"{name}: cannot connect to {host}:{port}: {error}", hint="is Renode running, with this server?"
+            ) from error
+        return cls(connected, name=name, timeout_s=timeout_s)
+
+    def send(self, data: bytes) -> None:
+        """Send all bytes."""
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise RenodeConnectionError(f"{self._name}: Renode does not take data any more: {error}") from error
+
+    def read(self, size_bytes: int) -> bytes:
+        """Return exactly so many bytes.
+
+        Raises:
+            RenodeConnectionError: they did not come in time, or the connection was closed before.
+        """
+        data = bytearray()
+        while len(data) < size_bytes:
+            data += self._receive(size_bytes - len(data), f"{size_bytes} B were awaited, {len(data)} came")
+        return bytes(data)
+
+    def read_some(self, most_bytes: int = 65536) -> bytes:
+        """Return what has come, at least one byte; empty if Renode has closed the connection."""
+        try:
+            return self._socket.recv(most_bytes)
+        except TimeoutError:
+            raise RenodeConnectionError(f"{self._name}: nothing came within {self._timeout_s:g} s") from None
+        except OSError as error:
+            raise RenodeConnectionError(f"{self._name}: {error}") from error
+
+    def _receive(self, most_bytes: int, state: str) -> bytes:
+        try:
+            data = self._socket.recv(most_bytes)
+        except TimeoutError:
+            raise RenodeConnectionError(f"{self._name}: no answer within {self._timeout_s:g} s: {state}") from None
+        except OSError as error:
+            raise RenodeConnectionError(f"{self._name}: {error}: {state}") from error
+        if not data:
+            raise RenodeConnectionError(f"{self._name}: Renode closed the connection: {state}")
+        return data
+
+    def close(self) -> None:
+        """Close the connection; a second call does nothing."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

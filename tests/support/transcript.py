@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plays Renode's side of a recorded conversation over real sockets."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "emulation" / "renode" / "transcripts"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some bytes on one channel; empty ones close it."""
+
+    channel: str
+    by_renode: bool
+    data: bytes
+
+
+def chunks(name: str, connection: int | None = None) -> list[Chunk]:
+    """Return a recorded conversation, or one connection of it."""
+    lines = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[1:]]
+    return [
+        Chunk(line["channel"], line["from"] == "renode", bytes.fromhex(line["hex"]))
+        for line in lines
+        if connection is None or line.get("conn") == connection
+    ]
+
+
+class Player:
+    """Sends what Renode sent, and expects from the peer what the peer sent; `differences` has what came otherwise."""
+
+    def __init__(self, conversation: list[Chunk], *, split: int = 0) -> None:
+        self._conversation = conversation
+        self._split = split
+        names = list(dict.fromkeys(chunk.channel for chunk in conversation))
+        pairs = {name: socket.socketpair() for name in names}
+        self.ends = {name: pair[0] for name, pair in pairs.items()}
+        """The peer's ends, by channel."""
+        self._own = {name: pair[1] for name, pair in pairs.items()}
+        self.received: list[tuple[str, bytes]] = []
+        """What the peer sent, in the pieces of the recording."""
+        self.differences: list[str] = []
+        self._thread = threading.Thread(target=self._play, daemon=True)
+        self._thread.start()
+
+    def _play(self) -> None:
+        for number, chunk in enumerate(self._conversation):
+            end = self._own[chunk.channel]
+            end.settimeout(10)
+            if chunk.by_renode:
+                self._send(end, chunk.data)
+                continue
+            data = bytearray()
+            try:
+                while len(data) < len(chunk.data):
+                    more = end.recv(len(chunk.data) - len(data))
+                    if not more:
+                        break
+                    data += more
+            except TimeoutError:
+                pass
+            self.received.append((chunk.channel, bytes(data)))
+            if data != chunk.data:
+                self.differences.append(f"chunk {number} on {chunk.channel}: {data.hex()}, recorded {chunk.data.hex()}")
+                if len(data) != len(chunk.data):
+                    break
+        for end in self._own.values():
+            end.close()
+
+    def _send(self, end: socket.socket, data: bytes) -> None:
+        if not data:
+            end.shutdown(socket.SHUT_WR)
+            return
+        step = self._split or len(data)
+        for start in range(0, len(data), step):
+            end.sendall(data[start : start + step])
+
+    def finish(self) -> None:
+        """Wait until all has been played."""
+        self._thread.join(20)
+        assert not self._thread.is_alive(), "the conversation stands still"
