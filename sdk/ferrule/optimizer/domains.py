@@ -41,7 +41,8 @@ def select_edges(graph: Graph, assignment: Mapping[str, Assignment], apart: froz
         reader = _memory(assignment[layer.name], apart)
         for name in layer.present_inputs:
             if not graph.tensor(name).is_constant:
-                direct = reader == _home(graph, name, assignment, apart)
+                home = _home(graph, name, assignment, apart)
+                direct = home == reader or (layer.type is LayerType.MEM_COPY and home is None)
                 edges[name, layer.name] = EdgeStrategy.DIRECT if direct else EdgeStrategy.COPY
     return edges
 

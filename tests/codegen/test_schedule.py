@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When devices are activated, opened, closed and deactivated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferrule.codegen.schedule import Activity, Call, Schedule, Use, schedule
+from ferrule.memory import Lifetime
+from ferrule.resources import root
+
+
+def uses(text: str) -> list[Use | None]:
+    """Return what each operator does: "a" or "b" run on that device, "A" or "B" copy to it, "." nothing."""
+    return [None if c == "." else Use(device=c.lower(), call=Call.COPY_TO if c.isupper() else Call.RUN) for c in text]
+
+
+def spelled(planned: Schedule) -> str:
+    """Return the calls of each operator: + activate, ( open, letters for what it does, ) close, - deactivate."""
+    signs = {Call.ACTIVATE: "+", Call.OPEN: "(", Call.CLOSE: ")", Call.DEACTIVATE: "-"}
+    words = []
+    for step in planned.steps:
+        calls = (
+            signs[c.call] + c.device if c.call in signs else (c.device if c.call is Call.RUN else c.device.upper())
+            for c in step.calls
+        )
+        words.append("".join(calls) or ".")
+    return " ".join(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        (".", "."),
+        ("a", "+a(aa)a-a"),
+        (".a.", ". +a(aa)a-a ."),
+        ("aa", "+a(aa a)a-a"),
+        ("Aaa", "+a(aA a a)a-a"),
+        ("a.a", "+a(aa)a . (aa)a-a"),
+        ("ab", "+a(aa)a-a +b(bb)b-b"),
+        ("abab", "+a(aa)a +b(bb)b (aa)a-a (bb)b-b"),
+    ],
+)
+def test_round_operators(text: str, expected: str) -> None:
+    assert spelled(schedule(uses(text))) == expected
+
+
+def test_an_operator_that_does_nothing_does_not_part_neighbours() -> None:
+    assert spelled(schedule(uses("a.a"), idle=[1])) == "+a(aa . a)a-a"
+    assert spelled(schedule(uses("a..a"), idle=[1])) == "+a(aa)a . . (aa)a-a"
+
+
+@pytest.mark.parametrize(
+    ("lead", "expected"),
+    [
+        (0, ". . . +b(bb)b-b ."),
+        (1, ". . +b (bb)b-b ."),
+        (3, "+b . . (bb)b-b ."),
+        (9, "+b . . (bb)b-b ."),
+    ],
+)
+def test_a_device_that_is_slow_to_start_is_activated_early(lead: int, expected: str) -> None:
+    assert spelled(schedule(uses("...b."), activities={"b": Activity(lead=lead)})) == expected
+
+
+def test_the_lead_does_not_reopen_nor_close_others() -> None:
+    activities = {"a": Activity(), "b": Activity(lead=1)}
+    assert spelled(schedule(uses("aab"), activities=activities)) == "+a(aa +ba)a-a (bb)b-b"
+
+
+def test_at_one_place_devices_come_in_their_order_and_go_in_reverse() -> None:
+    activities = {"b": Activity(lead=9), "a": Activity(lead=9)}
+    assert spelled(schedule(uses(".a.b"), activities=activities)) == "+b+a (aa)a-a . (bb)b-b"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "stays"), [(0, 2, True), (0, 3, True), (0, 1, False), (1, 2, False), (2, 2, False)]
+)
+def test_a_device_stays_open_while_its_memory_holds_a_tensor(first: int, last: int, stays: bool) -> None:
+    activities = {"a": Activity(held=(Lifetime(first=first, last=last),))}
+    expected = "+a(aa . a)a-a" if stays else "+a(aa)a . (aa)a-a"
+    assert spelled(schedule(uses("a.a"), activities=activities)) == expected
+
+
+def test_a_device_without_operators_is_left_alone() -> None:
+    assert schedule(uses("a"), activities={"a": Activity(), "b": Activity(lead=2)}) == schedule(uses("a"))
+
+
+USES = st.lists(st.sampled_from([None, *(Use(device=d, call=c) for d in "abc" for c in (Call.COPY_TO, Call.RUN))]))
+ACTIVITIES = st.dictionaries(
+    st.sampled_from("abc"),
+    st.builds(
+        Activity,
+        lead=st.integers(0, 5),
+        held=st.tuples(
+            st.builds(lambda a, b: Lifetime(first=min(a, b), last=max(a, b)), st.integers(0, 9), st.integers(0, 9))
+        ),
+    ),
+)
+
+
+@given(USES, st.sets(st.integers(0, 9)), ACTIVITIES)
+def test_every_schedule_keeps_to_the_state_machine(
+    operators: Sequence[Use | None], idle: set[int], activities: dict[str, Activity]
+) -> None:
+    planned = schedule(operators, idle=[index for index in idle if index < len(operators)], activities=activities)
+    active: set[str] = set()
+    opened: set[str] = set()
+    activations: dict[str, int] = {}
+    for index, (step, use) in enumerate(zip(planned.steps, operators, strict=True)):
+        for call in step.calls:
+            assert call.operator == index
+            match call.call:
+                case Call.ACTIVATE:
+                    assert call.device not in active
+                    active.add(call.device)
+                    activations[call.device] = index
+                case Call.OPEN:
+                    assert call.device in active - opened
+                    opened.add(call.device)
+                case Call.CLOSE:
+                    assert call.device in opened
+                    opened.remove(call.device)
+                case Call.DEACTIVATE:
+                    assert call.device in active - opened
+                    active.remove(call.device)
+                case _:
+                    assert use is not None
+                    assert (call.device, call.call) == (use.device, use.call)
+                    assert call.device in opened
+        assert (step.own is None) == (use is None)
+    assert active == opened == set()
+    for device, activated in activations.items():
+        first = next(index for index, use in enumerate(operators) if use is not None and use.device == device)
+        assert activated == max(first - activities.get(device, Activity()).lead, 0)
+    assert planned.longest == len(planned.calls)
+
+
+def test_calls_have_the_numbers_of_c() -> None:
+    header = (root() / "include/ferrule/executor.h").read_text()
+    found = {name: int(value) for name, value in re.findall(r"FERRULE_CALL_(\w+) = (\d+),", header)}
+    assert found == {call.name: call.value for call in Call}
