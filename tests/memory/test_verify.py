@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from chains import build, chain
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ferrule.graph import DataType, Graph, TensorInfo
 from ferrule.memory import (
     Alias,
     AliasKind,
@@ -25,6 +28,7 @@ from ferrule.memory import (
     Schedule,
     Step,
     plan,
+    plan_graph,
     schedule_of_graph,
     schedule_of_lifetimes,
     verify,
@@ -223,3 +227,32 @@ def test_the_schedule_of_a_graph_has_inputs_outputs_and_scratch() -> None:
     )
     twice = build([("x", 1)], [(["x", "x"], [("y", 1)])], ["y"])
     assert schedule_of_graph(twice).steps[0].reads == ("x",)
+
+
+def test_plans_of_graphs_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner that puts everything at one place is caught before anybody uses what it says."""
+    graph = chain([8, 8, 8])
+    plan_graph(graph, SRAM)
+
+    def crowded(requests: Sequence[Request], regions: Sequence[Region], **_: object) -> Plan:
+        return lay(list(requests), dict.fromkeys((request.name for request in requests), 0))
+
+    monkeypatch.setattr("ferrule.memory.graph_plan.plan", crowded)
+    with pytest.raises(PlanError, match="'t0'"):
+        plan_graph(graph, SRAM)
+
+
+def test_outputs_that_are_constants_are_replayed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph("constant")
+    for name in ("x", "y"):
+        graph.add_input(TensorInfo(name=name, shape=(8,), dtype=DataType.UINT8))
+    graph.add_constant(TensorInfo(name="k", shape=(8,), dtype=DataType.UINT8), np.zeros(8, np.uint8))
+    graph.set_outputs(["x", "k"])
+    plan_graph(graph, SRAM, constant_outputs=True)
+
+    def clashing(requests: Sequence[Request], regions: Sequence[Region], **_: object) -> Plan:
+        return lay(list(requests), {"x": 0, "y": 16, "k": 0})
+
+    monkeypatch.setattr("ferrule.memory.graph_plan.plan", clashing)
+    with pytest.raises(PlanError, match="'x'"):
+        plan_graph(graph, SRAM, constant_outputs=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ferrule.graph import Graph
 from ferrule.memory.aliases import views
@@ -15,6 +15,7 @@ from ferrule.memory.planner import plan
 from ferrule.memory.region import Region
 from ferrule.memory.request import Alias, BufferKind, Overlap, Request
 from ferrule.memory.search import Effort
+from ferrule.memory.verify import Schedule, Step, schedule_of_graph, verify
 
 DEFAULT_ALIGNMENT = 16
 """In bytes; what TensorFlow Lite Micro aligns to, so that figures can be compared."""
@@ -61,6 +62,7 @@ def plan_graph(
     Raises:
         ArenaOverflowError: see `plan`.
         ModelError: `order` is not an order of the graph.
+        PlanError: the replay of the run shows that the plan is wrong, which is a fault of Ferrule.
     """
     needed = {layer: size for layer, size in (scratch_bytes or {}).items() if size > 0}
     aliases = (*(views(graph) if shared is None else shared), *in_place)
@@ -69,15 +71,16 @@ def plan_graph(
         if order is None
         else measure_order(graph, order, aliases=aliases, scratch_bytes=needed, alignment=alignment)
     )
-    lives = lifetimes(graph, ordering.layers)
-    if constant_outputs:
-        lives |= _constant_outputs(graph, len(ordering.layers))
+    copied = _constant_outputs(graph, len(ordering.layers)) if constant_outputs else {}
+    lives = lifetimes(graph, ordering.layers) | copied
     alignments = {layer: (scratch_alignment or {}).get(layer, alignment) for layer in needed}
     requests = (
         *_tensors(graph, lives, regions, alignment, allowed or {}),
         *_scratch(ordering.layers, regions, needed, alignments, allowed or {}),
     )
     found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=effort)
+    run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed})
+    verify(found, requests, regions, _with_copies(run, tuple(copied)), aliases=aliases, overlaps=overlaps)
     return GraphPlan(ordering=ordering, requests=requests, aliases=aliases, overlaps=tuple(overlaps), plan=found)
 
 
@@ -85,6 +88,12 @@ def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
     """Return when outputs that are constants need their room: they are copied there at the end."""
     last = Lifetime(first=max(steps - 1, 0), last=max(steps - 1, 0))
     return {info.name: last for info in graph.outputs if graph.tensor(info.name).is_constant}
+
+
+def _with_copies(run: Schedule, outputs: tuple[str, ...]) -> Schedule:
+    """Return a run that writes some outputs after all layers."""
+    last = Step(name="constant outputs", writes=outputs)
+    return replace(run, steps=(*run.steps, last), outputs=(*run.outputs, *outputs))
 
 
 def _tensors(
