@@ -62,6 +62,7 @@ def zephyr(ferrule_adapter: AdapterBuilder) -> Adapter[ZephyrFakes]:
 def npu(zephyr: Adapter[ZephyrFakes]) -> CData:
     """A handle, bound to the driver and to Zephyr's device."""
     handle, context = zephyr.new("struct ferrule_device *"), zephyr.new("struct npu *", {"base": BASE})
+    zephyr.keep(context)
     assert zephyr.lib.ferrule_device_init(handle) == OK
     device = zephyr.fakes.device("npu0")
     assert zephyr.lib.ferrule_device_bind(handle, device, zephyr.address("npu_driver"), context) == OK

@@ -135,11 +135,13 @@ class Adapter(Generic[F]):
         self.lib: CData = Library(library, self.fakes, self.ffi)
         self._space = RegisterSpace(self.ffi, library, self.fakes)
         self._kept: list[object] = []
+        self._held: list[object] = []
 
     def reset(self) -> None:
         """Forget calls, scripts, threads, time, registers and memory; variables of the C stay as they are."""
         self.fakes.reset()
         self._space.clear()
+        self._held.clear()
 
     def attach(
         self,
@@ -175,6 +177,10 @@ class Adapter(Generic[F]):
     def new(self, type_: str, value: object = None) -> CData:
         """Return a pointer to a new value of a C type, such as "struct npu *", which lives as long as it is held."""
         return self.ffi.new(type_) if value is None else self.ffi.new(type_, value)
+
+    def keep(self, *values: CData) -> None:
+        """Keep values for C that holds pointers to them, until `reset`."""
+        self._held += values
 
     def address(self, name: str) -> CData:
         """Return the address of a variable of C, such as a driver's table."""
