@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adapter of examples/platform_template with the real FreeRTOS kernel, on an emulated board.
+
+It runs where FREERTOS_KERNEL_PATH names a checkout of FreeRTOS/FreeRTOS-Kernel, version 11 or newer.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from fake_device import Status
+from guest import build_guest
+
+from ferrule import resources
+from ferrule.boards import load_board
+from ferrule.emulation import engine
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
+FOLDER = Path(__file__).parent
+EXAMPLE = FOLDER.parents[2] / "examples" / "platform_template"
+BOARD = "mps2-an385"
+WORDS = (
+    *("init", "bind", "errors", "overlaps", "interrupt", "activate", "open", "lent priority"),
+    *("foreign open", "foreign close", "close", "own priority", "deactivate", "destroy"),
+)
+
+
+def kernel() -> Path:
+    path = os.environ.get("FREERTOS_KERNEL_PATH")
+    if not path:
+        pytest.skip("set FREERTOS_KERNEL_PATH to a checkout of github.com/FreeRTOS/FreeRTOS-Kernel")
+    return Path(path)
+
+
+def run(folder: Path, adapter: Path, arm_gcc: str) -> dict[str, int]:
+    """Build the program with the kernel, run it, and return what it sends."""
+    sources, root = kernel(), resources.root()
+    port = sources / "portable" / "GCC" / "ARM_CM3"
+    flags = [
+        *(f"-I{path}" for path in (FOLDER, EXAMPLE / "include", sources / "include", port)),
+        *("-DFERRULE_FREERTOS_OPEN_TIMEOUT_MS=200", "-Wno-error"),
+        *(str(sources / name) for name in ("tasks.c", "queue.c", "list.c")),
+        *(str(port / "port.c"), str(root / "src_c" / "device" / "device.c"), str(adapter)),
+    ]
+    machine = build_guest(arm_gcc, "contention", load_board(BOARD), folder / "contention.elf", FOLDER, flags)
+    data, expected = b"", 4 * len(WORDS)
+    with engine("qemu").start(machine) as session:
+        channel, end = session.channel(), time.monotonic() + 30
+        while len(data) < expected and time.monotonic() < end:
+            data += channel.read(expected - len(data), 1.0)
+    return dict(zip(WORDS, struct.unpack(f"<{len(WORDS)}i", data), strict=True))
+
+
+def test_two_tasks_take_turns(arm_gcc: str, qemu: str, tmp_path: Path) -> None:
+    found = run(tmp_path, EXAMPLE / "src" / "freertos.c", arm_gcc)
+    assert found.pop("interrupt") == Status.INTERRUPT
+    assert found.pop("foreign open") == Status.TIMEOUT
+    assert found.pop("foreign close") == Status.OWNER
+    assert (found.pop("lent priority"), found.pop("own priority")) == (3, 1)
+    assert {name for name, value in found.items() if value != 0} == set()
+
+
+def test_without_the_mutex_both_are_in(arm_gcc: str, qemu: str, tmp_path: Path) -> None:
+    text = (EXAMPLE / "src" / "freertos.c").read_text(encoding="utf-8")
+    take = "xSemaphoreTake(dev->lock, pdMS_TO_TICKS(FERRULE_FREERTOS_OPEN_TIMEOUT_MS)) == pdTRUE"
+    assert text.count(take) == 1
+    mutant = tmp_path / "mutant.c"
+    mutant.write_text(text.replace(take, "dev->lock != NULL"), encoding="utf-8")
+    assert run(tmp_path, mutant, arm_gcc)["overlaps"] > 0
