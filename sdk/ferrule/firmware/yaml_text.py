@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -30,7 +29,16 @@ def scalar(value: str | int | None) -> str:
         return str(value)
     if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
-    return json.dumps(value, ensure_ascii=True)  # a JSON string is a double-quoted scalar of YAML
+    return '"' + "".join(map(_escaped, value)) + '"'
+
+
+def _escaped(character: str) -> str:
+    """Return a character as it stands in double quotes; JSON's pairs of escapes are none of YAML's."""
+    if character in '"\\':
+        return f"\\{character}"
+    if " " <= character <= "~":
+        return character
+    return f"\\u{ord(character):04X}" if ord(character) < 1 << 16 else f"\\U{ord(character):08X}"
 
 
 def _mapping(value: Mapping[str, YamlValue]) -> Iterator[str]:

@@ -142,9 +142,8 @@ def _split(request: ProjectRequest, library: Mapping[str, bytes]) -> tuple[Layer
     artifact = request.artifact
     own = {f"{LIBRARY_FOLDER}/{name}" for name in artifact.sources}
     backends = f"{LIBRARY_FOLDER}/backends/"
-    runtime = f"{LIBRARY_FOLDER}/src_c/runtime/held.c"  # executors with devices call it
     sources = c_sources(library)
-    kernels = tuple(name for name in sources if name in own or name.startswith(backends) or name == runtime)
+    kernels = tuple(name for name in sources if name in own or name.startswith(backends))
     link = tuple(name for name in model_sources(artifact) if name.endswith("_link.c"))
     rest = tuple(name for name in sources if name not in kernels)
     board = tuple(sorted(name for name in _GENERATED if name.startswith(BOARD_FOLDER)))
@@ -207,6 +206,7 @@ def _values(request: ProjectRequest, board: CmsisBoard, library: Mapping[str, by
         "model": artifact.graph,
         "board": request.board,
         "core": board.core,
+        "macro_width": max(len(name) for name, _ in board.core.macros),
         "vectors": board.vectors,
         "vector_count": board.vector_count,
         "usarts": board.usarts,

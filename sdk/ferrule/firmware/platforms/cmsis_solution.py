@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ferrule._version import VERSION
-from ferrule.boards import Board
+from ferrule.boards import Board, Cpu
 from ferrule.firmware.platforms.cmsis_board import CmsisBoard
 from ferrule.firmware.toolchain import Optimization
 from ferrule.firmware.yaml_text import YamlValue, yaml_text
@@ -44,11 +44,7 @@ class LayerFiles:
 def solution_yaml(name: str, board: Board, cmsis: CmsisBoard, optimization: Optimization) -> str:
     """Return <name>.csolution.yml: one target type, the board; Release and Debug."""
     target: dict[str, YamlValue] = {"type": board.name, "device": cmsis.core.device}
-    processor: dict[str, YamlValue] = {}
-    if cmsis.core.secure:
-        processor["trustzone"] = "secure-only"
-    if not board.cpu.hard_float:
-        processor["fpu"] = "off"
+    processor = _processor(board.cpu, cmsis)
     if processor:
         target["processor"] = processor
     content: dict[str, YamlValue] = {
@@ -67,6 +63,20 @@ def solution_yaml(name: str, board: Board, cmsis: CmsisBoard, optimization: Opti
         "projects": [{"project": f"./{name}.cproject.yml"}],
     }
     return yaml_text({"solution": content}, comment=_STARTER)
+
+
+def _processor(cpu: Cpu, cmsis: CmsisBoard) -> dict[str, YamlValue]:
+    """Return what the board's core has otherwise than the generic device of its name."""
+    found: dict[str, YamlValue] = {}
+    if cmsis.core.secure:
+        found["trustzone"] = "secure-only"
+    if not cpu.hard_float:
+        found["fpu"] = "off"
+    elif cpu.type == "cortex-m7" and cpu.fpu == "fpv5-sp-d16":
+        found["fpu"] = "sp"
+    if cpu.type == "cortex-m33" and not cpu.dsp:
+        found["dsp"] = "off"
+    return found
 
 
 def project_yaml(name: str, sources: Sequence[str], layers: Sequence[str]) -> str:

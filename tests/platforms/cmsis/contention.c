@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two threads of equal priority use one device in turns, and see whether the other is in. */
+
+#include "ferrule/device.h"
+#include "ferrule/platform/cmsis.h"
+#include "ferrule/platform/cmsis_port.h"
+#include "ferrule/platform/cmsis_usart.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "RTE_Components.h"
+#include CMSIS_device_header
+#include "cmsis_os2.h"
+
+#define ROUNDS      20
+#define STACK_WORDS 256
+#define DONE        1u
+
+extern ARM_DRIVER_USART Driver_USART0;
+FERRULE_CMSIS_USART(console, &Driver_USART0, 115200u);
+
+static uint64_t stacks[3][STACK_WORDS];
+const struct ferrule_cmsis_stack ferrule_cmsis_link_stack = {
+    .limit = &stacks[0][1],
+    .top = &stacks[0][STACK_WORDS],
+};
+
+static ferrule_device_t device;
+static osThreadId_t judge;
+static volatile int32_t inside;
+static struct {
+    int32_t status;
+    int32_t runs;
+    int32_t overlaps;
+    int32_t in_time;
+    int32_t too_late;
+    int32_t from_interrupt;
+} told;
+
+static int32_t enter(void)
+{
+#ifdef NO_LOCK
+    return FERRULE_OK;
+#else
+    return ferrule_device_open(&device);
+#endif
+}
+
+static int32_t leave(void)
+{
+#ifdef NO_LOCK
+    return FERRULE_OK;
+#else
+    return ferrule_device_close(&device);
+#endif
+}
+
+static void note(int32_t status)
+{
+    if (told.status == FERRULE_OK) {
+        told.status = status;
+    }
+}
+
+static void work(void *unused)
+{
+    (void)unused;
+    for (int round = 0; round < ROUNDS; round++) {
+        note(enter());
+        inside++;
+        (void)osDelay(2u);
+        told.overlaps += inside > 1 ? 1 : 0;
+        told.runs++;
+        inside--;
+        note(leave());
+    }
+    (void)osThreadFlagsSet(judge, DONE);
+    osThreadExit();
+}
+
+static void keep(void *unused)
+{
+    (void)unused;
+    told.in_time = enter();
+    (void)osDelay(3000u);
+    note(leave());
+    (void)osThreadFlagsSet(judge, DONE);
+    osThreadExit();
+}
+
+void NMI_Handler(void);
+
+void NMI_Handler(void)
+{
+    told.from_interrupt = ferrule_device_open(&device);
+}
+
+static void start(osThreadFunc_t function, uint32_t number)
+{
+    const osThreadAttr_t attributes = {.stack_mem = stacks[number],
+                                       .stack_size = sizeof stacks[number]};
+    (void)osThreadNew(function, NULL, &attributes);
+}
+
+static void report(void)
+{
+    const struct ferrule_transport transport = ferrule_cmsis_usart_transport(&console);
+    note(ferrule_cmsis_usart_init(&console));
+    note(ferrule_cmsis_usart_start(&console));
+    (void)transport.write(transport.context, (const uint8_t *)&told, sizeof told, 1000u);
+}
+
+static void run(void *unused)
+{
+    static const struct ferrule_driver driver = {.name = "contended"};
+    (void)unused;
+    judge = osThreadGetId();
+    note(ferrule_device_init(&device));
+    note(ferrule_device_bind(&device, &driver, NULL));
+    note(ferrule_device_activate(&device));
+
+    start(work, 1);
+    start(work, 2);
+    (void)osThreadFlagsWait(DONE, osFlagsWaitAny, osWaitForever);
+    (void)osDelay(500u); /* both are done: they alternate */
+
+    start(keep, 1);
+    (void)osDelay(10u);
+    told.too_late = enter();             /* waits for a second; the other keeps it for three */
+    SCB->ICSR = SCB_ICSR_NMIPENDSET_Msk; /* an interrupt that nothing else has */
+    __DSB();
+    __ISB();
+    report();
+    for (;;) {
+        (void)osDelay(1000u);
+    }
+}
+
+int main(void)
+{
+    const osThreadAttr_t attributes = {.stack_mem = stacks[0], .stack_size = sizeof stacks[0]};
+    SystemCoreClockUpdate();
+    (void)osKernelInitialize();
+    (void)osThreadNew(run, NULL, &attributes);
+    return (int)osKernelStart();
+}

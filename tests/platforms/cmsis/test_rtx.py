@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated projects with the real CMSIS 6 and RTX5, on emulated boards.
+
+They run where CMSIS_PATH and CMSIS_RTX_PATH name checkouts of ARM-software/CMSIS_6 and ARM-software/CMSIS-RTX.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import cmsis_project
+import device_networks
+import numpy as np
+import pytest
+import small_networks
+from needs import require_program
+
+from ferrule import Network
+from ferrule.boards import load_board
+from ferrule.emulation import Machine, engine
+from ferrule.facade.division import DEFAULT_DIVISION, Division
+from ferrule.graph import Array
+from ferrule.link import LinkSession
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow]
+FOLDER = Path(__file__).parent
+ROUNDS = 40
+
+
+@contextmanager
+def running(elf: Path, board: str) -> Iterator[LinkSession]:
+    """Run a firmware under QEMU, and talk to it."""
+    require_program("qemu-system-arm", "apt-get install qemu-system-arm")
+    machine = Machine(board=load_board(board), elf=elf)
+    with engine("qemu").start(machine) as session, LinkSession(session.channel()) as link:
+        yield link
+
+
+def samples(network: Network, seed: int = 0) -> list[Array]:
+    generator = np.random.default_rng(seed)
+    return [generator.integers(-128, 128, info.shape).astype(np.int8) for info in network.inputs]
+
+
+def build(folder: Path, network: Network, *, board: str = "mps2-an386", division: Division = DEFAULT_DIVISION) -> Path:
+    cmsis_project.packs()
+    return cmsis_project.build(cmsis_project.write(folder, network, board=board, division=division).folder)
+
+
+@pytest.mark.parametrize("board", ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"])
+def test_a_model_on_each_core(board: str, tmp_path: Path) -> None:
+    network = small_networks.two_by_two()
+    elf = build(tmp_path / "project", network, board=board)
+    with running(elf, board) as link:
+        info = link.model_info()
+        assert info.stack_bytes == 16384 - 8  # of the thread, less the kernel's mark
+        for seed in range(3):
+            inputs = samples(network, seed)
+            result = link.run(inputs, profile=seed == 1)
+            for found, expected in zip(result.outputs, network.run(inputs), strict=True):
+                np.testing.assert_array_equal(found, expected)
+            assert 0 < result.stack.run_bytes < result.stack.peak_bytes < 4096
+            assert 0 < result.total < 100_000
+            assert len(result.counters) == (2 if seed == 1 else 0)
+
+
+def test_two_devices(tmp_path: Path) -> None:
+    """Two devices of one kind with memories of their own, and copies between them."""
+    network = device_networks.crossing()
+    elf = build(tmp_path / "project", network, division=device_networks.division())
+    artifact = device_networks.artifact()
+    names = [use.name for use in artifact.devices]
+    planned = [(call.operator, call.device, int(call.call), 0) for call in artifact.device_calls]
+    with running(elf, "mps2-an386") as link:
+        for seed in range(3):
+            inputs = [device_networks.sample(seed)]
+            result = link.run(inputs, trace=True)
+            assert [(each.operator, names[each.device], each.call, each.status) for each in result.calls] == planned
+            for found, expected in zip(result.outputs, network.run(inputs), strict=True):
+                np.testing.assert_array_equal(found, expected)
+
+
+def test_inputs_larger_than_the_ring(tmp_path: Path) -> None:
+    """The receiver stands still while the ring is full: nothing is lost, though QEMU sends as fast as it can."""
+    network = Network("wide")
+    network.add_input(small_networks.int8_input("x", 1, 4000))
+    network.add_relu_layer("x", name="y")
+    network.set_outputs(["y"])
+    elf = build(tmp_path / "project", network)
+    with running(elf, "mps2-an386") as link:
+        inputs = samples(network)
+        (found,) = link.run(inputs).outputs
+        np.testing.assert_array_equal(found, network.run(inputs)[0])
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_two_threads_contend(locked: bool, tmp_path: Path) -> None:
+    """Two threads of RTX5 use one device in turns; without opening it they meet in it."""
+    cmsis_project.packs()
+    folder = cmsis_project.write(tmp_path / "project", small_networks.dense()).folder
+    (folder / "main.c").write_text((FOLDER / "contention.c").read_text(encoding="utf-8"), encoding="utf-8")
+    elf = cmsis_project.build(folder, *([] if locked else ["-DCMAKE_C_FLAGS=-DNO_LOCK"]))
+    told = contention(elf)
+    assert (told.pop("status"), told.pop("runs")) == (0, ROUNDS)
+    if locked:
+        # the third thread has the device for longer than the fourth waits, and an interrupt asks in vain
+        assert told == {"overlaps": 0, "in_time": 0, "too_late": -9, "from_interrupt": -10}
+    else:
+        assert told["overlaps"] > ROUNDS / 2
+
+
+def contention(elf: Path) -> dict[str, int]:
+    """Run contention.c and return what it tells."""
+    require_program("qemu-system-arm", "apt-get install qemu-system-arm")
+    with engine("qemu").start(Machine(board=load_board("mps2-an386"), elf=elf)) as session:
+        channel = session.channel()
+        received = b""
+        while len(received) < 24:
+            chunk = channel.read(100, 20)
+            assert chunk, f"only {len(received)} bytes came"
+            received += chunk
+    names = ("status", "runs", "overlaps", "in_time", "too_late", "from_interrupt")
+    return dict(zip(names, struct.unpack("<6i", received), strict=True))

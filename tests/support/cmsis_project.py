@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated projects for CMSIS: made, read, and built by their CMake list."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from needs import require_module, require_program
+
+from ferrule import Network
+from ferrule.boards import load_board
+from ferrule.facade import emit
+from ferrule.facade.division import DEFAULT_DIVISION, Division
+from ferrule.firmware import Project, write_project
+
+SOURCES = {"CMSIS_PATH": "github.com/ARM-software/CMSIS_6", "CMSIS_RTX_PATH": "github.com/ARM-software/CMSIS-RTX"}
+"""Where what the variables name can be had."""
+
+
+def write(
+    folder: Path,
+    network: Network,
+    *,
+    board: str | Path = "mps2-an386",
+    division: Division = DEFAULT_DIVISION,
+    optimization: str = "O2",
+    force: bool = False,
+) -> Project:
+    """Generate a project."""
+    described = load_board(board)
+    return write_project(
+        emit(network, board=described, division=division),
+        board=described,
+        toolchain_name="arm-none-eabi-gcc",
+        optimization=optimization,
+        folder=folder,
+        platform_name="cmsis",
+        force=force,
+    )
+
+
+def read_yaml(path: Path) -> Any:  # noqa: ANN401 whatever stands there
+    """Return a file as YAML 1.2 has it, where `on` is a word."""
+    require_module("ruamel.yaml", "pip install -e '.[dev]'")
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+
+
+def cmake_lists(folder: Path) -> dict[str, list[str]]:
+    """Return what ferrule.cmake sets, by name."""
+    text = re.sub(r"#.*", "", (folder / "ferrule.cmake").read_text(encoding="utf-8"))
+    return {name: words.split() for name, words in re.findall(r"set\((\w+)\s([^)]*)\)", text)}
+
+
+def listed(content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the files of the groups of a project or a layer, relative to it."""
+    for group in content["groups"]:
+        for file in group["files"]:
+            yield str(file["file"]).removeprefix("./")
+
+
+def packs() -> dict[str, str]:
+    """Return CMSIS_PATH and CMSIS_RTX_PATH, or skip."""
+    found = {}
+    for name, place in SOURCES.items():
+        path = os.environ.get(name)
+        if not path:
+            pytest.skip(f"set {name} to a checkout of {place} to run generated projects on RTX5")
+        found[name] = str(Path(path).resolve())
+    return found
+
+
+def build(folder: Path, *options: str) -> Path:
+    """Build a project by its CMake list, and return the firmware."""
+    cmake = require_program("cmake", "apt-get install cmake")
+    require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
+    require_program("make", "apt-get install make")
+    values = [f"-D{name}={path}" for name, path in packs().items()]
+    _run([cmake, "-S", ".", "-B", "build", "--toolchain", "toolchain.cmake", *values, *options], folder)
+    _run([cmake, "--build", "build", "--parallel", "2"], folder)
+    return folder / "build" / "firmware.elf"
+
+
+def _run(argv: Sequence[str], folder: Path) -> None:
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
