@@ -1,54 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/pool2d.h"
-
-static float clamp(float value, float low, float high)
-{
-    if (value < low) {
-        return low;
-    }
-    return value > high ? high : value;
-}
-
-static void store_pixel(const struct ferrule_pool2d_f32_params *params, const float *image,
-                        int32_t y, int32_t x, float *output)
-{
-    const struct ferrule_window *window = &params->window;
-    struct ferrule_taps rows = ferrule_taps_inside(y, window->kernel_h, 1, window->input_h);
-    struct ferrule_taps columns = ferrule_taps_inside(x, window->kernel_w, 1, window->input_w);
-    int32_t width = columns.end - columns.first;
-    int32_t count = width * (rows.end - rows.first);
-    int32_t to_next_row = (window->input_w - width) * window->input_c;
-    const float *corner =
-        image + ((y + rows.first) * window->input_w + x + columns.first) * window->input_c;
-
-    for (int32_t c = 0; c < window->input_c; ++c) {
-        const float *pixel = corner + c;
-        float sum = 0.0f;
-
-        for (int32_t i = rows.first; i < rows.end; ++i) {
-            for (int32_t j = 0; j < width; ++j) {
-                sum += *pixel;
-                pixel += window->input_c;
-            }
-            pixel += to_next_row;
-        }
-        output[c] = clamp(sum / (float)count, params->low, params->high);
-    }
-}
-
-void ferrule_average_pool2d_f32(const struct ferrule_pool2d_f32_params *params, const float *input,
-                                float *output)
-{
-    const struct ferrule_window *window = &params->window;
-
-    for (int32_t b = 0; b < window->batches; ++b) {
-        for (int32_t i = 0; i < window->output_h; ++i) {
-            for (int32_t j = 0; j < window->output_w; ++j) {
-                store_pixel(params, input, i * window->stride_h - window->pad_top,
-                            j * window->stride_w - window->pad_left, output);
-                output += window->input_c;
-            }
-        }
-        input += window->input_h * window->input_w * window->input_c;
-    }
-}
+#define FERRULE_KERNEL               ferrule_average_pool2d_f32
+#define FERRULE_PARAMS               ferrule_pool2d_f32_params
+#define FERRULE_ELEMENT              float
+#define FERRULE_VALUE                float
+#define FERRULE_FIRST(element)       0.0f
+#define FERRULE_NEXT(value, element) ((value) + (element))
+#define FERRULE_LAST(value, count)   ((value) / (float)(count))
+#include "ferrule/kernels/pool2d.inc.h"

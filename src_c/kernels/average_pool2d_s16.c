@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define FERRULE_KERNEL  ferrule_average_pool2d_s16
-#define FERRULE_ELEMENT int16_t
-#include "ferrule/kernels/average_pool2d.inc.h"
+#define FERRULE_KERNEL               ferrule_average_pool2d_s16
+#define FERRULE_PARAMS               ferrule_pool2d_params
+#define FERRULE_ELEMENT              int16_t
+#define FERRULE_VALUE                int32_t
+#define FERRULE_FIRST(element)       0
+#define FERRULE_NEXT(value, element) ((value) + (element))
+#define FERRULE_LAST(value, count)   ferrule_mean(value, count)
+#include "ferrule/kernels/pool2d.inc.h"

@@ -23,6 +23,12 @@ struct ferrule_pool2d_f32_params {
     float high;
 };
 
+/** @brief Return the quotient rounded to nearest, halves away from zero. */
+static inline int32_t ferrule_mean(int32_t sum, int32_t count)
+{
+    return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
+}
+
 /** @brief Average over the pixels inside the image, halves away from zero; no scratch. */
 void ferrule_average_pool2d_s8(const struct ferrule_pool2d_params *params, const int8_t *input,
                                int8_t *output);

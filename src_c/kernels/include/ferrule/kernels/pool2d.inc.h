@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file The body of the average_pool2d kernels of integers, for one of them at a time: its source
- * defines FERRULE_KERNEL as its name and FERRULE_ELEMENT as the type of its elements, and includes
- * this.
+ * @file The body of the pooling kernels, for one of them at a time. Its source defines, and then
+ * includes this:
+ *
+ * FERRULE_KERNEL               its name
+ * FERRULE_PARAMS               the tag of its parameters
+ * FERRULE_ELEMENT              the type of the elements
+ * FERRULE_VALUE                the type to compute in
+ * FERRULE_FIRST(element)       what a window's value is at first, from its first element
+ * FERRULE_NEXT(value, element) the value with one more element
+ * FERRULE_LAST(value, count)   the result, before it is clamped
  */
 #include "ferrule/kernels/pool2d.h"
 
 #if !defined(FERRULE_KERNEL) || !defined(FERRULE_ELEMENT)
-#error "define FERRULE_KERNEL and FERRULE_ELEMENT before this"
+#error "define what this file names at its top"
 #endif
 
-static int32_t clamp(int32_t value, int32_t low, int32_t high)
+static FERRULE_VALUE clamp(FERRULE_VALUE value, FERRULE_VALUE low, FERRULE_VALUE high)
 {
     if (value < low) {
         return low;
@@ -18,13 +25,7 @@ static int32_t clamp(int32_t value, int32_t low, int32_t high)
     return value > high ? high : value;
 }
 
-/* The quotient rounded to nearest, halves away from zero. */
-static int32_t mean(int32_t sum, int32_t count)
-{
-    return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
-}
-
-static void store_pixel(const struct ferrule_pool2d_params *params, const FERRULE_ELEMENT *image,
+static void store_pixel(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *image,
                         int32_t y, int32_t x, FERRULE_ELEMENT *output)
 {
     const struct ferrule_window *window = &params->window;
@@ -36,22 +37,23 @@ static void store_pixel(const struct ferrule_pool2d_params *params, const FERRUL
     const FERRULE_ELEMENT *corner =
         image + ((y + rows.first) * window->input_w + x + columns.first) * window->input_c;
 
+    (void)count; /* a maximum does not need it */
     for (int32_t c = 0; c < window->input_c; ++c) {
         const FERRULE_ELEMENT *pixel = corner + c;
-        int32_t sum = 0;
+        FERRULE_VALUE value = FERRULE_FIRST(*pixel);
 
         for (int32_t i = rows.first; i < rows.end; ++i) {
             for (int32_t j = 0; j < width; ++j) {
-                sum += *pixel;
+                value = FERRULE_NEXT(value, *pixel);
                 pixel += window->input_c;
             }
             pixel += to_next_row;
         }
-        output[c] = (FERRULE_ELEMENT)clamp(mean(sum, count), params->low, params->high);
+        output[c] = (FERRULE_ELEMENT)clamp(FERRULE_LAST(value, count), params->low, params->high);
     }
 }
 
-void FERRULE_KERNEL(const struct ferrule_pool2d_params *params, const FERRULE_ELEMENT *input,
+void FERRULE_KERNEL(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *input,
                     FERRULE_ELEMENT *output)
 {
     const struct ferrule_window *window = &params->window;
