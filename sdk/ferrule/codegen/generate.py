@@ -18,6 +18,7 @@ from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan, plan_storage
+from ferrule.codegen.tvm_names import tvm_header
 from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer
 from ferrule.memory import Lifetime, Region, order_layers, views
@@ -56,6 +57,7 @@ def generate(
     for module in (builder.module(), builder.weights_module(), link_module(builder, lowered, planned, sha)):
         files[f"{module.name}.h"] = write_header(module, banner)
         files[f"{module.name}.c"] = write_source(module, banner)
+    files |= tvm_header(builder, lowered, banner)
     return Artifact(
         graph=graph,
         symbol=lowered.symbol,

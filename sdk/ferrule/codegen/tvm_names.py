@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tvmgen_<model>.h: a model with devices under the names of TVM's C device API, as that was merged (tvm-rfcs 0031)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ferrule.backends.firmware import SCALARS
+from ferrule.codegen.c_types import SCALAR_NAMES
+from ferrule.codegen.executor import ExecutorBuilder, describe, one_line
+from ferrule.codegen.lowered import LoweredGraph
+from ferrule.codegen.run_code import Members
+
+if TYPE_CHECKING:
+    import jinja2
+
+HOST = "host"
+"""The member of the devices struct that stands for the core, unless a device is called so."""
+
+
+def tvm_header(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str) -> dict[str, str]:
+    """Return the header by its name; nothing for a model without devices."""
+    if not lowered.devices:
+        return {}
+    name = f"tvmgen_{lowered.symbol}"
+    text = (
+        _environment()
+        .get_template("tvmgen.h.j2")
+        .render(
+            banner="\n * ".join(_harmless(line) for line in banner.splitlines()),
+            model=_harmless(one_line(lowered.graph.name)),
+            guard=f"{name}_h".upper(),
+            prefix=builder.prefix,
+            symbol=lowered.symbol,
+            headers=sorted({use.driver.header for use in lowered.devices}),
+            devices=list(_devices(lowered)),
+            host=all(use.name != HOST for use in lowered.devices),
+            inputs=_members(builder.input_members),
+            outputs=_members(builder.output_members),
+        )
+    )
+    return {f"{name}.h": text}
+
+
+def camel_case(name: str) -> str:
+    """Return an identifier as it stands within TVM's names: soft_npu becomes SoftNpu."""
+    return "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+
+
+def _devices(lowered: LoweredGraph) -> Iterator[dict[str, str]]:
+    taken: set[str] = set()
+    for use in lowered.devices:
+        camel, number = camel_case(use.name), 1
+        while camel in taken:
+            number += 1
+            camel = f"{camel_case(use.name)}_{number}"
+        taken.add(camel)
+        doc = _harmless(f"{use.device.name}, of {use.backend}")
+        yield {"name": use.name, "camel": camel, "driver": use.driver.driver, "doc": doc}
+
+
+def _members(members: Members) -> list[dict[str, str]]:
+    return [
+        {"name": name, "type": SCALAR_NAMES[SCALARS[info.dtype]], "doc": _harmless(describe(info))}
+        for name, info in members
+    ]
+
+
+def _harmless(text: str) -> str:
+    """Return text that cannot end a comment."""
+    return text.replace("*/", "* /")
+
+
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("ferrule.codegen"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 C is no HTML
+    )
