@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ferrule.boards.repl import Interrupt, Value
+from ferrule.boards.tags import Tag
 from ferrule.errors import FerruleError, unknown_name
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
@@ -136,6 +137,8 @@ class Board:
     qemu: QemuMachine | None
     expansions: tuple[Expansion, ...] = ()
     """In the order in which they are taken."""
+    tags: tuple[Tag, ...] = ()
+    """Places that read as zero and ignore writes."""
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Compiler flags beyond those that follow from the core, by toolchain name."""
     folder: Path

@@ -22,6 +22,7 @@ from ferrule.boards.board import (
 from ferrule.boards.description import BoardDescription, read_description
 from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import Entry, Platform, Range
+from ferrule.boards.tags import tags
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.resources import root
 
@@ -100,6 +101,7 @@ def _load(folder: Path) -> Board:
         placement=_placement(memories, description, file),
         qemu=_qemu(by_name, description, file),
         expansions=_expansions((*memories, *peripherals), description, file),
+        tags=tags(platform),
         flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
         folder=folder,
         platform=platform.file,

@@ -190,6 +190,13 @@ class Guest:
         )
         self.check(error, f"map a peripheral at {address:#x}")
 
+    def map_silent(self, address: int, size_bytes: int) -> None:
+        """Have a range read as zero and ignore writes."""
+        error = self._library.uc_mmio_map(
+            self._handle, ctypes.c_uint64(address), ctypes.c_size_t(_pages(size_bytes)), None, None, None, None
+        )
+        self.check(error, f"map {size_bytes} silent bytes at {address:#x}")
+
     def map_python(
         self, address: int, size_bytes: int, read: ReadRegister, write: WriteRegister, *, exact: bool = False
     ) -> None:

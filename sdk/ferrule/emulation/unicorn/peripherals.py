@@ -32,4 +32,6 @@ def attach(guest: Guest, processor: Processor, board: Board) -> dict[str, Uart]:
             uarts[peripheral.name] = Uart(guest, peripheral, transmit, receive)
         elif peripheral.type in TRACE_TYPES:
             CycleCounter(guest, processor, peripheral.address)
+    for tag in board.tags:
+        guest.map_silent(tag.address, tag.size_bytes)
     return uarts

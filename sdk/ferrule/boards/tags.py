@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places on the bus that a platform description knows by name only.
+
+Renode's command `Tag <0x40010000, 0x40010FFF> "gpio0"` in the `init:` of `sysbus` (or `<0x40010000 0x1000>`): the
+board has something there, it reads as zero and ignores writes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ferrule.boards.repl import Platform
+
+_NUMBER = r"(0[xX][0-9a-fA-F]+|\d+)"
+_TAG = re.compile(rf'\s*(?:sysbus\s+)?Tag\s*<\s*{_NUMBER}\s*(,|\s)\s*{_NUMBER}\s*>\s*"([^"]*)"\s*$')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """A range of addresses without a model."""
+
+    name: str
+    address: int
+    size_bytes: int
+
+    def __contains__(self, address: int) -> bool:
+        return self.address <= address < self.address + self.size_bytes
+
+
+def tags(platform: Platform) -> tuple[Tag, ...]:
+    """Return the tags of `sysbus`, in the order of the description; tags that say what they read as are left out."""
+    found = []
+    bus = platform.entries.get("sysbus")
+    for script in bus.scripts if bus else ():
+        for line in script.lines:
+            match = _TAG.match(line)
+            if match is None:
+                continue
+            first, separator, second, name = match.groups()
+            start, number = int(first, 0), int(second, 0)
+            size = number + 1 - start if separator == "," else number
+            if size > 0:
+                found.append(Tag(name=name, address=start, size_bytes=size))
+    return tuple(found)
