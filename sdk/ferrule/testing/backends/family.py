@@ -12,14 +12,18 @@ from ferrule.runtime import Runtime
 from ferrule.testing.backends.subject import Subject, backend_of
 
 
-class Family:
-    """Tests of one interface of a backend; a subclass has the fixture `subject`, and a name that pytest looks for."""
+class SubjectFamily:
+    """Tests of a backend; a subclass has the fixture `subject`, and a name that pytest looks for."""
 
     @pytest.fixture(scope="class")
     @classmethod
     def subject(cls) -> Subject:
         """The backend to be tested."""
-        raise NotImplementedError("define the fixture 'subject' (scope class), which returns a Subject")
+        pytest.fail("define the fixture 'subject' (scope class, a class method), which returns a Subject")
+
+
+class Family(SubjectFamily):
+    """Tests of one interface of a backend's host face."""
 
     @pytest.fixture(scope="class")
     @classmethod

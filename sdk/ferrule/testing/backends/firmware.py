@@ -16,6 +16,7 @@ from ferrule.graph import Array, DataType, Graph
 from ferrule.network import Network
 from ferrule.report import RunReport
 from ferrule.testing.backends.comparison import layer_difference, random_inputs
+from ferrule.testing.backends.family import SubjectFamily
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 from ferrule.testing.backends.layers import refusal_of_reference
 from ferrule.testing.backends.subject import Subject
@@ -25,14 +26,8 @@ _SEEDS = range(4)
 _CORE = "CpuAcc"
 
 
-class FirmwareFamily:
+class FirmwareFamily(SubjectFamily):
     """What a backend's layers compute on a board; needs `pip install 'ferrule[run]'`."""
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def subject(cls) -> Subject:
-        """The backend to be tested."""
-        raise NotImplementedError("define the fixture 'subject' (scope class), which returns a Subject")
 
     @pytest.mark.parametrize("dtype", _TYPES, ids=str)
     def test_layers_on_a_board(self, subject: Subject, dtype: DataType) -> None:
