@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -15,6 +16,7 @@ from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.optimization_views import InvalidViewsError, OptimizationViews
 from ferrule.backends.shared.host_memory import HostTensorHandleFactory
 from ferrule.errors import UnsupportedError
+from ferrule.facade import generate
 from ferrule.optimizer import OptimizerOptions, explain, optimize
 from ferrule.runtime import Runtime
 
@@ -127,3 +129,10 @@ def test_an_error_for_people_passes_as_it_is() -> None:
 
     with pytest.raises(UnsupportedError, match=r"^the unit is asleep$"):
         optimize(chain(), ["Bad"], registry_of(mock("Bad", **supporting(refuse))), PLAIN)
+
+
+def test_while_lowering(tmp_path: Path) -> None:
+    bad = mock("Bad", firmware_target=lambda self: Answering(lower=boom))
+    message = r"backend 'Bad' failed in lower\(\) for layer 'layer0' \(LEAKY_RELU\): ValueError: boom"
+    with pytest.raises(BrokenBackendError, match=message):
+        generate(chain(), out=tmp_path / "project", backends=["Bad"], registry=registry_of(bad))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ferrule.backends import BackendId, Device
+from ferrule.backends import BackendId, BrokenBackendError, Device, asking
 from ferrule.backends.firmware import CoreFeatures, FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.codegen.device_code import copied, handle_of
 from ferrule.codegen.device_use import DeviceUse, tensor_memories, used_devices
@@ -158,8 +158,9 @@ def _lower(
         call = Call.COPY_TO if layer.outputs[0] in context.offsets else Call.COPY_FROM
         return LoweredOp(kernel=str(call), status=copied(context, use, call)), call
     try:
-        op = target.lower(context)
-    except UnsupportedError:
+        with asking(backend, f"lower() for layer '{layer.name}' ({layer.type})"):
+            op = target.lower(context)
+    except (UnsupportedError, BrokenBackendError):
         raise
     except FerruleError as error:
         raise UnsupportedError(f"backend {backend} refuses layer '{layer.name}' ({layer.type}): {error}") from error
