@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What adapters get wrong, put into this one: a test beside this notices each."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from needs import require_module, require_program
+
+from ferrule import resources
+from ferrule.testing.adapter import Adapter, build_adapter
+from ferrule.testing.fakes import MisuseError
+from ferrule.testing.platforms import CmsisFakes
+
+pytestmark = pytest.mark.cc
+FOLDER = Path(__file__).parent
+ROOT = resources.root()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A change of the adapter, and the test that sees it."""
+
+    file: str
+    old: str
+    new: str
+    test: str
+    """Of test_adapter.py or test_usart.py, with a machine as its only argument."""
+    kernel: int = 1
+
+
+MUTANTS = {
+    "no lock": Mutant(
+        file="cmsis.c",
+        old="osMutexAcquire(dev->lock, ferrule_cmsis_ticks(FERRULE_CMSIS_OPEN_TIMEOUT_MS))",
+        new="dev->lock != NULL ? osOK : osError",
+        test="test_two_threads_take_turns",
+    ),
+    "no lock without a kernel": Mutant(
+        file="cmsis.c",
+        old="return taken ? FERRULE_ERR_BUSY : FERRULE_OK;",
+        new="(void)taken;\n    return FERRULE_OK;",
+        test="test_without_a_kernel_nobody_waits",
+        kernel=0,
+    ),
+    "waiting without end": Mutant(
+        file="cmsis.c",
+        old="ferrule_cmsis_ticks(FERRULE_CMSIS_OPEN_TIMEOUT_MS)",
+        new="osWaitForever",
+        test="test_waiting_ends",
+    ),
+    "a mutex that does not inherit": Mutant(
+        file="cmsis.c",
+        old="osMutexRecursive | osMutexPrioInherit",
+        new="osMutexRecursive",
+        test="test_the_mutex_is_recursive_and_inherits_priority",
+    ),
+    "the kernel is unlocked whoever locked it": Mutant(
+        file="cmsis.c",
+        old="osKernelRestoreLock(dev->kernel)",
+        new="((void)dev->kernel, osKernelUnlock())",
+        test="test_the_kernel_stays_locked_where_it_was",
+    ),
+    "no interrupt is noticed": Mutant(
+        file="cmsis.c",
+        old="return ferrule_port_in_interrupt();",
+        new="return false;",
+        test="test_nothing_is_allowed_in_an_interrupt",
+    ),
+    "a busy accelerator opens": Mutant(
+        file="cmsis.c",
+        old="return status.busy != 0u || status.error != 0u ? FERRULE_ERR_UNAVAILABLE : FERRULE_OK;",
+        new="(void)status;\n    return FERRULE_OK;",
+        test="busy_accelerator",
+    ),
+    "power that fails stays on": Mutant(
+        file="cmsis.c",
+        old="(void)power_down(access); /* the first error counts */",
+        new="",
+        test="power_fails",
+    ),
+    "flags that are kept": Mutant(
+        file="cmsis.c",
+        old="(void)ferrule_cmsis_usart_release(usart); /* the first error counts */",
+        new="",
+        test="test_a_bind_that_fails_leaves_nothing_behind",
+    ),
+    "the order of the RFC": Mutant(
+        file="cmsis_usart.c",
+        old="status = ferrule_cmsis_driver_status(driver->PowerControl(ARM_POWER_FULL));",
+        new="status = FERRULE_OK;",
+        test="test_a_strict_driver_is_satisfied",
+    ),
+    "a receiver that is armed when it is read": Mutant(
+        file="cmsis_usart.c",
+        old="        (void)rearm(usart); /* if it fails, the reader tries again and gets the error */\n",
+        new="",
+        test="test_an_answer_that_comes_before_it_is_read",
+    ),
+    "a time-out keeps the buffer": Mutant(
+        file="cmsis_usart.c",
+        old="(void)usart->driver->Control(ARM_USART_ABORT_SEND, 0u);",
+        new="",
+        test="test_a_write_ends_with_its_time_and_lets_go_of_the_buffer",
+    ),
+    "a full ring is overwritten": Mutant(
+        file="cmsis_usart.c",
+        old="usart->armed || !has_room(usart)",
+        new="usart->armed || (!has_room(usart) && usart == NULL)",
+        test="test_a_full_ring_stops_the_receiver",
+    ),
+    "each byte is a signal": Mutant(
+        file="cmsis_usart.c",
+        old="usart->told ? 0u : FLAG_RECEIVED",
+        new="FLAG_RECEIVED",
+        test="test_many_bytes_are_one_signal",
+    ),
+    "a loss that nobody hears of": Mutant(
+        file="cmsis_usart.c",
+        old="        usart->lost = true;\n",
+        new="",
+        test="test_a_loss_ends_a_read_that_waits",
+    ),
+    "told after looking": Mutant(
+        file="cmsis_usart.c",
+        old="    usart->told = false; /* before looking: what arrives from here on wakes this thread */\n    if",
+        new="    if",
+        test="test_the_link_lets_others_run",
+    ),
+}
+
+
+def checks() -> dict[str, Callable[[Adapter[CmsisFakes]], None]]:
+    """Return the tests beside this, by name; those with more arguments under a name of their own."""
+    adapter, usart = module("test_adapter"), module("test_usart")
+    found = {name: each for part in (adapter, usart) for name, each in vars(part).items() if name.startswith("test_")}
+    found["busy_accelerator"] = lambda machine: adapter.test_a_busy_or_broken_accelerator_does_not_open(machine, 1)
+    found["power_fails"] = lambda machine: adapter.test_power_that_fails_is_undone(machine, -1)
+    return found
+
+
+def module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"mutants_{name}", FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def machine(folder: Path, mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> Adapter[CmsisFakes]:
+    """Build the adapter from a copy in which a piece of a file is another."""
+    require_module("cffi", "pip install 'ferrule[run]'")
+    require_program("cc", "apt-get install gcc")
+    shutil.copytree(ROOT / "platforms" / "cmsis", folder / "platforms" / "cmsis")
+    for name in ("include", "src_c"):
+        (folder / name).symlink_to(ROOT / name)
+    path = folder / "platforms" / "cmsis" / "src" / mutant.file
+    text = path.read_text(encoding="utf-8")
+    assert mutant.old in text
+    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    monkeypatch.setattr(resources, "root", lambda: folder)
+    return build_adapter(
+        "cmsis",
+        sources=[FOLDER / "bench.c"],
+        headers=["bench.h", "ferrule/counter.h"],
+        include_dirs=[FOLDER],
+        defines={"FERRULE_CMSIS_RING_BYTES": 16, "FERRULE_CMSIS_RTOS2": mutant.kernel},
+    )
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_it_is_noticed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant = MUTANTS[name]
+    mutated = machine(tmp_path, mutant, monkeypatch)
+    with pytest.raises((AssertionError, MisuseError)):
+        checks()[mutant.test](mutated)
+        mutated.fakes.check()
+
+
+def test_without_a_change_nothing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    same = machine(tmp_path, Mutant(file="cmsis.c", old="#include", new="#include", test=""), monkeypatch)
+    for name in {mutant.test for mutant in MUTANTS.values() if mutant.kernel}:
+        same.fakes.reset()
+        checks()[name](same)
