@@ -14,7 +14,6 @@ from ferrule.testing.pytest_plugin import AdapterBuilder
 HERE = Path(__file__).parent
 BASE, EIO = 0x4009_0000, 5
 OK, STATE, TIMEOUT, DEVICE = 0, -7, -9, -12  # ferrule/status.h
-pytestmark = pytest.mark.cc
 
 
 class NpuModel(RegisterModel):

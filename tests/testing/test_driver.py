@@ -151,6 +151,27 @@ def test_accesses_that_a_table_forbids(driver: Adapter[Fakes]) -> None:
         driver.lib.ferrule_mmio_write32(BASE, 1)
 
 
+def test_memory_that_a_device_reaches(driver: Adapter[Fakes]) -> None:
+    """Values of C's at addresses of the bus, as ferrule_bus_address() gives them to a driver."""
+    buffer, other = driver.new("uint8_t[100]"), driver.new("uint8_t[8]")
+    address = driver.share(buffer)
+    assert driver.lib.ferrule_bus_address(buffer + 10) == address + 10
+    assert driver.share(other) >= address + 100
+    model = Scaler()
+    driver.attach(BASE, model)
+    model.bus.write(address + 4, b"abc")
+    assert bytes(buffer)[4:7] == b"abc"
+    fixed = driver.memory(0x1000, 16)
+    model.bus.write(0x1000, b"xyz")
+    assert bytes(fixed[:3]) == b"xyz"
+    with pytest.raises(FerruleError, match="meets that at 0x00001000"):
+        driver.share(driver.new("uint32_t *"), address=0x100C)
+    with pytest.raises(FerruleError, match="no device reaches"):
+        driver.lib.ferrule_bus_address(driver.new("int *"))
+    with pytest.raises(BusError):
+        model.bus.read(address + 97, 4)
+
+
 def test_coverage_says_what_did_not_run() -> None:
     require_program("gcov", "apt-get install gcc")
     fresh = build_driver(sources=[FOLDER / "scaler.c"], headers=["scaler.h"], include_dirs=[FOLDER], coverage=True)

@@ -172,7 +172,17 @@ class Adapter(Generic[F]):
 
     def memory(self, address: int, size_bytes: int) -> Bytes:
         """Return memory that attached devices reach at an address of their bus, as an array of bytes."""
-        return self._space.memory.add(address, size_bytes)
+        data = np.zeros(size_bytes, np.uint8)
+        self._space.share(data, address)
+        return data
+
+    def share(self, value: CData, *, address: int | None = None) -> int:
+        """Let attached devices reach a value of C's, made by `new`; return its address on their bus.
+
+        ferrule_bus_address() gives that address to a driver, for every pointer into the value.
+        """
+        self.keep(value)
+        return self._space.share(np.frombuffer(self.ffi.buffer(value), np.uint8), address)
 
     def new(self, type_: str, value: object = None) -> CData:
         """Return a pointer to a new value of a C type, such as "struct npu *", which lives as long as it is held."""

@@ -69,6 +69,11 @@ class HostBuild:
             MissingToolError: there is no compiler.
             CompilationError: the C does not compile without a warning.
         """
+        if self.coverage and "Free Software Foundation" not in _compiler_version(self._command):
+            raise FerruleError(
+                f"{shlex.join(self._command)} is not gcc, which alone counts lines and branches for gcov",
+                hint="set CC to gcc",
+            )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -18,6 +18,7 @@ _MACRO = re.compile(r"#define ([A-Za-z]\w*) +\S")
 _SPECIFIER = re.compile(r"\b(?:__extension__|_Noreturn|__restrict|__inline)\b")
 _CONSTANT = re.compile(r"^(extern|typedef) const ")
 """cffi gives no address of what is const as a whole."""
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _ATTRIBUTE = "__attribute__"
 _VALUE = "ferrule_value"
 _SUFFIX = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
@@ -116,7 +117,7 @@ def _evaluated(node: ast.expr) -> int:
 
 def _statements(text: str) -> Iterator[str]:
     """Yield the declarations of a translation unit; nothing else stands at its top."""
-    for statement in _chunks(_without_attributes(_SPECIFIER.sub("", text))):
+    for statement in _chunks(_without_attributes(_SPECIFIER.sub("", _STRING.sub('""', text)))):
         if not statement.startswith(("static ", "inline ", "_Static_assert")):
             yield _CONSTANT.sub(r"\1 ", statement)
 

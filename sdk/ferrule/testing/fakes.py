@@ -173,6 +173,13 @@ class Fakes:
         """The virtual clock."""
         return int(self._library.ferrule_fake_now_us())
 
+    def be_patient(self, seconds: float) -> None:
+        """Say how long in real time a thread may wait for others that do not wait themselves; 20 s by default.
+
+        A model that computes for longer while a thread waits for its interrupt needs more.
+        """
+        self._library.ferrule_fake_set_patience(round(seconds * 1000))
+
     def advance_ms(self, ms: float) -> None:
         """Let time pass, with the events that fall into it."""
         self._library.ferrule_fake_advance(round(ms * 1000))

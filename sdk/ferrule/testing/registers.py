@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ferrule._typing import override
-from ferrule.devices import BusError, DeviceModel, MemoryBus
+from ferrule.devices import BusError, Bytes, DeviceModel, MemoryBus
 from ferrule.errors import FerruleError
 from ferrule.testing.cdata import CData
 from ferrule.testing.fakes import Fakes
 
 _WORD_BYTES = 4
+_FIRST_SHARED = 0x2000_0000
+_ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +172,14 @@ class _Line:
             self._serving = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Shared:
+    """Memory that devices reach."""
+
+    data: Bytes
+    address: int
+
+
 class RegisterSpace:
     """All windows of a library under test."""
 
@@ -178,13 +188,31 @@ class RegisterSpace:
         self._fakes = fakes
         self.memory = MemoryBus()
         """What devices reach as bus masters."""
-        self._callback = ffi.callback("uint32_t (uintptr_t, uint32_t, uint32_t, uint32_t)", self._access)
-        library.ferrule_fake_use_mmio(self._callback)
+        self._shared: list[_Shared] = []
+        self._callbacks = (
+            ffi.callback("uint32_t (uintptr_t, uint32_t, uint32_t, uint32_t)", self._access),
+            ffi.callback("uint32_t (uintptr_t)", self._bus_address),
+        )
+        library.ferrule_fake_use_mmio(self._callbacks[0])
+        library.ferrule_fake_use_bus(self._callbacks[1])
 
     def clear(self) -> None:
         """Take all windows and memories away."""
         self._windows.clear()
+        self._shared.clear()
         self.memory = MemoryBus()
+
+    def share(self, data: Bytes, address: int | None) -> int:
+        """Let devices reach an array of bytes; return where on their bus."""
+        if address is None:
+            address = max((each.address + each.data.size for each in self._shared), default=_FIRST_SHARED)
+            address += -address % _ALIGNMENT
+        for other in self._shared:
+            if address < other.address + other.data.size and other.address < address + data.size:
+                raise FerruleError(f"the memory at {address:#010x} meets that at {other.address:#010x}")
+        self._shared.append(_Shared(data=data, address=address))
+        self.memory.add(address, data)
+        return address
 
     def add(self, window: Registers) -> None:
         """Put a window into the space."""
@@ -200,6 +228,16 @@ class RegisterSpace:
         except BaseException as error:  # noqa: BLE001 C cannot pass it on
             self._fakes.keep_error(error)
             return 0xFFFF_FFFF  # what a bus without an answer often reads as, and an end to waiting for a bit
+
+    def _bus_address(self, pointer: int) -> int:
+        for each in self._shared:
+            offset = pointer - each.data.ctypes.data
+            if 0 <= offset < each.data.size:
+                return each.address + offset
+        self._fakes.keep_error(
+            FerruleError(f"no device reaches what is at {pointer:#x}", hint="share(...) what a driver tells its device")
+        )
+        return 0
 
     def _window(self, address: int, *, write: bool) -> Registers:
         for window in self._windows:

@@ -67,6 +67,9 @@ void ferrule_fake_advance(uint64_t us);
 /** Have the hook called in an interrupt at that time from now. */
 void ferrule_fake_schedule(uint64_t after_us, uint32_t number);
 
+/** How long a thread may wait in real time for others, which do something else than wait too. */
+void ferrule_fake_set_patience(uint32_t ms);
+
 /** From here on the calling host thread is this one, until it is another; 0: itself. */
 void ferrule_fake_become(uint32_t thread);
 /** So many threads are about to begin: time waits for them. */

@@ -7,6 +7,7 @@
 enum { STACK_BYTES = 1 << 16, MAX_THREADS = 64 };
 
 static ferrule_fake_mmio access_register;
+static uint32_t (*bus_address_of)(uintptr_t pointer);
 
 void ferrule_fake_use_mmio(ferrule_fake_mmio mmio)
 {
@@ -35,6 +36,21 @@ uint32_t ferrule_mmio_read32(uintptr_t address)
 void ferrule_mmio_write32(uintptr_t address, uint32_t value)
 {
     (void)use(address, 4, 1, value);
+}
+
+void ferrule_fake_use_bus(uint32_t (*address_of)(uintptr_t pointer))
+{
+    bus_address_of = address_of;
+}
+
+uint32_t ferrule_bus_address(const volatile void *pointer)
+{
+    return bus_address_of((uintptr_t)pointer);
+}
+
+void ferrule_port_barrier(void)
+{
+    __sync_synchronize();
 }
 
 bool ferrule_port_in_interrupt(void)

@@ -7,7 +7,7 @@
 
 #include "fake.h"
 
-enum { MAX_EVENTS = 256, PATIENCE_S = 20 };
+enum { MAX_EVENTS = 256, PATIENCE_MS = 20000, MS_PER_S = 1000, NS_PER_MS = 1000000 };
 
 /* A thread that waits; on its own stack. */
 struct waiter {
@@ -36,11 +36,13 @@ static struct {
     struct event events[MAX_EVENTS];
     uint32_t event_count;
     bool stuck;
+    uint32_t patience_ms;
 } all = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .moved = PTHREAD_COND_INITIALIZER,
     .once = PTHREAD_ONCE_INIT,
     .epoch = 1,
+    .patience_ms = PATIENCE_MS,
 };
 
 static _Thread_local struct {
@@ -187,7 +189,9 @@ static void sleep_until_woken(struct waiter *own)
 {
     struct timespec end;
     (void)clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += PATIENCE_S;
+    const uint64_t ns = (uint64_t)end.tv_nsec + (uint64_t)(all.patience_ms % MS_PER_S) * NS_PER_MS;
+    end.tv_sec += (time_t)(all.patience_ms / MS_PER_S + ns / (MS_PER_S * NS_PER_MS));
+    end.tv_nsec = (long)(ns % (MS_PER_S * NS_PER_MS));
     const uint64_t generation = all.generation;
     own->next = all.waiters;
     all.waiters = own;
@@ -275,6 +279,11 @@ void ferrule_fake_schedule(uint64_t after_us, uint32_t number)
             (struct event){fake_deadline_us(after_us), all.order++, number};
     }
     fake_unlock();
+}
+
+void ferrule_fake_set_patience(uint32_t ms)
+{
+    all.patience_ms = ms;
 }
 
 void ferrule_fake_become(uint32_t thread)

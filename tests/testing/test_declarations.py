@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cffi gets to see of headers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from needs import require_module, require_program
+
+from ferrule.nativelib import CompilationError, host_compiler
+from ferrule.testing.declarations import _integer, _split, _statements, declarations
+
+HEADER = """
+#ifndef IT_H
+#define IT_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "other.h"
+#define MASK (0xF0u | 1 << 2)
+#define NEGATIVE (-3)
+#define TEXT "text"
+#define CALL(x) (x)
+#define ALIAS OTHER
+#define SUM (OTHER + 1L)
+_Static_assert(1, "nothing; to { see");
+typedef struct { uint32_t low : 4; uint32_t rest : 28; } bits_t;
+struct __attribute__((aligned(8))) thing { int (*call)(void *, bool); const char *name; };
+extern const struct thing a_thing;
+static const int hidden = 3;
+static inline int twice(int x) { if (x) { return 2 * x; } return 0; }
+int function(struct thing *thing, uint8_t values[4]) __attribute__((nonnull));
+inline int more(void) { return 1; }
+enum colour { RED, GREEN = MASK };
+#endif
+"""
+
+
+@pytest.fixture
+def cdef(tmp_path: Path) -> str:
+    require_program("cc", "apt-get install gcc")
+    (tmp_path / "it.h").write_text(HEADER)
+    (tmp_path / "other.h").write_text("#define OTHER 7\nint other(void);\n")
+    return declarations([*host_compiler("a test"), f"-I{tmp_path}"], ["it.h"], title="it")
+
+
+@pytest.mark.cc
+def test_declarations(cdef: str) -> None:
+    lines = cdef.splitlines()
+    defines = {line for line in lines if line.startswith("#")}
+    assert defines == {
+        *("#define MASK 244", "#define NEGATIVE -3", "#define OTHER 7", "#define ALIAS 7", "#define SUM 8"),
+    }
+    assert [line.replace(" )", ")") for line in lines if not line.startswith("#")] == [
+        "int other(void);",
+        "typedef struct { uint32_t low : 4; uint32_t rest : 28; } bits_t;",
+        "struct thing { int (*call)(void *, _Bool); const char *name; };",
+        "extern struct thing a_thing;",
+        "int function(struct thing *thing, uint8_t values[4]);",
+        "enum colour { RED, GREEN = (0xF0u | 1 << 2) };",
+    ]
+
+
+@pytest.mark.cc
+def test_cffi_takes_them(cdef: str) -> None:
+    require_module("cffi", "pip install 'ferrule[testing]'")
+    from cffi import FFI
+
+    ffi = FFI()
+    ffi.cdef(cdef)
+    assert ffi.sizeof("bits_t") == 4
+    assert ffi.typeof("enum colour").relements == {"RED": 0, "GREEN": 244}
+
+
+@pytest.mark.cc
+def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+    require_program("cc", "apt-get install gcc")
+    with pytest.raises(CompilationError, match=r"missing\.h"):
+        declarations([*host_compiler("a test")], ["missing.h"], title="it")
+    with pytest.raises(CompilationError, match="can't preprocess it"):
+        declarations([str(tmp_path / "no_compiler")], ["missing.h"], title="it")
+
+
+@given(st.text(alphabet='(){};=,* \n#"x1_<>3', max_size=60))
+def test_any_text_is_split(text: str) -> None:
+    own, macros = _split(text)
+    assert all(isinstance(statement, str) for statement in _statements(own))
+    assert all(macro.isidentifier() for macro in macros)
+
+
+@given(st.integers(0, 2**32), st.integers(0, 31), st.sampled_from("+-*|&^"))
+def test_integers(first: int, second: int, operation: str) -> None:
+    expected = eval(f"{first} {operation} ({second} << 2)")  # noqa: S307 numbers
+    assert _integer(f"({first}UL {operation} ({second}u << 2))") == expected
+
+
+@pytest.mark.parametrize("text", ["", "x", "1.5", '"a"', "f(1)", "1 / 2", "(", "sizeof(int)", "[1]", "1 if 1 else 2"])
+def test_what_is_no_integer(text: str) -> None:
+    assert _integer(text) is None
