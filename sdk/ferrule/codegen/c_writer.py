@@ -289,6 +289,8 @@ def _assignment(head: str, value: Expression, indent: str) -> str:
         if all(len(part) <= COLUMNS for part in filled.splitlines()):
             return filled
         return f"{head} =\n{_call_line(indent + INDENT, value)}"
+    if isinstance(value, Aggregate):
+        return f"{head} = {{\n{indent}{INDENT}{expression(value)[1:]};"
     return f"{head} =\n{indent}{INDENT}{expression(value)};"
 
 

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executors of models with devices, and of operators that may fail: their C, and what they refuse."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from device_bench import SOFT_NPU, WARNINGS
+from device_networks import NPU0, artifact
+from needs import require_module, require_program
+from small_networks import int8_input
+
+from ferrule import Network
+from ferrule.backends import BackendId, Device
+from ferrule.backends.firmware import (
+    CoreFeatures,
+    DeviceDriver,
+    DeviceTarget,
+    FirmwareTarget,
+    LoweredOp,
+    LoweringContext,
+)
+from ferrule.codegen import Artifact, generate
+from ferrule.dom import Assign, Call, Dereference, Identifier
+from ferrule.errors import FerruleError, UnsupportedError
+from ferrule.firmware import ziglang_program
+from ferrule.graph import Layer, LayerType
+from ferrule.operators.transfer import MemCopyDescriptor
+from ferrule.resources import root
+
+UNIT = BackendId("Unit")
+UNIT0 = Device(name="unit0", backend=UNIT)
+
+
+class CoreTarget:
+    """Calls a function of the core that may fail."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        arguments = (context.input_pointer(0), context.output_pointer())
+        return LoweredOp(kernel="core", status=Call(Identifier("core_run"), arguments), headers=("unit.h",))
+
+
+class UnitTarget:
+    """Has devices that work on the core's memory; `tells` whether its operators return a status."""
+
+    def __init__(self, *, tells: bool = True, memory_bytes: int = 0) -> None:
+        self._tells = tells
+        self._memory_bytes = memory_bytes
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        if not self._tells:
+            written = Assign(Dereference(context.output_pointer()), Dereference(context.input_pointer(0)))
+            return LoweredOp(kernel="unit", statements=(written,), headers=("unit.h",))
+        arguments = (context.resource_handle, context.input_pointer(0), context.output_pointer())
+        return LoweredOp(kernel="unit", status=Call(Identifier("unit_run"), arguments), headers=("unit.h",))
+
+    def driver(self, device: Device) -> DeviceDriver:
+        del device
+        return DeviceDriver(driver="unit_driver", header="unit.h", context="unit", memory_bytes=self._memory_bytes)
+
+
+HEADER = """
+#include <stdint.h>
+#include <string.h>
+static inline int32_t core_run(const int8_t *input, int8_t *output)
+{
+    output[0] = input[0];
+    return input[0] == 3 ? -99 : 0;
+}
+static inline int32_t unit_run(void *handle, const int8_t *input, int8_t *output)
+{
+    output[0] = input[0];
+    return handle != NULL ? 0 : -98;
+}
+"""
+
+
+def chain(layers: int = 2) -> Network:
+    network = Network("chain")
+    network.add_input(int8_input("x", 1, 4))
+    tensor = "x"
+    for index in range(layers):
+        tensor = network.add_tanh_layer(tensor, name=f"l{index}")
+    network.set_outputs([tensor])
+    return network
+
+
+def emit(
+    network: Network, targets: Mapping[str, FirmwareTarget], devices: Mapping[str, Device] | None = None
+) -> Artifact:
+    return generate(
+        network,
+        targets={name: (UNIT, target) for name, target in targets.items()},
+        devices=devices or {},
+        core=CoreFeatures(name="host"),
+        workspace_bytes=1 << 16,
+    )
+
+
+def compile_c(model: Artifact, folder: Path, *command: str) -> list[str]:
+    """Compile all that is generated; return the objects."""
+    (folder / "unit.h").write_text(HEADER)
+    includes = (
+        *(folder, root() / "include", SOFT_NPU / "include"),
+        *(root() / name for name in model.include_dirs),
+    )
+    objects = []
+    for name, text in model.files.items():
+        (folder / name).write_text(text)
+    for name in model.files:
+        if name.endswith(".c"):
+            objects.append(str(folder / f"{name}.o"))
+            flags = ("-std=c11", "-fPIC", *WARNINGS, *(f"-I{path}" for path in includes))
+            subprocess.run([*command, *flags, "-c", str(folder / name), "-o", objects[-1]], check=True, timeout=120)
+    return objects
+
+
+@pytest.mark.cc
+def test_no_warning_from_gcc(tmp_path: Path, host_cc: str) -> None:
+    compile_c(artifact(), tmp_path, host_cc)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("target", ["native", "thumb-freestanding-eabihf"])
+def test_no_warning_from_clang(tmp_path: Path, target: str) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    machine = (
+        () if target == "native" else ("-target", target, "-mcpu=cortex_m4", f"-I{root() / 'src_c/startup/include'}")
+    )
+    compile_c(artifact(), tmp_path, str(ziglang_program()), "cc", *machine)
+
+
+@pytest.mark.cc
+def test_generated_c_is_formatted(tmp_path: Path) -> None:
+    program = require_program("clang-format", "pip install -e '.[dev]'")
+    for name, text in artifact().files.items():
+        path = tmp_path / name
+        path.write_text(text)
+        style = f"--style=file:{root() / '.clang-format'}"
+        done = subprocess.run(
+            [program, style, "--dry-run", "-Werror", str(path)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_interface() -> None:
+    header = artifact().files["ferrule_crossing.h"]
+    assert "struct ferrule_crossing_devices {" in header
+    assert "    struct ferrule_device *npu0;" in header
+    assert "const struct ferrule_crossing_devices *devices,\n" in header
+    assert "FERRULE_CROSSING_DEVICE_NPU1 = 1," in header
+    assert "FERRULE_CROSSING_DEVICES = 2," in header
+
+
+def test_a_model_on_the_core_knows_nothing_of_devices() -> None:
+    for text in artifact(hints={}, devices=(NPU0,)).files.values():
+        assert "device" not in text
+        assert "held" not in text
+
+
+def test_the_artifact_says_what_a_program_needs() -> None:
+    model = artifact()
+    assert [(use.name, use.index, use.lead, use.has_memory) for use in model.devices] == [
+        ("npu0", 0, 0, True),
+        ("npu1", 1, 2, True),
+    ]
+    assert {"src_c/device/device.c", "src_c/device/held.c"} <= set(model.sources)
+    assert [part.folder.name for part in model.contributions] == ["soft_npu"]
+    assert model.device_c("npu0").splitlines()[-4:] == [
+        "static struct soft_npu npu0_context = {",
+        "    .memory = npu0_memory,",
+        "    .bytes = 4096,",
+        "};",
+    ]
+    assert model.device_calls == tuple(call for record in model.operators for call in record.device_calls)
+    with pytest.raises(FerruleError, match="'npu2'"):
+        model.device("npu2")
+
+
+def test_a_devices_own_lead_overrides_its_drivers() -> None:
+    model = artifact(devices=(NPU0, replace(NPU0, name="npu1", activation_lead=5)))
+    assert model.device("npu1").lead == 5
+
+
+@pytest.mark.cc
+def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: str) -> None:
+    import cffi
+
+    model = emit(chain(), {"l0": UnitTarget(), "l1": CoreTarget()}, {"l0": UNIT0})
+    objects = compile_c(model, tmp_path, host_cc)
+    (tmp_path / "stubs.c").write_text(
+        '#include "ferrule/device.h"\nint32_t ferrule_device_close(ferrule_device_t *dev) { (void)dev; return 0; }\n'
+        "int32_t ferrule_device_open(ferrule_device_t *dev) { (void)dev; return 0; }\n"
+        "int32_t ferrule_device_activate(ferrule_device_t *dev) { (void)dev; return 0; }\n"
+        "int32_t ferrule_device_deactivate(ferrule_device_t *dev) { (void)dev; return 0; }\n"
+        "int32_t ferrule_device_copy_to(ferrule_device_t *d, uint32_t o, const void *s, size_t n)"
+        " { (void)d; (void)o; (void)s; (void)n; return 0; }\n"
+        "int32_t ferrule_device_copy_from(ferrule_device_t *d, void *s, uint32_t o, size_t n)"
+        " { (void)d; (void)o; (void)s; (void)n; return 0; }\n"
+        '#include "ferrule/link.h"\n#include "ferrule_chain_link.h"\n'
+        "int32_t call(struct ferrule_run_info *info) { return ferrule_chain_link_model.run(info); }\n"
+        "uint32_t room(void) { return ferrule_chain_link_model.call_count; }\n"
+    )
+    sources = (tmp_path / "stubs.c", root() / "src_c/device/held.c")
+    command = [host_cc, "-shared", "-fPIC", f"-I{tmp_path}", f"-I{root() / 'include'}", *map(str, sources), *objects]
+    subprocess.run([*command, "-o", str(tmp_path / "model.so")], check=True, timeout=120)
+    ffi = cffi.FFI()
+    ffi.cdef("""
+        struct ferrule_run_info { uint32_t failed_operator; void (*on_operator)(void *, uint32_t); void *context;
+            void (*on_device)(void *, uint32_t, uint32_t, uint32_t, int32_t); void *device_context; };
+        struct ferrule_chain_devices { void *unit0; };
+        struct ferrule_chain_inputs { int8_t *x; };
+        extern struct ferrule_chain_inputs ferrule_chain_default_inputs;
+        void ferrule_chain_link_use(const struct ferrule_chain_devices *);
+        int32_t call(struct ferrule_run_info *info);
+        uint32_t room(void);
+    """)
+    library = ffi.dlopen(str(tmp_path / "model.so"))
+    assert library.call(ffi.NULL) == -7  # FERRULE_ERR_STATE
+    unit = ffi.new("char[1]")
+    devices = ffi.new("struct ferrule_chain_devices *", {"unit0": unit})
+    library.ferrule_chain_link_use(devices)
+    assert library.call(ffi.NULL) == 0
+    assert library.room() == len(model.device_calls) == 5
+    info = ffi.new("struct ferrule_run_info *")
+    library.ferrule_chain_default_inputs.x[0] = 3
+    assert library.call(info) == -99  # an operator on the core, in an executor that holds devices
+    assert info.failed_operator == 1
+
+
+@pytest.mark.cc
+def test_an_operator_on_the_core_may_fail(tmp_path: Path, host_cc: str) -> None:
+    import cffi
+
+    model = emit(chain(3), dict.fromkeys(("l0", "l1", "l2"), CoreTarget()))
+    assert "@return or the error of the operator that failed" in model.files["ferrule_chain.h"]
+    objects = compile_c(model, tmp_path, host_cc)
+    subprocess.run([host_cc, "-shared", *objects, "-o", str(tmp_path / "model.so")], check=True, timeout=120)
+    ffi = cffi.FFI()
+    ffi.cdef("""
+        struct ferrule_run_info { uint32_t failed_operator; void (*on_operator)(void *, uint32_t); void *context;
+            void (*on_device)(void *, uint32_t, uint32_t, uint32_t, int32_t); void *device_context; };
+        struct inputs { int8_t *x; }; struct outputs { int8_t *y; }; struct memory { uint8_t *sram; };
+        extern struct inputs ferrule_chain_default_inputs;
+        extern struct outputs ferrule_chain_default_outputs;
+        extern struct memory ferrule_chain_default_memory;
+        int32_t ferrule_chain_run(struct inputs *, struct outputs *, struct memory *, struct ferrule_run_info *);
+    """)
+    library = ffi.dlopen(str(tmp_path / "model.so"))
+    parts = [ffi.addressof(getattr(library, f"ferrule_chain_default_{p}")) for p in ("inputs", "outputs", "memory")]
+    info = ffi.new("struct ferrule_run_info *")
+    for value, status, failed in ((2, 0, 2**32 - 1), (3, -99, 0)):
+        library.ferrule_chain_default_inputs.x[0] = value
+        assert library.ferrule_chain_run(*parts, info) == status
+        assert info.failed_operator == failed
+    library.ferrule_chain_default_inputs.x[0] = 3
+    assert library.ferrule_chain_run(*parts, ffi.NULL) == -99
+
+
+@pytest.mark.cc
+def test_operators_without_a_status_cannot_fail_and_are_traced(tmp_path: Path, host_cc: str) -> None:
+    model = emit(chain(), {"l0": UnitTarget(tells=False), "l1": CoreTarget()}, {"l0": UNIT0})
+    compile_c(model, tmp_path, host_cc)
+    assert "ferrule_held_ran(held, DEVICE_UNIT0, FERRULE_OK);" in model.files["ferrule_chain.c"]
+
+
+def test_a_layer_for_devices_needs_one() -> None:
+    with pytest.raises(FerruleError, match="layer 'l0' goes to Unit, which runs on devices, but no device is given"):
+        emit(chain(), dict.fromkeys(("l0", "l1"), UnitTarget()))
+
+
+def test_a_tensor_in_a_devices_memory_is_out_of_reach() -> None:
+    target = UnitTarget(memory_bytes=64)
+    with pytest.raises(FerruleError, match="layer 'l0' reads tensor 'x' in the core's memory, which it does not reach"):
+        emit(chain(), dict.fromkeys(("l0", "l1"), target), dict.fromkeys(("l0", "l1"), UNIT0))
+    network = Network("copied")
+    network.add_input(int8_input("x", 1, 4))
+    copy = Layer(name="in", type=LayerType.MEM_COPY, descriptor=MemCopyDescriptor(), inputs=("x",), outputs=("in",))
+    network.add_layer(copy, [replace(int8_input("in", 1, 4))])
+    network.add_tanh_layer("in", name="y")
+    network.set_outputs(["y"])
+    with pytest.raises(FerruleError, match="output 'y' of the model lies in the memory of device unit0"):
+        emit(network, {"in": target, "y": target}, {"in": UNIT0, "y": UNIT0})
+    with pytest.raises(FerruleError, match="layer 'y' reads tensor 'in' in the memory of device unit0"):
+        emit(network, {"in": target, "y": CoreTarget()}, {"in": UNIT0})
+
+
+def test_pointers_and_offsets_do_not_mix() -> None:
+    network = chain(1)
+    context = LoweringContext(
+        graph=network,
+        layer=network.layers[0],
+        core=CoreFeatures(name="host"),
+        prefix="x",
+        pointers={"l0": Identifier("l0")},
+        offsets={"x": Identifier("X_OFFSET")},
+    )
+    assert context.device_offset("x") == Identifier("X_OFFSET")
+    with pytest.raises(UnsupportedError, match="tensor 'x' lies in the device's own memory"):
+        context.input_pointer(0)
+    with pytest.raises(UnsupportedError, match="tensor 'l0' lies in the core's memory"):
+        context.device_offset("l0")
+    assert isinstance(UnitTarget(), DeviceTarget)
+    assert not isinstance(CoreTarget(), DeviceTarget)
