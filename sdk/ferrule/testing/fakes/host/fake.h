@@ -61,7 +61,8 @@ void fake_call_hook(uint32_t number, bool as_interrupt);
 /** Interrupts of other threads wait, those of this one come later. */
 void fake_mask_interrupts(void);
 void fake_unmask_interrupts(void);
-bool fake_interrupts_are_masked(void);
+/** How often this thread has masked them. */
+uint32_t fake_masks(void);
 
 /* ---- the far end of serial ports */
 

@@ -131,9 +131,9 @@ void fake_misuse(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    if (script.misuse_count < MAX_MISUSES) {
-        (void)vsnprintf(script.misuses[script.misuse_count], FERRULE_FAKE_TEXT, format, arguments);
-        script.misuse_count++;
+    const uint32_t index = __atomic_fetch_add(&script.misuse_count, 1u, __ATOMIC_RELAXED);
+    if (index < MAX_MISUSES) {
+        (void)vsnprintf(script.misuses[index], FERRULE_FAKE_TEXT, format, arguments);
     }
     va_end(arguments);
 }
@@ -195,7 +195,7 @@ void ferrule_fake_forget_rules(void)
 
 uint32_t ferrule_fake_misuse_count(void)
 {
-    return script.misuse_count;
+    return script.misuse_count < MAX_MISUSES ? script.misuse_count : MAX_MISUSES;
 }
 
 const char *ferrule_fake_misuse(uint32_t index)
