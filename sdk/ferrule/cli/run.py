@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 @click.command("run", short_help="Run a model on a board and compare it with the numpy reference.")
 @model_argument
 @target_options
-@click.option("--engine", default="unicorn", show_default=True, help="What runs the firmware: unicorn or qemu.")
+@click.option(
+    "--engine",
+    default="unicorn",
+    show_default=True,
+    help="What runs the firmware: unicorn, qemu, or a real board behind a serial port (serial).",
+)
+@click.option("--port", help="serial: the board's port (/dev/ttyUSB0, COM3), or a URL such as socket://host:port.")
+@click.option("--baud", type=click.IntRange(min=1), default=115_200, show_default=True, help="serial: bits per second.")
 @click.option(
     "--input",
     "inputs",
@@ -63,6 +70,8 @@ def command(
     config: Path | None,
     optimization: str,
     engine: str,
+    port: str | None,
+    baud: int,
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
     json_path: Path | None,
@@ -77,6 +86,7 @@ def command(
     reference. Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
     """
     from ferrule import facade
+    from ferrule.emulation import EngineOptions
     from ferrule.facade.configuration import read_configuration
     from ferrule.facade.samples import parse_input_options, split
     from ferrule.facade.step import Step
@@ -108,6 +118,7 @@ def command(
         report = firmware.run(
             arrays,
             engine=engine,
+            options=EngineOptions(port=port, baud=baud),
             timeout_s=timeout_s,
             progress=say,
             source=", ".join(inputs) or "pattern",

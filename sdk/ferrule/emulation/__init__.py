@@ -2,7 +2,7 @@
 """Engines that run a firmware on an emulated board."""
 
 from ferrule.emulation.crash import CrashReport, EngineError
-from ferrule.emulation.engine import AttachedDevice, Counters, Engine, Machine, Session
+from ferrule.emulation.engine import AttachedDevice, Counters, Engine, EngineOptions, Machine, Session
 from ferrule.emulation.table import engine, engine_names
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "CrashReport",
     "Engine",
     "EngineError",
+    "EngineOptions",
     "Machine",
     "Session",
     "engine",

@@ -13,7 +13,7 @@ from ferrule.boards import Board
 from ferrule.devices import DeviceModel, Range
 from ferrule.emulation.crash import CrashReport
 from ferrule.errors import MissingToolError
-from ferrule.link import Channel
+from ferrule.link import DEFAULT_BAUD, Channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,12 +31,23 @@ class AttachedDevice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """What the user says of an engine; each engine reads what concerns it."""
+
+    port: str | None = None
+    """serial: the board's port, by its name or as a URL of pyserial."""
+    baud: int = DEFAULT_BAUD
+    """serial: bits per second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """A board with a firmware on it."""
 
     board: Board
     elf: Path
     devices: tuple[AttachedDevice, ...] = ()
+    options: EngineOptions = EngineOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +58,8 @@ class Counters:
     """Executed since reset, those that an IT block suppressed included; None where the engine can't be asked."""
     resolution: float
     """Instructions by which a count that the firmware takes itself may be off; 1 is exact."""
+    unit: str = "instructions"
+    """What the firmware's own counter counts here: emulators know instructions only, silicon has cycles."""
 
 
 class Session(Protocol):
@@ -58,8 +71,8 @@ class Session(Protocol):
     def counters(self) -> Counters:
         """Return the counts so far."""
 
-    def crash_report(self, reason: str) -> CrashReport:
-        """Return where the firmware stands now; `reason` says why one asks, such as a time-out."""
+    def crash_report(self, reason: str) -> CrashReport | None:
+        """Return where the firmware stands now, None if nobody knows; `reason` says why one asks, as a time-out."""
 
     def stop(self) -> None:
         """End it; a second call does nothing."""

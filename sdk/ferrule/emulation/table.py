@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from ferrule.emulation.engine import Engine
 from ferrule.emulation.qemu.engine import QemuEngine
+from ferrule.emulation.serial.engine import SerialEngine
 from ferrule.emulation.unicorn.engine import UnicornEngine
 from ferrule.errors import unknown_name
 
-ENGINES: Mapping[str, Engine] = {"unicorn": UnicornEngine(), "qemu": QemuEngine()}
+ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (UnicornEngine(), QemuEngine(), SerialEngine())}
 
 
 def engine_names() -> list[str]:

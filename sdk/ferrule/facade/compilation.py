@@ -16,6 +16,7 @@ from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
+from ferrule.emulation import EngineOptions
 from ferrule.facade.division import DEFAULT_BACKENDS, Division, divide
 from ferrule.facade.generation import DEFAULT_BOARD, DEFAULT_TOOLCHAIN, emit_divided
 from ferrule.facade.step import Progress, Step, say_nothing
@@ -24,6 +25,8 @@ from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
 from ferrule.report import RunReport
+
+DEFAULT_OPTIONS = EngineOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +59,7 @@ class Firmware:
         inputs: Sequence[Array] | Mapping[str, Array] | None = None,
         *,
         engine: str = "unicorn",
+        options: EngineOptions = DEFAULT_OPTIONS,
         timeout_s: float = 60.0,
         source: str | None = None,
         trace_devices: bool = False,
@@ -65,8 +69,9 @@ class Firmware:
 
         `inputs` are arrays in the order of the model's inputs, or by name; each has its input's shape, or n times its
         first extent for n samples. None stands for the documented pattern (`ferrule.facade.samples.pattern`).
-        `timeout_s` is the wall-clock time that one inference may take. `source` says in the report where the inputs
-        came from. `trace_devices` puts every call of a device into the report.
+        `options` are the engine's, such as the port of a real board. `timeout_s` is the wall-clock time that one
+        inference may take. `source` says in the report where the inputs came from. `trace_devices` puts every call
+        of a device into the report.
 
         Raises:
             InputError: an input has the wrong name, shape or dtype.
@@ -81,6 +86,7 @@ class Firmware:
             self,
             inputs,
             engine=engine,
+            options=options,
             timeout_s=timeout_s,
             source=source,
             trace_devices=trace_devices,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ferrule._version import VERSION
 from ferrule.boards import Board, load_board
-from ferrule.emulation import Engine, EngineError, Machine, Session, engine
+from ferrule.emulation import Counters, Engine, EngineError, EngineOptions, Machine, Session, engine
 from ferrule.errors import FerruleError
 from ferrule.facade.attachment import attached_devices
 from ferrule.facade.samples import Sample, pattern_sample, split
@@ -59,7 +59,7 @@ class _Runs:
     runs: list[LinkRun]
     traced: LinkRun | None
     """The first sample once more, with the calls of devices, if they were asked for."""
-    resolution: float
+    counters: Counters
     run_s: float
 
 
@@ -68,6 +68,7 @@ def run(
     inputs: Sequence[Array] | Mapping[str, Array] | None,
     *,
     engine: str,
+    options: EngineOptions,
     timeout_s: float,
     source: str | None,
     trace_devices: bool,
@@ -83,7 +84,7 @@ def run(
     models = [use.name for use in firmware.artifact.devices if use.driver.model is not None]
     chosen = _usable(engine, firmware.board, models)
     traced = trace_devices and bool(firmware.artifact.devices)
-    done = _execute(firmware, chosen, samples, timeout_s, progress, trace=traced)
+    done = _execute(firmware, chosen, options, samples, timeout_s, progress, trace=traced)
     progress(Step(phase="comparing with the numpy reference"))
     parts = []
     for index, (sample, result) in enumerate(zip(samples, done.runs, strict=True)):
@@ -122,25 +123,36 @@ def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
 
 
 def _execute(
-    firmware: Firmware, chosen: Engine, samples: Sequence[Sample], timeout_s: float, progress: Progress, *, trace: bool
+    firmware: Firmware,
+    chosen: Engine,
+    options: EngineOptions,
+    samples: Sequence[Sample],
+    timeout_s: float,
+    progress: Progress,
+    *,
+    trace: bool,
 ) -> _Runs:
     started = time.perf_counter()
     phase = f"running on {firmware.board.name} by {chosen.name}"
     progress(Step(phase=phase))
 
-    def report(done: int) -> None:
+    def said(done: int) -> None:
         progress(Step(phase=phase, done=done, total=len(samples)))
 
     machine = Machine(
-        board=firmware.board, elf=firmware.elf, devices=attached_devices(firmware.artifact, firmware.image)
+        board=firmware.board,
+        elf=firmware.elf,
+        devices=attached_devices(firmware.artifact, firmware.image),
+        options=options,
     )
     with chosen.start(machine) as session:
         try:
-            return _serve(firmware, session, samples, timeout_s, report, started, trace=trace)
+            return _serve(firmware, session, samples, timeout_s, said, started, trace=trace)
         except RunFailedError as error:
             raise explained(error, firmware.artifact) from error
         except LinkTimeoutError as error:
-            raise EngineError("", report=session.crash_report(str(error))) from error
+            report = session.crash_report(str(error))
+            raise EngineError(str(error), hint=error.hint, report=report) from error
 
 
 def _serve(
@@ -167,7 +179,7 @@ def _serve(
         profiled=profiled,
         runs=runs,
         traced=traced,
-        resolution=session.counters().resolution,
+        counters=session.counters(),
         run_s=time.perf_counter() - started,
     )
 
@@ -202,8 +214,8 @@ def _build_part(firmware: Firmware) -> BuildPart:
 def _count_part(board: Board, done: _Runs) -> CountPart:
     scale = _scale(board, done.info)
     return CountPart(
-        unit="instructions",
-        resolution=round(done.resolution),
+        unit=done.counters.unit,
+        resolution=round(done.counters.resolution),
         source=str(done.info.counter),
         per_inference=round(done.runs[0].total * scale),
     )

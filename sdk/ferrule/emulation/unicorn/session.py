@@ -174,7 +174,8 @@ class UnicornSession(Session):
 
     def _recorded_error(self, record: FaultRecord, fault: CoreFault | None) -> EngineError:
         """Return the error for a fault that the firmware's start-up has recorded, with what the engine knows of it."""
-        if fault is None or fault.registers[FAULT_REGISTERS.index("pc")] != record.fields["pc"]:
+        same = fault is not None and fault.registers[FAULT_REGISTERS.index("pc")] == record.fields["pc"]
+        if fault is None or not (same or not record.fields["frame_valid"]):
             return self._error(record.reason, registers=record.registers)
         access = access_text(fault.access, self._board)
         return self._error(

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine that emulates nothing: a board with the firmware on it, behind a serial port."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from ferrule._typing import override
+from ferrule.boards import Board
+from ferrule.emulation.crash import CrashReport
+from ferrule.emulation.engine import Counters, Engine, Machine, Session
+from ferrule.errors import FerruleError, MissingToolError, unknown_name
+from ferrule.link import Channel, SerialChannel
+
+
+class SerialSession(Session):
+    """A board that runs by itself; nothing is known of it but what the link says."""
+
+    def __init__(self, channel: SerialChannel) -> None:
+        self._channel = channel
+
+    @override
+    def channel(self, name: str = "link") -> Channel:
+        if name != "link":
+            raise unknown_name("UART of a real board that is connected", name, ["link"])
+        return self._channel
+
+    @override
+    def counters(self) -> Counters:
+        return Counters(instructions=None, resolution=1, unit="cycles")
+
+    @override
+    def crash_report(self, reason: str) -> CrashReport | None:
+        return None
+
+    @override
+    def stop(self) -> None:
+        self._channel.close()
+
+    @override
+    def __enter__(self) -> Self:
+        return self
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class SerialEngine(Engine):
+    """Talks to a board through pyserial: a port by its name, or a URL such as socket://host:port."""
+
+    name = "serial"
+
+    @override
+    def missing(self) -> MissingToolError | None:
+        return None
+
+    @override
+    def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
+        if devices:
+            names = ", ".join(devices)
+            return f"device models ({names}) can't be put into a real board; the engine unicorn has them"
+        return None
+
+    @override
+    def start(self, machine: Machine) -> Session:
+        port = machine.options.port
+        if port is None:
+            raise FerruleError(
+                "the engine serial needs the board's port",
+                hint="--port /dev/ttyUSB0, COM3 or socket://host:port; list them: python -m serial.tools.list_ports",
+            )
+        return SerialSession(SerialChannel(port, baud=machine.options.baud))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boards behind a serial port: the port is real to us, the board behind it is emulated."""
+
+from __future__ import annotations
+
+import os
+import pty
+from pathlib import Path
+
+import pytest
+import small_networks
+from board_port import board_at_socket, board_at_terminal
+
+import ferrule
+from ferrule.emulation import EngineError, EngineOptions, engine
+from ferrule.errors import FerruleError
+from ferrule.link import LinkError
+
+pytestmark = pytest.mark.emu
+
+
+@pytest.fixture(scope="module")
+def firmware(tmp_path_factory: pytest.TempPathFactory) -> ferrule.Firmware:
+    from needs import require_module
+
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    folder = tmp_path_factory.mktemp("serial") / "project"
+    return ferrule.compile(small_networks.two_by_two(), out=folder, optimization="Os")
+
+
+def test_a_board_at_a_terminal_gives_the_same_report(firmware: ferrule.Firmware) -> None:
+    expected = firmware.run()
+    with board_at_terminal(firmware.board, firmware.elf) as port:
+        report = firmware.run(engine="serial", options=EngineOptions(port=port))
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert report.document.engine == "serial"
+    assert report.document.count.unit == "cycles"
+    assert report.count_per_inference == expected.count_per_inference
+    assert [layer.count for layer in report.document.layers] == [layer.count for layer in expected.document.layers]
+    for ours, theirs in zip(report.outputs, expected.outputs, strict=True):
+        assert ours.tolist() == theirs.tolist()
+
+
+def test_a_board_at_a_socket(firmware: ferrule.Firmware) -> None:
+    with board_at_socket(firmware.board, firmware.elf) as url:
+        assert firmware.run(engine="serial", options=EngineOptions(port=url)).verdict is ferrule.Verdict.EXACT
+
+
+def test_another_models_firmware_is_noticed(firmware: ferrule.Firmware, tmp_path: Path) -> None:
+    other = ferrule.compile(small_networks.dense(), out=tmp_path / "other", optimization="Os")
+    with (
+        board_at_terminal(firmware.board, firmware.elf) as port,
+        pytest.raises(FerruleError, match="was generated from another model"),
+    ):
+        other.run(engine="serial", options=EngineOptions(port=port))
+
+
+def test_a_board_that_says_nothing(firmware: ferrule.Firmware) -> None:
+    master, slave = pty.openpty()
+    try:
+        with pytest.raises(EngineError, match="did not answer HELLO: 6 attempts of 1 s each") as caught:
+            firmware.run(engine="serial", options=EngineOptions(port=os.ttyname(slave)), timeout_s=1)
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert caught.value.report is None
+    assert "first run over" in (caught.value.hint or "")
+
+
+def test_ports_that_are_none(firmware: ferrule.Firmware, tmp_path: Path) -> None:
+    with pytest.raises(FerruleError, match="needs the board's port") as missing:
+        firmware.run(engine="serial")
+    assert "--port" in (missing.value.hint or "")
+    with pytest.raises(LinkError, match="cannot be opened"):
+        firmware.run(engine="serial", options=EngineOptions(port=str(tmp_path / "ttyNONE")))
+    with pytest.raises(LinkError, match="cannot be opened"):
+        firmware.run(engine="serial", options=EngineOptions(port="nothing://x"))
+
+
+def test_device_models_are_refused(firmware: ferrule.Firmware) -> None:
+    reason = engine("serial").refuses(firmware.board, ["npu0"])
+    assert reason == "device models (npu0) can't be put into a real board; the engine unicorn has them"
+    assert engine("serial").refuses(firmware.board) is None
+    assert engine("serial").missing() is None
+
+
+def test_only_the_link_can_be_had(firmware: ferrule.Firmware) -> None:
+    from ferrule.emulation import Machine
+
+    with board_at_terminal(firmware.board, firmware.elf) as port:
+        machine = Machine(board=firmware.board, elf=firmware.elf, options=EngineOptions(port=port))
+        with engine("serial").start(machine) as session:
+            with pytest.raises(FerruleError, match="no UART of a real board that is connected 'console'"):
+                session.channel("console")
+            assert session.counters().instructions is None
