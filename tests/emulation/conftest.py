@@ -37,19 +37,20 @@ def build(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Build:
 def build_exceptions(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Build:
     """A function (program of the folder exceptions, board name) -> Machine."""
     folder = tmp_path_factory.mktemp("exceptions")
-    built: dict[tuple[str, str], Machine] = {}
+    built: dict[tuple[str, ...], Machine] = {}
 
-    def function(program: str, name: str) -> Machine:
+    def function(program: str, name: str, *more: str) -> Machine:
         board = load_board(name)
         lines = (interrupt_line(board.link_uart, output, board) for output in ("TxInterrupt", "RxInterrupt"))
         transmit, receive = lines
         flags = [f"-DTX_LINE={transmit}", f"-DRX_LINE={receive}", f"-I{FOLDER.parents[2] / 'src_c' / 'startup'}"]
         if board.cpu.fpu:
             flags.append("-mfloat-abi=softfp")
-        if (program, name) not in built:
-            elf = folder / f"{program}-{name}.elf"
-            built[program, name] = build_guest(arm_gcc, program, board, elf, FOLDER, flags)
-        return built[program, name]
+        key = (program, name, *more)
+        if key not in built:
+            elf = folder / f"{'-'.join(key)}.elf"
+            built[key] = build_guest(arm_gcc, program, board, elf, FOLDER, [*flags, *more])
+        return built[key]
 
     return function
 

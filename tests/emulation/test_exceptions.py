@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
-from ferrule.emulation import Engine, Machine, engine
+from ferrule.emulation import Engine, EngineError, Machine, engine
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
-PROGRAMS = ("nesting", "masks", "calls", "faults", "sleep", "kernel")
+PROGRAMS = ("nesting", "masks", "calls", "faults", "derived", "sleep", "kernel")
 WITH_FPU = ("mps2-an386", "mps2-an500", "mps2-an505")
-Build = Callable[[str, str], Machine]
+Build = Callable[..., Machine]
 
 
 def trace(machine: Machine, each: Engine) -> list[str]:
@@ -41,3 +42,76 @@ def test_trace_equals_qemus(unicorn: Engine, qemu: str, build_exceptions: Build,
 def test_floats_equal_qemus(unicorn: Engine, qemu: str, build_exceptions: Build, board: str) -> None:
     machine = build_exceptions("floats", board)
     assert trace(machine, unicorn) == trace(machine, engine("qemu"))
+
+
+def echoed(data: bytes) -> bytes:
+    """Return what the firmware makes of the bytes."""
+    return bytes(byte ^ 0x55 for byte in data)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_a_console_by_interrupts(unicorn: Engine, qemu: str, build_exceptions: Build, board: str) -> None:
+    data = bytes(range(256)) * 3
+    for each in (unicorn, engine("qemu")):
+        with each.start(build_exceptions("console", board)) as session:
+            channel, received = session.channel(), b""
+            assert channel.read(1, 0.05) == b""  # asleep until there is input
+            for first in range(0, len(data), 64):
+                channel.write(data[first : first + 64])
+                while len(received) < first + 64:
+                    chunk = channel.read(64, 10)
+                    assert chunk, session.crash_report("silent")
+                    received += chunk
+            assert received == echoed(data)
+
+
+def test_sleep_for_input_takes_no_time(unicorn: Engine, build_exceptions: Build) -> None:
+    with unicorn.start(build_exceptions("console", "mps2-an386")) as session:
+        start = time.monotonic()
+        assert session.channel().read(1, 60) == b""
+        assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_systick_counts_instructions(unicorn: Engine, build_exceptions: Build, board: str) -> None:
+    assert trace(build_exceptions("ticks", board), unicorn) == [
+        "went down by 00000029",
+        "within 00000001",
+        "stands 00000001",
+        *["on time 00000001"] * 4,
+        "no drift 00000001",
+        ".",
+    ]
+
+
+DOOMS = {
+    1: "lockup.*read of 4 B at 0x7000_0004",
+    2: "lockup.*bus error on a vector fetch",
+    3: "HardFault .bus error while entering an exception. at pc .* .main",
+    4: "sleeps .wfi. and nothing is left that could wake it",
+    5: "HardFault",  # priority 0 is not urgent enough
+}
+
+
+@pytest.mark.parametrize("doom", DOOMS)
+def test_what_cannot_go_on_says_why(unicorn: Engine, build_exceptions: Build, doom: int) -> None:
+    with (
+        unicorn.start(build_exceptions("doomed", "mps2-an386", f"-DDOOM={doom}")) as session,
+        pytest.raises(EngineError, match=DOOMS[doom]) as caught,
+    ):
+        session.channel().read(1, 10)
+    assert caught.value.report is not None
+
+
+def test_a_breakpoint_is_a_debug_event(unicorn: Engine, build_exceptions: Build) -> None:
+    assert trace(build_exceptions("doomed", "mps2-an386", "-DDOOM=6"), unicorn) == ["hfsr 80000000", "."]
+
+
+@pytest.mark.parametrize("program", ["kernel", "nesting", "sleep"])
+def test_traces_do_not_depend_on_where_emulation_pauses(
+    unicorn: Engine, build_exceptions: Build, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    machine = build_exceptions(program, "mps2-an386")
+    whole = trace(machine, unicorn)
+    monkeypatch.setattr("ferrule.emulation.unicorn.session.SLICE_INSTRUCTIONS", 97)
+    assert trace(machine, unicorn) == whole

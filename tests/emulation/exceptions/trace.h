@@ -67,7 +67,7 @@ __attribute__((noinline)) static void say(const char *text)
     }
 }
 
-__attribute__((noinline)) static void note(const char *name, uint32_t value)
+__attribute__((noinline, unused)) static void note(const char *name, uint32_t value)
 {
     char digits[] = " 00000000\n";
     for (int i = 8; i > 0; --i, value >>= 4) {
@@ -123,7 +123,7 @@ static void begin(void)
     barrier();
 }
 
-__attribute__((noreturn)) static void end(void)
+__attribute__((noreturn, unused)) static void end(void)
 {
     start_uart();
     for (uint32_t i = 0; i < trace_length; ++i) {
