@@ -382,13 +382,3 @@ def sources_of(component: ET.Element, core: str) -> set[str]:
         and file.get("attr") != "template"
         and file.get("condition") in {None, f"GNUASM {core}"}
     }
-
-
-def test_csolution_takes_it(tmp_path: Path) -> None:
-    toolbox = os.environ.get("CMSIS_TOOLBOX")
-    if not toolbox:
-        pytest.skip("set CMSIS_TOOLBOX to an installation of CMSIS-Toolbox to have csolution read generated projects")
-    folder = project(tmp_path / "project").folder
-    argv = [str(Path(toolbox) / "bin" / "csolution"), "convert", "dense.csolution.yml", "--no-update-rte"]
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real csolution reads generated projects, and what it makes of them runs.
+
+It runs where CMSIS_TOOLBOX names an installation of CMSIS-Toolbox, CMSIS_PATH, CMSIS_RTX_PATH and CORTEX_DFP_PATH checkouts
+of the packs; CMSIS_PACK_ROOT may name the folder of installed packs instead of the three.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import cmsis_project
+import numpy as np
+import pytest
+import small_networks
+from needs import require_program
+
+from ferrule.boards import load_board
+from ferrule.emulation import Machine, engine
+from ferrule.firmware import GccToolchain
+from ferrule.link import LinkSession
+
+pytestmark = [pytest.mark.cc, pytest.mark.slow]
+PACKS = {"CMSIS_PATH": "CMSIS", "CMSIS_RTX_PATH": "CMSIS-RTX", "CORTEX_DFP_PATH": "Cortex_DFP"}
+
+UNRELEASED = "1.1.1-dev"
+"""Of a checkout of Cortex_DFP between releases, whose description says 0.0.0."""
+
+
+def variable(name: str, what: str) -> Path:
+    path = os.environ.get(name)
+    if not path:
+        pytest.skip(f"set {name} to {what} to have csolution read generated projects")
+    return Path(path).resolve()
+
+
+def pack_root(folder: Path) -> Path:
+    """Return a folder of installed packs."""
+    installed = os.environ.get("CMSIS_PACK_ROOT")
+    if installed:
+        return Path(installed)
+    for name, pack in PACKS.items():
+        path = variable(name, f"a checkout of github.com/ARM-software/{path_of(pack)}")
+        release = ET.parse(path / f"ARM.{pack}.pdsc").getroot().find("releases/release")  # noqa: S314 the user's own
+        assert release is not None
+        version = str(release.get("version")).replace("0.0.0", UNRELEASED)
+        home = folder / "ARM" / pack
+        home.mkdir(parents=True)
+        (home / version).symlink_to(path)
+    return folder
+
+
+def path_of(pack: str) -> str:
+    return "CMSIS_6" if pack == "CMSIS" else pack
+
+
+def convert(folder: Path, packs: Path) -> dict[str, Any]:
+    """Have csolution read the project, and return what it wants built for Release."""
+    toolbox = variable("CMSIS_TOOLBOX", "an installation of CMSIS-Toolbox")
+    gcc = Path(require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi"))
+    version = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
+    environment = {
+        **os.environ,
+        "CMSIS_PACK_ROOT": str(packs),
+        "CMSIS_COMPILER_ROOT": str(toolbox / "etc"),
+        f"GCC_TOOLCHAIN_{version.replace('.', '_')}": str(gcc.parent),
+    }
+    argv = [str(toolbox / "bin" / "csolution"), "convert", f"{folder.name}.csolution.yml"]
+    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = done.stdout + done.stderr
+    assert "error csolution" not in told
+    (path,) = folder.glob(f"{folder.name}.Release+*.cbuild.yml")
+    return dict(cmsis_project.read_yaml(path)["build"])
+
+
+def sources(build: dict[str, Any]) -> list[str]:
+    """Return the files to compile, relative to the project."""
+    files = [file for part in (*build["components"], *build["groups"]) for file in part["files"]]
+    return [
+        file["file"]
+        for file in files
+        if str(file.get("category", "")).startswith("source") and file.get("attr") != "template"
+    ]
+
+
+def compiled(folder: Path, build: dict[str, Any], core_flags: tuple[str, ...]) -> Path:
+    """Build what csolution wants built, without its build system."""
+    defines = [
+        f"-D{name}" if value is None else f"-D{name}={value}"
+        for each in build["define"]
+        for name, value in (each.items() if isinstance(each, dict) else [(each, None)])
+    ]
+    includes = [f"-I{path}" for path in build["add-path"]]
+    gcc = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
+    argv = [gcc, *core_flags, "-O2", f"-std={build['language-C']}", *build["misc"]["C"], *defines, *includes]
+    argv += [*build["misc"]["Link"], f"-Wl,-T,{build['linker']['script']}", *sources(build), "-o", "firmware.elf"]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder / "firmware.elf"
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize("board", ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"])
+def test_csolution_takes_it(board: str, tmp_path: Path) -> None:
+    variable("CMSIS_TOOLBOX", "an installation of CMSIS-Toolbox")
+    network = small_networks.dense()
+    folder = cmsis_project.write(tmp_path / "dense", network, board=board).folder
+    build = convert(folder, pack_root(tmp_path / "packs"))
+    own = {name for name in sources(build) if not name.startswith(("..", "/", "RTE/"))}
+    assert own == {*cmsis_project.cmake_lists(folder)["FERRULE_SOURCES"], "main.c"}
+    described = load_board(board)
+    elf = compiled(folder, build, GccToolchain().target_flags(described))
+    require_program("qemu-system-arm", "apt-get install qemu-system-arm")
+    with engine("qemu").start(Machine(board=described, elf=elf)) as session, LinkSession(session.channel()) as link:
+        inputs = [np.arange(-3, 3, dtype=np.int8).reshape(1, 6)]
+        np.testing.assert_array_equal(link.run(inputs).outputs[0], network.run(inputs)[0])
