@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from device_bench import SOFT_NPU, WARNINGS
 from device_networks import NPU0, artifact
@@ -25,7 +26,7 @@ from ferrule.backends.firmware import (
     LoweringContext,
 )
 from ferrule.codegen import Artifact, generate
-from ferrule.dom import Assign, Call, Dereference, Identifier
+from ferrule.dom import Assign, Call, Dereference, Identifier, Integer
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.firmware import ziglang_program
 from ferrule.graph import Layer, LayerType
@@ -61,6 +62,14 @@ class UnitTarget:
     def driver(self, device: Device) -> DeviceDriver:
         del device
         return DeviceDriver(driver="unit_driver", header="unit.h", context="unit", memory_bytes=self._memory_bytes)
+
+
+class ConstantTarget(UnitTarget):
+    """Writes its output without an input."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        written = Assign(Dereference(context.output_pointer()), Integer(1))
+        return LoweredOp(kernel="unit", statements=(written,), headers=("unit.h",))
 
 
 HEADER = """
@@ -266,6 +275,19 @@ def test_operators_without_a_status_cannot_fail_and_are_traced(tmp_path: Path, h
     model = emit(chain(), {"l0": UnitTarget(tells=False), "l1": CoreTarget()}, {"l0": UNIT0})
     compile_c(model, tmp_path, host_cc)
     assert "ferrule_held_ran(held, DEVICE_UNIT0, FERRULE_OK);" in model.files["ferrule_chain.c"]
+
+
+@pytest.mark.cc
+def test_nothing_is_passed_that_nobody_reads(tmp_path: Path, host_cc: str) -> None:
+    network = chain(1)
+    network.add_input(int8_input("unread", 1, 4))
+    compile_c(emit(network, {"l0": UnitTarget()}, {"l0": UNIT0}), tmp_path, host_cc)
+    lonely = Network("lonely")
+    lonely.add_input(int8_input("x", 1, 4))
+    lonely.add_constant(int8_input("k", 1, 4), np.zeros((1, 4), np.int8))
+    lonely.add_tanh_layer("k", name="y")
+    lonely.set_outputs(["y"])
+    compile_c(emit(lonely, {"y": ConstantTarget()}, {"y": UNIT0}), tmp_path, host_cc)
 
 
 def test_a_layer_for_devices_needs_one() -> None:

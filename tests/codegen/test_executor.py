@@ -229,6 +229,17 @@ def test_constant_outputs_are_copied(tmp_path: Path, host_cc: str) -> None:
     assert host.output("y", 12) == list((X * 2).ravel())
 
 
+@pytest.mark.cc
+def test_nothing_is_declared_that_nobody_reads(tmp_path: Path, host_cc: str) -> None:
+    graph = Graph("idle")
+    graph.add_input(tensor("unread", 3, 4))
+    x = graph.add_input(tensor("x", 3, 4))
+    graph.set_outputs([reshape(graph, double(graph, x, "y"), "flat", 12)])
+    host = build(emit(graph), tmp_path, host_cc, ["unread", "x"], ["flat"])
+    assert host.run(x=X) == 0
+    assert host.output("flat", 12) == list((X * 2).ravel())
+
+
 def test_the_same_graph_gives_the_same_bytes() -> None:
     assert emit(chain()).files == emit(chain()).files
 

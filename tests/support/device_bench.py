@@ -58,7 +58,7 @@ class Bench:
         bench.fail_at, bench.driver_fail_at, bench.fault = fail_at, driver_fail_at, FAULT
         given = getattr(self.library, f"{self.prefix}_default_inputs")
         for name, array in inputs.items():
-            self.ffi.memmove(self.ffi.cast("int8_t *", getattr(given, name)), array.tobytes(), array.size)
+            self.ffi.memmove(self.ffi.cast("int8_t *", getattr(given, name)), array.tobytes(), array.nbytes)
         info = self.ffi.new("struct ferrule_run_info *")
         info.on_device = self.library.bench_on_device
         status = self._call(info)
@@ -90,9 +90,9 @@ class Bench:
         pointers = getattr(self.library, f"{self.prefix}_default_outputs")
         return {
             info.name: np.frombuffer(
-                bytes(self.ffi.buffer(self.ffi.cast("int8_t *", getattr(pointers, info.name)), info.elements)), np.int8
+                bytes(self.ffi.buffer(getattr(pointers, f"output_{number}"), info.size_bytes)), info.dtype.numpy
             ).reshape(info.shape)
-            for info in self.artifact.graph.outputs
+            for number, info in enumerate(self.artifact.graph.outputs)
         }
 
 
@@ -104,7 +104,7 @@ def planned(calls: Sequence[DeviceCall]) -> list[Traced]:
 def build_bench(
     artifact: Artifact, folder: Path, cc: str, *, held_c: Path = HELD_C, flags: Sequence[str] = ()
 ) -> Bench:
-    """Compile a model whose tensors are all int8."""
+    """Compile a model whose inputs have names that are C identifiers."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in artifact.files.items():
         (folder / name).write_text(text)
@@ -157,7 +157,7 @@ def _declarations(artifact: Artifact) -> str:
     prefix = f"ferrule_{artifact.symbol}"
     header = (SUPPORT / "device_bench.h").read_text().replace("[BENCH_CALLS]", "[128]")
     inputs = "".join(f"const int8_t *{info.name};" for info in artifact.graph.inputs)
-    outputs = "".join(f"int8_t *{info.name};" for info in artifact.graph.outputs)
+    outputs = "".join(f"int8_t *output_{number};" for number, _ in enumerate(artifact.graph.outputs))
     devices = "".join(f"struct ferrule_device *{use.name};" for use in artifact.devices)
     return (
         "\n".join(line for line in header.splitlines() if not line.startswith("#"))

@@ -11,6 +11,7 @@ from ferrule.codegen.lowered import ARENA, LoweredGraph, LoweredLayer, offset_na
 from ferrule.codegen.schedule import Call as DeviceCallKind
 from ferrule.codegen.schedule import Schedule, ScheduledStep
 from ferrule.codegen.storage import StoragePlan
+from ferrule.codegen.unused import names_in, without_unused
 from ferrule.dom import (
     AddressOf,
     Assign,
@@ -112,7 +113,7 @@ class RunCode:
                 name="run_operators",
                 returns=Scalar.INT32,
                 parameters=(*(self._parameter(name) for name in self._structs_used()), HELD_PARAMETER),
-                body=Block(tuple(self._body())),
+                body=Block(without_unused(self._body())),
                 doc="Leaves at the first error; what it holds then is given back by its caller.",
             )
 
@@ -120,17 +121,15 @@ class RunCode:
 
     def _run(self) -> Iterator[Statement]:
         if not self._uses:
-            yield from self._body()
+            yield from without_unused(self._body())
             return
         arguments: tuple[Expression, ...] = (*(Identifier(name) for name in self._structs_used()), AddressOf(HELD))
         yield from held_run(self._lowered.devices, Call(Identifier("run_operators"), arguments))
 
     def _structs_used(self) -> Iterator[str]:
-        if self._inputs:
-            yield "inputs"
-        yield "outputs"
-        if self._uses_arena():
-            yield "memory"
+        """Yield what the function of the operators reads."""
+        named = names_in(without_unused(self._body()))
+        yield from (name for name in ("inputs", "outputs", "memory") if name in named)
 
     def _parameter(self, name: str) -> Parameter:
         return Parameter(name=name, type=struct_pointer(f"{self._prefix}_{name}"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.lowered import LoweredGraph
-from ferrule.memory import Alias, AliasKind, Plan, Region, Request, plan_graph, scratch_name
+from ferrule.memory import Alias, AliasKind, Overlap, Plan, Region, Request, plan_graph, scratch_name
 
 ARENA_ALIGNMENT = 16
 
@@ -22,6 +22,7 @@ class StoragePlan:
     """By the name of a layer's output: the input whose storage it shares; the layer then does nothing."""
     requests: tuple[Request, ...]
     aliases: tuple[Alias, ...]
+    overlaps: tuple[Overlap, ...] = ()
 
     def offset(self, buffer: str) -> int:
         """Return the offset of a tensor, or of a layer's scratch by `scratch_name`, in bytes."""
@@ -49,7 +50,9 @@ def plan_storage(lowered: LoweredGraph, core: Region) -> StoragePlan:
         order=[item.layer.name for item in lowered.layers],
         constant_outputs=True,
     )
-    return StoragePlan(plan=planned.plan, views=views, requests=planned.requests, aliases=planned.aliases)
+    return StoragePlan(
+        plan=planned.plan, views=views, requests=planned.requests, aliases=planned.aliases, overlaps=planned.overlaps
+    )
 
 
 def _region(use: DeviceUse) -> Region:
