@@ -138,6 +138,17 @@ def test_names_that_c_does_not_have(zephyr: Adapter[ZephyrFakes]) -> None:
         zephyr.lib.k_mutex_destroy()
 
 
+def test_two_of_the_same_know_nothing_of_each_other(zephyr: Adapter[ZephyrFakes]) -> None:
+    other = build_adapter("zephyr")
+    noted: list[str] = []
+    zephyr.fakes.before("k_msleep", lambda: noted.append("mine"))
+    other.fakes.before("k_msleep", lambda: noted.append("other"))
+    zephyr.lib.k_msleep(1)
+    other.lib.k_msleep(1)
+    assert noted == ["mine", "other"]
+    assert len(zephyr.fakes.calls) == len(other.fakes.calls) == 1
+
+
 def test_too_many_devices(zephyr: Adapter[ZephyrFakes]) -> None:
     for number in range(8):
         zephyr.fakes.device(f"npu{number}")

@@ -97,6 +97,12 @@ def test_wrong():
         run_sanitized(tmp_path / "test_it.py")
 
 
+@pytest.mark.parametrize("sanitizer", ["address", "thread"])
+def test_a_build_that_would_end_this_process_is_refused(sanitizer: str) -> None:
+    with pytest.raises(FerruleError, match="must be loaded before Python"):
+        build_adapter("bare_metal", sanitize=[sanitizer])
+
+
 def test_sanitizers_that_do_not_exist() -> None:
     with pytest.raises(FerruleError, match="no sanitizer memory"):
         run_sanitized(does_nothing_wrong, sanitizers=["memory"])

@@ -7,10 +7,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ferrule.testing.adapter import Adapter, build_adapter, build_driver
+    from ferrule.testing.adapter import build_adapter, build_driver
     from ferrule.testing.calls import Call
     from ferrule.testing.cdata import CData
     from ferrule.testing.fakes import Fakes, MisuseError, Wire
+    from ferrule.testing.loaded import Adapter
     from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
     from ferrule.testing.sanitizers import SanitizerError, run_sanitized
 
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Adapter": "ferrule.testing.adapter",
+    "Adapter": "ferrule.testing.loaded",
     "CData": "ferrule.testing.cdata",
     "Call": "ferrule.testing.calls",
     "CmsisFakes": "ferrule.testing.platforms",

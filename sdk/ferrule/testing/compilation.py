@@ -24,6 +24,8 @@ from ferrule.nativelib import COMPILE_TIMEOUT_S, CompilationError, cache_folder,
 from ferrule.testing.declarations import declarations, include_flags, preprocess
 
 SANITIZERS = ("address", "undefined", "thread")
+PRELOADED = {"address": "libasan", "thread": "libtsan"}
+"""Libraries that a process must load before Python."""
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 FAKES = Path(__file__).parent / "fakes"
 _RECORDED = re.compile(r'^\w[\w *]*?(\w+)\([^;{]*\)\n\{\n    FAKE_CALL\(|FAKE_CALL_OF\(\w+, "(\w+)"', re.MULTILINE)

@@ -14,8 +14,8 @@ from typing import TypeVar
 import msgspec
 
 from ferrule.errors import FerruleError, MissingToolError
-from ferrule.testing.adapter import Adapter
 from ferrule.testing.fakes import Fakes
+from ferrule.testing.loaded import Adapter
 
 _TIMEOUT_S = 120
 _K = TypeVar("_K")

@@ -13,10 +13,9 @@ from pathlib import Path
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.nativelib import host_compiler
 from ferrule.testing.adapter import SANITIZE
-from ferrule.testing.compilation import SANITIZERS
+from ferrule.testing.compilation import PRELOADED, SANITIZERS
 
 _CHILD = "ferrule.testing.sanitized_child"
-_PRELOADED = {"address": "libasan.so", "thread": "libtsan.so"}
 
 
 class SanitizerError(FerruleError):
@@ -68,7 +67,7 @@ def sanitizer_environment(sanitizers: Sequence[str]) -> dict[str, str]:
             hint=f"known: {', '.join(SANITIZERS)}",
         )
     environment = {SANITIZE: ",".join(sanitizers)}
-    libraries = [_library(_PRELOADED[name]) for name in sanitizers if name in _PRELOADED]
+    libraries = [_library(f"{PRELOADED[name]}.so") for name in sanitizers if name in PRELOADED]
     if libraries:
         environment["LD_PRELOAD"] = ":".join(libraries)
         environment["ASAN_OPTIONS"] = "detect_leaks=0"  # Python itself keeps memory until it ends

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adapters and drivers that are loaded: how a test calls them, and what it puts behind their registers."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ferrule._typing import override
+from ferrule.devices import Bytes, DeviceModel, RegisterTable
+from ferrule.errors import FerruleError, MissingToolError
+from ferrule.testing.cdata import CData
+from ferrule.testing.compilation import HostBuild
+from ferrule.testing.fakes import Fakes
+from ferrule.testing.registers import ArrayModel, Registers, RegisterSpace
+
+F = TypeVar("F", bound=Fakes)
+_numbers = count()
+
+
+class Library:
+    """The functions and variables of the C under test; after each call, what went wrong under it is raised."""
+
+    def __init__(self, library: CData, fakes: Fakes, ffi: CData) -> None:
+        self.__dict__.update(_library=library, _fakes=fakes, _ffi=ffi)
+
+    def __getattr__(self, name: str) -> CData:
+        found = getattr(self._library, name)
+        if not isinstance(found, self._ffi.CData) or self._ffi.typeof(found).kind != "function":
+            return found
+
+        def checked(*arguments: object) -> CData:
+            result = found(*arguments)
+            self._fakes.check()
+            return result
+
+        self.__dict__[name] = checked
+        return checked
+
+    @override
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self._library, name, value)
+
+
+class Adapter(Generic[F]):
+    """A library for tests: `lib` has its functions, `ffi` makes its structs, `fakes` is what it runs on."""
+
+    def __init__(self, build: HostBuild, fakes: type[F]) -> None:
+        if find_spec("cffi") is None:
+            raise MissingToolError("the Python package cffi is missing", hint="pip install 'ferrule[testing]'")
+        from cffi import FFI
+
+        self.build = build
+        self.ffi: CData = FFI()
+        declared = build.declarations()
+        try:
+            self.ffi.cdef(declared)
+        except Exception as error:
+            raise FerruleError(
+                f"{build.title}: cffi can't read its headers: {error}",
+                hint="give only headers with plain declarations as `headers`",
+            ) from error
+        try:
+            library = self.ffi.dlopen(str(_own_copy(build.library())))
+        except OSError as error:
+            raise FerruleError(
+                f"{build.title} can't be loaded: {error}",
+                hint="a function that is called has no fake: define it in one of `sources`",
+            ) from error
+        self._library = library
+        self.fakes = fakes(self.ffi, library, build.fake_functions())
+        self.lib: CData = Library(library, self.fakes, self.ffi)
+        self._space = RegisterSpace(self.ffi, library, self.fakes)
+        self._kept: list[object] = []
+        self._held: list[object] = []
+
+    def reset(self) -> None:
+        """Forget calls, scripts, threads, time, registers and memory; variables of the C stay as they are."""
+        self.fakes.reset()
+        self._space.clear()
+        self._held.clear()
+
+    def attach(
+        self,
+        base: int,
+        device: DeviceModel | npt.NDArray[np.uint32],
+        *,
+        names: Mapping[int, str] | RegisterTable | None = None,
+        interrupt: Callable[[], object] | None = None,
+    ) -> Registers:
+        """Put a device behind the registers at an address, and return the window, whose `log` has every access.
+
+        Args:
+            base: what the driver adds its offsets to.
+            device: a model, which is reset; or an array of words, which keeps what is written.
+            names: of the registers by offset; by default the model's own table, if it has one.
+            interrupt: what runs when the device raises its line, such as the driver's handler `adapter.lib.npu_isr`.
+        """
+        model = device if isinstance(device, DeviceModel) else ArrayModel(device)
+        table = getattr(model, "table", None) if names is None else names
+        if isinstance(table, RegisterTable):
+            table = {register.offset: register.name for register in table}
+        window = Registers(base=base, model=model, names=table or {}, fakes=self.fakes, interrupt=interrupt)
+        self._space.add(window)
+        model.attach(bus=self._space.memory)
+        if isinstance(device, DeviceModel):
+            device.reset()
+        return window
+
+    def memory(self, address: int, size_bytes: int) -> Bytes:
+        """Return memory that attached devices reach at an address of their bus, as an array of bytes."""
+        data = np.zeros(size_bytes, np.uint8)
+        self._space.share(data, address)
+        return data
+
+    def share(self, value: CData, *, address: int | None = None) -> int:
+        """Let attached devices reach a value of C's, made by `new`; return its address on their bus.
+
+        ferrule_bus_address() gives that address to a driver, for every pointer into the value.
+        """
+        self.keep(value)
+        return self._space.share(np.frombuffer(self.ffi.buffer(value), np.uint8), address)
+
+    def new(self, type_: str, value: object = None) -> CData:
+        """Return a pointer to a new value of a C type, such as "struct npu *", which lives as long as it is held."""
+        return self.ffi.new(type_) if value is None else self.ffi.new(type_, value)
+
+    def keep(self, *values: CData) -> None:
+        """Keep values for C that holds pointers to them, until `reset`."""
+        self._held += values
+
+    def address(self, name: str) -> CData:
+        """Return the address of a variable of C, such as a driver's table."""
+        return self.ffi.addressof(self._library, name)
+
+    def call(self, function: CData, *arguments: object) -> CData:
+        """Call a function by its pointer, such as a member of a driver's table, and raise what went wrong under it."""
+        result = function(*arguments)
+        self.fakes.check()
+        return result
+
+    def callback(self, signature: str, function: Callable[..., object]) -> CData:
+        """Return a C function, such as "int32_t (void *context)", that calls a Python one.
+
+        An exception in it is raised when the call from Python returns; C sees 0 meanwhile.
+        """
+
+        def call(*arguments: object) -> object:
+            try:
+                return function(*arguments)
+            except BaseException as error:  # noqa: BLE001 C cannot pass it on
+                self.fakes.keep_error(error)
+                return None if self.ffi.typeof(pointer).result.kind == "void" else 0
+
+        pointer = self.ffi.callback(signature, call)
+        self._kept.append(pointer)
+        return pointer
+
+    def driver(
+        self,
+        *,
+        name: str = "test",
+        memory_bytes: int = 0,
+        activate: Callable[[CData], int] | None = None,
+        deactivate: Callable[[CData], int] | None = None,
+        check: Callable[[CData], int] | None = None,
+        copy_to: Callable[[CData, int, CData, int], int] | None = None,
+        copy_from: Callable[[CData, CData, int, int], int] | None = None,
+    ) -> CData:
+        """Return a `struct ferrule_driver *` whose functions are in Python; their calls stand in the record."""
+        made = self.ffi.new("struct ferrule_driver *")
+        text = self.ffi.new("char[]", name.encode())
+        made.name = text
+        made.memory_bytes = memory_bytes
+        given = {"activate": activate, "deactivate": deactivate, "check": check}
+        given |= {"copy_to": copy_to, "copy_from": copy_from}  # type: ignore[dict-item]
+        for member, function in given.items():
+            if function is not None:
+                setattr(made, member, self._noted(self.ffi.typeof(getattr(made, member)), member, function))
+        self._kept += [made, text]
+        return made
+
+    def _noted(self, signature: CData, name: str, function: Callable[..., int]) -> CData:
+        def call(*arguments: object) -> int:
+            result = function(*arguments)
+            self.fakes.note(name, result)
+            return result
+
+        return self.callback(signature, call)
+
+
+@cache
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="ferrule_testing_"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _own_copy(library: Path) -> Path:
+    """Return a copy, since a file that is loaded twice is one library, with one set of variables."""
+    return Path(shutil.copy(library, _folder() / f"{next(_numbers)}_{library.name}"))
