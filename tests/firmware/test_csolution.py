@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real csolution reads generated projects, and what it makes of them runs.
 
-It runs where CMSIS_TOOLBOX names an installation of CMSIS-Toolbox, CMSIS_PATH, CMSIS_RTX_PATH and CORTEX_DFP_PATH checkouts
-of the packs; CMSIS_PACK_ROOT may name the folder of installed packs instead of the three.
+It runs where CMSIS_TOOLBOX names an installation of CMSIS-Toolbox, and CMSIS_PATH, CMSIS_RTX_PATH and CORTEX_DFP_PATH
+checkouts of the packs; CMSIS_PACK_ROOT may name the folder of installed packs instead of the three.
 """
 
 from __future__ import annotations
