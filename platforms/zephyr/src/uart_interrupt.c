@@ -64,6 +64,22 @@ static void on_interrupt(const struct device *device, void *context)
     }
 }
 
+/* What came before the interrupt was on makes none where that is not one of level, and in a UART
+ * that holds one byte it keeps all others out. */
+static void drop_stale(struct ferrule_zephyr_uart *uart)
+{
+    uint8_t stale;
+    const k_spinlock_key_t key = k_spin_lock(&uart->lock);
+    for (size_t count = 0; count < sizeof uart->input_bytes; count++) {
+        if (uart_poll_in(uart->device, &stale) != 0) {
+            break;
+        }
+    }
+    ring_buf_reset(&uart->input);
+    uart->overrun = false;
+    k_spin_unlock(&uart->lock, key);
+}
+
 int32_t ferrule_uart_start(struct ferrule_zephyr_uart *uart)
 {
     memset(&uart->lock, 0, sizeof uart->lock); /* has no members on one core */
@@ -79,6 +95,7 @@ int32_t ferrule_uart_start(struct ferrule_zephyr_uart *uart)
         return ferrule_zephyr_status(error);
     }
     uart_irq_rx_enable(uart->device);
+    drop_stale(uart);
     return FERRULE_OK;
 }
 

@@ -127,6 +127,17 @@ def test_what_arrives_is_read(ends: Ends) -> None:
         assert ends.read(50) == (OK, data)
 
 
+def test_what_came_before_the_start_is_dropped(by_interrupt: Ends) -> None:
+    """It makes no interrupt any more, so that a UART that holds one byte would be stuck with it."""
+    ends = by_interrupt
+    ends.wire.send(b"noise")
+    assert ends.start() == OK
+    ends.wire.send(b"abc")
+    assert ends.read(3) == (OK, b"abc")
+    ends.fakes.fail("uart_poll_in", result=0, times=None)
+    assert ends.start() == OK, "a UART that is never empty must not hang"
+
+
 def test_read_ends_in_time_with_what_came(ends: Ends) -> None:
     assert ends.start() == OK
     ends.wire.send(b"abc")

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Projects for Zephyr, built with a real tree and run: on QEMU's MPS2, and as a program of this host.
+
+They run where ZEPHYR_BASE is set; everything that can be shown without is in tests/firmware/test_zephyr_project.py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import device_networks
+import pytest
+from needs import require_program
+from zephyr_tree import Tree, zephyr_tree
+
+from ferrule.boards import Board, load_board
+from ferrule.codegen import Artifact
+from ferrule.codegen.schedule import Call
+from ferrule.emulation import Machine, engine
+from ferrule.firmware import write_project
+from ferrule.link import Channel, FirmwareError, LinkSession, SerialChannel
+from ferrule.resources import root
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow]
+PATIENCE_S = 120
+CONTENTION = Path(__file__).parents[1] / "platforms" / "zephyr" / "contention"
+
+
+@pytest.fixture(scope="module")
+def tree() -> Tree:
+    return zephyr_tree()
+
+
+@pytest.fixture(scope="module")
+def artifact() -> Artifact:
+    """A model of two soft devices and the core."""
+    return device_networks.artifact()
+
+
+@pytest.fixture(scope="module")
+def project(artifact: Artifact, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("zephyr") / "crossing"
+    write_project(
+        artifact,
+        board=load_board("mps2-an386"),
+        toolchain_name="arm-none-eabi-gcc",
+        optimization="O3",
+        folder=folder,
+        platform_name="zephyr",
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def board(tree: Tree) -> Board:
+    """The MPS2 board of the tree, its link on its second UART."""
+    require_program("qemu-system-arm", "apt-get install qemu-system-arm")
+    described = load_board(tree.mps2_board().replace("/", "-").replace("_", "-"))
+    return replace(described, link_uart=described.peripheral("uart1"))
+
+
+def check_link(artifact: Artifact, channel: Channel, *, measured: bool) -> None:
+    """Run the model: outputs equal the reference's in every bit, calls of devices are the schedule's."""
+    network = device_networks.crossing()
+    with LinkSession(channel, timeout_s=10, run_timeout_s=PATIENCE_S) as session:
+        info = session.model_info()
+        assert (info.name, info.operator_count) == ("crossing", len(artifact.operators))
+        assert bool(info.stack_bytes) is measured
+        for seed in range(3):
+            x = device_networks.sample(seed)
+            run = session.run([x], profile=True, trace=True)
+            for output, expected in zip(run.outputs, network.run([x]), strict=True):
+                assert output.tobytes() == expected.tobytes()
+            assert [
+                (call.operator, artifact.devices[call.device].name, list(Call)[call.call], call.status)
+                for call in run.calls
+            ] == [(call.operator, call.device, call.call, 0) for call in artifact.device_calls]
+            if measured:
+                assert run.unit == "ticks"
+                assert run.total > 0
+                assert 0 < run.stack_used < run.stack.size_bytes
+
+
+def read_until(channel: Channel, wanted: str, text: str = "") -> str:
+    """Return what a console says up to something that matches."""
+    end = time.monotonic() + PATIENCE_S
+    while re.search(wanted, text) is None:
+        assert time.monotonic() < end, f"no {wanted!r} in {text!r}"
+        text += channel.read(4096, 1).decode(errors="replace")
+    return text
+
+
+def check_shell(console: Channel, link: Callable[[], Channel]) -> None:
+    """The shell says what the model is and runs it; a host on the link notices."""
+    channel = link()
+    session = LinkSession(channel, timeout_s=10)
+    session.hello()
+    console.write(b"ferrule info\r\n")
+    assert "devices: npu0, npu1" in read_until(console, r"devices: [^\n]*\n")
+    console.write(b"ferrule run\r\n")
+    text = read_until(console, r"late begins with\s+00000000: [^\n]*\n")
+    assert "status 0" in text
+    found = re.search(r"late begins with\s+00000000: ((?:[0-9a-f]{2} ){5})", text)
+    assert found is not None
+    expected = device_networks.crossing().run([device_networks.sample() * 0])[1]
+    assert bytes.fromhex(found[1]) == expected.tobytes()
+    with pytest.raises(FirmwareError, match="hello"):
+        session.run([device_networks.sample()])
+    assert session.hello().firmware == "ferrule"
+
+
+def test_mps2_under_qemu(tree: Tree, board: Board, artifact: Artifact, project: Path, tmp_path: Path) -> None:
+    elf = tree.build(project, tmp_path / "build", tree.mps2_board())
+    with engine("qemu").start(Machine(board=board, elf=elf)) as session:
+        console = session.channel("console")
+        assert "crossing ran in" in read_until(console, r"ran in \d+ us")
+        check_link(artifact, session.channel("link"), measured=True)
+        check_shell(console, lambda: session.channel("link"))
+
+
+def test_one_uart_is_the_links(tree: Tree, board: Board, artifact: Artifact, project: Path, tmp_path: Path) -> None:
+    overlay = tmp_path / "one.overlay"
+    overlay.write_text("/ {\n\tchosen {\n\t\tferrule,link-uart = &uart0;\n\t};\n};\n")
+    chosen = f"-DEXTRA_DTC_OVERLAY_FILE={overlay}"
+    refused = tree.try_build(project, tmp_path / "both", tree.mps2_board(), chosen)
+    assert refused.returncode != 0
+    assert "console and link need a UART each: add -DEXTRA_CONF_FILE=one_uart.conf" in refused.stdout
+    alone = f"-DEXTRA_CONF_FILE={project / 'one_uart.conf'}"
+    elf = tree.build(project, tmp_path / "one", tree.mps2_board(), chosen, alone)
+    with engine("qemu").start(Machine(board=replace(board, link_uart=board.peripheral("uart0")), elf=elf)) as session:
+        check_link(artifact, session.channel("link"), measured=True)
+
+
+@contextmanager
+def native(program: Path) -> Iterator[dict[str, SerialChannel]]:
+    """Run a program of native_sim, and yield its UARTs."""
+    process = subprocess.Popen([str(program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert process.stdout is not None
+    text = ""
+    end = time.monotonic() + PATIENCE_S
+    pattern = re.compile(r"^(\w+) connected to pseudotty: (\S+)$", re.MULTILINE)
+    try:
+        while len(found := dict(pattern.findall(text))) < 2:
+            assert time.monotonic() < end, text
+            if select.select([process.stdout], [], [], 1)[0]:
+                text += os.read(process.stdout.fileno(), 4096).decode()
+        channels = {name: SerialChannel(path, baud=115_200) for name, path in found.items()}
+        yield {"link" if name.endswith("1") else "console": channel for name, channel in channels.items()}
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_native_sim(tree: Tree, artifact: Artifact, project: Path, tmp_path: Path) -> None:
+    program = tree.build(project, tmp_path / "build", tree.native_board)
+    with native(program) as uarts:
+        check_link(artifact, uarts["link"], measured=False)
+
+
+def contention(program: Path, tree: Tree, board: Board | None) -> str:
+    """Run the program of two threads, and return its last words."""
+    if board is not None:
+        with engine("qemu").start(Machine(board=board, elf=program)) as session:
+            return read_until(session.channel("console"), "PASS|FAIL")
+    done = subprocess.run(
+        [str(program), "-stop_at=30"], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    return done.stdout
+
+
+def test_threads_contend_under_qemu(tree: Tree, board: Board, tmp_path: Path) -> None:
+    program = tree.build(CONTENTION, tmp_path / "build", tree.mps2_board())
+    text = contention(program, tree, board)
+    assert "runs=40 overlaps=0" in text
+    assert "PASS" in text, text
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_threads_contend_on_the_host(tree: Tree, tmp_path: Path, locks: bool) -> None:
+    """Without the lock the same program finds overlaps: it can fail."""
+    for folder in ("include", "src_c"):
+        (tmp_path / folder).symlink_to(root() / folder)
+    module = tmp_path / "platforms" / "zephyr"
+    shutil.copytree(root() / "platforms" / "zephyr", module)
+    if not locks:
+        adapter = module / "src" / "zephyr.c"
+        text, count = re.subn(r"k_mutex_lock\(&dev->lock,[^;]*;", "milliseconds < 0);", adapter.read_text())
+        text, unlocks = re.subn(r"k_mutex_unlock\(&dev->lock\)", "dev == NULL", text)
+        assert (count, unlocks) == (1, 1)
+        adapter.write_text(text)
+    options = (f"-DFERRULE_MODULE={module}", "-DCONFIG_UART_CONSOLE=n")
+    text = contention(tree.build(CONTENTION, tmp_path / "build", tree.native_board, *options), tree, None)
+    assert ("PASS" in text) is locks, text
+    assert ("overlaps=0" in text) is locks, text
