@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -92,6 +93,7 @@ class Registers:
         self._line = _Line(interrupt)
         self._time_us = fakes.now_us
         self._event_us: int | None = None
+        self._one_at_a_time = threading.RLock()
         model.attach(irq=self._line)
 
     @property
@@ -105,16 +107,17 @@ class Registers:
 
     def access(self, address: int, width: int, *, write: bool, value: int) -> int:
         """Do what the driver asked for; the interrupt comes right after it."""
-        self.advance()
-        offset = address - self.base
-        if write:
-            self.model.write(offset, width, value)
-        else:
-            value = self.model.read(offset, width)
-        name = self._names.get(offset, f"{offset:#x}")
-        self.log.append(RegisterAccess(offset=offset, name=name, write=write, value=value))
-        self._after()
-        return value
+        with self._one_at_a_time:
+            self.advance()
+            offset = address - self.base
+            if write:
+                self.model.write(offset, width, value)
+            else:
+                value = self.model.read(offset, width)
+            name = self._names.get(offset, f"{offset:#x}")
+            self.log.append(RegisterAccess(offset=offset, name=name, write=write, value=value))
+            self._after()
+            return value
 
     def advance(self) -> None:
         """Let the time of the fakes pass in the model too; a cycle is a microsecond."""
@@ -133,9 +136,10 @@ class Registers:
             self._fakes.at_ms(0, self._line.serve)
 
     def _happen(self) -> None:
-        self._event_us = None
-        self.advance()
-        self._after()
+        with self._one_at_a_time:
+            self._event_us = None
+            self.advance()
+            self._after()
 
 
 class _Line:
