@@ -106,6 +106,15 @@ def test_the_target(board: str, device: str, processor: dict[str, str] | None, t
     assert (target["type"], target["device"], target.get("processor")) == (board, device, processor)
 
 
+def test_the_compiler_is_gcc(tmp_path: Path) -> None:
+    assert project(tmp_path / "one").notes == ()
+    (note,) = project(tmp_path / "two", toolchain="zig").notes
+    assert note == "it is built by arm-none-eabi-gcc, not by zig"
+    files = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file()]
+    other = [name for name in files if (tmp_path / "one" / name).read_bytes() != (tmp_path / "two" / name).read_bytes()]
+    assert [name.name for name in other] == ["ferrule-project.json"]
+
+
 def test_patterns_of_names(tmp_path: Path) -> None:
     found = documents(project(tmp_path / "project").folder)
     solution = found["dense.csolution.yml"]["solution"]

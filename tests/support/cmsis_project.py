@@ -31,13 +31,14 @@ def write(
     division: Division = DEFAULT_DIVISION,
     optimization: str = "O2",
     force: bool = False,
+    toolchain: str = "arm-none-eabi-gcc",
 ) -> Project:
     """Generate a project."""
     described = load_board(board)
     return write_project(
         emit(network, board=described, division=division),
         board=described,
-        toolchain_name="arm-none-eabi-gcc",
+        toolchain_name=toolchain,
         optimization=optimization,
         folder=folder,
         platform_name="cmsis",

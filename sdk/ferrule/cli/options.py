@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 OPTIMIZATIONS = ("O3", "O2", "Os")
-PLATFORMS = ("bare-metal",)
+PLATFORMS = ("bare-metal", "cmsis", "zephyr")
 """Those of ferrule.firmware.PLATFORMS, the default first; a test compares them, so that --help need not import it."""
 
 

@@ -54,6 +54,9 @@ _PRIVATE_INCLUDE_DIRS = ("platforms/cmsis/drivers", "src_c/startup")
 _SYSTICK_COUNTER = f"{LIBRARY_FOLDER}/src_c/runtime/counter.c"
 """Takes SysTick, which is the kernel's here; cmsis_counter.c stands in for it."""
 
+_GCC = GccToolchain()
+"""CMSIS-Toolbox knows it as GCC; csolution's other compilers want another linker script."""
+
 _RTX_SOURCES = (
     "rtx_delay",
     "rtx_evflags",
@@ -102,6 +105,9 @@ class CmsisPlatform(Platform):
             generated=generated | _layers(request, library),
             starters=starters | _solution(request, board),
             build_hint=f"cbuild {{folder}}/{request.artifact.symbol}.csolution.yml --packs",
+            notes=()
+            if request.toolchain == _GCC.name
+            else (f"it is built by {_GCC.name}, not by {request.toolchain}",),
         )
 
 
@@ -190,10 +196,9 @@ _LINK_FLAGS = ("-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-W
 
 def _compile_flags(request: ProjectRequest) -> tuple[str, ...]:
     """Return GCC's flags but those for the core, the level of optimization and those that csolution has words for."""
-    toolchain = GccToolchain()
-    core = toolchain.target_flags(request.board)
+    core = _GCC.target_flags(request.board)
     level = check_optimization(request.optimization)
-    flags = toolchain.compile_flags(request.board, level)
+    flags = _GCC.compile_flags(request.board, level)
     return tuple(flag for flag in flags if flag not in core and not flag.startswith(("-O", "-std=", "-ffreestanding")))
 
 
@@ -212,13 +217,13 @@ def _values(request: ProjectRequest, board: CmsisBoard, library: Mapping[str, by
         "usarts": board.usarts,
         "link_usart": board.link_usart,
         "device_headers": sorted({use.driver.header for use in artifact.devices} | {"ferrule/platform/cmsis.h"}),
-        "toolchain": GccToolchain(),
+        "toolchain": _GCC,
         "sources": tuple(sorted(source for layer in layers for source in layer.sources)),
         "include_dirs": tuple(dict.fromkeys(name for layer in layers for name in layer.include_dirs)),
         "cmake_folder": CMAKE_FOLDER,
         "definitions": DEFINITIONS,
         "script": SCRIPT_NAME,
-        "core_flags": GccToolchain().target_flags(request.board),
+        "core_flags": _GCC.target_flags(request.board),
         "compile_flags": ("-std=c11", *_compile_flags(request)),
         "optimization": request.optimization,
         "warnings": WARNINGS,
