@@ -15,6 +15,9 @@ from ferrule.report import (
     SCHEMA_VERSION,
     BuildPart,
     CountPart,
+    DeviceCallPart,
+    DevicePart,
+    DeviceTracePart,
     FlashPart,
     LayerPart,
     MemoryPart,
@@ -169,3 +172,20 @@ def test_shortcuts() -> None:
     assert report.memory.flash.total == 42_000
     assert report.count_per_inference == 4_000_123
     assert report.samples == DOCUMENT.samples
+
+
+def test_devices_and_their_calls_are_printed() -> None:
+    calls = (
+        DeviceCallPart(operator=0, layer="conv [x]", device="npu0", call="open", status=0),
+        DeviceCallPart(operator=0, layer="conv [x]", device="npu0", call="run", status=-12),
+    )
+    npu = DevicePart(name="npu0", backend="SoftNpu", activation_lead=0, memory_bytes=4096, memory_used=1234)
+    unit = DevicePart(name="unit0", backend="Unit", activation_lead=0, memory_bytes=0, memory_used=0)
+    trace = DeviceTracePart(calls=calls, as_planned=False)
+    shown = text(replace(DOCUMENT, devices=(npu, unit), device_trace=trace))
+    assert "device npu0" in shown
+    assert "SoftNpu, 1,234 of 4,096 B" in shown
+    assert "device calls: NOT as planned" in shown
+    lines = [line.split() for line in shown.splitlines() if "conv [x]" in line and "npu0" in line]
+    assert [line[-2] for line in lines] == ["ok", "(DEVICE)"]
+    assert "device calls: none" in text(replace(DOCUMENT, device_trace=DeviceTracePart(calls=(), as_planned=True)))

@@ -16,12 +16,16 @@ from ferrule.errors import FerruleError
 @click.command("inspect")
 @model_argument
 @click.option("--plan", "show_plan", is_flag=True, help="Draw where each tensor lies in the arena, and when.")
+@click.option(
+    "--schedule", "show_schedule", is_flag=True, help="With --backends: the firmware's calls of devices, in order."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @dynamic_path_option
 @division_options(None)
 def command(
     model: Path,
     show_plan: bool,
+    show_schedule: bool,
     as_json: bool,
     dynamic_path: Path | None,
     backends: str | None,
@@ -33,7 +37,8 @@ def command(
     """Show the layers of MODEL (.tflite): shapes, quantisation, MACs, weights, and the arena that they need.
 
     With --backends, also who takes each layer and why the others don't, and who finally runs what, on the host and in
-    firmware, once every backend has optimised its layers. Dynamic backends are asked too.
+    firmware, once every backend has optimised its layers. Dynamic backends are asked too. --schedule adds when devices
+    are activated, opened, closed and deactivated, and what is copied to and from their memories.
     """
     from ferrule import facade
     from ferrule.report.inspection import inspect_network
@@ -41,14 +46,20 @@ def command(
     network = facade.load(model)
     inspection = inspect_network(network)
     if backends is not None:
+        from ferrule.boards import load_board
         from ferrule.facade.configuration import read_configuration
-        from ferrule.facade.explaining import explain_division
+        from ferrule.facade.explaining import explain_division, explain_schedule
 
         with read_configuration(config).with_dynamic_backends(dynamic_path) as configuration:
             division = make_division(backends, hints, devices, backend_options, configuration)
             inspection = replace(inspection, division=explain_division(network, division))
-    elif hints or devices or backend_options or dynamic_path:
-        raise FerruleError("--hint, --device, --backend-option and --dynamic-path are of no use without --backends")
+            if show_schedule:
+                schedule = explain_schedule(network, division, load_board(facade.DEFAULT_BOARD))
+                inspection = replace(inspection, schedule=schedule)
+    elif hints or devices or backend_options or dynamic_path or show_schedule:
+        raise FerruleError(
+            "--hint, --device, --backend-option, --dynamic-path and --schedule are of no use without --backends"
+        )
     if as_json:
         import msgspec
 

@@ -7,12 +7,22 @@ from collections.abc import Mapping
 
 from ferrule.backends import Backend, PreCompiledDescriptor
 from ferrule.backends.context import BackendUnavailableError
+from ferrule.boards import Board
 from ferrule.errors import FerruleError
 from ferrule.facade.division import Division, divide
+from ferrule.facade.generation import emit
 from ferrule.graph import Layer
 from ferrule.network import Network
 from ferrule.optimizer import Face, LayerRow, OptimizedNetwork, explain
-from ferrule.report.inspection import BackendPart, DivisionPart, FinalLayerPart, FinalPart, RefusalPart, TakerPart
+from ferrule.report.inspection import (
+    BackendPart,
+    DivisionPart,
+    FinalLayerPart,
+    FinalPart,
+    RefusalPart,
+    ScheduledPart,
+    TakerPart,
+)
 
 
 def explain_division(network: Network, division: Division) -> DivisionPart:
@@ -34,6 +44,22 @@ def explain_division(network: Network, division: Division) -> DivisionPart:
         backends=tuple(_backend(name, backend) for name, backend in found.items()),
         layers=tuple(_taker(row, division, hinted.get(row.layer, ("", "", "")), unusable) for row in rows),
         finals=tuple(_final(network, division, face) for face in Face),
+    )
+
+
+def explain_schedule(network: Network, division: Division, board: Board) -> tuple[ScheduledPart, ...]:
+    """Return the operators of the firmware in order, with the calls of devices round each; raises as `emit`."""
+    artifact = emit(network, board=board, division=division)
+    names = {use.name: use.device.name for use in artifact.devices}
+    return tuple(
+        ScheduledPart(
+            index=index,
+            layer=record.layer,
+            backend=record.backend,
+            device=record.device,
+            calls=tuple(f"{names[call.device]} {call.call}" for call in record.device_calls),
+        )
+        for index, record in enumerate(artifact.operators)
     )
 
 

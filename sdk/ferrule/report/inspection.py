@@ -128,6 +128,19 @@ class DivisionPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledPart:
+    """One operator of the firmware, and the calls of devices round it."""
+
+    index: int
+    """In the order of execution."""
+    layer: str
+    backend: str
+    device: str
+    calls: tuple[str, ...]
+    """Such as "npu0 open", in order; empty where no device is called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     """Everything that can be said of a network without a board."""
 
@@ -142,6 +155,8 @@ class Inspection:
     arena: ArenaPart
     division: DivisionPart | None = None
     """None where no backends were asked."""
+    schedule: tuple[ScheduledPart, ...] | None = None
+    """None unless it was asked for."""
 
     def tensor(self, name: str) -> TensorPart:
         """Return a tensor by name; KeyError if there is none."""

@@ -3,9 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ferrule.report.inspection import DivisionPart, FinalPart, Inspection, LayerInspection, TakerPart, TensorPart
+from ferrule.report.inspection import (
+    DivisionPart,
+    FinalPart,
+    Inspection,
+    LayerInspection,
+    ScheduledPart,
+    TakerPart,
+    TensorPart,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,6 +43,8 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
     )
     if inspection.division is not None:
         _print_division(inspection, inspection.division, console)
+    if inspection.schedule is not None:
+        _print_schedule(inspection.schedule, console)
 
 
 def _print_division(inspection: Inspection, division: DivisionPart, console: Console) -> None:
@@ -83,6 +94,20 @@ def _print_final(final: FinalPart, console: Console) -> None:
         console.print(escape(f"fused, folded or deleted: {', '.join(final.gone)}"), highlight=False)
     for message in final.messages:
         console.print(f"[yellow]note[/]: {escape(message)}", highlight=False)
+
+
+def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None:
+    """Print the operators in the order in which they run, with the calls of devices."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="the firmware's operators in order, and the calls of devices")
+    for heading in ("#", "layer", "run by", "calls"):
+        table.add_column(heading, justify="right" if heading == "#" else "left")
+    for part in schedule:
+        runner = _runner(part.backend, part.device)
+        table.add_row(str(part.index), escape(part.layer), escape(runner), ", ".join(part.calls))
+    console.print(table)
 
 
 def _taker(taker: TakerPart) -> str:

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command line says of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from device_networks import HINTS, crossing
+from needs import require_module
+
+import ferrule as api
+from ferrule.codegen.schedule import Call
+from ferrule.exporters import to_tflite
+
+Ferrule = Callable[..., Any]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "crossing.tflite"
+    path.write_bytes(to_tflite(crossing()))
+    return path
+
+
+def hints(model: Path) -> list[str]:
+    imported = api.load(model).layers  # they have names of their own, in the same order
+    names = {layer.name: found.name for layer, found in zip(crossing().layers, imported, strict=True)}
+    return [word for layer, wish in HINTS.items() for word in ("--hint", f"{names[layer]}={wish}")]
+
+
+DEVICES = ("--device", "npu0=SoftNpu", "--device", "npu1=SoftNpu")
+
+
+def test_inspect_shows_the_schedule(ferrule: Ferrule, model: Path) -> None:
+    shown = ferrule("inspect", model, "--backends", "CpuAcc", *DEVICES, *hints(model), "--schedule")
+    assert shown.code == 0, shown.err
+    assert "npu0 activate, npu0 open, npu0 copy_to" in shown.out
+    shown = ferrule("inspect", model, "--backends", "CpuAcc", *DEVICES, *hints(model), "--schedule", "--json")
+    schedule = msgspec.json.decode(shown.out)["schedule"]
+    calls = {call.split()[1] for part in schedule for call in part["calls"]}
+    assert calls == {str(call) for call in Call}
+    assert {part["device"] for part in schedule} == {"npu0", "npu1", "CpuAcc"}
+
+
+def test_a_schedule_needs_backends(ferrule: Ferrule, model: Path) -> None:
+    shown = ferrule("inspect", model, "--schedule")
+    assert shown.code == 2
+    assert "--schedule are of no use without --backends" in shown.err
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+def test_a_model_on_the_core_calls_no_device(ferrule: Ferrule, model: Path) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    shown = ferrule("run", model, "--trace-devices")
+    assert shown.code == 0, shown.err
+    assert "device calls: none, no layer runs on a device" in shown.out

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names for what the link reports of devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from device_networks import artifact
+
+from ferrule.codegen.schedule import Call
+from ferrule.facade.tracing import device_parts, explained, trace_part
+from ferrule.link import LinkCall, LinkError, RunFailedError
+
+MODEL = artifact()
+PLANNED = tuple(
+    LinkCall(operator=call.operator, device=MODEL.device(call.device).index, call=call.call, status=0)
+    for call in MODEL.device_calls
+)
+
+
+def test_the_plan() -> None:
+    part = trace_part(MODEL, PLANNED)
+    assert part.as_planned
+    assert (part.calls[0].layer, part.calls[0].device, part.calls[0].call) == ("[ x (0) -> a (0) ]", "npu0", "activate")
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        PLANNED[:-1],
+        (*PLANNED, PLANNED[-1]),
+        (PLANNED[1], PLANNED[0], *PLANNED[2:]),
+        (replace(PLANNED[0], status=-9), *PLANNED[1:]),
+        (replace(PLANNED[0], operator=1), *PLANNED[1:]),
+        (replace(PLANNED[0], device=1), *PLANNED[1:]),
+    ],
+)
+def test_another_sequence_is_not_as_planned(calls: tuple[LinkCall, ...]) -> None:
+    assert not trace_part(MODEL, calls).as_planned
+
+
+@pytest.mark.parametrize(
+    "call",
+    [replace(PLANNED[0], operator=1000), replace(PLANNED[0], device=2), replace(PLANNED[0], call=7)],
+)
+def test_calls_that_there_are_not_are_an_error(call: LinkCall) -> None:
+    with pytest.raises(LinkError, match="traced a call that the model does not make"):
+        trace_part(MODEL, [call])
+
+
+def test_devices() -> None:
+    parts = device_parts(MODEL)
+    assert [(part.name, part.backend, part.activation_lead, part.memory_bytes) for part in parts] == [
+        ("npu0", "SoftNpu", 0, 4096),
+        ("npu1", "SoftNpu", 2, 2048),
+    ]
+    assert all(part.memory_used > 0 for part in parts)
+
+
+def test_an_error_says_where() -> None:
+    error = RunFailedError("the run failed in operator 1 with status -12 (DEVICE)", status=-12, failed_operator=1)
+    assert str(explained(error, MODEL)).endswith("(DEVICE): layer 'a' on SoftNpu/npu0")
+    calls = (PLANNED[0], replace(PLANNED[1], status=-9))
+    traced = RunFailedError("it failed", status=-9, failed_operator=None, calls=calls)
+    assert str(explained(traced, MODEL)).splitlines()[1:] == [
+        "calls of devices until then:",
+        "  0 npu0 activate: 0 (OK)",
+        "  0 npu0 open: -9 (TIMEOUT)",
+    ]
+    assert PLANNED[1].call == Call.OPEN
