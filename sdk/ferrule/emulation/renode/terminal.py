@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A UART of an emulated board behind Renode's socket terminal.
+
+The Monitor makes one by `emulation CreateServerSocketTerminal 3456 "term" false` and joins it to a UART by
+`connector Connect sysbus.uart0 term`. The `false` is needed: else telnet's commands are mixed into the bytes.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+
+from ferrule._typing import override
+from ferrule.emulation.renode.errors import RenodeConnectionError
+from ferrule.link import Channel
+
+_CHUNK_BYTES = 65536
+
+
+class SocketTerminal(Channel):
+    """The bytes of one UART, unchanged, over a connection that it owns; for one thread."""
+
+    def __init__(self, connected: socket.socket, *, timeout_s: float = 60.0) -> None:
+        """`timeout_s` is how long `write` may take."""
+        connected.settimeout(timeout_s)
+        if connected.family in {socket.AF_INET, socket.AF_INET6}:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = connected
+        self._received = b""
+
+    @classmethod
+    def connect(cls, port: int, host: str = "127.0.0.1", *, timeout_s: float = 60.0) -> SocketTerminal:
+        """Connect to a terminal; RenodeConnectionError if there is none."""
+        try:
+            return cls(socket.create_connection((host, port), timeout_s), timeout_s=timeout_s)
+        except OSError as error:
+            raise RenodeConnectionError(
+                f"UART: cannot connect to {host}:{port}: {error}", hint="is Renode running, with this terminal?"
+            ) from error
+
+    @override
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        """Return what has come, or comes within a time; empty if nothing does.
+
+        Raises:
+            RenodeConnectionError: Renode has closed the terminal.
+        """
+        deadline = time.monotonic() + timeout_s
+        if not self._received:
+            self._received = self._receive(deadline)
+        data, self._received = self._received[:max_bytes], self._received[max_bytes:]
+        return data
+
+    def _receive(self, deadline: float) -> bytes:
+        try:
+            readable, _, _ = select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))
+            if not readable:
+                return b""
+            data = self._socket.recv(_CHUNK_BYTES)
+        except (OSError, ValueError) as error:  # ValueError: the socket is closed
+            raise RenodeConnectionError(f"UART: the connection broke: {error}") from error
+        if not data:
+            raise RenodeConnectionError("UART: Renode closed the connection")
+        return data
+
+    @override
+    def write(self, data: bytes) -> None:
+        """Send bytes to the firmware."""
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise RenodeConnectionError(f"UART: Renode does not take data any more: {error}") from error
+
+    @override
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
