@@ -22,6 +22,7 @@ regions = ["ssram1"]
 
 [devices.npu1]
 backend = "CpuAcc"
+activation_lead = 3
 """
 
 
@@ -37,6 +38,7 @@ def test_it_is_read(file: Path) -> None:
     assert configuration.folders == (file.parent / "own" / "npu",)
     first, second = configuration.devices
     assert (first.name, first.backend, first.regions) == ("npu0", "CpuAcc", ("ssram1",))
+    assert (first.activation_lead, second.activation_lead) == (None, 3)
     assert first.binding == {"base": 0x40020000, "label": "npu"}
     assert (second.name, second.backend, second.regions, second.binding) == ("npu1", "CpuAcc", (), {})
     with pytest.raises(FerruleError, match="own/npu is no backend's folder"):
@@ -57,6 +59,10 @@ def test_the_current_folder_has_it_or_not(tmp_path: Path, file: Path, monkeypatc
         ("[devices.npu0]\nbackend = 3", r"\[devices\.npu0\]: Expected `str`, got `int` - at `\$\.backend`"),
         ("[devices.npu0]\nkind = 'X'", "missing required field `backend`|unknown field `kind`"),
         ("[devices.npu0]\nbackend = 'X'\nbase = 1", "unknown field `base`"),
+        (
+            "[devices.npu0]\nbackend = 'X'\nactivation_lead = -1",
+            r"\[devices\.npu0\]: Expected `int` >= 0 - at `\$\.activation_lead`",
+        ),
         ("[devices.'1st']\nbackend = 'X'", r"\[devices\.1st\]: '1st' is no device name, expected a C identifier"),
         ("devices = 3", r"Expected `object`, got `int` - at `\$\.devices`"),
         ("[devices]\nnpu0 = 3", r"\[devices\.npu0\]: Expected `object`, got `int`"),
@@ -85,6 +91,7 @@ def test_devices_of_the_command_line(file: Path) -> None:
         ("npu2", "CpuRef"),
     ]
     assert devices[0].binding["base"] == 0x40020000
+    assert devices[1].activation_lead == 3
 
 
 @pytest.mark.parametrize(
