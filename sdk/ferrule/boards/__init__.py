@@ -5,6 +5,7 @@ from ferrule.boards.board import Board, Cpu, Memory, MemoryKind, Peripheral, Pla
 from ferrule.boards.catalogue import board_names, load_board, search_folders
 from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import (
+    Dictionary,
     Entry,
     Interrupt,
     NewObject,
@@ -19,6 +20,7 @@ from ferrule.boards.repl import (
 __all__ = [
     "Board",
     "Cpu",
+    "Dictionary",
     "Entry",
     "Interrupt",
     "Memory",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads Renode platform descriptions (.repl).
 
-The grammar is that of Renode 1.16; what is left out (`as "alias"`, dictionaries, `local`, `using ... prefixed`) is
-refused by name.
+The grammar is that of Renode 1.16; what is left out (`as "alias"`, `local`, `using ... prefixed`) is refused by
+name. Paths in `using` start from the file's folder, from that of the first file, and, for the files that Renode ships,
+from Renode's own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from ferrule.boards.lexer import Token, TokenKind, place_error, tokenize
 from ferrule.boards.repl import (
+    Dictionary,
     Entry,
     Interrupt,
     NewObject,
@@ -26,6 +28,7 @@ from ferrule.boards.repl import (
 from ferrule.errors import FerruleError
 
 _PREFIX = "Antmicro.Renode.Peripherals."
+_ROOT_MARK = ".renode-root"
 _MAX_DEPTH = 32
 _MAX_DIGITS = 40
 _MAX_LINES = 1024
@@ -160,7 +163,7 @@ class _Parser:
         token = self._next()
         if not self._peek().first:
             raise self._error(self._peek(), f"{self._peek()} is not supported behind 'using'")
-        starts = (self._file.parent.resolve(), self._parents[0].parent)
+        starts = (self._file.parent.resolve(), self._parents[0].parent, *_renode_root(self._parents[0]))
         path = next((path for start in starts if (path := (start / _text(token)).resolve()).is_file()), None)
         if path is None:
             hint = f"paths in 'using' start from {' or '.join(dict.fromkeys(str(start) for start in starts))}"
@@ -289,6 +292,8 @@ class _Parser:
                 return self._range(token)
             case TokenKind.MARK, "[":
                 return self._list(token, depth)
+            case TokenKind.MARK, "{":
+                return self._dictionary(token, depth)
         raise self._error(token, f"a value is wanted, {token} found")
 
     def _range(self, opening: Token) -> Range:
@@ -311,6 +316,18 @@ class _Parser:
             if not self._is("]"):
                 self._expect(",", "between two values of a list")
         return tuple(values)
+
+    def _dictionary(self, opening: Token, depth: int) -> Dictionary:
+        items: list[tuple[Value, Value]] = []
+        while not self._take("}"):
+            if self._peek().kind is TokenKind.END:
+                raise self._error(opening, "this '{' is not closed")
+            key = self._value(depth + 1)
+            self._expect(":", "behind the key of a dictionary")
+            items.append((key, self._value(depth + 1)))
+            if not self._is("}"):
+                self._expect(";", "between two items of a dictionary")
+        return Dictionary(items=tuple(items))
 
     def _new_object(self, depth: int) -> NewObject:
         token = self._peek()
@@ -391,6 +408,11 @@ class _Parser:
         if first < 0 or last < 0 or abs(last - first) >= _MAX_LINES:
             raise self._error(token, f"the span {first}-{last} is out of range")
         return list(range(first, last + step, step))
+
+
+def _renode_root(file: Path) -> list[Path]:
+    """Return the folder of the Renode that a file belongs to, if it does."""
+    return [folder for folder in file.parents if (folder / _ROOT_MARK).is_file()][:1]
 
 
 def _text(token: Token) -> str:

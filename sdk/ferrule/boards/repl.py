@@ -33,7 +33,15 @@ class NewObject:
     properties: Mapping[str, Value]
 
 
-Value = int | float | str | bool | None | Range | Reference | NewObject | tuple["Value", ...]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dictionary:
+    """A dictionary: `{ "left": 0; "right": 3.3 }`."""
+
+    items: tuple[tuple[Value, Value], ...]
+    """Keys and values, as they are written."""
+
+
+Value = int | float | str | bool | None | Range | Reference | NewObject | Dictionary | tuple["Value", ...]
 """A property's value; None stands for Renode's `none` and `empty`."""
 
 
