@@ -34,6 +34,16 @@ static inline void ferrule_mmio_write32(uintptr_t address, uint32_t value)
     *(volatile uint32_t *)address = value;
 }
 
+static inline uint32_t ferrule_bus_address(const volatile void *pointer)
+{
+    return (uint32_t)(uintptr_t)pointer;
+}
+
+static inline void ferrule_port_barrier(void)
+{
+    __asm__ volatile("dsb" : : : "memory");
+}
+
 static inline bool ferrule_port_in_interrupt(void)
 {
     uint32_t exception;
