@@ -9,6 +9,7 @@
 
 #include "ferrule/counter.h"
 #include "ferrule/executor.h"
+#include "ferrule/frame.h"
 #include "ferrule/stack.h"
 
 #ifdef __cplusplus
@@ -69,13 +70,6 @@ struct ferrule_link_model {
     uint32_t call_count; /* the most calls of devices that a run makes */
 };
 
-/** How the link reaches the wire. */
-struct ferrule_link_port {
-    int32_t (*read_byte)(void *context); /* a byte, or -1 when there is none; must not wait */
-    void (*write_byte)(void *context, uint8_t byte); /* may wait until the byte fits */
-    void *context;                                   /* first argument of both */
-};
-
 /** What a run gave; kept so that a repeated request is answered without a second run. */
 struct ferrule_link_result {
     uint64_t total; /* counted from call to return */
@@ -90,15 +84,12 @@ struct ferrule_link_result {
 /** One end of a link; the caller owns it, link.c its fields. */
 struct ferrule_link {
     const struct ferrule_link_model *model;
-    const struct ferrule_link_port *port;
+    struct ferrule_frame_line line;
     struct ferrule_counter counter;
     struct ferrule_link_result result;
-    uint32_t
-        received; /* bytes of the frame so far; more than the buffer holds: too long, dropped */
-    uint8_t block_left;      /* COBS: bytes until the next code */
-    bool greeted;            /* a host has said hello since the start */
-    bool block_ends_in_zero; /* COBS: the block stands for a zero after its bytes */
-    uint32_t frame[(FERRULE_LINK_MAX_PAYLOAD + 8u) / 4u]; /* header, payload, CRC */
+    bool greeted; /* a host has said hello since the start */
+    /* of `line`: header, payload, CRC */
+    uint32_t frame[(FERRULE_FRAME_HEADER + FERRULE_LINK_MAX_PAYLOAD + FERRULE_FRAME_TRAILER) / 4u];
 };
 
 /** @brief Prepare `link` and start the counter. Before any other call, any thread. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdint.h>
+#include "ferrule/frame.h"
 
-#include "frame.h"
+#include <stdint.h>
 
 /* The CRC of each half byte under the reversed polynomial 0xEDB88320 (IEEE 802.3). */
 static const uint32_t NIBBLES[16] = {

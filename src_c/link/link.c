@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "ferrule/frame.h"
 #include "ferrule/port.h"
-#include "frame.h"
 #include "message.h"
 #include "run.h"
 
@@ -30,7 +30,7 @@ static void send(struct exchange *exchange)
     header[0] = (uint8_t)FERRULE_LINK_VERSION;
     header[1] = exchange->type;
     (void)ferrule_put16(header + 2, exchange->sequence);
-    ferrule_frame_send(exchange->link, FERRULE_FRAME_HEADER + exchange->bytes);
+    ferrule_frame_send(&exchange->link->line, FERRULE_FRAME_HEADER + exchange->bytes);
 }
 
 static uint8_t *put_text(uint8_t *at, const char *text)
@@ -272,14 +272,16 @@ void ferrule_link_init(struct ferrule_link *link, const struct ferrule_link_mode
 {
     memset(link, 0, sizeof *link);
     link->model = model;
-    link->port = port;
+    link->line.port = port;
+    link->line.frame = (uint8_t *)link->frame;
+    link->line.capacity = sizeof link->frame;
     ferrule_counter_start(&link->counter);
 }
 
 bool ferrule_link_poll(struct ferrule_link *link)
 {
     uint32_t bytes = 0;
-    if (!ferrule_frame_receive(link, &bytes)) {
+    if (!ferrule_frame_receive(&link->line, &bytes)) {
         return false;
     }
     uint8_t *frame = (uint8_t *)link->frame;

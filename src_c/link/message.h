@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file The numbers of the protocol that are not public, and little-endian access to a payload. */
+/** @file The numbers of the protocol that are not public. */
 #ifndef FERRULE_LINK_MESSAGE_H
 #define FERRULE_LINK_MESSAGE_H
-
-#include <stdint.h>
 
 /** Requests; a response has FERRULE_RESPONSE set as well. */
 enum ferrule_message {
@@ -34,27 +32,5 @@ enum ferrule_link_error {
 
 #define FERRULE_RUN_PROFILE 0x01u
 #define FERRULE_RUN_TRACE   0x02u
-
-static inline uint16_t ferrule_get16(const uint8_t *at)
-{
-    return (uint16_t)(at[0] | (uint32_t)at[1] << 8);
-}
-
-static inline uint32_t ferrule_get32(const uint8_t *at)
-{
-    return (uint32_t)ferrule_get16(at) | (uint32_t)ferrule_get16(at + 2) << 16;
-}
-
-static inline uint8_t *ferrule_put16(uint8_t *at, uint32_t value)
-{
-    at[0] = (uint8_t)value;
-    at[1] = (uint8_t)(value >> 8);
-    return at + 2;
-}
-
-static inline uint8_t *ferrule_put32(uint8_t *at, uint32_t value)
-{
-    return ferrule_put16(ferrule_put16(at, value), value >> 16);
-}
 
 #endif /* FERRULE_LINK_MESSAGE_H */
