@@ -42,8 +42,8 @@ struct ferrule_zephyr_uart {
 /**
  * @brief Begin to use a UART, which from now on is this transport's alone. A thread.
  *
- * The transport's read returns FERRULE_ERR_DEVICE once where bytes came while CONFIG_FERRULE_UART_
- * RX_BYTES were waiting, and drops these: what follows would have a hole.
+ * The transport's read returns FERRULE_ERR_DEVICE once where bytes came while as many were waiting
+ * as CONFIG_FERRULE_UART_RX_BYTES says, and drops these: what follows would have a hole.
  * @retval FERRULE_ERR_ARGUMENT     a pointer is null
  * @retval FERRULE_ERR_UNAVAILABLE  the UART's driver is not ready
  * @retval FERRULE_ERR_UNSUPPORTED  it has no interrupts: CONFIG_FERRULE_UART_POLLING

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Projects for Zephyr, as far as they can be looked at without Zephyr: tests/end_to_end/test_zephyr.py builds them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import device_networks
+import pytest
+import small_networks
+from needs import lacking, require_module, require_program
+
+from ferrule import Network
+from ferrule.backends import BackendId, Device
+from ferrule.boards import Board, load_board
+from ferrule.codegen import Artifact
+from ferrule.facade import emit
+from ferrule.facade.division import Division
+from ferrule.firmware import Project, write_project
+from ferrule.firmware.platforms import PLATFORMS, ProjectFiles, ProjectRequest
+from ferrule.resources import root
+
+STAND_IN = Path(__file__).parents[1] / "support" / "zephyr_cmake"
+BASE_DTS = """/dts-v1/;
+/ {
+	#address-cells = <1>;
+	#size-cells = <1>;
+	chosen { };
+	nvic: interrupt-controller@e000e100 {
+		reg = <0xe000e100 0xc00>;
+		interrupt-controller;
+		#interrupt-cells = <2>;
+		#address-cells = <0>;
+	};
+	uart0: uart@40004000 { reg = <0x40004000 0x1000>; status = "okay"; };
+	uart1: uart@40005000 { reg = <0x40005000 0x1000>; status = "disabled"; };
+};
+"""
+NPU = Device(name="NPU-one", backend=BackendId("Woofles"), binding={"base": 0x4008_0000, "interrupt": 28})
+
+
+def woofles(*, interrupt: bool = True) -> Artifact:
+    """Return `dense` on an accelerator with registers."""
+    device = replace(NPU, binding={**NPU.binding, "use_interrupt": int(interrupt)})
+    division = Division(backends=("CpuAcc",), hints={"y": "Woofles/NPU-one"}, devices=(device,))
+    return emit(small_networks.dense(), board=load_board("mps2-an386"), division=division)
+
+
+def plain(network: Network | None = None, board: str = "mps2-an386") -> Artifact:
+    return emit(network or small_networks.dense(), board=load_board(board))
+
+
+def files(artifact: Artifact, board: Board | str = "mps2-an386") -> ProjectFiles:
+    described = load_board(board) if isinstance(board, str) else board
+    request = ProjectRequest(artifact=artifact, board=described, toolchain="zig", optimization="O2")
+    return PLATFORMS["zephyr"].files(request)
+
+
+def every(found: ProjectFiles) -> dict[str, bytes]:
+    return {**found.generated, **found.starters}
+
+
+def written(artifact: Artifact, folder: Path, board: str = "mps2-an386") -> Project:
+    return write_project(
+        artifact,
+        board=load_board(board),
+        toolchain_name="zig",
+        optimization="O2",
+        folder=folder,
+        platform_name="zephyr",
+    )
+
+
+ARTIFACTS = {"plain": plain, "devices": device_networks.artifact, "registers": woofles}
+
+
+@pytest.mark.parametrize("kind", ARTIFACTS)
+@pytest.mark.parametrize("board", ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"])
+def test_the_same_request_gives_the_same_bytes(kind: str, board: str) -> None:
+    first, second = (every(files(ARTIFACTS[kind](), board)) for _ in range(2))
+    assert first == second
+    assert all(data.endswith(b"\n") for data in first.values())
+    assert not [name for name, data in first.items() if str(root()).encode() in data]
+
+
+def test_generating_again_changes_nothing_and_keeps_what_was_edited(tmp_path: Path) -> None:
+    artifact = device_networks.artifact()
+    written(artifact, tmp_path / "p")
+    before = {path: path.read_bytes() for path in (tmp_path / "p").rglob("*") if path.is_file()}
+    assert written(artifact, tmp_path / "p").kept == ()
+    assert {path: path.read_bytes() for path in (tmp_path / "p").rglob("*") if path.is_file()} == before
+    for name in ("src/main.c", "prj.conf", "boards/mps2_an386.overlay"):
+        path = tmp_path / "p" / name
+        path.write_text(f"{path.read_text()}# mine\n")
+    project = written(artifact, tmp_path / "p", "mps2-an385")
+    assert (tmp_path / "p" / "prj.conf").read_text().endswith("# mine\n")
+    assert {kept.name for kept in project.kept} >= {"boards/mps2_an386.overlay"}
+
+
+def test_the_module_is_whole() -> None:
+    """Everything of platforms/zephyr is taken along, and what it replaces is not."""
+    found = files(plain()).generated
+    source = root() / "platforms" / "zephyr"
+    for path in source.rglob("*"):
+        if path.is_file():
+            name = path.relative_to(source).as_posix()
+            assert found[f"lib/platforms/zephyr/{name}"] == path.read_bytes()
+    assert "lib/src_c/device/device.c" in found
+    assert "lib/src_c/runtime/counter.c" not in found
+    assert "lib/src_c/link/serve.c" not in found
+
+
+def test_the_port_has_what_every_port_has() -> None:
+    names = re.compile(r"^static inline .*?\b(ferrule_\w+)\(", re.MULTILINE)
+    shared = names.findall((root() / "include" / "ferrule" / "port.h").read_text())
+    header = root() / "platforms" / "zephyr" / "include" / "ferrule" / "platform" / "zephyr_port.h"
+    assert len(shared) > 8
+    assert names.findall(header.read_text()) == shared
+
+
+def configured(project: Path, build: Path, *options: str) -> list[tuple[str, str]]:
+    """Configure a project with a stand-in for Zephyr, and return what it wants: (kind, path or name)."""
+    require_program("cmake", "apt-get install cmake")
+    argv = ["cmake", "-S", str(project), "-B", str(build), f"-DZephyr_DIR={STAND_IN}", "-DCONFIG_FERRULE=y", *options]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    lines = (build / "record.txt").read_text().splitlines()
+    return [(line.split(" ", 1)[0], line.split(" ", 1)[1]) for line in lines]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("kind", ["plain", "devices"])
+@pytest.mark.parametrize("polls", [True, False])
+def test_cmake_compiles_each_source_once(kind: str, polls: bool, tmp_path: Path) -> None:
+    artifact = ARTIFACTS[kind]()
+    project = written(artifact, tmp_path / "project").folder
+    options = [
+        "-DCONFIG_FERRULE_LINK=y",
+        "-DCONFIG_FERRULE_UART=y",
+        f"-DCONFIG_FERRULE_MODEL_{artifact.symbol.upper()}=y",
+    ]
+    options += ["-DCONFIG_FERRULE_DEVICE=y"] if artifact.devices else []
+    options += [f"-DCONFIG_FERRULE_UART_{'POLLING' if polls else 'INTERRUPT'}=y"]
+    wanted = configured(project, tmp_path / "build", *options)
+    assert [name for kind_, name in wanted if kind_ == "library"] == ["ferrule", f"ferrule_{artifact.symbol}"]
+    sources = [Path(name).relative_to(project).as_posix() for kind_, name in wanted if kind_ == "source"]
+    assert len(sources) == len(set(sources))
+    assert all((project / name).is_file() for name in sources)
+    here = {path.relative_to(project).as_posix() for path in project.rglob("*.c")}
+    left_out = {"src/main.c", "lib/platforms/zephyr/src/accelerator.c"}
+    left_out |= {f"lib/platforms/zephyr/src/uart_{'interrupt' if polls else 'polling'}.c"}
+    if not artifact.devices:
+        left_out |= {
+            "lib/platforms/zephyr/src/zephyr.c",
+            *(name for name in here if name.startswith("lib/src_c/device")),
+        }
+    assert set(sources) == here - left_out
+    for kind_, name in wanted:
+        if kind_ in {"include", "linker"}:
+            assert Path(name).exists(), name
+
+
+@pytest.mark.cc
+def test_cmake_compiles_nothing_where_ferrule_is_off(tmp_path: Path) -> None:
+    project = written(plain(), tmp_path / "project").folder
+    assert configured(project, tmp_path / "build", "-DCONFIG_FERRULE=n") == []
+
+
+def device_tree(overlay: str) -> str:
+    """Return what dtc makes of an overlay on a small board."""
+    require_program("dtc", "apt-get install device-tree-compiler")
+    done = subprocess.run(
+        ["dtc", "-I", "dts", "-O", "dts", "-"], input=BASE_DTS + overlay, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("kind", ARTIFACTS)
+def test_overlays_choose_the_links_uart(kind: str) -> None:
+    found = files(ARTIFACTS[kind]())
+    overlays = {name: data.decode() for name, data in found.starters.items() if name.endswith(".overlay")}
+    native = set() if kind == "registers" else {"boards/native_sim.overlay", "boards/native_sim_64.overlay"}
+    assert set(overlays) == {"boards/mps2_an386.overlay", "boards/mps2_an385.overlay", *native}
+    for overlay in overlays.values():
+        text = device_tree(overlay)
+        assert 'ferrule,link-uart = "/uart@40005000";' in text
+        assert text.count("disabled") == 0
+        assert ("ferrule,mmio-accelerator" in text) is (kind == "registers")
+
+
+def test_an_accelerator_has_a_node() -> None:
+    found = files(woofles())
+    text = device_tree(found.starters["boards/mps2_an386.overlay"].decode())
+    node = text[text.index("accelerator@40080000 {") :]
+    assert "reg = <0x40080000 0x1000>;" in node
+    assert "interrupts = <0x1c 0x03>;" in node
+    devices = found.generated["zephyr/devices.c"].decode()
+    assert "BUILD_ASSERT(DT_REG_ADDR(DT_NODELABEL(ferrule_device0)) == 0x40080000U," in devices
+    assert "ferrule_device_bind(&npu_one_device, DEVICE_DT_GET(DT_NODELABEL(ferrule_device0))," in devices
+    assert "irq_enable(DT_IRQN(DT_NODELABEL(ferrule_device0)));" in devices
+    assert any("NPU-one" in note for note in found.notes)
+    polled = files(woofles(interrupt=False))
+    assert b"IRQ_CONNECT" not in polled.generated["zephyr/devices.c"]
+    assert b"interrupts" not in polled.starters["boards/mps2_an386.overlay"]
+
+
+def test_soft_devices_need_no_node() -> None:
+    found = files(device_networks.artifact())
+    devices = found.generated["zephyr/devices.c"].decode()
+    for name in ("npu0", "npu1"):
+        assert f"ferrule_device_bind_soft(&{name}_device, &soft_npu_driver, &{name}_context)" in devices
+        assert f".{name} = &{name}_device," in devices
+    assert found.notes == ()
+    assert b"ferrule_crossing_link_use(&devices)" in found.starters["src/main.c"]
+
+
+BINDINGS = root() / "platforms" / "zephyr" / "dts" / "bindings"
+
+
+def test_bindings_have_a_registered_prefix() -> None:
+    require_module("ruamel.yaml", "pip install -e '.[dev]'")
+    from ruamel.yaml import YAML
+
+    prefixes = [
+        line.split("\t")[0]
+        for line in (BINDINGS / "vendor-prefixes.txt").read_text().splitlines()
+        if not line.startswith("#")
+    ]
+    assert prefixes == ["ferrule"]
+    found = sorted(BINDINGS.rglob("*.yaml"))
+    assert len(found) == 2
+    for path in found:
+        binding = YAML(typ="safe").load(path)
+        assert binding["compatible"] == path.stem
+        assert path.stem.split(",")[0] in prefixes
+        macro = binding["compatible"].replace(",", "_").replace("-", "_")
+        assert f"DT_HAS_{macro.upper()}_ENABLED" in (BINDINGS.parents[1] / "Kconfig").read_text()
+        assert f"DT_FOREACH_STATUS_OKAY({macro}," in (BINDINGS.parents[1] / "src" / "accelerator.c").read_text()
+
+
+ASSIGNMENT = re.compile(r'CONFIG_(\w+)=(y|n|\d+|"[^"]*")')
+DEFINITION = re.compile(r"^(?:menu)?config (\w+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", ARTIFACTS)
+def test_configuration_sets_what_there_is(kind: str) -> None:
+    artifact = ARTIFACTS[kind]()
+    found = every(files(artifact))
+    defined = set()
+    for name, data in found.items():
+        if name.rpartition("/")[2] == "Kconfig":
+            defined |= set(DEFINITION.findall(data.decode()))
+    assert f"FERRULE_MODEL_{artifact.symbol.upper()}" in defined
+    for name, data in found.items():
+        if name.endswith(".conf"):
+            for line in data.decode().splitlines():
+                if line and not line.startswith("#"):
+                    match = ASSIGNMENT.fullmatch(line)
+                    assert match is not None, line
+                    assert not match[1].startswith("FERRULE") or match[1] in defined
+    used = set()
+    for name, data in found.items():
+        if name.startswith("lib/platforms/zephyr") and name.endswith((".c", ".h", "CMakeLists.txt")):
+            used |= set(re.findall(rb"CONFIG_(FERRULE\w+)", data))
+    assert {each.decode() for each in used} <= defined
+    assert "select FERRULE_DEVICE" in found["zephyr/Kconfig"].decode() or not artifact.devices
+
+
+def test_only_a_core_with_an_fpu_is_told_to_use_it() -> None:
+    assert b"CONFIG_FPU=y" in files(plain()).starters["boards/mps2_an386.conf"]
+    assert "boards/mps2_an385.conf" not in files(plain()).starters
+    assert not [
+        name
+        for name in files(plain(board="mps2-an385"), "mps2-an385").starters
+        if name.startswith("boards/m") and name.endswith("conf")
+    ]
+
+
+def test_with_one_uart_shell_and_log_are_off() -> None:
+    board = load_board("mps2-an386")
+    others = tuple(each for each in board.peripherals if not each.type.startswith("UART.") or each == board.link_uart)
+    found = files(plain(), replace(board, peripherals=others))
+    for name in ("prj.conf", "one_uart.conf"):
+        lines = found.starters[name].decode().splitlines()
+        for symbol in ("CONSOLE", "UART_CONSOLE", "SHELL", "LOG"):
+            assert f"CONFIG_{symbol}=n" in lines
+    assert any("one UART" in note for note in found.notes)
+    both = files(plain()).starters["prj.conf"].decode().splitlines()
+    assert "CONFIG_SHELL=y" in both
+    assert "CONFIG_LOG=y" in both
+
+
+def test_a_board_that_zephyr_lacks_is_told() -> None:
+    found = files(plain(board="mps2-an505"), "mps2-an505")
+    assert [note for note in found.notes if "mps2-an505" in note and "ferrule,link-uart" in note]
+    assert "boards/native_sim.overlay" in found.starters
+
+
+ODD_NAME = 'it\'s "50 %s": #1 */ $x ${y} \\ ü'
+
+
+def test_an_odd_name_stays_text() -> None:
+    require_module("ruamel.yaml", "pip install -e '.[dev]'")
+    from ruamel.yaml import YAML
+
+    network = Network(ODD_NAME)
+    network.add_input(small_networks.int8_input("x", 1, 6))
+    network.add_relu_layer("x", name="y")
+    network.set_outputs(["y"])
+    artifact = plain(network)
+    found = every(files(artifact))
+    yaml = {name: YAML(typ="safe").load(data) for name, data in found.items() if name.endswith((".yml", ".yaml"))}
+    assert yaml["sample.yaml"]["sample"]["name"] == ODD_NAME
+    assert yaml["zephyr/module.yml"]["name"] == f"ferrule_{artifact.symbol}"
+    assert yaml["west.yml"]["manifest"]["self"]["path"] == artifact.symbol
+    main = found["src/main.c"].decode()
+    comment = main[main.index("/* Made by") :]
+    assert comment.index("*/") > comment.index("command `ferrule`")
+    assert ODD_NAME.encode() not in found["CMakeLists.txt"] + found["Kconfig"] + found["zephyr/Kconfig"]
+
+
+def test_twister_knows_where_it_runs() -> None:
+    require_module("ruamel.yaml", "pip install -e '.[dev]'")
+    from ruamel.yaml import YAML
+
+    for kind, platforms in (("plain", ["native_sim/native/64", "mps2/an386"]), ("registers", ["mps2/an386"])):
+        sample = YAML(typ="safe").load(files(ARTIFACTS[kind]()).starters["sample.yaml"])
+        [test] = sample["tests"].values()
+        assert test["platform_allow"] == platforms
+        assert re.search(test["harness_config"]["regex"][0], "<inf> app: dense ran in 12 us")
+
+
+@pytest.mark.parametrize("kind", ARTIFACTS)
+def test_c_is_as_the_formatter_has_it(kind: str) -> None:
+    program = shutil.which("clang-format", path=str(Path(sys.executable).parent))
+    if program is None:
+        lacking("clang-format", "pip install -e '.[dev]'")
+        return
+    found = every(files(ARTIFACTS[kind]()))
+    style = Path(__file__).parents[2] / ".clang-format"
+    for name in ("src/main.c", "zephyr/devices.c", "zephyr/devices.h"):
+        if name in found:
+            done = subprocess.run(
+                [program, f"--style=file:{style}"],
+                input=found[name],
+                capture_output=True,
+                check=True,
+            )
+            assert done.stdout.decode() == found[name].decode(), name
