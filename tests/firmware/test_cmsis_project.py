@@ -20,8 +20,10 @@ import small_networks
 from needs import lacking, require_module
 
 from ferrule import Network
+from ferrule.backends import BackendId, Device
 from ferrule.boards import Board, load_board
 from ferrule.errors import FerruleError
+from ferrule.facade.division import Division
 from ferrule.firmware import Project
 from ferrule.firmware.platforms.cmsis_board import cmsis_board
 from ferrule.firmware.platforms.cmsis_solution import COMPONENTS, solution_yaml
@@ -47,6 +49,11 @@ def project(folder: Path, network: Network | None = None, **options: Any) -> Pro
 
 def with_devices(folder: Path) -> Project:
     return project(folder, device_networks.crossing(), division=device_networks.division())
+
+
+def with_interrupt(folder: Path, **binding: int) -> Project:
+    device = Device(name="dog", backend=BackendId("Woofles"), binding={"use_interrupt": 1, **binding})
+    return project(folder, division=Division(backends=("Woofles", "CpuAcc"), devices=(device,)))
 
 
 def documents(folder: Path) -> dict[str, Any]:
@@ -128,7 +135,7 @@ def test_patterns_of_names(tmp_path: Path) -> None:
     assert len({*components}) == len(components)
 
 
-@pytest.mark.parametrize("make", [project, with_devices], ids=["core", "devices"])
+@pytest.mark.parametrize("make", [project, with_devices, with_interrupt], ids=["core", "devices", "interrupt"])
 def test_cmake_builds_what_csolution_builds(make: Any, tmp_path: Path) -> None:  # noqa: ANN401 either of the two
     folder = make(tmp_path / "project").folder
     name = next(folder.glob("*.csolution.yml")).name.removesuffix(".csolution.yml")
@@ -188,6 +195,26 @@ def test_devices_are_made_and_bound(tmp_path: Path) -> None:
     assert not (project(tmp_path / "other").folder / "devices.c").exists()
 
 
+def test_interrupts_of_devices_reach_their_drivers(tmp_path: Path) -> None:
+    folder = with_interrupt(tmp_path / "project", interrupt=42).folder
+    startup = (folder / "board" / "startup.c").read_text(encoding="utf-8")
+    assert "    [58] = {.handler = Interrupt42_Handler},\n" in startup
+    assert "ferrule_vectors" not in startup.replace(".ferrule_vectors", "")
+    devices = (folder / "devices.c").read_text(encoding="utf-8")
+    assert "    if (!woofles_interrupt(&dog_context)) {\n        NVIC_DisableIRQ((IRQn_Type)42);" in devices
+    assert "NVIC_EnableIRQ((IRQn_Type)42);" in devices
+    assert "    Interrupt42_IRQn = 42,\n" in (folder / "cmake" / "device.h").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [(0, "interrupt 0 is that of uart0 and of dog"), (240, "interrupt 240 is none of the core's")],
+)
+def test_interrupts_that_cannot_be(line: int, message: str, tmp_path: Path) -> None:
+    with pytest.raises(FerruleError, match=message):
+        with_interrupt(tmp_path / "project", interrupt=line)
+
+
 @pytest.mark.parametrize("name", ["on", "null", "a b: c #d", 'quo"te', "comment */ end", "größe", "1", "- x", "*ref"])
 def test_any_name_of_a_model_will_do(name: str, tmp_path: Path) -> None:
     network = Network(name)
@@ -230,7 +257,7 @@ def test_what_is_the_users_stays(tmp_path: Path) -> None:
         project(folder)
 
 
-@pytest.mark.parametrize("make", [project, with_devices], ids=["core", "devices"])
+@pytest.mark.parametrize("make", [project, with_devices, with_interrupt], ids=["core", "devices", "interrupt"])
 def test_generated_c_is_formatted(make: Any, tmp_path: Path) -> None:  # noqa: ANN401 either of the two
     program = shutil.which("clang-format", path=str(Path(sys.executable).parent))
     if program is None:

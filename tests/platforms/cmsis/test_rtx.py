@@ -16,12 +16,16 @@ import device_networks
 import numpy as np
 import pytest
 import small_networks
-from needs import require_program
+from needs import require_module, require_program
 
 from ferrule import Network
+from ferrule.backends import BackendId, Device
 from ferrule.boards import load_board
-from ferrule.emulation import Machine, engine
+from ferrule.emulation import AttachedDevice, Machine, engine
+from ferrule.facade import emit
+from ferrule.facade.attachment import attached_devices
 from ferrule.facade.division import DEFAULT_DIVISION, Division
+from ferrule.firmware import read_image
 from ferrule.graph import Array
 from ferrule.link import LinkSession
 
@@ -31,11 +35,16 @@ ROUNDS = 40
 
 
 @contextmanager
-def running(elf: Path, board: str) -> Iterator[LinkSession]:
-    """Run a firmware under QEMU, and talk to it."""
-    require_program("qemu-system-arm", "apt-get install qemu-system-arm")
-    machine = Machine(board=load_board(board), elf=elf)
-    with engine("qemu").start(machine) as session, LinkSession(session.channel()) as link:
+def running(
+    elf: Path, board: str, name: str = "qemu", devices: tuple[AttachedDevice, ...] = ()
+) -> Iterator[LinkSession]:
+    """Run a firmware in an emulator, and talk to it."""
+    if name == "qemu":
+        require_program("qemu-system-arm", "apt-get install qemu-system-arm")
+    else:
+        require_module("unicorn", "pip install 'ferrule[run]'")
+    machine = Machine(board=load_board(board), elf=elf, devices=devices)
+    with engine(name).start(machine) as session, LinkSession(session.channel()) as link:
         yield link
 
 
@@ -53,17 +62,40 @@ def build(folder: Path, network: Network, *, board: str = "mps2-an386", division
 def test_a_model_on_each_core(board: str, tmp_path: Path) -> None:
     network = small_networks.two_by_two()
     elf = build(tmp_path / "project", network, board=board)
-    with running(elf, board) as link:
-        info = link.model_info()
-        assert info.stack_bytes == 16384 - 8  # of the thread, less the kernel's mark
-        for seed in range(3):
+    for name in ("qemu", "unicorn"):
+        with running(elf, board, name) as link:
+            check(link, network)
+
+
+def check(link: LinkSession, network: Network) -> None:
+    info = link.model_info()
+    assert info.stack_bytes == 16384 - 8  # of the thread, less the kernel's mark
+    for seed in range(3):
+        inputs = samples(network, seed)
+        result = link.run(inputs, profile=seed == 1)
+        for found, expected in zip(result.outputs, network.run(inputs), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        assert 0 < result.stack.run_bytes < result.stack.peak_bytes < 4096
+        assert 0 < result.total < 100_000
+        assert len(result.counters) == (2 if seed == 1 else 0)
+
+
+@pytest.mark.parametrize("interrupt", [0, 1])
+def test_an_accelerator_with_registers(interrupt: int, tmp_path: Path) -> None:
+    """Woofles's model on the emulated bus, its driver in a thread of RTX5, waiting for its interrupt or polling."""
+    network = small_networks.dense()
+    device = Device(name="dog", backend=BackendId("Woofles"), binding={"use_interrupt": interrupt})
+    division = Division(backends=("Woofles", "CpuAcc"), devices=(device,))
+    elf = build(tmp_path / "project", network, division=division)
+    artifact = emit(network, board=load_board("mps2-an386"), division=division)
+    devices = attached_devices(artifact, read_image(elf))
+    assert [each.name for each in devices] == ["dog"]
+    with running(elf, "mps2-an386", "unicorn", devices) as link:
+        for seed in range(2):
             inputs = samples(network, seed)
-            result = link.run(inputs, profile=seed == 1)
-            for found, expected in zip(result.outputs, network.run(inputs), strict=True):
-                np.testing.assert_array_equal(found, expected)
-            assert 0 < result.stack.run_bytes < result.stack.peak_bytes < 4096
-            assert 0 < result.total < 100_000
-            assert len(result.counters) == (2 if seed == 1 else 0)
+            result = link.run(inputs, trace=True)
+            np.testing.assert_array_equal(result.outputs[0], network.run(inputs)[0])
+            assert len(result.calls) == len(artifact.device_calls)
 
 
 def test_two_devices(tmp_path: Path) -> None:

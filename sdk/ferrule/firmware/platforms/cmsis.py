@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ferrule._typing import override
 from ferrule._version import VERSION
+from ferrule.codegen import Artifact
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms.cmsis_board import CmsisBoard, cmsis_board
@@ -90,7 +91,7 @@ class CmsisPlatform(Platform):
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
-        board = cmsis_board(request.board)
+        board = cmsis_board(request.board, _interrupts(request.artifact))
         library = _library(request)
         values = _values(request, board, library)
         generated = {
@@ -126,6 +127,11 @@ _STARTERS: Mapping[str, str] = {
     "CMakeLists.txt": "cmsis/CMakeLists.txt.j2",
     "README.md": "cmsis/README.md.j2",
 }
+
+
+def _interrupts(artifact: Artifact) -> list[tuple[str, int]]:
+    lines = ((use.name, use.driver.interrupt) for use in artifact.devices)
+    return [(name, line) for name, line in lines if line is not None]
 
 
 def _rendered(values: Mapping[str, object], templates: Mapping[str, str]) -> dict[str, bytes]:
@@ -214,6 +220,7 @@ def _values(request: ProjectRequest, board: CmsisBoard, library: Mapping[str, by
         "macro_width": max(len(name) for name, _ in board.core.macros),
         "vectors": board.vectors,
         "vector_count": board.vector_count,
+        "interrupts": {vector.number: vector.stem for vector in board.devices},
         "usarts": board.usarts,
         "link_usart": board.link_usart,
         "device_headers": sorted({use.driver.header for use in artifact.devices} | {"ferrule/platform/cmsis.h"}),

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ferrule.boards import Board, Cpu, Peripheral
@@ -12,6 +13,8 @@ from ferrule.errors import FerruleError
 
 USART_CLASS = "UART.CMSDK_APB_UART"
 """Renode's class of the UART that `platforms/cmsis/drivers/usart_cmsdk.c` drives."""
+LINES = 240
+"""Interrupts that a core may have (Armv7-M ARM, B1.5.3, and what CMSIS-Core has room for)."""
 _TARGET_TYPE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
@@ -38,6 +41,8 @@ class Vector:
     number: int
     stem: str
     """Of its names: UART0_RX in UART0_RX_Handler and UART0_RX_IRQn."""
+    owner: str
+    """What interrupts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +65,14 @@ class CmsisBoard:
     usarts: tuple[Usart, ...]
     link_usart: int
     """n of the link's Driver_USART<n>."""
+    devices: tuple[Vector, ...] = ()
+    """Interrupts of the devices that run layers."""
 
     @property
     def vectors(self) -> tuple[Vector, ...]:
         """All interrupts with a handler, by number."""
-        return tuple(sorted((each for u in self.usarts for each in (u.rx, u.tx)), key=lambda vector: vector.number))
+        uarts = (each for usart in self.usarts for each in (usart.rx, usart.tx))
+        return tuple(sorted((*uarts, *self.devices), key=lambda vector: vector.number))
 
     @property
     def vector_count(self) -> int:
@@ -72,12 +80,12 @@ class CmsisBoard:
         return max(vector.number for vector in self.vectors) + 1
 
 
-def cmsis_board(board: Board) -> CmsisBoard:
-    """Return what CMSIS must know.
+def cmsis_board(board: Board, interrupts: Sequence[tuple[str, int]] = ()) -> CmsisBoard:
+    """Return what CMSIS must know; `interrupts` are the names and lines of devices that run layers.
 
     Raises:
-        FerruleError: there is no CMSIS device for its core or no CMSIS-Driver for its link UART, or its name can't be
-            that of a target type.
+        FerruleError: there is no CMSIS device for its core or no CMSIS-Driver for its link UART, its name can't be
+            that of a target type, or two things share an interrupt.
     """
     if not _TARGET_TYPE.fullmatch(board.name):
         raise FerruleError(
@@ -92,7 +100,28 @@ def cmsis_board(board: Board) -> CmsisBoard:
         )
     usarts = tuple(_usart(board, index, uart) for index, uart in enumerate(board.peripherals_of(USART_CLASS)))
     link = next(usart.index for usart in usarts if usart.name == board.link_uart.name)
-    return CmsisBoard(core=_core(board), usarts=usarts, link_usart=link)
+    found = CmsisBoard(
+        core=_core(board),
+        usarts=usarts,
+        link_usart=link,
+        devices=tuple(Vector(number=number, stem=f"Interrupt{number}", owner=name) for name, number in interrupts),
+    )
+    _check_lines(board, found)
+    return found
+
+
+def _check_lines(board: Board, found: CmsisBoard) -> None:
+    for vector, other in itertools.pairwise(found.vectors):
+        if vector.number == other.number:
+            raise FerruleError(
+                f"board {board.name}: interrupt {vector.number} is that of {vector.owner} and of {other.owner}",
+                hint="give the device another interrupt",
+            )
+    if found.vector_count > LINES:
+        raise FerruleError(
+            f"board {board.name}: interrupt {found.vector_count - 1} is none of the core's, which has 0 to {LINES - 1}",
+            hint="give the device another interrupt",
+        )
 
 
 def _core(board: Board) -> CmsisCore:
@@ -165,6 +194,6 @@ def _usart(board: Board, index: int, uart: Peripheral) -> Usart:
         index=index,
         name=uart.name,
         address=uart.address,
-        rx=Vector(number=lines["RxInterrupt"], stem=f"{stem}_RX"),
-        tx=Vector(number=lines["TxInterrupt"], stem=f"{stem}_TX"),
+        rx=Vector(number=lines["RxInterrupt"], stem=f"{stem}_RX", owner=uart.name),
+        tx=Vector(number=lines["TxInterrupt"], stem=f"{stem}_TX", owner=uart.name),
     )
