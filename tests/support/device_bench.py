@@ -188,5 +188,13 @@ def _declarations(artifact: Artifact) -> str:
         int32_t ferrule_device_copy_to(struct ferrule_device *, uint32_t, const void *, size_t);
         int32_t ferrule_device_copy_from(struct ferrule_device *, void *, uint32_t, size_t);
         int32_t soft_npu_execute(void *, void (*program)(uint8_t *));
+        struct ferrule_held_entry {{ uint32_t device; uint32_t call; }};
+        struct ferrule_held {{
+            struct ferrule_device *const *handles; struct ferrule_held_entry *entries;
+            uint32_t capacity; uint32_t count; uint32_t index; struct ferrule_run_info *info;
+        }};
+        int32_t ferrule_held_activate(struct ferrule_held *, uint32_t);
+        int32_t ferrule_held_open(struct ferrule_held *, uint32_t);
+        int32_t ferrule_held_end(struct ferrule_held *, int32_t);
     """
     )

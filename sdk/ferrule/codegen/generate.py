@@ -11,13 +11,14 @@ from ferrule.backends.firmware import Contribution, CoreFeatures, FirmwareTarget
 from ferrule.codegen.artifact import Artifact, OperatorRecord
 from ferrule.codegen.c_writer import write_header, write_source
 from ferrule.codegen.device_code import DEVICE_SOURCES
+from ferrule.codegen.device_order import with_copies_close
 from ferrule.codegen.digest import digest
 from ferrule.codegen.executor import ExecutorBuilder, one_line
 from ferrule.codegen.link_table import link_module
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
-from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan, plan_storage
+from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.codegen.tvm_names import tvm_header
 from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer
@@ -44,8 +45,8 @@ def generate(
         ArenaOverflowError: the tensors need more than `workspace_bytes`.
     """
     order = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT).layers
-    lowered = lower(graph, order, targets, core, devices or {})
-    storage = plan_storage(lowered, Region(name=REGION, size_bytes=workspace_bytes, reachable_by=frozenset({"core"})))
+    region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=frozenset({"core"}))
+    lowered, storage = with_copies_close(lower(graph, order, targets, core, devices or {}), region)
     planned = schedule_devices(lowered, storage)
     sha = digest(graph)
     builder = ExecutorBuilder(lowered, storage, planned)

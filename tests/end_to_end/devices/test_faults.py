@@ -172,6 +172,21 @@ def test_a_null_device_is_refused(bench: Bench) -> None:
     assert library.ferrule_crossing_run(*parts, memory, ffi.NULL, ffi.NULL) == -1
 
 
+def test_more_than_there_is_room_for_is_refused(bench: Bench) -> None:
+    library, ffi = bench.library, bench.ffi
+    handles = ffi.new("struct ferrule_device *[]", list(bench.handles.values()))
+    entries = ffi.new("struct ferrule_held_entry[1]")
+    fields = {"handles": handles, "entries": entries, "capacity": 1}
+    held = ffi.new("struct ferrule_held *", fields)  # without info: nobody is told
+    library.bench.fail_at = library.bench.driver_fail_at = 2**32 - 1
+    assert library.ferrule_held_activate(held, 0) == 0
+    assert library.ferrule_held_open(held, 0) == -3  # FERRULE_ERR_MEMORY
+    assert library.ferrule_held_activate(held, 1) == -3
+    assert (bench.open_devices(), bench.activations()) == (set(), {"npu0": 1, "npu1": 0})
+    assert library.ferrule_held_end(held, -3) == -3
+    check_idle(bench)
+
+
 MUTANTS = {
     "no close on an operator's error": ("left > 0; left--", "left > 0 && status == 0; left--"),
     "given back in the order of taking": ("&held->entries[left - 1]", "&held->entries[0]"),

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies that move towards the device's end of them, where that costs no memory."""
+
+from __future__ import annotations
+
+import sys
+
+from small_networks import int8_input
+
+from ferrule import Network
+from ferrule.backends import BackendId, Device
+from ferrule.backends.firmware import CoreFeatures
+from ferrule.backends.soft_npu.firmware import SoftNpuTarget
+from ferrule.codegen.device_order import with_copies_close
+from ferrule.codegen.lowered import LoweredGraph, lower
+from ferrule.codegen.storage import plan_storage
+from ferrule.graph import Graph, Layer, LayerType, Quantization
+from ferrule.memory import Region, scheduled_layers
+from ferrule.operators.transfer import MemCopyDescriptor
+
+SRAM = Region(name="sram", size_bytes=sys.maxsize)
+NPU = BackendId("SoftNpu")
+
+
+def copy(graph: Graph, source: str, target: str) -> None:
+    layer = Layer(
+        name=target, type=LayerType.MEM_COPY, descriptor=MemCopyDescriptor(), inputs=(source,), outputs=(target,)
+    )
+    graph.add_layer(layer, [int8_input(target, *graph.info(source).shape)])
+
+
+def apart() -> Network:
+    """Return two inputs, each of which goes through a device of its own."""
+    network = Network("apart")
+    for name in "ab":
+        network.add_input(int8_input(f"x{name}", 1, 64))
+        copy(network, f"x{name}", f"in_{name}")
+        network.add_relu_layer(f"in_{name}", quantization=Quantization.of(0.05, 3), name=f"run_{name}")
+        copy(network, f"run_{name}", f"out_{name}")
+    network.set_outputs(["out_a", "out_b"])
+    return network
+
+
+def lowered(order: list[str]) -> LoweredGraph:
+    graph = apart()
+    devices = {name: Device(name=f"npu_{name[-1]}", backend=NPU) for name in order}
+    targets = {name: (NPU, SoftNpuTarget()) for name in order}
+    return lower(graph, order, targets, CoreFeatures(name="host"), devices)
+
+
+def names(graph: LoweredGraph) -> list[str]:
+    return [item.layer.name for item in graph.layers]
+
+
+def test_a_copy_out_comes_early_and_a_copy_in_late() -> None:
+    close, storage = with_copies_close(lowered(["in_a", "in_b", "run_a", "run_b", "out_a", "out_b"]), SRAM)
+    assert names(close) == ["in_a", "run_a", "out_a", "in_b", "run_b", "out_b"]
+    before = plan_storage(lowered(["in_a", "in_b", "run_a", "run_b", "out_a", "out_b"]), SRAM)
+    for part in before.plan.regions:
+        assert storage.plan.region(part.region).peak_bytes <= part.peak_bytes
+    assert scheduled_layers(close.graph, names(close))
+
+
+def test_what_stands_well_stays() -> None:
+    order = ["in_a", "run_a", "out_a", "in_b", "run_b", "out_b"]
+    close, storage = with_copies_close(lowered(order), SRAM)
+    assert names(close) == order
+    assert storage == plan_storage(lowered(order), SRAM)
+
+
+def test_memory_comes_first() -> None:
+    order = ["in_a", "in_b", "run_a", "run_b", "out_b", "out_a"]
+    small = plan_storage(lowered(order), SRAM).plan.region("sram").peak_bytes
+    _, storage = with_copies_close(lowered(order), SRAM)
+    assert storage.plan.region("sram").peak_bytes <= small

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `plan_graph` can be told: regions of buffers, views that hold, scratch, constants that are outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+from small_networks import int8_input
+
+from ferrule import Network
+from ferrule.memory import Alias, AliasKind, Region, plan_graph, scratch_name
+
+REGIONS = (Region(name="sram", size_bytes=1 << 16), Region(name="npu", size_bytes=1 << 12, alignment=32))
+
+
+def reshaped() -> Network:
+    network = Network("reshaped")
+    network.add_input(int8_input("x", 1, 64))
+    network.add_tanh_layer("x", name="a")
+    network.add_reshape_layer("a", (8, 8), name="flat")
+    network.add_logistic_layer("flat", name="y")
+    constant = network.add_constant(int8_input("k", 40), np.zeros(40, np.int8))
+    network.set_outputs(["y", constant])
+    return network
+
+
+def test_each_buffer_lies_in_its_own_region() -> None:
+    allowed = dict.fromkeys(("a", "flat", scratch_name("y")), ("npu",)) | dict.fromkeys("xy", ("sram",))
+    found = plan_graph(reshaped(), REGIONS, allowed=allowed, scratch_bytes={"y": 24}).plan
+    assert {name: found.placements[name].region for name in ("x", "a", "flat", "y", scratch_name("y"))} == {
+        "x": "sram", "a": "npu", "flat": "npu", "y": "sram", scratch_name("y"): "npu",
+    }  # fmt: skip
+    assert all(found.placements[name].offset % 32 == 0 for name in ("a", "flat", scratch_name("y")))
+    assert found.region("npu").peak_bytes == 64 + 24
+
+
+def test_only_the_views_that_hold_share_bytes() -> None:
+    network = reshaped()
+    assert plan_graph(network, REGIONS[:1]).aliases == (Alias(output="flat", input="a", kind=AliasKind.VIEW),)
+    apart = plan_graph(network, REGIONS[:1], shared=())
+    assert apart.aliases == ()
+    assert apart.plan.placements["flat"] != apart.plan.placements["a"]
+
+
+def test_scratch_has_its_own_alignment() -> None:
+    found = plan_graph(reshaped(), REGIONS[:1], scratch_bytes={"y": 9, "a": 9}, scratch_alignment={"y": 4})
+    alignments = {request.name: request.alignment for request in found.requests}
+    assert (alignments[scratch_name("y")], alignments[scratch_name("a")]) == (4, 16)
+
+
+def test_constants_that_are_outputs_get_room_if_asked() -> None:
+    assert "k" not in plan_graph(reshaped(), REGIONS[:1]).plan.placements
+    found = plan_graph(reshaped(), REGIONS[:1], constant_outputs=True)
+    (request,) = (request for request in found.requests if request.name == "k")
+    assert (request.size_bytes, request.lifetime.first, request.lifetime.last) == (40, 2, 2)
