@@ -299,7 +299,8 @@ class DeviceDriver:
     interrupt: int | None = None
     """Number of its interrupt, if the driver waits for it."""
     handler: str = ""
-    """The function that the interrupt calls with the context; there is one if `interrupt` is given."""
+    """The function that the interrupt calls with the context; there is one if `interrupt` is given. It returns a bool:
+    false if the interrupt would come back at once, so that it has to be masked."""
     model: Callable[[], DeviceModel] | None = None
     """Makes the model that stands for the device on an emulated board, at `base`; None if it needs none."""
 

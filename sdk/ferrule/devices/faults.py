@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ferrule._typing import override
-from ferrule.devices.model import Bus, BusError, DeviceModel, InterruptLine
+from ferrule.devices.model import Bus, BusError, Bytes, DeviceModel, InterruptLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,25 @@ class RegisterAccess:
     write: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """Bytes that the device moves by DMA; transfers are numbered from 0 since the injector was made."""
+
+    number: int
+    address: int
+    size_bytes: int
+    write: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flip:
+    """Bits that change on the way."""
+
+    byte: int
+    """Of the transfer."""
+    mask: int
+
+
 class Fault:
     """Something that is wrong with the device; by default nothing is."""
 
@@ -32,6 +51,10 @@ class Fault:
     def on_write(self, access: RegisterAccess) -> int | None:
         """Return what arrives at the device, None for nothing; raise BusError for a refusal."""
         return access.value
+
+    def on_transfer(self, transfer: Transfer) -> Flip | None:
+        """Return what happens to a transfer's data, None for nothing; raise BusError for a refusal."""
+        return None
 
     def stops_time(self, accesses: int) -> bool:
         """Whether the device has stopped to work by itself, when there were so many accesses."""
@@ -136,6 +159,76 @@ class FlippedValue(Fault):
         return access.value ^ self.mask if access.number == self.at else access.value
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlippedData(Fault):
+    """A byte that the device reads or writes by DMA arrives with bits flipped, and nobody notices."""
+
+    at: int
+    """Number of the transfer."""
+    byte: int = 0
+    """Modulo the size of the transfer."""
+    mask: int = 1
+
+    @override
+    def on_transfer(self, transfer: Transfer) -> Flip | None:
+        hit = transfer.number == self.at and transfer.size_bytes > 0
+        return Flip(byte=self.byte % transfer.size_bytes, mask=self.mask) if hit else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DmaErrorAt(Fault):
+    """The bus refuses a transfer of the device."""
+
+    at: int
+    """Number of the transfer."""
+
+    @override
+    def on_transfer(self, transfer: Transfer) -> Flip | None:
+        if transfer.number == self.at:
+            raise BusError(f"injected: transfer {transfer.number} is refused", address=transfer.address)
+        return None
+
+
+class _FaultyBus:
+    """The wires between the device and memory."""
+
+    def __init__(self, injector: FaultInjector, bus: Bus) -> None:
+        self._injector = injector
+        self._bus = bus
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return bytes."""
+        flip = self._next(address, size_bytes, write=False)
+        data = self._bus.read(address, size_bytes)
+        return data if flip is None else _flipped(data, flip)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes."""
+        flip = self._next(address, len(data), write=True)
+        self._bus.write(address, data if flip is None else _flipped(data, flip))
+
+    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
+        """Return the bytes themselves, but a copy if bits of what is read change."""
+        flip = self._next(address, size_bytes, write=writable)
+        array = self._bus.view(address, size_bytes, writable=writable)
+        if flip is not None:
+            array = array if writable else array.copy()
+            array[flip.byte] ^= flip.mask
+        return array
+
+    def _next(self, address: int, size_bytes: int, *, write: bool) -> Flip | None:
+        transfers = self._injector.transfers
+        transfer = Transfer(number=len(transfers), address=address, size_bytes=size_bytes, write=write)
+        transfers.append(transfer)
+        return self._injector.fault.on_transfer(transfer)
+
+
+def _flipped(data: bytes, flip: Flip) -> bytes:
+    changed = bytearray(data)
+    changed[flip.byte] ^= flip.mask
+    return bytes(changed)
+
+
 class _Line:
     """The wire between the device and whoever listens: high if the device or the fault says so."""
 
@@ -168,6 +261,8 @@ class FaultInjector(DeviceModel):
         """May be exchanged between two accesses."""
         self.accesses: list[RegisterAccess] = []
         """All so far, with the values that the software wrote or got."""
+        self.transfers: list[Transfer] = []
+        """The device's DMA so far."""
         self._model = model
         self._line = _Line()
         model.attach(irq=self._line)
@@ -176,7 +271,11 @@ class FaultInjector(DeviceModel):
     def attach(self, *, bus: Bus | None = None, irq: InterruptLine | None = None) -> None:
         super().attach(bus=bus, irq=irq)
         self._line.listener = self.irq
-        self._model.attach(bus=bus)
+        self._model.attach(bus=None if bus is None else _FaultyBus(self, bus))
+
+    @override
+    def register_name(self, offset: int) -> str:
+        return self._model.register_name(offset)
 
     @property
     @override

@@ -120,6 +120,10 @@ class DeviceModel(ABC):
     def write(self, offset: int, width: int, value: int) -> None:
         """Write `width` bytes; the value is below 2^(8 width). BusError as for `read`."""
 
+    def register_name(self, offset: int) -> str:
+        """Return what people call the register at an offset."""
+        return f"offset {offset:#x}"
+
     def advance(self, cycles: int) -> None:  # noqa: B027 a model without a notion of time has nothing to do
         """Let so many cycles pass, 0 or more; by default nothing happens."""
 

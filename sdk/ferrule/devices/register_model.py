@@ -33,6 +33,11 @@ class RegisterModel(DeviceModel):
         return self.table.size_bytes
 
     @override
+    def register_name(self, offset: int) -> str:
+        register = self.table.at(offset)
+        return super().register_name(offset) if register is None else register.name
+
+    @override
     def reset(self) -> None:
         self._values = {register.name: register.reset for register in self.table}
         self.irq.set(False)

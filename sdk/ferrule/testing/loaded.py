@@ -104,7 +104,8 @@ class Adapter(Generic[F]):
             base: what the driver adds its offsets to.
             device: a model, which is reset; or an array of words, which keeps what is written.
             names: of the registers by offset; by default the model's own table, if it has one.
-            interrupt: what runs when the device raises its line, such as the driver's handler `adapter.lib.npu_isr`.
+            interrupt: what runs when the device raises its line, such as the driver's handler `adapter.lib.npu_isr`;
+                if that returns False, it is masked from then on.
         """
         model = device if isinstance(device, DeviceModel) else ArrayModel(device)
         table = getattr(model, "table", None) if names is None else names

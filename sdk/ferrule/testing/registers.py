@@ -151,6 +151,7 @@ class _Line:
         self._handler = handler
         self._level = False
         self._serving = False
+        self._masked = False
 
     def set(self, level: bool) -> None:
         """Raise or lower the line."""
@@ -159,18 +160,18 @@ class _Line:
     @property
     def wants_service(self) -> bool:
         """Whether the handler is to run."""
-        return self._level and self._handler is not None and not self._serving
+        return self._level and self._handler is not None and not self._serving and not self._masked
 
     def serve(self) -> None:
-        """Run the handler until the line is low."""
-        if self._handler is None or self._serving:
+        """Run the handler until the line is low, or the handler says, by returning False, that it never will be."""
+        if self._handler is None or self._serving or self._masked:
             return
         self._serving = True
         try:
             for _ in range(self._MOST):
-                if not self._level:
+                if not self._level or self._masked:
                     return
-                self._handler()
+                self._masked = self._handler() is False
             raise FerruleError("the interrupt's handler ran a thousand times and the device's line is still high")
         finally:
             self._serving = False

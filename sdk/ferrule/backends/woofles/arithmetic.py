@@ -21,6 +21,8 @@ MAX_EXTENT = 1 << 15
 """The largest size of an axis, of a kernel and so on."""
 MAX_ELEMENTS = 1 << 26
 """The most elements of a tensor."""
+MAX_PATCHES = 1 << 26
+"""The most input elements that a convolution gathers, counted for each output pixel that they are for."""
 _WEIGHTED = (Operation.FULLY_CONNECTED, Operation.CONV_2D)
 
 
@@ -46,6 +48,8 @@ def check(command: Command) -> None:
     for size in (input_bytes(command), second_bytes(command), output_bytes(command)):
         if size > MAX_ELEMENTS:
             raise ShapeError(f"a tensor has {size} elements")
+    if is_weighted(command) and macs(command) // command.output_channels > MAX_PATCHES:
+        raise ShapeError(f"a convolution gathers {macs(command) // command.output_channels} elements")
 
 
 _SIZES = {

@@ -112,7 +112,7 @@ def _command(command: Command) -> Aggregate:
 
 def _patience(command: Command) -> int:
     """Return how often the driver looks: four times the cycles of a command, each look being some instructions."""
-    return PATIENCE_FLOOR + 4 * DEFAULT_TIMING.cycles(command)
+    return min(PATIENCE_FLOOR + 4 * DEFAULT_TIMING.cycles(command), (1 << 32) - 1)
 
 
 def _number(device: Device, key: str, high: int) -> int | None:

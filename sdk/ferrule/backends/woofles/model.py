@@ -71,6 +71,7 @@ class WooflesModel(RegisterModel):
         while self._running is not None and cycles >= self._left:
             cycles -= self._left
             self._finish(self._running)
+            self._start()
         if self._running is not None:
             self._left -= cycles
 
@@ -104,19 +105,31 @@ class WooflesModel(RegisterModel):
         self.irq.set(bool(self.field("CONTROL", "IRQ_ENABLE") and self.value("INTERRUPT")))
 
     def _doorbell(self) -> None:
-        length = self.value("QUEUE_LENGTH")
-        sensible = 1 <= length <= MAX_QUEUE and self.value("QUEUE_BASE") % 4 == 0
-        if not sensible or self.value("QUEUE_HEAD") >= length:
-            self._stop(ErrorCode.QUEUE)
-            return
         self.set_field("STATUS", "DONE", 0)
-        self._start()
+        if self._is_sensible():
+            self._start()
+        else:
+            self._stop(ErrorCode.QUEUE)
+
+    def _is_sensible(self) -> bool:
+        length = self.value("QUEUE_LENGTH")
+        indices = (self.value("QUEUE_HEAD"), self.value("QUEUE_TAIL"))
+        return 1 <= length <= MAX_QUEUE and max(indices) < length and self.value("QUEUE_BASE") % 4 == 0
 
     def _start(self) -> None:
-        """Take the next command, if there is one and nothing is in its way."""
-        idle = self._running is None and not self.field("STATUS", "ERROR")
-        if not idle or not self.field("CONTROL", "ENABLE") or self.value("QUEUE_TAIL") == self.value("QUEUE_HEAD"):
-            return
+        """Take commands, as long as there is one, nothing is in its way, and it takes no time."""
+        while self._is_free() and self.value("QUEUE_TAIL") != self.value("QUEUE_HEAD"):
+            if not self._is_sensible():
+                self._stop(ErrorCode.QUEUE)
+                return
+            self._take()
+            if self._running is not None and not self._left:
+                self._finish(self._running)
+
+    def _is_free(self) -> bool:
+        return self._running is None and bool(self.field("CONTROL", "ENABLE")) and not self.field("STATUS", "ERROR")
+
+    def _take(self) -> None:
         self.set_field("STATUS", "BUSY", 1)
         address = self.value("QUEUE_BASE") + COMMAND_BYTES * self.value("QUEUE_TAIL")
         try:
@@ -126,11 +139,9 @@ class WooflesModel(RegisterModel):
             self._refuse(error)
             return
         self._running, self._left = command, self.timing.cycles(command)
-        if not self._left:
-            self._finish(command)
 
     def _finish(self, command: Command) -> None:
-        """Do the work of the running command, now that its time is over, and take the next."""
+        """Do the work of the running command, now that its time is over."""
         self._running = None
         try:
             self._execute(command)
@@ -140,13 +151,11 @@ class WooflesModel(RegisterModel):
         self.set_value("SEQUENCE", command.sequence)
         self.set_value("COMPLETED", self.value("COMPLETED") + 1)
         self.set_value("QUEUE_TAIL", (self.value("QUEUE_TAIL") + 1) % self.value("QUEUE_LENGTH"))
-        if self.value("QUEUE_TAIL") != self.value("QUEUE_HEAD"):
-            self._start()
-            return
-        self.set_field("STATUS", "BUSY", 0)
-        self.set_field("STATUS", "DONE", 1)
-        self.set_field("INTERRUPT", "DONE", 1)
-        self._interrupt()
+        if self.value("QUEUE_TAIL") == self.value("QUEUE_HEAD"):
+            self.set_field("STATUS", "BUSY", 0)
+            self.set_field("STATUS", "DONE", 1)
+            self.set_field("INTERRUPT", "DONE", 1)
+            self._interrupt()
 
     def _execute(self, command: Command) -> None:
         first = self.bus.view(command.input, arithmetic.input_bytes(command)).view(np.int8)
@@ -175,7 +184,8 @@ class WooflesModel(RegisterModel):
     def _stop(self, code: ErrorCode) -> None:
         self._running = None
         self.set_field("STATUS", "BUSY", 0)
-        self.set_field("STATUS", "ERROR", 1)
-        self.set_field("STATUS", "CODE", code)
+        if not self.field("STATUS", "ERROR"):  # the first error counts
+            self.set_field("STATUS", "ERROR", 1)
+            self.set_field("STATUS", "CODE", code)
         self.set_field("INTERRUPT", "ERROR", 1)
         self._interrupt()

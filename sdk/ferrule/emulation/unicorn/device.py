@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.devices import Bus, BusError, Bytes, DeviceModel, GuardedBus, RegisterModel
+from ferrule.devices import Bus, BusError, Bytes, DeviceModel, GuardedBus
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
 from ferrule.emulation.unicorn.attachment import Attachment
@@ -69,7 +69,7 @@ class BoardDevice:
     def write(self, offset: int, width: int, value: int) -> None:
         """Write a register."""
         if self._guard is not None:
-            self._guard.cause = f"a write of {value:#x} to {self._register(offset)}"
+            self._guard.cause = f"a write of {value:#x} to {self._model.register_name(offset)}"
         try:
             self._model.write(offset, width, value)
         except BusError as error:
@@ -91,10 +91,3 @@ class BoardDevice:
                 f"device {self._device.name}: DMA outside of its buffers: {self._guard.escapes[0]}",
                 hint="it may reach the model's workspace and weights, and its driver's context",
             )
-
-    def _register(self, offset: int) -> str:
-        if isinstance(self._model, RegisterModel):
-            register = self._model.table.at(offset)
-            if register is not None:
-                return register.name
-        return f"offset {offset:#x}"

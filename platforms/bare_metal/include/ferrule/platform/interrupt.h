@@ -24,6 +24,13 @@ static inline void ferrule_interrupt_enable(uint32_t line)
     ferrule_mmio_write32((uintptr_t)(0xE000E100u + 4u * (line / 32u)), 1u << (line % 32u));
 }
 
+/** @brief Keep an interrupt away. */
+static inline void ferrule_interrupt_disable(uint32_t line)
+{
+    /* NVIC_ICERn, Armv7-M ARM B3.4.5 */
+    ferrule_mmio_write32((uintptr_t)(0xE000E180u + 4u * (line / 32u)), 1u << (line % 32u));
+}
+
 #ifdef __cplusplus
 }
 #endif

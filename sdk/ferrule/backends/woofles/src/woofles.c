@@ -25,10 +25,16 @@ static bool took(const struct woofles *device, uint32_t offset, uint32_t value)
     return get(device, offset) == value;
 }
 
+static uint32_t control_of(const struct woofles *device)
+{
+    const bool interrupt = device->use_interrupt && !device->interrupt_lost;
+
+    return WOOFLES_CONTROL_ENABLE | (interrupt ? WOOFLES_CONTROL_IRQ_ENABLE : 0u);
+}
+
 static int32_t start(struct woofles *device)
 {
-    uint32_t control = WOOFLES_CONTROL_ENABLE;
-
+    device->is_set_up = false;
     if (get(device, WOOFLES_ID) != WOOFLES_ID_RESET ||
         get(device, WOOFLES_VERSION) != WOOFLES_VERSION_RESET) {
         return FERRULE_ERR_UNAVAILABLE;
@@ -38,17 +44,16 @@ static int32_t start(struct woofles *device)
     device->completed = 0;
     device->interrupts = 0;
     if (get(device, WOOFLES_CONTROL) != 0u || get(device, WOOFLES_STATUS) != 0u ||
-        get(device, WOOFLES_INTERRUPT) != 0u) {
+        get(device, WOOFLES_INTERRUPT) != 0u || get(device, WOOFLES_QUEUE_TAIL) != 0u ||
+        get(device, WOOFLES_COMPLETED) != 0u) {
         return FERRULE_ERR_DEVICE;
-    }
-    if (device->use_interrupt) {
-        control |= WOOFLES_CONTROL_IRQ_ENABLE;
     }
     if (!took(device, WOOFLES_QUEUE_BASE, ferrule_bus_address(device->ring)) ||
         !took(device, WOOFLES_QUEUE_LENGTH, WOOFLES_RING) ||
-        !took(device, WOOFLES_CONTROL, control)) {
+        !took(device, WOOFLES_CONTROL, control_of(device))) {
         return FERRULE_ERR_DEVICE;
     }
+    device->is_set_up = true;
     return FERRULE_OK;
 }
 
@@ -65,15 +70,22 @@ static int32_t woofles_deactivate(void *context)
     return get(device, WOOFLES_CONTROL) == 0u ? FERRULE_OK : FERRULE_ERR_DEVICE;
 }
 
+/* Nobody uses the device now, so one that works, has stopped or is not set up is reset: whoever
+ * holds it active through an error gets it back in this way. */
 static int32_t woofles_check(void *context)
 {
-    const struct woofles *device = context;
+    struct woofles *device = context;
     const uint32_t busy_or_stopped = WOOFLES_STATUS_BUSY | WOOFLES_STATUS_ERROR;
 
     if (get(device, WOOFLES_ID) != WOOFLES_ID_RESET) {
         return FERRULE_ERR_UNAVAILABLE;
     }
-    return (get(device, WOOFLES_STATUS) & busy_or_stopped) == 0u ? FERRULE_OK : FERRULE_ERR_DEVICE;
+    if (device->is_set_up && (get(device, WOOFLES_STATUS) & busy_or_stopped) == 0u &&
+        get(device, WOOFLES_CONTROL) == control_of(device) &&
+        get(device, WOOFLES_QUEUE_TAIL) == device->head) {
+        return FERRULE_OK;
+    }
+    return start(device);
 }
 
 const struct ferrule_driver woofles_driver = {
@@ -83,16 +95,24 @@ const struct ferrule_driver woofles_driver = {
     .check = woofles_check,
 };
 
-void woofles_interrupt(struct woofles *device)
+/* Once more if a write does not clear what was read: the line is a level, and an interrupt that is
+ * still there would come back before anything else runs. */
+bool woofles_interrupt(struct woofles *device)
 {
-    const uint32_t reasons = get(device, WOOFLES_INTERRUPT);
+    uint32_t reasons = get(device, WOOFLES_INTERRUPT);
 
     if (reasons == 0u) {
         device->spurious++;
-        return;
     }
-    set(device, WOOFLES_INTERRUPT, reasons);
-    device->interrupts |= reasons;
+    for (uint32_t tries = 0; tries < WOOFLES_CLEAR_TRIES && reasons != 0u; tries++) {
+        device->interrupts |= reasons;
+        set(device, WOOFLES_INTERRUPT, reasons);
+        reasons = get(device, WOOFLES_INTERRUPT);
+    }
+    if (reasons != 0u || device->spurious >= WOOFLES_SPURIOUS_MOST) {
+        device->interrupt_lost = true;
+    }
+    return !device->interrupt_lost;
 }
 
 static void seal(struct woofles_command *command)
@@ -126,6 +146,7 @@ static void submit(struct woofles *device, const struct woofles_layer *layer, co
     }
     seal(command);
     device->interrupts = 0;
+    device->spurious = 0;
     device->head = (device->head + 1u) % WOOFLES_RING;
     ferrule_port_barrier();
     set(device, WOOFLES_QUEUE_HEAD, device->head);
@@ -135,7 +156,7 @@ static bool is_over(const struct woofles *device)
 {
     const uint32_t reached = WOOFLES_STATUS_DONE | WOOFLES_STATUS_ERROR;
 
-    if (device->use_interrupt) {
+    if (device->use_interrupt && !device->interrupt_lost) {
         return device->interrupts != 0u;
     }
     return (get(device, WOOFLES_STATUS) & reached) != 0u;
@@ -166,9 +187,6 @@ static int32_t verify(struct woofles *device)
         return FERRULE_ERR_DEVICE;
     }
     device->completed = completed;
-    if (!device->use_interrupt) {
-        set(device, WOOFLES_INTERRUPT, WOOFLES_INTERRUPT_DONE);
-    }
     return FERRULE_OK;
 }
 
@@ -191,14 +209,17 @@ int32_t woofles_execute(void *resource_handle, const struct woofles_layer *layer
         return FERRULE_ERR_ARGUMENT;
     }
     struct woofles *device = context;
+    struct woofles_command *command = &device->ring[device->head];
     submit(device, layer, input, second, output);
     status = wait(device, layer->patience);
     if (status == FERRULE_OK) {
         status = verify(device);
     }
     ferrule_port_barrier();
+    command->operation = 0; /* a head gone wrong can't have it executed again */
     if (status != FERRULE_OK) {
-        (void)start(device); /* the first error counts; if this fails too, the next check says so */
+        (void)start(
+            device); /* the first error counts; if this fails too, the next check tries again */
     }
     return status;
 }

@@ -17,6 +17,12 @@ extern "C" {
 /** Commands that the ring holds; one place stays free. */
 #define WOOFLES_RING 4u
 
+/** Interrupts without a reason during one command, after which the interrupt is given up. */
+#define WOOFLES_SPURIOUS_MOST 100u
+
+/** Times that an interrupt is cleared before it is given up. */
+#define WOOFLES_CLEAR_TRIES 4u
+
 /** One device; the context of its driver. The user sets the first members, the others are the
  * driver's and begin as zeros. */
 struct woofles {
@@ -27,11 +33,13 @@ struct woofles {
     void (*idle)(void *idle_context);
     void *idle_context; /* argument of `idle` */
 
+    bool is_set_up;               /* the last reset succeeded */
     uint32_t head;                /* index of the next free command in the ring */
     uint32_t sequence;            /* of the last command */
     uint32_t completed;           /* COMPLETED before the running command */
     volatile uint32_t interrupts; /* bits of INTERRUPT that woofles_interrupt() saw */
-    volatile uint32_t spurious;   /* interrupts without a reason */
+    volatile uint32_t spurious;   /* interrupts without a reason since the last command began */
+    volatile bool interrupt_lost; /* it was given up: the driver polls from then on */
     struct woofles_command ring[WOOFLES_RING];
 };
 
@@ -56,13 +64,18 @@ extern const struct ferrule_driver woofles_driver;
  * @retval FERRULE_ERR_TIMEOUT   it was not done in time
  * @retval FERRULE_ERR_DEVICE    it says that it failed, or what it says does not fit together
  *
- * After an error the device was reset, and the output is not known.
+ * After an error the device was reset, and the output is not known. Where the reset failed, the
+ * next ferrule_device_open() tries again and says how that ended.
  */
 int32_t woofles_execute(void *resource_handle, const struct woofles_layer *layer,
                         const int8_t *input, const int8_t *second, int8_t *output);
 
-/** @brief The handler of the device's interrupt. */
-void woofles_interrupt(struct woofles *device);
+/**
+ * @brief The handler of the device's interrupt.
+ * @return whether the line is low again. If not, the caller masks the interrupt, which would come
+ * back at once for ever; the driver polls from then on.
+ */
+bool woofles_interrupt(struct woofles *device);
 
 #ifdef __cplusplus
 }

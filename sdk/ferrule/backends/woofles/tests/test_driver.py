@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver in C on the host, with the device model behind its registers: every way that a call can end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from needs import require_module, require_program
+from woofles_bench import ARGUMENT, BASE, DEVICE, DRIVER, OK, TIMEOUT, UNAVAILABLE, Job, WooflesBench, jobs
+
+from ferrule._typing import override
+from ferrule.backends.woofles.model import IMMEDIATE
+from ferrule.backends.woofles.registers import TABLE
+from ferrule.devices import Fault, FaultInjector, FlippedValue, NeverDone, RegisterAccess, StuckBit, WrongId
+from ferrule.testing import Adapter, build_adapter
+from ferrule.testing.coverage import coverage
+
+pytestmark = pytest.mark.cc
+
+JOBS = jobs()
+OFFSET = {register.name: register.offset for register in TABLE}
+MakeBench = Callable[..., WooflesBench]
+
+
+@pytest.fixture(scope="module")
+def adapter() -> Adapter[Any]:
+    require_module("cffi", "pip install 'ferrule[testing]'")
+    require_program("gcov", "apt-get install gcc")
+    return build_adapter("bare_metal", coverage=True, **DRIVER)
+
+
+@pytest.fixture
+def bench(adapter: Adapter[Any]) -> MakeBench:
+    def make(**options: Any) -> WooflesBench:  # noqa: ANN401 those of WooflesBench
+        adapter.reset()
+        return WooflesBench(adapter, **options)
+
+    return make
+
+
+class Swallow(Fault):
+    """Writes of one register are lost, so many times."""
+
+    def __init__(self, register: str, times: int = 1 << 30) -> None:
+        self.register, self.left = register, times
+
+    @override
+    def on_write(self, access: RegisterAccess) -> int | None:
+        if access.offset == OFFSET[self.register] and self.left > 0:
+            self.left -= 1
+            return None
+        return access.value
+
+
+def ready(bench: WooflesBench) -> WooflesBench:
+    assert bench.activate() == OK
+    assert bench.open() == OK
+    return bench
+
+
+@pytest.mark.parametrize("interrupt", [False, True])
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_each_operation(bench: MakeBench, job: Job, interrupt: bool) -> None:
+    device = ready(bench(interrupt=interrupt))
+    prepared = device.prepare(job)
+    for _ in range(6):  # once round the ring and more
+        prepared.forget()
+        assert prepared.execute() == OK
+        assert prepared.is_right
+    assert device.model.value("COMPLETED") == 6
+    assert (device.close(), device.deactivate()) == (OK, OK)
+    assert device.model.value("CONTROL") == 0
+
+
+def test_the_interrupt_is_used(bench: MakeBench) -> None:
+    device = ready(bench(interrupt=True))
+    device.window.log.clear()
+    assert device.prepare(JOBS["add"]).execute() == OK
+    assert [str(access) for access in device.window.log[:4]] == [
+        "QUEUE_HEAD <- 0x1",
+        "INTERRUPT -> 0x1",
+        "INTERRUPT <- 0x1",
+        "INTERRUPT -> 0x0",
+    ]
+
+
+def test_without_idle_it_only_looks(bench: MakeBench) -> None:
+    device = ready(bench(interrupt=True, idle=False))
+    assert device.prepare(JOBS["add"], patience=50).execute() == TIMEOUT  # no time passes on the host
+
+
+@pytest.mark.parametrize("interrupt", [False, True])
+def test_patience(bench: MakeBench, interrupt: bool) -> None:
+    device = ready(bench(interrupt=interrupt))
+    late = device.prepare(JOBS["conv_2d"], patience=3)
+    assert late.execute() == TIMEOUT
+    assert device.model.next_event() is None  # it was reset: nothing is written any more
+    good = device.prepare(JOBS["conv_2d"])
+    assert good.execute() == OK
+    assert good.is_right
+
+
+def test_what_is_done_at_once_needs_no_patience(bench: MakeBench) -> None:
+    device = ready(bench(timing=IMMEDIATE))
+    assert device.prepare(JOBS["add"], patience=0).execute() == OK
+
+
+def test_arguments(bench: MakeBench) -> None:
+    device = ready(bench())
+    lib, null = device.lib, device.adapter.ffi.NULL
+    job = device.prepare(JOBS["add"])
+    assert lib.woofles_execute(device.handle, null, job.input, job.second, job.output) == ARGUMENT
+    assert lib.woofles_execute(device.handle, job.layer, null, job.second, job.output) == ARGUMENT
+    assert lib.woofles_execute(device.handle, job.layer, job.input, null, job.output) == ARGUMENT
+    assert lib.woofles_execute(device.handle, job.layer, job.input, job.second, null) == ARGUMENT
+    assert device.model.value("QUEUE_HEAD") == 0
+    assert device.close() == OK
+    assert job.execute() != OK  # it is not open
+    driver = lib.woofles_driver
+    assert device.adapter.call(driver.activate, null) == ARGUMENT
+
+
+@pytest.mark.parametrize("register", ["ID", "VERSION"])
+def test_another_device(bench: MakeBench, register: str) -> None:
+    device = bench()
+    device.inject(WrongId(offset=OFFSET[register]))
+    assert device.activate() == UNAVAILABLE
+
+
+def test_another_device_appears(bench: MakeBench) -> None:
+    device = bench()
+    assert device.activate() == OK
+    device.inject(WrongId())
+    assert device.open() == UNAVAILABLE
+    device.inject(None)
+    assert device.open() == OK
+
+
+@pytest.mark.parametrize("register", ["CONTROL", "STATUS", "INTERRUPT", "QUEUE_TAIL", "COMPLETED"])
+def test_a_reset_that_does_not_clear(bench: MakeBench, register: str) -> None:
+    device = bench()
+    device.inject(StuckBit(offset=OFFSET[register], bit=0, level=True))
+    assert device.activate() == DEVICE
+
+
+@pytest.mark.parametrize("register", ["QUEUE_BASE", "QUEUE_LENGTH", "CONTROL"])
+def test_a_register_that_does_not_take(bench: MakeBench, register: str) -> None:
+    device = bench()
+    device.inject(Swallow(register))
+    assert device.activate() == DEVICE
+
+
+def test_deactivation_that_fails(bench: MakeBench) -> None:
+    device = bench()
+    assert device.activate() == OK
+    device.inject(Swallow("CONTROL"))
+    assert device.deactivate() == DEVICE
+
+
+@pytest.mark.parametrize("register", ["STATUS", "COMPLETED", "SEQUENCE", "QUEUE_TAIL"])
+def test_what_it_says_does_not_fit(bench: MakeBench, register: str) -> None:
+    """The last read of each is the driver's check of the command."""
+    device = ready(bench())
+    job = device.prepare(JOBS["add"])
+    device.inject(None)
+    assert job.execute() == OK
+    last = [access.number for access in device.injector.accesses if access.offset == OFFSET[register]][-1]
+    device.deactivate()
+    device.close()
+    device = ready(bench())
+    job = device.prepare(JOBS["add"])
+    device.inject(FlippedValue(at=last, mask=4))
+    assert job.execute() == DEVICE
+    device.inject(None)
+    assert job.execute() == OK
+    assert job.is_right
+
+
+def test_a_stale_done_is_none(bench: MakeBench) -> None:
+    device = ready(bench())
+    job = device.prepare(JOBS["mul"])
+    assert job.execute() == OK
+    device.inject(Swallow("QUEUE_HEAD", times=1))
+    assert job.execute() == DEVICE  # STATUS still says DONE, of the command before
+    assert job.execute() == OK
+
+
+def test_a_finished_command_is_not_executed_again(bench: MakeBench) -> None:
+    """A flipped bit of QUEUE_HEAD makes the device go on into places of the ring where old commands are."""
+    device = ready(bench())
+    job = device.prepare(JOBS["add"])
+    for _ in range(4):
+        assert job.execute() == OK
+    job.forget()
+    device.inject(FlippedValue(at=0, mask=2))
+    assert job.execute() == DEVICE
+    assert device.injector.transfers[-1].write is False  # the second command was refused
+    device.inject(None)
+    assert job.execute() == OK
+
+
+@pytest.mark.parametrize("interrupt", [False, True])
+def test_it_hangs_and_comes_back_while_held_active(bench: MakeBench, interrupt: bool) -> None:
+    """Whoever keeps the device active sees an error from each open until it answers again."""
+    device = ready(bench(interrupt=interrupt))
+    job = device.prepare(JOBS["fully_connected"])
+    device.inject(NeverDone(since=0))
+    assert job.execute() == TIMEOUT
+    assert device.close() == OK
+    assert device.open() == DEVICE
+    device.inject(None)
+    assert job.run() == OK
+    assert job.is_right
+
+
+def test_a_device_that_lost_its_registers_is_set_up_again(bench: MakeBench) -> None:
+    device = bench()
+    assert device.activate() == OK
+    device.model.reset()
+    job = device.prepare(JOBS["add"])
+    assert job.run() == OK
+    assert job.is_right
+    device.model.set_value("QUEUE_TAIL", 3)
+    assert job.run() == OK
+
+
+def test_it_stopped_by_itself(bench: MakeBench) -> None:
+    device = bench()
+    assert device.activate() == OK
+    device.model.write(OFFSET["QUEUE_HEAD"], 4, 77)
+    assert device.model.field("STATUS", "ERROR")
+    assert device.prepare(JOBS["add"]).run() == OK
+
+
+def test_spurious_interrupts(bench: MakeBench) -> None:
+    device = ready(bench(interrupt=True))
+    assert device.lib.woofles_interrupt(device.context)
+    assert device.context.spurious == 1
+    job = device.prepare(JOBS["add"])
+    assert job.execute() == OK
+    assert device.context.spurious == 0
+    answers = [device.lib.woofles_interrupt(device.context) for _ in range(100)]
+    assert answers == [True] * 99 + [False]
+    assert device.context.interrupt_lost
+    assert job.execute() == OK  # by polling
+    assert device.close() == OK
+    assert job.run() == OK
+    assert not device.model.field("CONTROL", "IRQ_ENABLE")
+
+
+@pytest.mark.parametrize(("times", "lost"), [(1, False), (3, False), (4, True)])
+def test_an_interrupt_that_is_hard_to_clear(bench: MakeBench, times: int, lost: bool) -> None:
+    device = ready(bench(interrupt=True))
+    job = device.prepare(JOBS["mul"])
+    device.inject(Swallow("INTERRUPT", times=times))
+    assert job.execute() == OK
+    assert job.is_right
+    assert device.context.interrupt_lost == lost
+    assert device.masked == lost
+    assert job.execute() == OK
+
+
+def test_two_devices(bench: MakeBench, adapter: Adapter[Any]) -> None:
+    device = ready(bench())
+    context = adapter.new("struct woofles *", {"base": BASE + 0x1000})
+    adapter.share(context)
+    other = FaultInjector(type(device.model)())
+    adapter.attach(BASE + 0x1000, other)
+    driver = device.lib.woofles_driver
+    assert adapter.call(driver.activate, context) == OK
+    assert device.prepare(JOBS["add"]).execute() == OK
+    assert other.transfers == []
+
+
+def test_all_of_the_driver_is_tested(adapter: Adapter[Any]) -> None:
+    """Last in the file: what the tests above have run."""
+    report = coverage(adapter)
+    assert report.file("woofles.c").is_full, report.table()

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver of Woofles, compiled for the host, on its device model, with faults at will."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ferrule.backends import woofles
+from ferrule.backends.woofles import arithmetic
+from ferrule.backends.woofles.command import Command, Operation
+from ferrule.backends.woofles.model import DEFAULT_TIMING, Timing, WooflesModel
+from ferrule.devices import Fault, FaultInjector
+from ferrule.graph import Array
+from ferrule.testing import Adapter, CData
+
+FOLDER = Path(woofles.__file__).parent
+DRIVER: Mapping[str, Any] = {
+    "sources": [FOLDER / "src" / "woofles.c"],
+    "headers": ["woofles/command.h", "woofles/woofles.h"],
+    "include_dirs": [FOLDER / "include"],
+}
+"""What `build_adapter` needs."""
+BASE = 0x4010_0000
+PATIENCE = 2000
+OK, ARGUMENT, UNAVAILABLE, STATE, TIMEOUT, DEVICE = 0, -1, -5, -7, -9, -12  # ferrule/status.h
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Job:
+    """One operation with its data."""
+
+    command: Command
+    arrays: dict[str, Array] = field(repr=False)
+    """input; second or weights, multipliers, shifts and perhaps bias."""
+
+    @property
+    def expected(self) -> Array:
+        """What comes out."""
+        command, arrays = self.command, self.arrays
+        if not arithmetic.is_weighted(command):
+            compute = arithmetic.add if command.operation == Operation.ADD else arithmetic.multiply
+            return compute(command, arrays["input"], arrays["second"])
+        parameters = (arrays["multipliers"], arrays["shifts"])
+        return arithmetic.weighted(command, arrays["input"], arrays["weights"], arrays.get("bias"), *parameters)
+
+
+_SCALING = {
+    "left_shift": 20,
+    "input_multiplier": 1 << 30,
+    "second_multiplier": 1500000000,
+    "second_shift": -1,
+    "output_multiplier": 1300000000,
+    "output_shift": -18,
+}
+
+
+def jobs(seed: int = 0) -> dict[str, Job]:
+    """Return one small job per operation, by name."""
+    random = np.random.default_rng(seed)
+
+    def int8(size: int) -> Array:
+        return random.integers(-128, 128, size, np.int8)
+
+    def weighted(command: Command, *, bias: bool) -> Job:
+        channels = command.output_channels
+        arrays = {
+            "input": int8(arithmetic.input_bytes(command)),
+            "weights": int8(arithmetic.second_bytes(command)),
+            "multipliers": random.integers(1 << 30, (1 << 31) - 1, channels, np.int32),
+            "shifts": random.integers(-9, -6, channels, np.int32),
+        }
+        if bias:
+            arrays["bias"] = random.integers(-2000, 2000, channels, np.int32)
+        return Job(command=command, arrays=arrays)
+
+    points = {"input_zero_point": 3, "output_zero_point": -5}
+    add = Command(operation=Operation.ADD, count=24, second_zero_point=-7, **points, **_SCALING)
+    mul = replace(add, operation=Operation.MUL, output_shift=-7, left_shift=0)
+    dense = Command(operation=Operation.FULLY_CONNECTED, count=2, input_channels=6, output_channels=3, **points)
+    image = {"input_height": 5, "input_width": 4, "input_channels": 2, "output_height": 3, "output_width": 2}
+    kernel = {"kernel_height": 3, "kernel_width": 3, "stride_height": 2, "stride_width": 2, "padding_top": 1}
+    conv = Command(operation=Operation.CONV_2D, output_channels=3, padding_left=1, **points, **image, **kernel)
+    return {
+        "add": Job(command=add, arrays={"input": int8(24), "second": int8(24)}),
+        "mul": Job(command=mul, arrays={"input": int8(24), "second": int8(24)}),
+        "fully_connected": weighted(dense, bias=False),
+        "conv_2d": weighted(conv, bias=True),
+    }
+
+
+class WooflesBench:
+    """One device behind the device API of the bare-metal adapter: bound, not active."""
+
+    def __init__(
+        self,
+        adapter: Adapter[Any],
+        *,
+        interrupt: bool = False,
+        timing: Timing = DEFAULT_TIMING,
+        idle: bool = True,
+    ) -> None:
+        self.adapter = adapter
+        self.lib = adapter.lib
+        self.model = WooflesModel(timing)
+        self.injector = FaultInjector(self.model)
+        self.masked = False
+        self.context: CData = adapter.new("struct woofles *", {"base": BASE, "use_interrupt": interrupt})
+        adapter.share(self.context)
+        if interrupt and idle:
+            wait = adapter.callback("void (void *)", lambda _context: adapter.fakes.advance_ms(0.01))
+            self.context.idle = wait
+        self.window = adapter.attach(
+            BASE, self.injector, names=self.model.table, interrupt=self._interrupt if interrupt else None
+        )
+        self.handle: CData = adapter.new("struct ferrule_device *")
+        adapter.keep(self.handle)
+        assert self.lib.ferrule_device_init(self.handle) == OK
+        base = adapter.ffi.cast("void *", BASE)
+        driver = adapter.address("woofles_driver")
+        assert self.lib.ferrule_device_bind(self.handle, base, adapter.ffi.NULL, driver, self.context) == OK
+
+    def _interrupt(self) -> bool:
+        self.masked = not self.lib.woofles_interrupt(self.context)
+        return not self.masked
+
+    def inject(self, fault: Fault | None) -> None:
+        """Exchange the fault, and count from 0 again."""
+        self.injector.fault = fault or Fault()
+        self.injector.accesses.clear()
+        self.injector.transfers.clear()
+
+    def layer(self, job: Job, patience: int = PATIENCE) -> CData:
+        """Return the job's struct woofles_layer, with its constants where the device finds them."""
+        command = {each.name: getattr(job.command, each.name) for each in fields(Command)}
+        members: dict[str, Any] = {"command": command, "patience": patience}
+        for name in ("weights", "bias", "multipliers", "shifts"):
+            if name in job.arrays:
+                members[name] = self._shared(job.arrays[name])
+        layer = self.adapter.new("struct woofles_layer *", members)
+        self.adapter.keep(layer)
+        return layer
+
+    def _shared(self, array: Array) -> CData:
+        kind = "int8_t[]" if array.dtype == np.int8 else "int32_t[]"
+        value = self.adapter.new(kind, array.tolist())
+        self.adapter.share(value)
+        return value
+
+    def prepare(self, job: Job, patience: int = PATIENCE) -> Prepared:
+        """Place a job's data in shared memory, to run it again and again."""
+        null = self.adapter.ffi.NULL
+        second = self._shared(job.arrays["second"]) if "second" in job.arrays else null
+        output = self._shared(np.full(arithmetic.output_bytes(job.command), 99, np.int8))
+        layer = self.layer(job, patience)
+        return Prepared(
+            bench=self, layer=layer, input=self._shared(job.arrays["input"]), second=second, output=output, job=job
+        )
+
+    # ---- the device API
+
+    def activate(self) -> int:
+        """Activate the device."""
+        return int(self.lib.ferrule_device_activate(self.handle))
+
+    def deactivate(self) -> int:
+        """Deactivate it."""
+        return int(self.lib.ferrule_device_deactivate(self.handle))
+
+    def open(self) -> int:
+        """Open it."""
+        return int(self.lib.ferrule_device_open(self.handle))
+
+    def close(self) -> int:
+        """Close it."""
+        return int(self.lib.ferrule_device_close(self.handle))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """A job whose data lie in shared memory."""
+
+    bench: WooflesBench
+    layer: CData
+    input: CData
+    second: CData
+    output: CData
+    job: Job
+
+    def execute(self) -> int:
+        """Run it on the open device."""
+        arguments = (self.bench.handle, self.layer, self.input, self.second, self.output)
+        return int(self.bench.lib.woofles_execute(*arguments))
+
+    def run(self) -> int:
+        """Open, run and close, as an executor does: whatever was opened is closed."""
+        status = self.bench.open()
+        if status != OK:
+            return status
+        try:
+            status = self.execute()
+        finally:
+            closed = self.bench.close()
+        return status or closed
+
+    def forget(self) -> None:
+        """Spoil the output."""
+        self.bench.adapter.ffi.buffer(self.output)[:] = b"\x63" * len(self.bench.adapter.ffi.buffer(self.output))
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the output is what the job gives."""
+        got = np.frombuffer(bytes(self.bench.adapter.ffi.buffer(self.output)), np.int8)
+        return bool((got == self.job.expected).all())
