@@ -85,7 +85,7 @@ class ZephyrPlatform(Platform):
         return ProjectFiles(
             generated={**model_files(artifact), **library, **_module_files(), **_glue(artifact, values)},
             starters={**_starters(values), **_board_files(request, values)},
-            build_hint=f"west build -b {_platforms(request)[0]} {{folder}}",
+            build_hint=f"west build -b {_platforms(request)[-1]} {{folder}}",
             notes=tuple(_notes(request)),
         )
 
