@@ -129,6 +129,9 @@ bool ferrule_core_permits(struct ferrule_guest *guest, uint32_t address);
 /* Executes about so many instructions, less if something stops the guest. */
 enum ferrule_guest_stop ferrule_core_run(struct ferrule_core *core, uint64_t instructions);
 
+/* Executes one instruction, or enters one exception. */
+enum ferrule_guest_stop ferrule_core_step(struct ferrule_core *core);
+
 /* The last fault. */
 const struct ferrule_fault *ferrule_core_fault(const struct ferrule_core *core);
 

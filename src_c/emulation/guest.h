@@ -20,15 +20,16 @@ enum {
 
 enum ferrule_guest_stop {
     FERRULE_GUEST_RUNS = 0,
-    FERRULE_GUEST_BUDGET = 1,    /* the instructions asked for are executed */
-    FERRULE_GUEST_IDLE = 2,      /* it polls an empty UART */
-    FERRULE_GUEST_OUTPUT = 3,    /* the bytes asked for are in a UART's output */
-    FERRULE_GUEST_EXCEPTION = 4, /* unicorn raised an exception that no M-profile core has */
-    FERRULE_GUEST_ASLEEP = 5,    /* it sleeps, and only the host can wake it */
-    FERRULE_GUEST_LOCKUP = 6,    /* it faulted where no fault handler may run */
-    FERRULE_GUEST_RESET = 7,     /* it asked for a reset */
-    FERRULE_GUEST_FAILED = 8,    /* a device model in Python raised an exception */
-    FERRULE_GUEST_ERROR = 9,     /* unicorn gave up; its error number is in `error` */
+    FERRULE_GUEST_BUDGET = 1,      /* the instructions asked for are executed */
+    FERRULE_GUEST_IDLE = 2,        /* it polls an empty UART */
+    FERRULE_GUEST_OUTPUT = 3,      /* the bytes asked for are in a UART's output */
+    FERRULE_GUEST_EXCEPTION = 4,   /* unicorn raised an exception that no M-profile core has */
+    FERRULE_GUEST_ASLEEP = 5,      /* it sleeps, and only the host can wake it */
+    FERRULE_GUEST_LOCKUP = 6,      /* it faulted where no fault handler may run */
+    FERRULE_GUEST_RESET = 7,       /* it asked for a reset */
+    FERRULE_GUEST_FAILED = 8,      /* a device model in Python raised an exception */
+    FERRULE_GUEST_ERROR = 9,       /* unicorn gave up; its error number is in `error` */
+    FERRULE_GUEST_BREAKPOINT = 10, /* it is about to execute an instruction at a breakpoint */
 };
 
 /* Registers by the index of unicorn's number for them in `register_ids`. */
@@ -102,6 +103,8 @@ struct ferrule_guest {
     struct ferrule_guest_fault fault;
     int32_t register_ids[FERRULE_REGISTERS];
     uint32_t window_count;
+    uint32_t breakpoints; /* how many addresses unicorn stops at; nonzero also for bkpt */
+    uint32_t reserved;
     struct ferrule_guest_window windows[FERRULE_GUEST_WINDOWS];
     struct ferrule_guest_block cache[FERRULE_GUEST_CACHE];
 };

@@ -33,10 +33,12 @@ enum {
 /* Encodings of hints (Armv7-M ARM, A7.7.261 to A7.7.263), without the condition of an IT block. */
 #define WFE_NARROW   0xBF20u
 #define YIELD_NARROW 0xBF10u
+#define WFI_NARROW   0xBF30u
 #define SEV_NARROW   0xBF40u
 #define HINT_WIDE    0xF3AFu
 #define WFE_WIDE     0x8002u
 #define YIELD_WIDE   0x8001u
+#define WFI_WIDE     0x8003u
 #define SEV_WIDE     0x8004u
 
 /* Most naps in one run, so that devices that never wake the core can't keep the host. */
@@ -152,6 +154,10 @@ static void handle_refusal(struct ferrule_core *core)
 
 static void handle_breakpoint(struct ferrule_core *core)
 {
+    if (core->guest->breakpoints != 0) {
+        ferrule_guest_stop(core->guest, FERRULE_GUEST_BREAKPOINT);
+        return;
+    }
     if ((core->words[FERRULE_SCS_DEMCR / 4] & DEMCR_MON_EN) != 0) {
         core->words[FERRULE_SCS_DFSR / 4] |= DFSR_BKPT;
         ferrule_exception_raise(core, FERRULE_DEBUG_MONITOR);
@@ -207,7 +213,21 @@ static void handle_trap(struct ferrule_core *core, uint32_t trap, uint32_t addre
     }
 }
 
-static void execute(struct ferrule_core *core)
+/* The emulation ended without an error: asleep, at a breakpoint, or after one instruction. */
+static void handle_end(struct ferrule_core *core, uint32_t address, uint64_t count)
+{
+    struct ferrule_guest *guest = core->guest;
+    if (ends_with(guest, address, WFI_NARROW, WFI_WIDE)) {
+        core->asleep = FERRULE_SLEEPS_FOR_INTERRUPT;
+    } else if (count != 0) {
+        guest->entered = ferrule_guest_executed(guest, address);
+    } else {
+        ferrule_guest_stop(guest, FERRULE_GUEST_BREAKPOINT);
+    }
+}
+
+/* Executes until something needs a look, or `count` instructions if that is not 0. */
+static void execute(struct ferrule_core *core, uint64_t count)
 {
     struct ferrule_guest *guest = core->guest;
     const uint32_t thumb = (ferrule_guest_read(guest, FERRULE_XPSR) & XPSR_THUMB) != 0 ? 1u : 0u;
@@ -217,7 +237,7 @@ static void execute(struct ferrule_core *core)
     guest->block_bytes = 0;
     ferrule_core_set_limit(core);
     const int error = guest->start_emulation(
-        guest->engine, ferrule_guest_read(guest, FERRULE_PC) | thumb, 0, 0, 0);
+        guest->engine, ferrule_guest_read(guest, FERRULE_PC) | thumb, 0, 0, count);
     const uint32_t address = ferrule_guest_read(guest, FERRULE_PC);
     if (guest->fault.type != 0) {
         handle_refusal(core);
@@ -229,7 +249,7 @@ static void execute(struct ferrule_core *core)
         guest->error = (uint32_t)error;
         ferrule_guest_stop(guest, FERRULE_GUEST_ERROR);
     } else if (guest->paused == 0) {
-        core->asleep = FERRULE_SLEEPS_FOR_INTERRUPT;
+        handle_end(core, address, count);
     }
     guest->block_bytes = 0;
 }
@@ -254,9 +274,35 @@ enum ferrule_guest_stop ferrule_core_run(struct ferrule_core *core, uint64_t ins
             if (exception != 0) {
                 ferrule_exception_enter(core, exception);
             } else {
-                execute(core);
+                execute(core, 0);
             }
         }
+    }
+    return (enum ferrule_guest_stop)guest->stop;
+}
+
+enum ferrule_guest_stop ferrule_core_step(struct ferrule_core *core)
+{
+    struct ferrule_guest *guest = core->guest;
+    guest->stop = FERRULE_GUEST_RUNS;
+    guest->budget = UINT64_MAX;
+    call_due(core);
+    for (uint32_t naps = 0; core->asleep != FERRULE_AWAKE && guest->stop == FERRULE_GUEST_RUNS;) {
+        if (++naps > NAPS) {
+            guest->stop = FERRULE_GUEST_BUDGET;
+            break;
+        }
+        nap(core);
+        call_due(core);
+    }
+    if (guest->stop != FERRULE_GUEST_RUNS) {
+        return (enum ferrule_guest_stop)guest->stop;
+    }
+    const uint32_t exception = ferrule_core_takeable(core);
+    if (exception != 0) {
+        ferrule_exception_enter(core, exception);
+    } else {
+        execute(core, 1);
     }
     return (enum ferrule_guest_stop)guest->stop;
 }

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ferrule.network import Network
     from ferrule.report import RunReport
 
+GDB_TIMEOUT_S = 7 * 24 * 3600.0
+"""What "no time-out" means while somebody debugs."""
+
 
 @click.command("run", short_help="Run a model on a board and compare it with the numpy reference.")
 @model_argument
@@ -57,6 +60,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Seconds that one inference may take.",
 )
+@click.option(
+    "--gdb",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="unicorn, qemu: let the firmware stand until gdb connects to this TCP port. Then no time-out applies.",
+)
 @click.option("--trace-devices", is_flag=True, help="Report every call of a device: operator, device, call, status.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
@@ -77,6 +86,7 @@ def command(
     json_path: Path | None,
     keep: Path | None,
     timeout_s: float,
+    gdb: int | None,
     trace_devices: bool,
     quiet: bool,
 ) -> int:
@@ -86,7 +96,7 @@ def command(
     reference. Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
     """
     from ferrule import facade
-    from ferrule.emulation import EngineOptions
+    from ferrule.emulation import EngineOptions, require_gdb
     from ferrule.facade.configuration import read_configuration
     from ferrule.facade.samples import parse_input_options, split
     from ferrule.facade.step import Step
@@ -102,6 +112,8 @@ def command(
         if json_path is not None and str(json_path) != "-":
             _require_writable("--json", json_path)
         facade.check_engine(engine, board)
+        if gdb is not None:
+            require_gdb(engine)
         firmware = facade.compile(
             network,
             board=board,
@@ -115,10 +127,13 @@ def command(
             out=keep,
             progress=say,
         )
+        if gdb is not None:
+            click.echo(f"waiting: gdb-multiarch {firmware.elf} -ex 'target remote localhost:{gdb}'", err=True)
+            timeout_s = GDB_TIMEOUT_S
         report = firmware.run(
             arrays,
             engine=engine,
-            options=EngineOptions(port=port, baud=baud),
+            options=EngineOptions(port=port, baud=baud, gdb=gdb),
             timeout_s=timeout_s,
             progress=say,
             source=", ".join(inputs) or "pattern",

@@ -3,7 +3,7 @@
 
 from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.emulation.engine import AttachedDevice, Counters, Engine, EngineOptions, Machine, Session
-from ferrule.emulation.table import engine, engine_names
+from ferrule.emulation.table import engine, engine_names, require_gdb
 
 __all__ = [
     "AttachedDevice",
@@ -16,4 +16,5 @@ __all__ = [
     "Session",
     "engine",
     "engine_names",
+    "require_gdb",
 ]

@@ -38,6 +38,8 @@ class EngineOptions:
     """serial: the board's port, by its name or as a URL of pyserial."""
     baud: int = DEFAULT_BAUD
     """serial: bits per second."""
+    gdb: int | None = None
+    """unicorn and qemu: the TCP port of this machine at which the firmware stands until gdb connects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,22 @@ from ferrule.emulation.engine import Engine
 from ferrule.emulation.qemu.engine import QemuEngine
 from ferrule.emulation.serial.engine import SerialEngine
 from ferrule.emulation.unicorn.engine import UnicornEngine
-from ferrule.errors import unknown_name
+from ferrule.errors import FerruleError, unknown_name
 
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (UnicornEngine(), QemuEngine(), SerialEngine())}
+
+GDB_ENGINES = ("unicorn", "qemu")
+"""Those at which gdb can attach."""
+
+
+def require_gdb(name: str) -> None:
+    """Refuse an engine at which gdb can't attach.
+
+    Raises:
+        FerruleError: see above.
+    """
+    if name not in GDB_ENGINES:
+        raise FerruleError(f"gdb cannot attach to engine {name}", hint=f"engines that can: {', '.join(GDB_ENGINES)}")
 
 
 def engine_names() -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ferrule._version import VERSION
 from ferrule.boards import Board, load_board
-from ferrule.emulation import Counters, Engine, EngineError, EngineOptions, Machine, Session, engine
+from ferrule.emulation import Counters, Engine, EngineError, EngineOptions, Machine, Session, engine, require_gdb
 from ferrule.errors import FerruleError
 from ferrule.facade.attachment import attached_devices
 from ferrule.facade.samples import Sample, pattern_sample, split
@@ -83,6 +83,8 @@ def run(
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
     models = [use.name for use in firmware.artifact.devices if use.driver.model is not None]
     chosen = _usable(engine, firmware.board, models)
+    if options.gdb is not None:
+        require_gdb(engine)
     traced = trace_devices and bool(firmware.artifact.devices)
     done = _execute(firmware, chosen, options, samples, timeout_s, progress, trace=traced)
     progress(Step(phase="comparing with the numpy reference"))

@@ -36,13 +36,15 @@ def _end(process: subprocess.Popen[bytes], stderr: IO[bytes], sockets: Sequence[
         stderr.close()
 
 
-def _arguments(program: str, board: Board, elf: Path, files: Mapping[str, int]) -> list[str]:
+def _arguments(program: str, board: Board, elf: Path, files: Mapping[str, int], gdb: int | None) -> list[str]:
     """Return the command line; `files` maps the monitor and each UART to the descriptor of its socket."""
     machine = board.qemu
     if machine is None:
         raise EngineError(f"board {board.name} has no QEMU machine", hint="run it with --engine unicorn")
     argv = [program, "-machine", machine.name, "-nodefaults", "-no-user-config", "-display", "none"]
     argv += ["-icount", "shift=0", "-kernel", str(elf)]
+    if gdb is not None:
+        argv += ["-gdb", f"tcp:127.0.0.1:{gdb}", "-S"]
     for name, descriptor in files.items():
         argv += ["-chardev", f"socket,id={name},fd={descriptor}"]
     argv += ["-mon", f"chardev={MONITOR},mode=control"]
@@ -60,13 +62,13 @@ def _arguments(program: str, board: Board, elf: Path, files: Mapping[str, int]) 
 class QemuProcess:
     """A running QEMU. It ends by `stop`, when nobody refers to it, and when Python ends, however that ends."""
 
-    def __init__(self, program: str, board: Board, elf: Path, uarts: Sequence[str]) -> None:
+    def __init__(self, program: str, board: Board, elf: Path, uarts: Sequence[str], gdb: int | None = None) -> None:
         pairs = {name: socket.socketpair() for name in (MONITOR, *uarts)}
         ours = [pair[0] for pair in pairs.values()]
         stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         try:
             files = {name: theirs.fileno() for name, (_ours, theirs) in pairs.items()}
-            self.argv = _arguments(program, board, elf, files)
+            self.argv = _arguments(program, board, elf, files, gdb)
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", supervisor.__file__, *self.argv],
                 stdin=subprocess.PIPE,

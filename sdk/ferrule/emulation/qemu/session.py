@@ -49,7 +49,8 @@ class QemuChannel(Channel):
             remaining = deadline - time.monotonic()
             moved = self._exchange(min(max(remaining, 0), silence))
             if not moved:
-                self._session.check_health()
+                if not self._session.check_health():
+                    deadline = time.monotonic() + timeout_s  # a debugger has stopped it: no time passes
                 silence = min(2 * silence, SILENCE_S)
             if remaining <= 0:
                 break
@@ -93,7 +94,7 @@ class QemuSession(Session):
         self._board = machine.board
         self._image = read_image(machine.elf)
         uarts = {machine.board.link_uart.name, machine.board.console_uart.name}
-        self._process = QemuProcess(program, machine.board, machine.elf, sorted(uarts))
+        self._process = QemuProcess(program, machine.board, machine.elf, sorted(uarts), machine.options.gdb)
         self._monitor = Monitor(self._process.monitor)
         self._channels = {name: QemuChannel(self, link) for name, link in self._process.uarts.items()}
         self._failure: EngineError | None = None
@@ -129,13 +130,14 @@ class QemuSession(Session):
         except EngineError as error:
             raise self.died() from error
 
-    def check_health(self) -> None:
-        """Raise EngineError if QEMU is gone, or the firmware has recorded a fault."""
-        self._ask("query-status")
+    def check_health(self) -> bool:
+        """Raise EngineError if QEMU is gone, or the firmware has recorded a fault; return whether the core runs."""
+        status = self._ask("query-status")
         if self._recorded_fault() is not None:
             report = self.crash_report("the firmware faulted")
             self._failure = EngineError(report.reason, report=report)
             raise self._failure
+        return not isinstance(status, dict) or bool(status.get("running", True))
 
     def _recorded_fault(self) -> FaultRecord | None:
         if not self._image.has(FAULT_RECORD):

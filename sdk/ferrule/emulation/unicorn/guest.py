@@ -156,6 +156,17 @@ class Guest:
                 return storage[offset : offset + size_bytes]
         return b""
 
+    def write_memory(self, address: int, data: bytes) -> bool:
+        """Set bytes of a memory, code and flash included; False if they do not lie in one memory."""
+        for window, storage in self._storages():
+            offset = address - window.address
+            if offset >= 0 and offset + len(data) <= window.bytes:
+                storage[offset : offset + len(data)] = data
+                self.engine.ctl_flush_tb()
+                ctypes.memset(self.state.cache, 0, ctypes.sizeof(self.state.cache))
+                return True
+        return False
+
     def memory_view(self, address: int, size_bytes: int) -> memoryview:
         """Return the guest's own bytes, for DMA: writable where the guest may write, of 8-bit items.
 

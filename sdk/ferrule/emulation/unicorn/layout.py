@@ -25,6 +25,7 @@ class Stop(IntEnum):
     RESET = 7
     FAILED = 8
     ERROR = 9
+    BREAKPOINT = 10
 
 
 GUEST_REGISTERS = (
@@ -89,6 +90,8 @@ class GuestState(ctypes.Structure):
         ("fault", Fault),
         ("register_ids", ctypes.c_int32 * len(GUEST_REGISTERS)),
         ("window_count", ctypes.c_uint32),
+        ("breakpoints", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
         ("windows", Window * WINDOWS),
         ("cache", Block * BLOCKS),
     )

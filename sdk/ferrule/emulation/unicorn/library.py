@@ -65,6 +65,7 @@ _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ferrule_core_is_line_enabled", ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint32)),
     ("ferrule_core_set_timer", None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, EXPIRE, ctypes.c_void_p)),
     ("ferrule_core_run", ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint64)),
+    ("ferrule_core_step", ctypes.c_uint32, (ctypes.c_void_p,)),
     ("ferrule_core_fault", ctypes.POINTER(layout.CoreFault), (ctypes.c_void_p,)),
     (
         "ferrule_system_control_read",

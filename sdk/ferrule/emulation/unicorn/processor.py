@@ -8,7 +8,7 @@ timers come between two basic blocks, so at most one block late.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
@@ -141,11 +141,29 @@ class Processor:
         Raises:
             Exception: what a device model raised.
         """
-        stop = layout.Stop(self._hooks.ferrule_core_run(self._core, instructions))
+        return self._stopped(self._hooks.ferrule_core_run(self._core, instructions))
+
+    def step(self) -> layout.Stop:
+        """Execute one instruction (an IT block counts as one), or enter one exception; a sleeping core wakes first.
+
+        It makes unicorn translate all code anew.
+
+        Raises:
+            Exception: what a device model raised.
+        """
+        return self._stopped(self._hooks.ferrule_core_step(self._core))
+
+    def _stopped(self, stop: int) -> layout.Stop:
         failure, self.guest.failure = self.guest.failure, None
         if failure is not None:
             raise failure
-        return stop
+        return layout.Stop(stop)
+
+    def set_breakpoints(self, addresses: Sequence[int]) -> None:
+        """Have `run` stop before the instructions at these addresses, and at `bkpt`; none: neither."""
+        self.guest.state.breakpoints = len(addresses)
+        self.guest.engine.ctl_set_exits(list(addresses))
+        self.guest.engine.ctl_flush_tb()
 
     def read_register(self, offset: int, size_bytes: int) -> int:
         """Return a register of the system control space, as the firmware would read it."""

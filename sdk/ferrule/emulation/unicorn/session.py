@@ -14,6 +14,8 @@ from ferrule.emulation.crash import FAULT_RECORD, CrashReport, EngineError, addr
 from ferrule.emulation.disassembly import disassemble
 from ferrule.emulation.engine import Counters, Machine, Session
 from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
+from ferrule.emulation.gdb import GdbConnection
+from ferrule.emulation.unicorn.debugger import Debugger
 from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.fault import access_text, exception_text, fault_text
 from ferrule.emulation.unicorn.guest import Guest
@@ -76,6 +78,9 @@ class UnicornSession(Session):
         self._failure: EngineError | None = None
         self._slice = SLICE_INSTRUCTIONS
         self._reset(vector_table)
+        self._debugger: Debugger | None = None
+        if machine.options.gdb is not None:
+            self._debugger = Debugger(self._processor, GdbConnection(machine.options.gdb))
 
     def _reset(self, vector_table: int) -> None:
         stack, reset = struct.unpack("<II", self._guest.read_memory(vector_table, 8))
@@ -103,6 +108,7 @@ class UnicornSession(Session):
     def run_until_output(self, uart: Uart, wanted_bytes: int, timeout_s: float) -> None:
         """Run until the UART has bytes, the firmware waits for input, or the wall-clock time is over."""
         deadline = time.monotonic() + timeout_s
+        waited_before_s = self._debugger.waited_s if self._debugger else 0.0
         idle_from: int | None = None
         uart.state.output_wanted = max(1, wanted_bytes)
         while True:
@@ -123,7 +129,8 @@ class UnicornSession(Session):
                     return
             else:
                 idle_from = None
-            if time.monotonic() >= deadline:
+            waited_s = self._debugger.waited_s if self._debugger else 0.0
+            if time.monotonic() >= deadline + waited_s - waited_before_s:
                 return
 
     def _run_slice(self) -> Stop:
@@ -131,7 +138,7 @@ class UnicornSession(Session):
             raise self._failure
         start = time.monotonic()
         try:
-            stop = self._processor.run(self._slice)
+            stop = (self._debugger or self._processor).run(self._slice)
         except EngineError as error:
             report = self._report(str(error), self._guest.failed_registers or self._guest.registers(), None)
             self._failure = EngineError(str(error), hint=error.hint, report=report)
@@ -212,6 +219,8 @@ class UnicornSession(Session):
     def stop(self) -> None:
         if self._failure is None:
             self._failure = EngineError("the session is over")
+        if self._debugger is not None:
+            self._debugger.close()
 
     @override
     def __enter__(self) -> Self:

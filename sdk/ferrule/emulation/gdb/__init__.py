@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server of GDB's remote serial protocol for engines that have none of their own."""
+
+from ferrule.emulation.gdb.connection import GdbConnection
+from ferrule.emulation.gdb.stub import GdbStub, GdbTarget, Resume
+
+__all__ = ["GdbConnection", "GdbStub", "GdbTarget", "Resume"]

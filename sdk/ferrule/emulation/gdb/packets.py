@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets of GDB's remote serial protocol (GDB manual, E.1): `$payload#checksum`, acknowledged by `+` or `-`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+LARGEST = 16384
+"""Bytes of a payload that a receiver has to take; what is longer is dropped as damaged."""
+INTERRUPT = 0x03
+_START, _END, _ESCAPE, _REPEAT = b"$#}*"
+_ESCAPED = 0x20
+
+
+class Event(Enum):
+    """What can arrive besides a packet."""
+
+    INTERRUPT = auto()
+    """Ctrl-C."""
+    DAMAGED = auto()
+    """A packet whose checksum is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packet:
+    """A packet's payload, unescaped."""
+
+    payload: bytes
+
+
+def frame(payload: bytes) -> bytes:
+    """Return a payload as a packet."""
+    body = bytearray()
+    for byte in payload:
+        if byte in (_START, _END, _ESCAPE, _REPEAT):
+            body += bytes([_ESCAPE, byte ^ _ESCAPED])
+        else:
+            body.append(byte)
+    return b"$%s#%02x" % (bytes(body), sum(body) & 0xFF)
+
+
+def _unescape(body: bytes) -> bytes:
+    out, escaped = bytearray(), False
+    for byte in body:
+        if escaped:
+            out.append(byte ^ _ESCAPED)
+            escaped = False
+        elif byte == _ESCAPE:
+            escaped = True
+        else:
+            out.append(byte)
+    return bytes(out)
+
+
+class PacketReader:
+    """Finds packets in a stream; acknowledgements and noise between them are skipped."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+
+    def feed(self, data: bytes) -> list[Packet | Event]:
+        """Return what the bytes complete."""
+        self._received += data
+        found: list[Packet | Event] = []
+        while (item := self._next()) is not None:
+            found.append(item)
+        return found
+
+    def _next(self) -> Packet | Event | None:
+        data = self._received
+        while data and data[0] != _START:
+            if data.pop(0) == INTERRUPT:
+                return Event.INTERRUPT
+        end = data.find(_END)
+        if end < 0 or len(data) < end + 3:
+            if len(data) > 2 * LARGEST:
+                data.clear()
+                return Event.DAMAGED
+            return None
+        body, digits = bytes(data[1:end]), bytes(data[end + 1 : end + 3])
+        del data[: end + 3]
+        if digits.lower() != b"%02x" % (sum(body) & 0xFF):
+            return Event.DAMAGED
+        return Packet(payload=_unescape(body))

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stopped Arm M-profile core answers to GDB (GDB manual, E.2 to E.6, G.5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Protocol
+
+REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr")
+"""In GDB's order; 32 bits each."""
+LARGEST_PACKET = 4096
+OK, UNKNOWN, ERROR = b"OK", b"", b"E01"
+
+
+def _description() -> bytes:
+    rows = [
+        f'<reg name="{name}" bitsize="32"{types.get(name, "")}/>'
+        for types in ({"sp": ' type="data_ptr"', "pc": ' type="code_ptr"'},)
+        for name in REGISTERS
+    ]
+    return (
+        '<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd"><target><architecture>arm</architecture>'
+        f'<feature name="org.gnu.gdb.arm.m-profile">{"".join(rows)}</feature></target>'
+    ).encode()
+
+
+DESCRIPTION = _description()
+
+
+class GdbTarget(Protocol):
+    """A core that stands."""
+
+    def register(self, name: str) -> int:
+        """Return one of REGISTERS."""
+
+    def set_register(self, name: str, value: int) -> None:
+        """Set one of REGISTERS."""
+
+    def read_memory(self, address: int, size_bytes: int) -> bytes:
+        """Return bytes of a memory; fewer where it ends."""
+
+    def write_memory(self, address: int, data: bytes) -> bool:
+        """Set bytes of a memory, code included; False if they do not lie in one."""
+
+    def set_breakpoint(self, address: int, wanted: bool) -> None:
+        """Have the core stop before an instruction, or not any more."""
+
+
+class Resume(Enum):
+    """How the core goes on."""
+
+    CONTINUE = auto()
+    STEP = auto()
+    DETACH = auto()
+    """It runs on, and GDB has left."""
+    KILL = auto()
+
+
+class GdbStub:
+    """Answers packets about one target."""
+
+    def __init__(self, target: GdbTarget) -> None:
+        self._target = target
+        self.acknowledges = True
+        """False once GDB has asked for a stream without `+`."""
+        self._handlers: dict[bytes, Callable[[bytes], bytes | Resume]] = {
+            b"?": lambda _rest: b"S05",
+            b"g": lambda _rest: b"".join(self._hex(name) for name in REGISTERS),
+            b"G": self._write_registers,
+            b"p": self._read_register,
+            b"P": self._write_register,
+            b"m": self._read_memory,
+            b"M": self._write_memory,
+            b"c": lambda rest: self._go(rest, Resume.CONTINUE),
+            b"s": lambda rest: self._go(rest, Resume.STEP),
+            b"Z": lambda rest: self._breakpoint(rest, wanted=True),
+            b"z": lambda rest: self._breakpoint(rest, wanted=False),
+            b"H": lambda _rest: OK,
+            b"T": lambda _rest: OK,
+            b"D": lambda _rest: Resume.DETACH,
+            b"k": lambda _rest: Resume.KILL,
+            b"q": self._query,
+            b"Q": self._set,
+            b"v": self._verbose,
+        }
+
+    def answer(self, payload: bytes) -> bytes | Resume:
+        """Return the reply, or how the core has to go on; the reply to a request nobody knows is empty."""
+        handler = self._handlers.get(payload[:1])
+        if handler is None:
+            return UNKNOWN
+        try:
+            return handler(payload[1:])
+        except (ValueError, IndexError):
+            return ERROR
+
+    def _hex(self, name: str) -> bytes:
+        return self._target.register(name).to_bytes(4, "little").hex().encode()
+
+    def _write_registers(self, rest: bytes) -> bytes:
+        data = bytes.fromhex(rest.decode("ascii"))
+        if len(data) < 4 * len(REGISTERS):
+            return ERROR
+        for index, name in enumerate(REGISTERS):
+            self._target.set_register(name, int.from_bytes(data[4 * index : 4 * index + 4], "little"))
+        return OK
+
+    def _read_register(self, rest: bytes) -> bytes:
+        number = int(rest, 16)
+        return self._hex(REGISTERS[number]) if number < len(REGISTERS) else ERROR
+
+    def _write_register(self, rest: bytes) -> bytes:
+        number, _, digits = rest.partition(b"=")
+        value = int.from_bytes(bytes.fromhex(digits.decode("ascii")), "little")
+        self._target.set_register(REGISTERS[int(number, 16)], value & 0xFFFF_FFFF)
+        return OK
+
+    def _read_memory(self, rest: bytes) -> bytes:
+        address, _, size = rest.partition(b",")
+        data = self._target.read_memory(int(address, 16), min(int(size, 16), LARGEST_PACKET // 2))
+        return data.hex().encode() if data else ERROR
+
+    def _write_memory(self, rest: bytes) -> bytes:
+        place, _, digits = rest.partition(b":")
+        address, _, size = place.partition(b",")
+        data = bytes.fromhex(digits.decode("ascii"))
+        if len(data) != int(size, 16):
+            return ERROR
+        return OK if not data or self._target.write_memory(int(address, 16), data) else ERROR
+
+    def _go(self, rest: bytes, how: Resume) -> Resume:
+        if rest:
+            self._target.set_register("pc", int(rest, 16))
+        return how
+
+    def _breakpoint(self, rest: bytes, *, wanted: bool) -> bytes:
+        kind, address, *_ = rest.split(b",")
+        if kind not in {b"0", b"1"}:
+            return UNKNOWN  # watchpoints
+        self._target.set_breakpoint(int(address, 16) & ~1, wanted)
+        return OK
+
+    def _query(self, rest: bytes) -> bytes:
+        if rest.startswith(b"Supported"):
+            return b"PacketSize=%x;qXfer:features:read+;QStartNoAckMode+;vContSupported+" % LARGEST_PACKET
+        if rest.startswith(b"Xfer:features:read:target.xml:"):
+            offset, size = (int(each, 16) for each in rest.rpartition(b":")[2].split(b","))
+            piece = DESCRIPTION[offset : offset + size]
+            return (b"m" if offset + size < len(DESCRIPTION) else b"l") + piece
+        fixed = {b"Attached": b"1", b"C": b"QC1", b"fThreadInfo": b"m1", b"sThreadInfo": b"l", b"Symbol::": OK}
+        return fixed.get(rest, UNKNOWN)
+
+    def _set(self, rest: bytes) -> bytes:
+        if rest == b"StartNoAckMode":
+            self.acknowledges = False
+            return OK
+        return UNKNOWN
+
+    def _verbose(self, rest: bytes) -> bytes | Resume:
+        if rest == b"Cont?":
+            return b"vCont;c;C;s;S"
+        if rest.startswith(b"Cont;"):
+            return Resume.STEP if rest[5:6] in b"sS" else Resume.CONTINUE
+        return Resume.KILL if rest.startswith(b"Kill") else UNKNOWN

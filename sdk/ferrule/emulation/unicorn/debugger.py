@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GDB at a guest: it stands until GDB lets it run, and stops at breakpoints and on Ctrl-C."""
+
+from __future__ import annotations
+
+import time
+
+from ferrule.emulation.crash import EngineError
+from ferrule.emulation.gdb import GdbConnection, GdbStub, Resume
+from ferrule.emulation.gdb.packets import Event, Packet
+from ferrule.emulation.unicorn.guest import Guest
+from ferrule.emulation.unicorn.layout import Stop
+from ferrule.emulation.unicorn.processor import Processor
+
+SLICE_INSTRUCTIONS = 200_000
+"""Most instructions between two looks for Ctrl-C."""
+TRAPPED, INTERRUPTED, FAULTED, TERMINATED = b"S05", b"S02", b"S0b", b"X0b"
+_FATAL = (Stop.LOCKUP, Stop.RESET, Stop.EXCEPTION, Stop.ERROR)
+
+
+class _Target:
+    """The guest as GDB's stub sees it."""
+
+    def __init__(self, guest: Guest) -> None:
+        self._guest = guest
+        self.breakpoints: set[int] = set()
+
+    def register(self, name: str) -> int:
+        return self._guest.register(name)
+
+    def set_register(self, name: str, value: int) -> None:
+        if name == "pc":
+            value |= 1  # Thumb, else the core would fault
+        self._guest.set_register("xpsr_nzcvqg" if name == "xpsr" else name, value)
+
+    def read_memory(self, address: int, size_bytes: int) -> bytes:
+        return self._guest.read_memory(address, size_bytes)
+
+    def write_memory(self, address: int, data: bytes) -> bool:
+        return self._guest.write_memory(address, data)
+
+    def set_breakpoint(self, address: int, wanted: bool) -> None:
+        if wanted:
+            self.breakpoints.add(address)
+        else:
+            self.breakpoints.discard(address)
+
+
+class Debugger:
+    """Runs a processor as GDB wants it."""
+
+    def __init__(self, processor: Processor, connection: GdbConnection) -> None:
+        self._processor = processor
+        self._guest = processor.guest
+        self._connection = connection
+        self._target = _Target(self._guest)
+        self._stub = GdbStub(self._target)
+        self._stands = True
+        self._attached = True
+        self.waited_s = 0.0
+        """Seconds that the guest stood for GDB, in which no time-out should run."""
+
+    def run(self, instructions: int) -> Stop:
+        """Run about so many instructions, with GDB's pauses in between; see `Processor.run`.
+
+        Raises:
+            EngineError: GDB ended the run.
+        """
+        while self._attached:
+            if self._stands:
+                stop = self._go_on()
+                if stop is not None:
+                    return stop
+                continue
+            stop = self._processor.run(min(instructions, SLICE_INSTRUCTIONS))
+            if stop is Stop.BREAKPOINT:
+                self._halt(TRAPPED)
+            elif stop in _FATAL:
+                return self._end(stop)
+            elif self._connection.receive(0) is Event.INTERRUPT:
+                self._halt(INTERRUPTED)
+            else:
+                if not self._connection.connected:
+                    self._leave()
+                return stop
+        return self._processor.run(instructions)
+
+    def _halt(self, why: bytes) -> None:
+        self._stands = True
+        self._processor.set_breakpoints(())
+        self._connection.send(why)
+
+    def _end(self, stop: Stop) -> Stop:
+        """Let GDB look at a guest that can't go on, and leave."""
+        self._halt(FAULTED)
+        self._wait()
+        self._connection.send(TERMINATED)
+        self._leave()
+        return stop
+
+    def _go_on(self) -> Stop | None:
+        """Let the guest go as GDB wants it; return what ended the run, if something did."""
+        how = self._wait()
+        if how is Resume.DETACH:
+            self._leave()
+            return None
+        stop = self._processor.step()  # off a breakpoint, too
+        if stop in _FATAL:
+            return self._end(stop)
+        if how is Resume.STEP or self._guest.register("pc") in self._target.breakpoints:
+            self._halt(TRAPPED)
+        else:
+            self._processor.set_breakpoints(sorted(self._target.breakpoints))
+            self._stands = False
+        return None
+
+    def _wait(self) -> Resume:
+        """Serve GDB until it lets the guest go.
+
+        Raises:
+            EngineError: it ends the run.
+        """
+        start = time.monotonic()
+        self._connection.accept()
+        how = self._serve()
+        self.waited_s += time.monotonic() - start
+        if how is Resume.KILL:
+            self._leave()
+            raise EngineError("gdb ended the run")
+        return how
+
+    def _serve(self) -> Resume:
+        while (item := self._connection.receive(None)) is not None:
+            if not isinstance(item, Packet):
+                if item is Event.DAMAGED:
+                    self._connection.send_raw(b"-")
+                continue
+            if self._stub.acknowledges:
+                self._connection.send_raw(b"+")
+            answer = self._stub.answer(item.payload)
+            if not isinstance(answer, Resume):
+                self._connection.send(answer)
+                continue
+            if answer in (Resume.DETACH, Resume.KILL):
+                self._connection.send(b"OK")
+            return answer
+        return Resume.DETACH  # it closed the connection
+
+    def _leave(self) -> None:
+        self._processor.set_breakpoints(())
+        self.close()
+
+    @property
+    def port(self) -> int:
+        """Where it waits for GDB."""
+        return self._connection.port
+
+    def close(self) -> None:
+        """Leave GDB; a second call does nothing."""
+        self._attached = False
+        self._connection.close()
