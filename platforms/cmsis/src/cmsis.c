@@ -92,7 +92,7 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
 #endif
     dev->accelerator = NULL;
     dev->usart = NULL;
-    dev->kernel = 0;
+    dev->guarded = false;
     dev->lock = osMutexNew(&attributes);
     return dev->lock != NULL ? FERRULE_OK : FERRULE_ERR_MEMORY;
 }
@@ -110,13 +110,16 @@ int32_t ferrule_platform_destroy(ferrule_device_t *dev)
  * waited for. Before the kernel runs nothing can be locked, and nothing needs to be. */
 void ferrule_platform_guard(ferrule_device_t *dev)
 {
-    const int32_t before = osKernelLock();
-    dev->kernel = before; /* not sooner: another thread may have been in it */
+    /* Where the caller has locked the kernel it stays so: kernels differ in whether locks nest. */
+    const bool ours = osKernelGetState() == osKernelRunning && osKernelLock() == 0;
+    dev->guarded = ours; /* not sooner: another thread may have been in it */
 }
 
 void ferrule_platform_unguard(ferrule_device_t *dev)
 {
-    (void)osKernelRestoreLock(dev->kernel); /* as it was found */
+    if (dev->guarded) {
+        (void)osKernelUnlock(); /* this thread locked it */
+    }
 }
 
 int32_t ferrule_platform_lock(ferrule_device_t *dev)

@@ -242,10 +242,16 @@ def test_close_tells_why_it_was_not_unlocked(kernel: Machine) -> None:
 def test_before_the_kernel_runs_there_is_one_thread(kernel: Machine) -> None:
     dev, lib = bound(kernel), kernel.lib
     kernel.fakes.fail("osThreadGetId", result=0, times=None)
-    kernel.fakes.fail("osKernelLock", result=OS_ERROR, times=None)
-    kernel.fakes.fail("osKernelRestoreLock", result=OS_ERROR, times=None)
+    kernel.fakes.fail("osKernelGetState", result=1, times=None)  # osKernelReady
     for call in ("activate", "open", "close", "deactivate", "destroy"):
         assert getattr(lib, f"ferrule_device_{call}")(dev) == Status.OK
+
+
+def test_a_kernel_that_cannot_be_locked_is_not_unlocked(kernel: Machine) -> None:
+    dev, lib = bound(kernel), kernel.lib
+    kernel.fakes.fail("osKernelLock", result=OS_ERROR)
+    assert lib.ferrule_device_close(dev) == Status.STATE
+    assert kernel.fakes.calls_of("osKernelUnlock") == []
 
 
 def test_the_kernel_stays_locked_where_it_was(kernel: Machine) -> None:
@@ -254,6 +260,7 @@ def test_the_kernel_stays_locked_where_it_was(kernel: Machine) -> None:
     assert lib.osKernelLock() == 0
     assert lib.ferrule_device_open(dev) == Status.OK
     assert lib.ferrule_device_close(dev) == Status.OK
+    assert len(kernel.fakes.calls_of("osKernelLock")) == len(kernel.fakes.calls_of("osKernelUnlock")) + 1
     assert lib.osKernelUnlock() == 1
 
 

@@ -63,8 +63,8 @@ MUTANTS = {
     ),
     "the kernel is unlocked whoever locked it": Mutant(
         file="cmsis.c",
-        old="osKernelRestoreLock(dev->kernel)",
-        new="((void)dev->kernel, osKernelUnlock())",
+        old="if (dev->guarded)",
+        new="if (dev != NULL)",
         test="test_the_kernel_stays_locked_where_it_was",
     ),
     "no interrupt is noticed": Mutant(

@@ -73,7 +73,7 @@ struct ferrule_device {
     const struct ferrule_cmsis_accelerator *accelerator;
     struct ferrule_cmsis_usart *usart;
 #if FERRULE_CMSIS_RTOS2
-    int32_t kernel; /* what the guard restores */
+    bool guarded; /* and the kernel is to be unlocked */
     osMutexId_t lock;
 #if FERRULE_CMSIS_MUTEX_BYTES > 0
     uint64_t lock_block[(FERRULE_CMSIS_MUTEX_BYTES + 7) / 8];

@@ -73,7 +73,9 @@ osKernelState_t osKernelGetState(void)
 {
     FAKE_CALL(call, NULL);
     if (!call.replaced) {
-        call.result = osKernelRunning;
+        fake_lock();
+        call.result = kernel_holder == fake_thread() ? osKernelLocked : osKernelRunning;
+        fake_unlock();
     }
     return (osKernelState_t)fake_end(&call);
 }
