@@ -28,8 +28,8 @@ def test_the_program_works(tmp_path: Path) -> None:
     ((name, text),) = FILE.findall(TEXT)
     (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "bind.h").write_text("#include <stdint.h>\nint32_t start_npu0(void);\n")
-    fake = f'#include "ferrule_fake_zephyr.h"\n#define DEVICE_DT_GET(node) ferrule_fake_device(0, "npu0")\n#include "{name}"\n'
-    (tmp_path / "faked.c").write_text(fake)
+    given = '#include "ferrule_fake_zephyr.h"\n#define DEVICE_DT_GET(node) ferrule_fake_device(0, "npu0")\n'
+    (tmp_path / "faked.c").write_text(f'{given}#include "{name}"\n')
     adapter = build_adapter(
         "zephyr",
         sources=[tmp_path / "faked.c"],
