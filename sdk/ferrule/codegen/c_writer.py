@@ -284,14 +284,15 @@ def _assignment(head: str, value: Expression, indent: str) -> str:
     line = f"{head} = {expression(value)};"
     if len(line) <= COLUMNS:
         return line
-    if isinstance(value, Call):
+    alone = f"{indent}{INDENT}{expression(value)};"
+    if isinstance(value, Call) and len(alone) > COLUMNS:
         filled = _call_line(f"{head} = ", value)
         if all(len(part) <= COLUMNS for part in filled.splitlines()):
             return filled
         return f"{head} =\n{_call_line(indent + INDENT, value)}"
     if isinstance(value, Aggregate):
         return f"{head} = {{\n{indent}{INDENT}{expression(value)[1:]};"
-    return f"{head} =\n{indent}{INDENT}{expression(value)};"
+    return f"{head} =\n{alone}"
 
 
 def _call_line(indent: str, value: Expression) -> str:
