@@ -10,8 +10,10 @@ from ferrule.devices import (
     Access,
     BusError,
     BusErrorAt,
+    DmaErrorAt,
     Fault,
     FaultInjector,
+    FlippedData,
     FlippedValue,
     MemoryBus,
     NeverDone,
@@ -151,3 +153,59 @@ def test_flipped_values_both_ways() -> None:
     injector.fault = FlippedValue(at=2)
     assert injector.read(0, 4) == 0x55
     assert injector.read(0, 4) == 0x54
+
+
+class Copier(Timer):
+    """Copies a byte by DMA when TIME is written, in the way that is asked for."""
+
+    way = "read"
+
+    @override
+    def on_write(self, register: Register, old: int, new: int) -> None:
+        data = self.bus.read(0x100, 2) if self.way == "read" else self.bus.view(0x100, 2).tobytes()
+        if self.way == "view":
+            self.bus.view(0x200, 2, writable=True)[:] = list(data)
+        else:
+            self.bus.write(0x200, data)
+
+
+def copied(way: str, fault: Fault) -> tuple[list[int], FaultInjector, MemoryBus]:
+    model = Copier()
+    model.way = way
+    injector, bus = FaultInjector(model, fault), MemoryBus()
+    bus.add(0x100, 2)[:] = [3, 4]
+    bus.add(0x200, 2)[:] = [9, 9]
+    injector.attach(bus=bus)
+    injector.write(4, 4, 1)
+    return list(bus.read(0x200, 2)), injector, bus
+
+
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_flipped_data_on_the_way_in_or_out(way: str) -> None:
+    assert copied(way, Fault())[0] == [3, 4]
+    assert copied(way, FlippedData(at=0, byte=1, mask=0x80))[0] == [3, 0x84]
+    assert copied(way, FlippedData(at=1, byte=2))[0] == [2, 4]  # byte 2 of 2 is the first
+    data, injector, bus = copied(way, FlippedData(at=2))
+    assert data == [3, 4]
+    assert [(each.address, each.size_bytes, each.write) for each in injector.transfers] == [
+        (0x100, 2, False),
+        (0x200, 2, True),
+    ]
+    assert bus.read(0x100, 2) == b"\x03\x04"  # only what the device saw was wrong
+
+
+def test_data_flipped_in_a_view() -> None:
+    assert copied("view", FlippedData(at=0, byte=0))[0] == [2, 4]
+    assert copied("view", FlippedData(at=1, byte=0))[0] == [3, 4]  # overwritten at once
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_dma_that_is_refused(at: int) -> None:
+    with pytest.raises(BusError, match=f"injected: transfer {at} is refused") as caught:
+        copied("read", DmaErrorAt(at=at))
+    assert caught.value.address == [0x100, 0x200][at]
+
+
+def test_registers_keep_their_names() -> None:
+    injector = FaultInjector(Timer())
+    assert [injector.register_name(offset) for offset in (0, 4, 8)] == ["ID", "TIME", "offset 0x8"]

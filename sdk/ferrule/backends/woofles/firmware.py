@@ -22,6 +22,7 @@ from ferrule.backends.manifest import read_manifest
 from ferrule.backends.woofles.command import Command
 from ferrule.backends.woofles.model import DEFAULT_TIMING, WooflesModel
 from ferrule.backends.woofles.translation import Work, translate_in
+from ferrule.devices.registers import REGISTER_BYTES
 from ferrule.dom import Aggregate, Call, Field, Identifier, Integer, Null
 from ferrule.errors import FerruleError
 from ferrule.graph import Array
@@ -73,6 +74,8 @@ class WooflesTarget:
                     hint=f"its binding may have {', '.join(_BINDING)}",
                 )
         base = _number(device, "base", 0xFFFF_F000)
+        if base is not None and base % REGISTER_BYTES:
+            raise FerruleError(f"device '{device.name}': base is {base:#x}, expected a multiple of {REGISTER_BYTES}")
         interrupt, use_interrupt = _number(device, "interrupt", 479), _number(device, "use_interrupt", 1)
         if use_interrupt and interrupt is None and base is not None:
             raise FerruleError(f"device '{device.name}': use_interrupt is 1, but the interrupt has no number")
