@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,12 +16,24 @@ from needs import require_module, require_program
 
 from ferrule import Network
 from ferrule.boards import load_board
+from ferrule.emulation import Machine, engine
 from ferrule.facade import emit
 from ferrule.facade.division import DEFAULT_DIVISION, Division
 from ferrule.firmware import Project, write_project
 
 SOURCES = {"CMSIS_PATH": "github.com/ARM-software/CMSIS_6", "CMSIS_RTX_PATH": "github.com/ARM-software/CMSIS-RTX"}
 """Where what the variables name can be had."""
+IN_TURNS = {
+    "status": 0,
+    "runs": 40,
+    "overlaps": 0,
+    "in_time": 0,
+    "too_late": -9,
+    "from_interrupt": -10,
+    "still_locked": 2,
+}
+"""What tests/platforms/cmsis/contention.c tells where two threads take turns: a third then has the device for longer
+than a fourth waits, an interrupt asks in vain, and a kernel that was locked before an open is so behind it."""
 
 
 def write(
@@ -92,3 +105,17 @@ def build(folder: Path, *options: str) -> Path:
 def _run(argv: Sequence[str], folder: Path) -> None:
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+def contention(elf: Path, name: str = "qemu") -> dict[str, int]:
+    """Run contention.c in an emulator, and return what it tells."""
+    if name == "qemu":
+        require_program("qemu-system-arm", "apt-get install qemu-system-arm")
+    received = b""
+    with engine(name).start(Machine(board=load_board("mps2-an386"), elf=elf)) as session:
+        channel = session.channel()
+        while len(received) < 4 * len(IN_TURNS):
+            chunk = channel.read(100, 20)
+            assert chunk, f"only {len(received)} bytes came"
+            received += chunk
+    return dict(zip(IN_TURNS, struct.unpack(f"<{len(IN_TURNS)}i", received), strict=True))

@@ -124,8 +124,11 @@ void ferrule_platform_unguard(ferrule_device_t *dev)
 
 int32_t ferrule_platform_lock(ferrule_device_t *dev)
 {
-    return ferrule_cmsis_kernel_status(
-        osMutexAcquire(dev->lock, ferrule_cmsis_ticks(FERRULE_CMSIS_OPEN_TIMEOUT_MS)));
+    uint32_t ticks = ferrule_cmsis_ticks(FERRULE_CMSIS_OPEN_TIMEOUT_MS);
+    if (osKernelGetState() == osKernelLocked) {
+        ticks = 0; /* nobody else could run and unlock it */
+    }
+    return ferrule_cmsis_kernel_status(osMutexAcquire(dev->lock, ticks));
 }
 
 int32_t ferrule_platform_unlock(ferrule_device_t *dev)

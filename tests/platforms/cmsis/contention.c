@@ -14,17 +14,13 @@
 #include "cmsis_os2.h"
 
 #define ROUNDS      20
-#define STACK_WORDS 256
+#define STACK_BYTES 1536u /* which the kernel allocates: not every kernel takes a stack alone */
 #define DONE        1u
 
 extern ARM_DRIVER_USART Driver_USART0;
 FERRULE_CMSIS_USART(console, &Driver_USART0, 115200u);
 
-static uint64_t stacks[3][STACK_WORDS];
-const struct ferrule_cmsis_stack ferrule_cmsis_link_stack = {
-    .limit = &stacks[0][1],
-    .top = &stacks[0][STACK_WORDS],
-};
+const struct ferrule_cmsis_stack ferrule_cmsis_link_stack; /* nothing is measured */
 
 static ferrule_device_t device;
 static osThreadId_t judge;
@@ -36,6 +32,7 @@ static struct {
     int32_t in_time;
     int32_t too_late;
     int32_t from_interrupt;
+    int32_t still_locked;
 } told;
 
 static int32_t enter(void)
@@ -61,6 +58,17 @@ static void note(int32_t status)
     if (told.status == FERRULE_OK) {
         told.status = status;
     }
+}
+
+/* What the caller locked stays locked, and what it unlocks is unlocked. */
+static void use_with_kernel_locked(void)
+{
+    (void)osKernelLock();
+    note(ferrule_device_open(&device));
+    note(ferrule_device_close(&device));
+    told.still_locked = osKernelGetState() == osKernelLocked ? 1 : 0;
+    (void)osKernelUnlock();
+    told.still_locked += osKernelGetState() == osKernelRunning ? 1 : 0;
 }
 
 static void work(void *unused)
@@ -96,11 +104,12 @@ void NMI_Handler(void)
     told.from_interrupt = ferrule_device_open(&device);
 }
 
-static void start(osThreadFunc_t function, uint32_t number)
+static void start(osThreadFunc_t function)
 {
-    const osThreadAttr_t attributes = {.stack_mem = stacks[number],
-                                       .stack_size = sizeof stacks[number]};
-    (void)osThreadNew(function, NULL, &attributes);
+    const osThreadAttr_t attributes = {.stack_size = STACK_BYTES, .priority = osPriorityNormal};
+    if (osThreadNew(function, NULL, &attributes) == NULL) {
+        note(FERRULE_ERR_MEMORY);
+    }
 }
 
 static void report(void)
@@ -119,13 +128,14 @@ static void run(void *unused)
     note(ferrule_device_init(&device));
     note(ferrule_device_bind(&device, &driver, NULL));
     note(ferrule_device_activate(&device));
+    use_with_kernel_locked();
 
-    start(work, 1);
-    start(work, 2);
+    start(work);
+    start(work);
     (void)osThreadFlagsWait(DONE, osFlagsWaitAny, osWaitForever);
     (void)osDelay(500u); /* both are done: they alternate */
 
-    start(keep, 1);
+    start(keep);
     (void)osDelay(10u);
     told.too_late = enter();             /* waits for a second; the other keeps it for three */
     SCB->ICSR = SCB_ICSR_NMIPENDSET_Msk; /* an interrupt that nothing else has */
@@ -139,9 +149,8 @@ static void run(void *unused)
 
 int main(void)
 {
-    const osThreadAttr_t attributes = {.stack_mem = stacks[0], .stack_size = sizeof stacks[0]};
     SystemCoreClockUpdate();
     (void)osKernelInitialize();
-    (void)osThreadNew(run, NULL, &attributes);
+    start(run);
     return (int)osKernelStart();
 }

@@ -264,6 +264,16 @@ def test_the_kernel_stays_locked_where_it_was(kernel: Machine) -> None:
     assert lib.osKernelUnlock() == 1
 
 
+def test_who_has_locked_the_kernel_does_not_wait(kernel: Machine) -> None:
+    dev, lib = bound(kernel), kernel.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    assert lib.ferrule_device_open(dev) == Status.OK
+    with kernel.fakes.as_thread(2):
+        assert lib.osKernelLock() == 0
+        assert lib.ferrule_device_open(dev) == Status.BUSY
+        assert lib.osKernelUnlock() == 1
+
+
 def test_two_threads_take_turns(kernel: Machine) -> None:
     dev, lib = bound(kernel), kernel.lib
     assert lib.ferrule_device_activate(dev) == Status.OK

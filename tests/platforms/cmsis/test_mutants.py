@@ -38,8 +38,8 @@ class Mutant:
 MUTANTS = {
     "no lock": Mutant(
         file="cmsis.c",
-        old="osMutexAcquire(dev->lock, ferrule_cmsis_ticks(FERRULE_CMSIS_OPEN_TIMEOUT_MS))",
-        new="dev->lock != NULL ? osOK : osError",
+        old="osMutexAcquire(dev->lock, ticks)",
+        new="ticks > 0 && dev->lock != NULL ? osOK : osError",
         test="test_two_threads_take_turns",
     ),
     "no lock without a kernel": Mutant(
