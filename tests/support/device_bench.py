@@ -23,6 +23,7 @@ HELD_C = root() / "src_c" / "device" / "held.c"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 NEVER = 2**32 - 1
 FAULT = -77
+GIVEN_BACK_BY = {Call.ACTIVATE: Call.DEACTIVATE, Call.OPEN: Call.CLOSE}
 Traced = tuple[int, str, str, int]
 """Operator, device, call, status."""
 
@@ -99,6 +100,31 @@ class Bench:
 def planned(calls: Sequence[DeviceCall]) -> list[Traced]:
     """Return a schedule as a run without a fault traces it."""
     return [(call.operator, call.device, str(call.call), 0) for call in calls]
+
+
+def check_idle(bench: Bench) -> None:
+    """Check that no device is open or active."""
+    assert bench.open_devices() == set()
+    assert set(bench.activations().values()) == {0}
+
+
+def expected_trace(calls: Sequence[DeviceCall], position: int) -> list[Traced]:
+    """Return the calls up to the one that fails, and then what gives back the rest, the last first."""
+    held: list[tuple[str, Call]] = []
+    for call in calls[:position]:
+        if call.call in GIVEN_BACK_BY:
+            held.append((call.device, GIVEN_BACK_BY[call.call]))
+        elif (call.device, call.call) in held:
+            held.remove((call.device, call.call))
+    failing = calls[position]
+    if (failing.device, failing.call) in held:
+        held.remove((failing.device, failing.call))
+    operator = failing.operator
+    return [
+        *planned(calls[:position]),
+        (operator, failing.device, str(failing.call), FAULT),
+        *((operator, device, str(call), 0) for device, call in reversed(held)),
+    ]
 
 
 def build_bench(

@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from device_bench import FAULT, HELD_C, Bench, Traced, build_bench, planned
+from device_bench import FAULT, HELD_C, Bench, build_bench, check_idle, expected_trace, planned
 from device_networks import artifact, crossing, sample
 from needs import require_module, require_program
 
-from ferrule.codegen import DeviceCall
 from ferrule.codegen.schedule import Call
 
 pytestmark = pytest.mark.cc
-
-GIVEN_BACK_BY = {Call.ACTIVATE: Call.DEACTIVATE, Call.OPEN: Call.CLOSE}
 
 
 @pytest.fixture(scope="module")
@@ -43,30 +39,6 @@ def check_run(bench: Bench, seed: int = 0) -> None:
     for (name, data), reference in zip(outcome.outputs.items(), crossing().run([x]), strict=True):
         assert data.tobytes() == reference.tobytes(), name
     check_idle(bench)
-
-
-def check_idle(bench: Bench) -> None:
-    assert bench.open_devices() == set()
-    assert set(bench.activations().values()) == {0}
-
-
-def expected_trace(calls: Sequence[DeviceCall], position: int) -> list[Traced]:
-    """Return the calls up to the one that fails, and then what gives back the rest, the last first."""
-    held: list[tuple[str, Call]] = []
-    for call in calls[:position]:
-        if call.call in GIVEN_BACK_BY:
-            held.append((call.device, GIVEN_BACK_BY[call.call]))
-        elif (call.device, call.call) in held:
-            held.remove((call.device, call.call))
-    failing = calls[position]
-    if (failing.device, failing.call) in held:
-        held.remove((failing.device, failing.call))
-    operator = failing.operator
-    return [
-        *planned(calls[:position]),
-        (operator, failing.device, str(failing.call), FAULT),
-        *((operator, device, str(call), 0) for device, call in reversed(held)),
-    ]
 
 
 def check_fault(bench: Bench, position: int) -> None:

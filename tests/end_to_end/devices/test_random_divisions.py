@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from device_bench import build_bench, planned
+from device_bench import FAULT, build_bench, check_idle, expected_trace, planned
 from needs import require_module
 
 from ferrule.backends import BackendId, Device
@@ -67,6 +67,7 @@ def test_exact(tmp_path: Path, host_cc: str, seed: int) -> None:
     network, model = divided(seed)
     assert model.devices
     bench = build_bench(model, tmp_path, host_cc)
+    given = inputs_of(network, 0)
     for sample in range(2):
         given = inputs_of(network, sample)
         outcome = bench.run(given)
@@ -75,4 +76,10 @@ def test_exact(tmp_path: Path, host_cc: str, seed: int) -> None:
         reference = network.run(list(given.values()))
         for (name, data), expected in zip(outcome.outputs.items(), reference, strict=True):
             assert data.tobytes() == expected.tobytes(), name
-    assert bench.open_devices() == set()
+    for position in random.Random(seed).sample(range(len(model.device_calls)), min(5, len(model.device_calls))):
+        outcome = bench.run(inputs_of(network, 2), fail_at=position)
+        assert outcome.status == FAULT
+        assert outcome.failed_operator == model.device_calls[position].operator
+        assert outcome.trace == expected_trace(model.device_calls, position)
+        check_idle(bench)
+    assert bench.run(given).status == 0
