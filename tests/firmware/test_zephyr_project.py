@@ -273,14 +273,16 @@ def test_configuration_sets_what_there_is(kind: str) -> None:
     assert "select FERRULE_DEVICE" in found["zephyr/Kconfig"].decode() or not artifact.devices
 
 
-def test_only_a_core_with_an_fpu_is_told_to_use_it() -> None:
-    assert b"CONFIG_FPU=y" in files(plain()).starters["boards/mps2_an386.conf"]
-    assert "boards/mps2_an385.conf" not in files(plain()).starters
-    assert not [
-        name
-        for name in files(plain(board="mps2-an385"), "mps2-an385").starters
-        if name.startswith("boards/m") and name.endswith("conf")
-    ]
+def test_only_what_every_board_has_is_set_outright() -> None:
+    """Options that a board may lack are defaults with a condition: to set one that is not there is a warning."""
+    found = files(plain()).starters
+    kconfig = found["Kconfig"].decode()
+    for symbol, condition in (("FPU", "CPU_HAS_FPU"), ("FPU_SHARING", "FPU"), ("SHELL_STACK_SIZE", "SHELL")):
+        assert f"config {symbol}\n\tdepends on {condition}\n\tdefault " in kconfig
+    allowed = {"FERRULE", "MAIN_STACK_SIZE", "CONSOLE", "UART_CONSOLE", "SHELL", "LOG"}
+    for name, data in found.items():
+        if name.endswith(".conf"):
+            assert set(re.findall(r"^CONFIG_(\w+)=", data.decode(), re.MULTILINE)) <= allowed
 
 
 def test_with_one_uart_shell_and_log_are_off() -> None:

@@ -149,8 +149,6 @@ def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[
     if board is not None:
         overlay = _rendered("board.overlay.j2", {**values, "link": board.link, "nodes": nodes})
         files |= {f"boards/{stem}.overlay": overlay for stem in board.stems}
-        if request.board.cpu.fpu != "none":
-            files[f"boards/{board.stems[0]}.conf"] = _rendered("board.conf.j2", values)
     return files
 
 
