@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,10 +43,16 @@ int32_t ferrule_uart_cmsdk_read(void *config)
     return (int32_t)(ferrule_mmio_read32(base + DATA) & 0xFFu);
 }
 
+bool ferrule_uart_cmsdk_can_write(void *config)
+{
+    const uintptr_t base = ((const struct ferrule_uart_cmsdk_config *)config)->base;
+    return (ferrule_mmio_read32(base + STATE) & STATE_TX_FULL) == 0u;
+}
+
 void ferrule_uart_cmsdk_write(void *config, uint8_t byte)
 {
     const uintptr_t base = ((const struct ferrule_uart_cmsdk_config *)config)->base;
-    while ((ferrule_mmio_read32(base + STATE) & STATE_TX_FULL) != 0u) {
+    while (!ferrule_uart_cmsdk_can_write(config)) {
     }
     ferrule_mmio_write32(base + DATA, byte);
 }

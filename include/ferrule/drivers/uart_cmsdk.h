@@ -3,6 +3,7 @@
 #ifndef FERRULE_DRIVERS_UART_CMSDK_H
 #define FERRULE_DRIVERS_UART_CMSDK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -35,6 +36,9 @@ int32_t ferrule_uart_cmsdk_read(void *config);
 /** @brief Send a byte; waits while the transmitter is full. One writer at a time. `config` as in
  * the reader. */
 void ferrule_uart_cmsdk_write(void *config, uint8_t byte);
+
+/** @brief Whether the transmitter takes a byte at once. `config` as in the reader. */
+bool ferrule_uart_cmsdk_can_write(void *config);
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from ferrule.devices import DeviceModel
+from ferrule.devices import DeviceModel, SerialModel
 from ferrule.dom import (
     AddressOf,
     Aggregate,
@@ -269,6 +269,21 @@ class FirmwareTarget(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wire:
+    """A serial line that a driver talks over: the platform makes a `ferrule_transport` of one of the board's UARTs.
+
+    It is called `<device>_transport`; the driver's context fields point to it.
+    """
+
+    uart: str | None = None
+    """The UART, as the platform description calls it; None where no board was asked yet."""
+    baud: int = 115_200
+    """Bits per second."""
+    model: Callable[[], SerialModel] | None = None
+    """Makes the model that stands at the other end on an emulated board; None if something else is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeviceDriver:
     """The C driver of one device: what a program includes, creates and binds for it."""
 
@@ -303,6 +318,8 @@ class DeviceDriver:
     false if the interrupt would come back at once, so that it has to be masked."""
     model: Callable[[], DeviceModel] | None = None
     """Makes the model that stands for the device on an emulated board, at `base`; None if it needs none."""
+    wire: Wire | None = None
+    """How the device is reached, if that is a serial line."""
 
 
 def device_declarations(name: str, driver: DeviceDriver) -> tuple[Declaration, ...]:
@@ -341,4 +358,13 @@ class PluggableTarget(DeviceTarget, Protocol):
 
     def plugged(self, device: Device, socket: Socket) -> Device:
         """Return the device in a socket of the board: what its binding does not say is the socket's."""
+        ...
+
+
+@runtime_checkable
+class WiredTarget(DeviceTarget, Protocol):
+    """Devices behind a serial line, which can be reached through any UART that the board has to spare."""
+
+    def wired(self, device: Device, uart: str) -> Device:
+        """Return the device behind a UART of the board, unless its binding names another."""
         ...

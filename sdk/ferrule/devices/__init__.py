@@ -20,6 +20,7 @@ from ferrule.devices.memory import Escape, GuardedBus, MemoryBus, Range
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceModel, InterruptLine
 from ferrule.devices.register_model import RegisterModel
 from ferrule.devices.registers import Access, Field, Register, RegisterTable, c_header, documentation
+from ferrule.devices.serial import SerialModel
 
 __all__ = [
     "Access",
@@ -45,6 +46,7 @@ __all__ = [
     "RegisterAccess",
     "RegisterModel",
     "RegisterTable",
+    "SerialModel",
     "SpuriousInterrupt",
     "StuckBit",
     "Transfer",

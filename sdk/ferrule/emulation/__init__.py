@@ -2,11 +2,12 @@
 """Engines that run a firmware on an emulated board."""
 
 from ferrule.emulation.crash import CrashReport, EngineError
-from ferrule.emulation.engine import AttachedDevice, Counters, Engine, EngineOptions, Machine, Session
+from ferrule.emulation.engine import AttachedDevice, AttachedWire, Counters, Engine, EngineOptions, Machine, Session
 from ferrule.emulation.table import engine, engine_names, require_gdb
 
 __all__ = [
     "AttachedDevice",
+    "AttachedWire",
     "Counters",
     "CrashReport",
     "Engine",

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from ferrule.boards import Board
-from ferrule.devices import DeviceModel, Range
+from ferrule.devices import DeviceModel, Range, SerialModel
 from ferrule.emulation.crash import CrashReport
 from ferrule.errors import MissingToolError
 from ferrule.link import DEFAULT_BAUD, Channel
@@ -28,6 +28,16 @@ class AttachedDevice:
     """Line of the interrupt controller, counted from 0; None if it has none."""
     ranges: tuple[Range, ...] = ()
     """The memory that it may reach; empty for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AttachedWire:
+    """A device behind a serial line, connected to one of the board's UARTs."""
+
+    name: str
+    model: SerialModel
+    uart: str
+    """As the platform description calls it; neither link nor console."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +59,7 @@ class Machine:
     board: Board
     elf: Path
     devices: tuple[AttachedDevice, ...] = ()
+    wires: tuple[AttachedWire, ...] = ()
     options: EngineOptions = EngineOptions()
 
 
@@ -98,6 +109,10 @@ class Engine(Protocol):
 
     def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
         """Return why it can't run a board, with device models of these names on its bus; None if it can."""
+
+    def refuses_wires(self, names: Sequence[str]) -> str | None:
+        """Return why it can't have devices of these names behind serial lines; None if it can."""
+        return f"it does not connect devices behind serial lines ({', '.join(names)}); unicorn and qemu do"
 
     def start(self, machine: Machine) -> Session:
         """Reset the machine and let it run.

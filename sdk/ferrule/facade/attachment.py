@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ferrule.codegen import Artifact
 from ferrule.devices import Range
-from ferrule.emulation import AttachedDevice
+from ferrule.emulation import AttachedDevice, AttachedWire
 from ferrule.firmware import Group, Image
 
 _SHARED = {Group.WORKSPACE: True, Group.WEIGHTS: False, Group.CONSTANTS: False}
@@ -29,6 +29,15 @@ def attached_devices(artifact: Artifact, image: Image) -> tuple[AttachedDevice, 
         )
         for use in artifact.devices
         if use.driver.model is not None and use.driver.base is not None
+    )
+
+
+def attached_wires(artifact: Artifact) -> tuple[AttachedWire, ...]:
+    """Return a new model for each device behind a serial line that has one."""
+    return tuple(
+        AttachedWire(name=use.name, model=use.driver.wire.model(), uart=use.driver.wire.uart)
+        for use in artifact.devices
+        if use.driver.wire is not None and use.driver.wire.model is not None and use.driver.wire.uart is not None
     )
 
 

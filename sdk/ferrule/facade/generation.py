@@ -14,6 +14,7 @@ from ferrule.backends.registry import BackendRegistry
 from ferrule.boards import Board, load_board
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.facade.division import DEFAULT_BACKENDS, DEFAULT_DIVISION, Division, divide
+from ferrule.facade.wiring import wired
 from ferrule.firmware import DEFAULT_PLATFORM, Project, write_project
 from ferrule.importers import load_tflite
 from ferrule.network import Network
@@ -49,7 +50,7 @@ def emit_divided(optimized: OptimizedNetwork, *, board: Board, registry: Backend
         _check_regions(device, board)
     backends = {name: registry.create(name) for name in optimized.backends}
     targets = {name: _target(backend) for name, backend in backends.items()}
-    devices = _plugged(optimized.devices, targets, board)
+    devices = wired(_plugged(optimized.devices, targets, board), targets, board)
     graph = optimized.graph
     return codegen.generate(
         graph,

@@ -14,7 +14,7 @@ from ferrule._version import VERSION
 from ferrule.boards import Board, load_board
 from ferrule.emulation import Counters, Engine, EngineError, EngineOptions, Machine, Session, engine, require_gdb
 from ferrule.errors import FerruleError
-from ferrule.facade.attachment import attached_devices
+from ferrule.facade.attachment import attached_devices, attached_wires
 from ferrule.facade.samples import Sample, pattern_sample, split
 from ferrule.facade.step import Progress, Step
 from ferrule.facade.tracing import device_parts, explained, trace_part
@@ -83,6 +83,7 @@ def run(
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
     models = [use.name for use in firmware.artifact.devices if use.driver.model is not None]
     chosen = _usable(engine, firmware.board, models)
+    _check_wires(chosen, firmware)
     if options.gdb is not None:
         require_gdb(engine)
     traced = trace_devices and bool(firmware.artifact.devices)
@@ -124,6 +125,13 @@ def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
     return chosen
 
 
+def _check_wires(chosen: Engine, firmware: Firmware) -> None:
+    names = [use.name for use in firmware.artifact.devices if use.driver.wire is not None]
+    reason = chosen.refuses_wires(names) if names else None
+    if reason is not None:
+        raise FerruleError(f"engine {chosen.name} cannot run this firmware: {reason}")
+
+
 def _execute(
     firmware: Firmware,
     chosen: Engine,
@@ -145,6 +153,7 @@ def _execute(
         board=firmware.board,
         elf=firmware.elf,
         devices=attached_devices(firmware.artifact, firmware.image),
+        wires=attached_wires(firmware.artifact),
         options=options,
     )
     with chosen.start(machine) as session:

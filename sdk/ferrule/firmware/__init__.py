@@ -28,6 +28,7 @@ from ferrule.firmware.toolchain import (
     toolchain,
     ziglang_program,
 )
+from ferrule.firmware.wires import WireUse, spare_uarts, wires
 
 __all__ = [
     "DEFAULT_PLATFORM",
@@ -55,6 +56,7 @@ __all__ = [
     "TooLargeError",
     "ToolStatus",
     "Toolchain",
+    "WireUse",
     "ZigToolchain",
     "build_project",
     "execute",
@@ -64,9 +66,11 @@ __all__ = [
     "platform",
     "probe_tools",
     "read_image",
+    "spare_uarts",
     "startup_include_dirs",
     "startup_sources",
     "toolchain",
+    "wires",
     "write_project",
     "ziglang_program",
 ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ferrule.boards import Board
+from ferrule.boards import Board, Peripheral
 from ferrule.errors import FerruleError
 
 
@@ -19,6 +19,8 @@ class UartDriver:
     """Below the resources' root."""
     header: str
     """As it is included."""
+    tells_room: bool = False
+    """Whether it has <prefix>_can_write too, which drivers of devices behind the UART need."""
 
 
 DRIVERS: Mapping[str, UartDriver] = {
@@ -26,22 +28,30 @@ DRIVERS: Mapping[str, UartDriver] = {
         prefix="ferrule_uart_cmsdk",
         source="src_c/drivers/uart_cmsdk.c",
         header="ferrule/drivers/uart_cmsdk.h",
+        tells_room=True,
+    ),
+    "UART.STM32_UART": UartDriver(
+        prefix="ferrule_uart_stm32",
+        source="src_c/drivers/uart_stm32.c",
+        header="ferrule/drivers/uart_stm32.h",
+        tells_room=True,
     ),
 }
 """By Renode's class of the peripheral."""
 
 
-def uart_driver(board: Board) -> UartDriver:
-    """Return the driver of the board's link UART.
+def uart_driver(board: Board, uart: Peripheral | None = None) -> UartDriver:
+    """Return the driver of a UART, by default the board's link UART.
 
     Raises:
         FerruleError: there is none for its class.
     """
-    uart = board.link_uart
-    driver = DRIVERS.get(uart.type)
+    chosen = uart or board.link_uart
+    driver = DRIVERS.get(chosen.type)
     if driver is None:
+        role = "its link UART" if chosen == board.link_uart else "its UART"
         raise FerruleError(
-            f"board {board.name}: there is no driver for its link UART '{uart.name}' of class {uart.type}",
+            f"board {board.name}: there is no driver for {role} '{chosen.name}' of class {chosen.type}",
             hint=f"choose another UART in board.toml, or add a driver (docs/boards.md); known: {', '.join(DRIVERS)}",
         )
     return driver

@@ -16,6 +16,7 @@ from ferrule.emulation.engine import Counters, Machine, Session
 from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
 from ferrule.emulation.qemu.monitor import Monitor
 from ferrule.emulation.qemu.process import QemuProcess
+from ferrule.emulation.qemu.wire import QemuWire
 from ferrule.errors import unknown_name
 from ferrule.firmware import read_image
 from ferrule.link import Channel
@@ -94,9 +95,13 @@ class QemuSession(Session):
         self._board = machine.board
         self._image = read_image(machine.elf)
         uarts = {machine.board.link_uart.name, machine.board.console_uart.name}
-        self._process = QemuProcess(program, machine.board, machine.elf, sorted(uarts), machine.options.gdb)
+        wired = {wire.uart: wire for wire in machine.wires}
+        names = sorted(uarts | set(wired))
+        self._process = QemuProcess(program, machine.board, machine.elf, names, machine.options.gdb)
         self._monitor = Monitor(self._process.monitor)
-        self._channels = {name: QemuChannel(self, link) for name, link in self._process.uarts.items()}
+        sockets = self._process.uarts
+        self._channels = {name: QemuChannel(self, link) for name, link in sockets.items() if name in uarts}
+        self._wires = [QemuWire(wire.name, sockets[uart], wire.model) for uart, wire in wired.items()]
         self._failure: EngineError | None = None
         self._ask("query-status")
 
@@ -133,6 +138,8 @@ class QemuSession(Session):
     def check_health(self) -> bool:
         """Raise EngineError if QEMU is gone, or the firmware has recorded a fault; return whether the core runs."""
         status = self._ask("query-status")
+        for wire in self._wires:
+            wire.check()
         if self._recorded_fault() is not None:
             report = self.crash_report("the firmware faulted")
             self._failure = EngineError(report.reason, report=report)
@@ -168,6 +175,8 @@ class QemuSession(Session):
     def stop(self) -> None:
         if self._failure is None:
             self._failure = EngineError("the session is over")
+        for wire in self._wires:
+            wire.stop()
         self._process.stop()
 
     @override

@@ -38,6 +38,11 @@ class UnicornEngine(Engine):
         return f"unicorn has no {board.cpu.type} (it has {', '.join(MODELS)})"
 
     @override
+    def refuses_wires(self, names: Sequence[str]) -> str | None:
+        del names
+        return None
+
+    @override
     def start(self, machine: Machine) -> Session:
         missing = self.missing()
         if missing is not None:

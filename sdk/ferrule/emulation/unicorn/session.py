@@ -12,7 +12,7 @@ from typing import Self
 from ferrule._typing import override
 from ferrule.emulation.crash import FAULT_RECORD, CrashReport, EngineError, address_text, called_from
 from ferrule.emulation.disassembly import disassemble
-from ferrule.emulation.engine import Counters, Machine, Session
+from ferrule.emulation.engine import AttachedWire, Counters, Machine, Session
 from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
 from ferrule.emulation.gdb import GdbConnection
 from ferrule.emulation.unicorn.debugger import Debugger
@@ -23,6 +23,7 @@ from ferrule.emulation.unicorn.layout import FAULT_REGISTERS, CoreFault, Stop
 from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
 from ferrule.emulation.unicorn.processor import Processor
 from ferrule.emulation.unicorn.uart import Uart
+from ferrule.emulation.unicorn.wire import BoardWire
 from ferrule.errors import unknown_name
 from ferrule.firmware import read_image
 from ferrule.link import Channel
@@ -75,6 +76,7 @@ class UnicornSession(Session):
         self._uarts = attach(self._guest, self._processor, self._board)
         self._guest.load(self._image)
         self._devices = [BoardDevice(self._guest, self._processor, device) for device in machine.devices]
+        self._wires = [BoardWire(self._wired_uart(wire), wire.model) for wire in machine.wires]
         self._failure: EngineError | None = None
         self._slice = SLICE_INSTRUCTIONS
         self._reset(vector_table)
@@ -101,6 +103,14 @@ class UnicornSession(Session):
             raise unknown_name(f"UART that the unicorn engine models ({kinds})", name, [*roles, *self._uarts])
         return UnicornChannel(self, uart)
 
+    def _wired_uart(self, wire: AttachedWire) -> Uart:
+        uart = self._uarts.get(wire.uart)
+        if uart is None:
+            kinds = ", ".join(UART_TYPES)
+            what = f"UART for device {wire.name} that the unicorn engine models ({kinds})"
+            raise unknown_name(what, wire.uart, self._uarts)
+        return uart
+
     @override
     def counters(self) -> Counters:
         return Counters(instructions=self._guest.executed(), resolution=1)
@@ -118,12 +128,13 @@ class UnicornSession(Session):
                 if uart.ready_bytes:
                     return  # what it said before it failed comes first; the next read raises
                 raise
+            carried = any([wire.carry() for wire in self._wires])  # noqa: C419 all of them, not the first that answers
             if uart.ready_bytes:
                 return
             entered = self._guest.state.entered
-            if stop is Stop.ASLEEP:
+            if stop is Stop.ASLEEP and not carried:
                 return
-            if stop is Stop.IDLE:
+            if stop is Stop.IDLE and not carried:
                 idle_from = entered if idle_from is None else idle_from
                 if entered - idle_from >= IDLE_PATIENCE_INSTRUCTIONS:
                     return

@@ -23,12 +23,14 @@ from ferrule.firmware.platforms.library import (
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import WARNINGS, check_optimization, toolchain
-from ferrule.firmware.uart import uart_driver
+from ferrule.firmware.uart import UartDriver, uart_driver
+from ferrule.firmware.wires import WireUse, wires
 
 BOARD_FOLDER = "board"
 _STARTUP_FOLDER = "src_c/startup"
 _STARTUP_INCLUDE = "src_c/startup/include"
 _ADAPTER_SOURCES = ("src_c/device/device.c", "platforms/bare_metal/src/bare_metal.c")
+_WIRE_SOURCE = "src_c/drivers/uart_transport.c"
 _INTERRUPT_SOURCE = "platforms/bare_metal/src/interrupt.c"
 _INTERRUPT_LINES = 128
 """FERRULE_INTERRUPT_LINES in ferrule/platform/interrupt.h."""
@@ -93,10 +95,27 @@ class BareMetalPlatform(Platform):
 
 
 def _adapter_sources(request: ProjectRequest) -> tuple[str, ...]:
-    """Return the sources behind the device API, and those of interrupts if a driver waits for one."""
+    """Return the sources behind the device API, and those of interrupts and serial lines where drivers need them."""
     if not request.artifact.devices:
         return ()
-    return (*_ADAPTER_SOURCES, *((_INTERRUPT_SOURCE,) if _interrupts(request) else ()))
+    lines = {_WIRE_SOURCE, *(driver.source for _, driver in _wires(request))} if _wires(request) else set()
+    return (*_ADAPTER_SOURCES, *((_INTERRUPT_SOURCE,) if _interrupts(request) else ()), *sorted(lines))
+
+
+def _wires(request: ProjectRequest) -> tuple[tuple[WireUse, UartDriver], ...]:
+    """Return the devices behind a UART, each with the driver of that UART.
+
+    Raises:
+        FerruleError: the driver can't say when the transmitter has room, so that a write might wait for ever.
+    """
+    found = tuple((wire, uart_driver(request.board, wire.uart)) for wire in wires(request.artifact, request.board))
+    for wire, driver in found:
+        if not driver.tells_room:
+            raise FerruleError(
+                f"device '{wire.use.device.name}' can't be behind {wire.uart.name}: the driver {driver.source} has no "
+                f"{driver.prefix}_can_write, without which a write may wait for ever"
+            )
+    return found
 
 
 def _interrupts(request: ProjectRequest) -> tuple[DeviceUse, ...]:
@@ -137,10 +156,13 @@ def _values(request: ProjectRequest, sources: tuple[str, ...], include_dirs: tup
         "console": console,
         "driver": uart_driver(board),
         "interrupts": _interrupts(request),
+        "wires": {wire.use.name: (wire, uart) for wire, uart in _wires(request)},
         "device_headers": sorted(
             {use.driver.header for use in request.artifact.devices}
             | {"ferrule/platform/bare_metal.h"}
             | ({"ferrule/platform/interrupt.h"} if _interrupts(request) else set())
+            | ({"ferrule/drivers/uart_transport.h", "ferrule/transport.h"} if _wires(request) else set())
+            | {uart.header for _, uart in _wires(request)}
         ),
         "toolchain": chosen,
         "sources": sources,

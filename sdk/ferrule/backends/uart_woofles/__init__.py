@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UartWoofles: the accelerator with Woofles's operations that is reached over a serial line."""
+
+from ferrule.backends.uart_woofles.backend import UartWoofles
+from ferrule.backends.uart_woofles.model import UartWooflesModel
+
+__all__ = ["UartWoofles", "UartWooflesModel"]

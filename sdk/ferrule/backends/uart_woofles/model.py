@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The accelerator behind the wire, as a model: bytes in, bytes out."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.backends.uart_woofles.protocol import (
+    ADDRESS,
+    CHECKED,
+    EXECUTED,
+    GREETING,
+    HELLO,
+    LENGTHS,
+    MAX_PAYLOAD_BYTES,
+    RANGE,
+    RESPONSE,
+    SEQUENCES,
+    VERSION,
+    ErrorCode,
+    MessageType,
+    error_payload,
+)
+from ferrule.backends.woofles import arithmetic
+from ferrule.backends.woofles.command import Command, CommandError, Operation, ShapeError
+from ferrule.devices import BusError, MemoryBus, SerialModel
+from ferrule.link.frame import Frame, FrameReceiver
+
+DEFAULT_MEMORY_BYTES = 1 << 20
+Log = Callable[[str], None]
+
+
+class RefusedError(Exception):
+    """A request that is answered by ERROR."""
+
+    def __init__(self, code: ErrorCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answered:
+    """The last request and its answer, which is given again if the request is repeated."""
+
+    request: Frame
+    response: bytes
+
+
+def _silent(_: str) -> None:
+    """Log nothing."""
+
+
+class UartWooflesModel(SerialModel):
+    """A memory, a conversation about it, and Woofles's arithmetic; answers as soon as a request is whole.
+
+    Requests are numbered. The last one, repeated, gets the same answer once more without a second effect; the next one
+    is done; any other number is refused, since requests are missing in between.
+    """
+
+    def __init__(
+        self, *, memory_bytes: int = DEFAULT_MEMORY_BYTES, seed: int | None = None, log: Log = _silent
+    ) -> None:
+        self._tokens = np.random.default_rng(secrets.randbits(64) if seed is None else seed)
+        self._memory_bytes = memory_bytes
+        self._bus = MemoryBus()
+        self._log = log
+        self._receiver = FrameReceiver()
+        self._last: _Answered | None = None
+        self._forget()
+        self._executed = 0
+
+    @property
+    def executed(self) -> int:
+        """Commands that were executed since the last HELLO."""
+        return self._executed
+
+    @property
+    def damaged_frames(self) -> int:
+        """Pieces of noise and damaged frames that were dropped."""
+        return self._receiver.damaged
+
+    @override
+    def receive(self, data: bytes) -> bytes:
+        """Take what came over the wire, and return what goes back."""
+        before = self._receiver.damaged
+        answers = b"".join(self._answer(frame) for frame in self._receiver.feed(data))
+        if self._receiver.damaged != before:
+            self._log(f"dropped {self._receiver.damaged - before} damaged frame(s)")
+        return answers
+
+    def _forget(self) -> None:
+        """Begin with a memory of zeros, and a new token for it."""
+        self._token = int(self._tokens.integers(1, 1 << 32))
+        self._bus = MemoryBus()
+        self._bus.add(0, self._memory_bytes)
+
+    def _answer(self, frame: Frame) -> bytes:
+        if self._last is not None and frame == self._last.request:
+            self._log(f"{_name(frame)} once more")
+            return self._last.response
+        try:
+            payload = self._handle(frame)
+        except RefusedError as error:
+            self._log(f"{_name(frame)} refused: {error} ({error.code.name})")
+            payload = error_payload(error.code, str(error))
+            kind = int(MessageType.ERROR)
+            if error.code in {ErrorCode.SEQUENCE, ErrorCode.STATE, ErrorCode.VERSION}:
+                return _encoded(kind, frame.sequence, payload)  # it does not count as the last one
+        else:
+            kind = frame.type | RESPONSE
+        response = _encoded(kind, frame.sequence, payload)
+        self._last = _Answered(request=frame, response=response)
+        return response
+
+    def _handle(self, frame: Frame) -> bytes:
+        """Do what a request says, and return the payload of the response.
+
+        Raises:
+            RefusedError: it can't be done.
+        """
+        if frame.version != VERSION:
+            raise RefusedError(ErrorCode.VERSION, f"version {frame.version} of the protocol, this is {VERSION}")
+        if frame.type != MessageType.HELLO:
+            self._check_order(frame)
+        if frame.type not in {int(kind) for kind in LENGTHS}:
+            raise RefusedError(ErrorCode.TYPE, f"there is no request {frame.type:#04x}")
+        kind = MessageType(frame.type)
+        least, most = LENGTHS[kind]
+        if not least <= len(frame.payload) <= most:
+            raise RefusedError(ErrorCode.LENGTH, f"{len(frame.payload)} bytes, expected {least} to {most}")
+        match kind:
+            case MessageType.HELLO:
+                return self._hello(frame.payload)
+            case MessageType.WRITE:
+                return self._write(frame.payload)
+            case MessageType.READ:
+                return self._read(frame.payload)
+            case MessageType.EXECUTE:
+                return self._execute(frame.payload)
+            case _:
+                return CHECKED.pack(self._token)
+
+    def _check_order(self, frame: Frame) -> None:
+        if self._last is None:
+            raise RefusedError(ErrorCode.STATE, "say hello first")
+        expected = (self._last.request.sequence + 1) % SEQUENCES
+        if frame.sequence != expected:
+            raise RefusedError(ErrorCode.SEQUENCE, f"request {frame.sequence}, expected {expected}")
+
+    def _hello(self, payload: bytes) -> bytes:
+        (known,) = HELLO.unpack(payload)
+        resumed = known == self._token
+        if not resumed:
+            self._forget()
+        self._executed = 0
+        self._log(f"HELLO: {'the memory is still known' if resumed else 'a new memory'}, token {self._token:08x}")
+        return GREETING.pack(MAX_PAYLOAD_BYTES, 0, self._memory_bytes, self._token)
+
+    def _write(self, payload: bytes) -> bytes:
+        (address,) = ADDRESS.unpack_from(payload)
+        data = payload[ADDRESS.size :]
+        try:
+            self._bus.write(address, data)
+        except BusError as error:
+            raise RefusedError(ErrorCode.RANGE, str(error)) from error
+        return b""
+
+    def _read(self, payload: bytes) -> bytes:
+        address, size = RANGE.unpack(payload)
+        if size > MAX_PAYLOAD_BYTES:
+            raise RefusedError(ErrorCode.LENGTH, f"{size} bytes are wanted, {MAX_PAYLOAD_BYTES} fit a frame")
+        try:
+            return self._bus.read(address, size)
+        except BusError as error:
+            raise RefusedError(ErrorCode.RANGE, str(error)) from error
+
+    def _execute(self, payload: bytes) -> bytes:
+        try:
+            command = Command.decode(payload)
+            arithmetic.check(command)
+            self._compute(command)
+        except BusError as error:
+            raise RefusedError(ErrorCode.RANGE, str(error)) from error
+        except ShapeError as error:
+            raise RefusedError(ErrorCode.SHAPE, str(error)) from error
+        except CommandError as error:
+            raise RefusedError(ErrorCode.COMMAND, str(error)) from error
+        self._executed += 1
+        self._log(f"executed {Operation(command.operation).name}, {arithmetic.macs(command):,} MACs")
+        return EXECUTED.pack(command.sequence, self._executed)
+
+    def _compute(self, command: Command) -> None:
+        first = self._bus.view(command.input, arithmetic.input_bytes(command)).view(np.int8)
+        second = self._bus.view(command.second, arithmetic.second_bytes(command)).view(np.int8)
+        if arithmetic.is_weighted(command):
+            channels = command.output_channels
+            bias = self._words(command.bias, channels) if command.bias else None
+            multipliers, shifts = self._words(command.multipliers, channels), self._words(command.shifts, channels)
+            result = arithmetic.weighted(command, first, second, bias, multipliers, shifts)
+        elif command.operation == Operation.ADD:
+            result = arithmetic.add(command, first, second)
+        else:
+            result = arithmetic.multiply(command, first, second)
+        self._bus.write(command.output, result.tobytes())
+
+    def _words(self, address: int, count: int) -> arithmetic.Int32:
+        return np.frombuffer(self._bus.read(address, 4 * count), "<i4").astype(np.int32)
+
+
+def _encoded(kind: int, sequence: int, payload: bytes) -> bytes:
+    return Frame(version=VERSION, type=kind, sequence=sequence, payload=payload).encode()
+
+
+def _name(frame: Frame) -> str:
+    known = {int(kind): kind.name for kind in MessageType}
+    return f"{known.get(frame.type, hex(frame.type))} {frame.sequence}"

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices behind the UARTs of a board in QEMU: a thread for each carries the bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import threading
+
+from ferrule.devices import SerialModel
+from ferrule.emulation.crash import EngineError
+
+QUIET_S = 0.02
+"""After so long without a byte the model is asked whether it has something to say."""
+CHUNK_BYTES = 65536
+END_TIMEOUT_S = 10
+
+
+class QemuWire:
+    """A serial line between a socket of QEMU's and a model."""
+
+    def __init__(self, name: str, connection: socket.socket, model: SerialModel) -> None:
+        self._name = name
+        self._failure: Exception | None = None
+        self._connection = connection
+        self._model = model
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"wire {name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the session has closed the socket
+            while not self._ending.is_set():
+                readable, _, _ = select.select([self._connection], [], [], QUIET_S)
+                data = self._connection.recv(CHUNK_BYTES) if readable else b""
+                if readable and not data:
+                    return
+                answer = self._answer(data)
+                if answer:
+                    self._connection.sendall(answer)
+
+    def _answer(self, data: bytes) -> bytes:
+        try:
+            return self._model.receive(data)
+        except Exception as error:  # noqa: BLE001 it is told by the session, in its own thread
+            self._failure = error
+            self._ending.set()
+            return b""
+
+    def check(self) -> None:
+        """Raise EngineError if the model has raised something; the line is dead then."""
+        if self._failure is not None:
+            raise EngineError(f"the model of device {self._name} failed: {self._failure}") from self._failure
+
+    def stop(self) -> None:
+        """End the thread; before the socket is closed."""
+        self._ending.set()
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._thread.join(END_TIMEOUT_S)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices behind serial lines: which UART of the board leads to which device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ferrule.boards import Board, Peripheral
+from ferrule.codegen import Artifact, DeviceUse
+from ferrule.errors import FerruleError, unknown_name
+
+UART_CLASSES = "UART."
+"""What the classes of UARTs begin with in platform descriptions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WireUse:
+    """A device and the UART that leads to it."""
+
+    use: DeviceUse
+    uart: Peripheral
+    baud: int
+
+    @property
+    def transport(self) -> str:
+        """The symbol of the transport that the device's context points to."""
+        return f"{self.use.device.name}_transport"
+
+
+def spare_uarts(board: Board) -> list[Peripheral]:
+    """Return the board's UARTs that are neither its link nor its console."""
+    taken = {board.link_uart.name, board.console_uart.name}
+    return [each for each in board.peripherals if each.type.startswith(UART_CLASSES) and each.name not in taken]
+
+
+def wires(artifact: Artifact, board: Board) -> tuple[WireUse, ...]:
+    """Return the devices that are reached over a UART, with theirs.
+
+    Raises:
+        FerruleError: a UART does not exist, is the link's or the console's, or two devices have the same one.
+    """
+    spare = {each.name: each for each in spare_uarts(board)}
+    owners: dict[str, str] = {}
+    found = []
+    for use in artifact.devices:
+        if use.driver.wire is None:
+            continue
+        name = use.driver.wire.uart
+        if name is None:
+            raise FerruleError(
+                f"device '{use.device.name}' is behind a serial line, and no UART is named",
+                hint=f'[devices.{use.device.name}] binding = {{ uart = "uart1" }}',
+            )
+        if name not in spare:
+            what = f"UART of board {board.name} for device '{use.device.name}' (neither link nor console)"
+            raise unknown_name(what, name, spare)
+        if name in owners:
+            raise FerruleError(f"devices '{owners[name]}' and '{use.device.name}' are both behind {name}")
+        owners[name] = use.device.name
+        found.append(WireUse(use=use, uart=spare[name], baud=use.driver.wire.baud))
+    return tuple(found)
