@@ -36,7 +36,7 @@ def kernel() -> Path:
     return Path(path)
 
 
-def run(folder: Path, adapter: Path, arm_gcc: str) -> dict[str, int]:
+def run(folder: Path, adapter: Path, arm_gcc: str, name: str = "unicorn") -> dict[str, int]:
     """Build the program with the kernel, run it, and return what it sends."""
     sources, root = kernel(), resources.root()
     port = sources / "portable" / "GCC" / "ARM_CM3"
@@ -48,15 +48,16 @@ def run(folder: Path, adapter: Path, arm_gcc: str) -> dict[str, int]:
     ]
     machine = build_guest(arm_gcc, "contention", load_board(BOARD), folder / "contention.elf", FOLDER, flags)
     data, expected = b"", 4 * len(WORDS)
-    with engine("qemu").start(machine) as session:
+    with engine(name).start(machine) as session:
         channel, end = session.channel(), time.monotonic() + 30
         while len(data) < expected and time.monotonic() < end:
             data += channel.read(expected - len(data), 1.0)
     return dict(zip(WORDS, struct.unpack(f"<{len(WORDS)}i", data), strict=True))
 
 
-def test_two_tasks_take_turns(arm_gcc: str, qemu: str, tmp_path: Path) -> None:
-    found = run(tmp_path, EXAMPLE / "src" / "freertos.c", arm_gcc)
+@pytest.mark.parametrize("name", ["unicorn", "qemu"])
+def test_two_tasks_take_turns(arm_gcc: str, qemu: str, tmp_path: Path, name: str) -> None:
+    found = run(tmp_path, EXAMPLE / "src" / "freertos.c", arm_gcc, name)
     assert found.pop("interrupt") == Status.INTERRUPT
     assert found.pop("foreign open") == Status.TIMEOUT
     assert found.pop("foreign close") == Status.OWNER
@@ -64,7 +65,7 @@ def test_two_tasks_take_turns(arm_gcc: str, qemu: str, tmp_path: Path) -> None:
     assert {name for name, value in found.items() if value != 0} == set()
 
 
-def test_without_the_mutex_both_are_in(arm_gcc: str, qemu: str, tmp_path: Path) -> None:
+def test_without_the_mutex_both_are_in(arm_gcc: str, tmp_path: Path) -> None:
     text = (EXAMPLE / "src" / "freertos.c").read_text(encoding="utf-8")
     take = "xSemaphoreTake(dev->lock, pdMS_TO_TICKS(FERRULE_FREERTOS_OPEN_TIMEOUT_MS)) == pdTRUE"
     assert text.count(take) == 1
