@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TWO_THREADS_H
+#define TWO_THREADS_H
+
+#include <stdint.h>
+
+/* The first error of making the devices. */
+int32_t shared_start(void);
+/* Runs the model `runs` times in the calling thread, in memory of its own; the first error, or 1 if
+ * an output is wrong. */
+int32_t shared_run(int32_t runs, const int8_t *x, const int8_t *h, const int8_t *late);
+/* How often the devices are active. */
+uint32_t shared_activations(void);
+
+#endif /* TWO_THREADS_H */
