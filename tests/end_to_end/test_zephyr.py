@@ -118,13 +118,14 @@ def check_shell(console: Channel, link: Callable[[], Channel]) -> None:
     assert session.hello().firmware == "ferrule"
 
 
-def test_mps2_under_qemu(tree: Tree, board: Board, artifact: Artifact, project: Path, tmp_path: Path) -> None:
+def test_mps2_in_emulation(tree: Tree, board: Board, artifact: Artifact, project: Path, tmp_path: Path) -> None:
     elf = tree.build(project, tmp_path / "build", tree.mps2_board())
-    with engine("qemu").start(Machine(board=board, elf=elf)) as session:
-        console = session.channel("console")
-        assert "crossing ran in" in read_until(console, r"ran in \d+ us")
-        check_link(artifact, session.channel("link"), measured=True)
-        check_shell(console, lambda: session.channel("link"))
+    for name in ("qemu", "unicorn"):
+        with engine(name).start(Machine(board=board, elf=elf)) as session:
+            console = session.channel("console")
+            assert "crossing ran in" in read_until(console, r"ran in \d+ us")
+            check_link(artifact, session.channel("link"), measured=True)
+            check_shell(console, lambda session=session: session.channel("link"))  # type: ignore[misc]
 
 
 def test_one_uart_is_the_links(tree: Tree, board: Board, artifact: Artifact, project: Path, tmp_path: Path) -> None:
