@@ -9,6 +9,9 @@
 /* Of unicorn's enum uc_mem_type. */
 enum { UC_MEM_WRITE_PROT = 22, UC_MEM_READ_PROT = 23 };
 
+/* The private peripheral bus, where no device can be (Armv7-M ARM, B3.1). */
+#define PRIVATE_ADDRESS 0xE0000000u
+
 /* Bits of CPSR that hold ITSTATE (Armv7-M ARM, B1.4.2). */
 #define ITSTATE 0x0600FC00u
 
@@ -138,9 +141,19 @@ static void clear_it_state(struct ferrule_guest *guest)
     }
 }
 
+static bool accepts(struct ferrule_guest *guest, int type, uint64_t address, int bytes,
+                    int64_t value)
+{
+    if (guest->ask == NULL || address >= PRIVATE_ADDRESS) {
+        return true;
+    }
+    return guest->ask(address, (uint32_t)bytes, type == UC_MEM_WRITE_PROT, (uint64_t)value) != 0;
+}
+
 /*
  * Synchronised registers are mapped without permissions, so that every access comes by here first,
- * the only place where unicorn tells which instruction of the block is the one that accesses.
+ * the only place where unicorn tells which instruction of the block is the one that accesses, and
+ * where an access can still be refused.
  */
 bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int bytes, int64_t value,
                               void *guest)
@@ -151,7 +164,8 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
     const uint32_t program_counter = ferrule_guest_read(self, FERRULE_PC);
     self->now = ferrule_guest_executed(self, program_counter);
     if (protection && window_of(self, (uint32_t)address, 1) == NULL &&
-        ferrule_core_permits(self, (uint32_t)address)) {
+        ferrule_core_permits(self, (uint32_t)address) &&
+        accepts(self, type, address, bytes, value)) {
         clear_it_state(self);
         return true;
     }
@@ -163,6 +177,25 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
         self->fault.program_counter = program_counter;
     }
     return false;
+}
+
+uint64_t ferrule_guest_answer(void *engine, uint64_t offset, unsigned bytes, void *guest)
+{
+    const struct ferrule_guest *self = guest;
+    (void)engine;
+    (void)offset;
+    (void)bytes;
+    return self->answer;
+}
+
+void ferrule_guest_accept(void *engine, uint64_t offset, unsigned bytes, uint64_t value,
+                          void *guest)
+{
+    (void)engine;
+    (void)offset;
+    (void)bytes;
+    (void)value;
+    (void)guest;
 }
 
 void ferrule_guest_on_exception(void *engine, uint32_t number, void *guest)

@@ -101,6 +101,10 @@ struct ferrule_guest {
     uint32_t error;     /* enum uc_err, valid with FERRULE_GUEST_ERROR */
 
     struct ferrule_guest_fault fault;
+    /* Asks a device whether it accepts an access, outside of the private peripheral bus; NULL: all
+     * do. What it answers to a read is `answer` then. */
+    uint32_t (*ask)(uint64_t address, uint32_t bytes, uint32_t write, uint64_t value);
+    uint64_t answer;
     int32_t register_ids[FERRULE_REGISTERS];
     uint32_t window_count;
     uint32_t breakpoints; /* how many addresses unicorn stops at; nonzero also for bkpt */
@@ -129,5 +133,10 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
 bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int bytes, int64_t value,
                               void *guest);
 void ferrule_guest_on_exception(void *engine, uint32_t number, void *guest);
+
+/* Registers of devices that are asked: the access is done already when unicorn calls these. */
+uint64_t ferrule_guest_answer(void *engine, uint64_t offset, unsigned bytes, void *guest);
+void ferrule_guest_accept(void *engine, uint64_t offset, unsigned bytes, uint64_t value,
+                          void *guest);
 
 #endif

@@ -41,7 +41,7 @@ class Attachment:
         self._model = model
         self._seen = processor.now
         self._timer = processor.timer(self._expire)
-        processor.guest.map_python(address, size_bytes, self._read, self._write, exact=True)
+        processor.guest.map_python(address, size_bytes, self._read, self._write)
         self._arm()
 
     def _read(self, offset: int, width: int) -> int:

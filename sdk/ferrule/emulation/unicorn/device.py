@@ -41,12 +41,14 @@ class GuestBus:
 class BoardDevice:
     """A device model that sits on the board's bus; the engine calls it, and it watches the model's DMA.
 
-    An access that the model refuses, and DMA outside of what the device was given, end the run with an error that
-    names the register.
+    An access that the model refuses is a bus fault of the core. DMA outside of what the device was given ends the run
+    with an error that names the register.
     """
 
     def __init__(self, guest: Guest, processor: Processor, device: AttachedDevice) -> None:
         self._device = device
+        self.refusal: str | None = None
+        """Why the model refused the last access; None if it did not."""
         self._model: DeviceModel = device.model
         bus: Bus = GuestBus(guest)
         self._guard = GuardedBus(bus, device.ranges) if device.ranges else None
@@ -58,23 +60,35 @@ class BoardDevice:
         self._attachment = Attachment(processor, self, address=device.address, size_bytes=self._model.size_bytes)
 
     def read(self, offset: int, width: int) -> int:
-        """Read a register."""
+        """Read a register; BusError if the model refuses."""
+        self.refusal = None
         try:
             value = self._model.read(offset, width)
         except BusError as error:
-            raise EngineError(f"device {self._device.name}: {error}") from error
+            self._refuse(error)
+            raise
         self._check()
         return value
 
     def write(self, offset: int, width: int, value: int) -> None:
-        """Write a register."""
+        """Write a register; BusError if the model refuses."""
+        self.refusal = None
         if self._guard is not None:
             self._guard.cause = f"a write of {value:#x} to {self._model.register_name(offset)}"
         try:
             self._model.write(offset, width, value)
         except BusError as error:
-            raise EngineError(f"device {self._device.name}: {error}") from error
+            self._refuse(error)
+            raise
         self._check()
+
+    def where(self, address: int) -> str | None:
+        """Return what an address that the core accessed is, and why the model refused; None if it is not its."""
+        offset = address - self._device.address
+        if not 0 <= offset < self._model.size_bytes:
+            return None
+        reason = f", which refuses it: {self.refusal}" if self.refusal else ""
+        return f" ({self._model.register_name(offset)} of device {self._device.name}{reason})"
 
     def advance(self, cycles: int) -> None:
         """Let time pass."""
@@ -84,6 +98,10 @@ class BoardDevice:
     def next_event(self) -> int | None:
         """Return when the model wants to be called."""
         return self._model.next_event()
+
+    def _refuse(self, error: BusError) -> None:
+        self._check()
+        self.refusal = str(error)
 
     def _check(self) -> None:
         if self._guard is not None and self._guard.escapes:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ferrule.boards import Board
 from ferrule.emulation.crash import address_text
 from ferrule.emulation.fault_record import CFSR_BITS, FAULTS, HFSR_BITS
+from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.layout import CoreFault, Fault
 
 ACCESSES: Mapping[int, str] = {
@@ -19,6 +20,8 @@ ACCESSES: Mapping[int, str] = {
     24: "jump to unexecutable {address}{where}",
 }
 """By unicorn's enum uc_mem_type."""
+PLAIN: Mapping[int, int] = {22: 20, 23: 19}
+"""Registers of devices have no protection, although they are mapped with one to have every access seen."""
 
 EXCEPTIONS: Mapping[int, str] = {1: "undefined instruction", 2: "supervisor call (svc)", 3: "prefetch abort"}
 """By the number that the emulator gives an exception; those of M-profile cores are handled before."""
@@ -29,25 +32,26 @@ def exception_text(number: int) -> str:
     return f"{EXCEPTIONS.get(number, f'exception {number} of the emulator')}, which no M-profile core takes"
 
 
-def access_text(access: Fault, board: Board) -> str | None:
-    """Return what a refused access means on this board; None if no access was refused."""
-    form = ACCESSES.get(access.type)
+def access_text(access: Fault, board: Board, devices: Sequence[BoardDevice] = ()) -> str | None:
+    """Return what a refused access means on this board, with these devices; None if no access was refused."""
+    place = next((text for device in devices if (text := device.where(access.address))), None)
+    form = ACCESSES.get(access.type if place is None else PLAIN.get(access.type, access.type))
     if form is None:
         return None
     return form.format(
         bytes=access.bytes,
         value=f"{access.value & ((1 << 8 * access.bytes) - 1):#x}",
         address=address_text(access.address),
-        where=_where(access.address, board),
+        where=place or _where(access.address, board),
     )
 
 
-def fault_text(fault: CoreFault, board: Board) -> str:
+def fault_text(fault: CoreFault, board: Board, devices: Sequence[BoardDevice] = ()) -> str:
     """Return what a fault means on this board: the exception first raised for it, and why."""
     causes = [text for bit, text in CFSR_BITS.items() if fault.status >> bit & 1]
     causes += [text for bit, text in HFSR_BITS.items() if fault.hard_status >> bit & 1]
     text = f"{FAULTS.get(fault.exception, 'fault')} ({', '.join(causes)})"
-    access = access_text(fault.access, board)
+    access = access_text(fault.access, board, devices)
     return f"{text}: {access}" if access else text
 
 

@@ -7,9 +7,10 @@ import ctypes
 import mmap
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from ferrule.boards import Board, Memory, MemoryKind
+from ferrule.devices import BusError
 from ferrule.emulation.crash import EngineError, address_text
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.library import load_hooks
@@ -29,8 +30,16 @@ ReadRegister = Callable[[int, int], int]
 """(offset, bytes) -> value"""
 WriteRegister = Callable[[int, int, int], None]
 """(offset, bytes, value)"""
-_READ = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_void_p)
-_WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p)
+_ASK = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64)
+
+
+class _Asked(NamedTuple):
+    """A peripheral in Python."""
+
+    address: int
+    size_bytes: int
+    read: ReadRegister
+    write: WriteRegister
 
 
 class Guest:
@@ -64,6 +73,7 @@ class Guest:
         self.state = layout.GuestState()
         self._kept: list[object] = []
         self._memories: list[mmap.mmap] = []
+        self._asked: list[_Asked] = []
         self._prepare_state()
         for memory in board.memories:
             self._map_memory(memory)
@@ -208,49 +218,55 @@ class Guest:
         )
         self.check(error, f"map {size_bytes} silent bytes at {address:#x}")
 
-    def map_python(
-        self, address: int, size_bytes: int, read: ReadRegister, write: WriteRegister, *, exact: bool = False
-    ) -> None:
+    def map_python(self, address: int, size_bytes: int, read: ReadRegister, write: WriteRegister) -> None:
         """Attach a peripheral in Python: for registers, not for data.
 
-        What its functions raise ends the run. With `exact`, `Processor.exact_now` is right within them, to the
-        instruction, at the price of one more call per access.
+        A BusError in its functions becomes a bus fault of the access; anything else ends the run, which raises it.
+        `Processor.exact_now` is right within them, to the instruction.
         """
+        self.map_c(address, size_bytes, "ferrule_guest_answer", "ferrule_guest_accept", self.state)
+        self.synchronise(address, size_bytes)
+        if not self._asked:
+            self._ask = _ASK(self._on_access)
+            self.state.ask = ctypes.cast(self._ask, ctypes.c_void_p)
+        self._asked.append(_Asked(address, size_bytes, read, write))
 
-        def guarded_read(_engine: object, offset: int, size: int, _data: object) -> int:
-            return int(self.guarded(lambda: read(offset, size)) or 0)
+    def _on_access(self, address: int, size: int, write: int, value: int) -> int:
+        for each in self._asked:
+            offset = address - each.address
+            if 0 <= offset < each.size_bytes:
+                return self._access(each, offset, size, value & ((1 << 8 * size) - 1) if write else None)
+        return 1
 
-        def guarded_write(_engine: object, offset: int, size: int, value: int, _data: object) -> None:
-            self.guarded(lambda: write(offset, size, value))
+    def _access(self, device: _Asked, offset: int, size: int, value: int | None) -> int:
+        if self.failure is not None:
+            return 1
+        self.state.answer = 0
+        try:
+            if value is None:
+                self.state.answer = device.read(offset, size)
+            else:
+                device.write(offset, size, value)
+        except BusError:
+            return 0
+        except BaseException as error:  # noqa: BLE001 (unicorn's frames lie between: `run` raises it)
+            self._fail(error)
+        return 1
 
-        callbacks = (_READ(guarded_read), _WRITE(guarded_write))
-        self._kept += callbacks
-        pointers = [ctypes.cast(callback, ctypes.c_void_p) for callback in callbacks]
-        error = self._library.uc_mmio_map(
-            self._handle,
-            ctypes.c_uint64(address),
-            ctypes.c_size_t(_pages(size_bytes)),
-            pointers[0],
-            None,
-            pointers[1],
-            None,
-        )
-        self.check(error, f"map a peripheral at {address:#x}")
-        if exact:
-            self.synchronise(address, size_bytes)
-
-    def guarded(self, call: Callable[[], int | None]) -> int | None:
+    def guarded(self, call: Callable[[], None]) -> None:
         """Call something from within the run; what it raises ends the run, which raises it again."""
         if self.failure is not None:
-            return None
+            return
         try:
-            return call()
-        except BaseException as error:  # noqa: BLE001 (unicorn's frames lie between: `run` raises it)
-            self.failure = error
-            self.failed_registers = self.registers()
-            self.state.stop = layout.Stop.FAILED
-            self.state.limit = 0
-        return None
+            call()
+        except BaseException as error:  # noqa: BLE001 (as above)
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self.failure = error
+        self.failed_registers = self.registers()
+        self.state.stop = layout.Stop.FAILED
+        self.state.limit = 0
 
     def synchronise(self, address: int, size_bytes: int) -> None:
         """Have `state.now` exact at every access to a peripheral."""

@@ -88,6 +88,8 @@ class GuestState(ctypes.Structure):
         ("exception", ctypes.c_uint32),
         ("error", ctypes.c_uint32),
         ("fault", Fault),
+        ("ask", ctypes.c_void_p),
+        ("answer", ctypes.c_uint64),
         ("register_ids", ctypes.c_int32 * len(GUEST_REGISTERS)),
         ("window_count", ctypes.c_uint32),
         ("breakpoints", ctypes.c_uint32),

@@ -165,7 +165,7 @@ class UnicornSession(Session):
         if record is not None:
             self._failure = self._recorded_error(record, fault)
         elif stop is Stop.LOCKUP:
-            cause = fault_text(fault, self._board) if fault else "supervisor call (svc)"
+            cause = fault_text(fault, self._board, self._devices) if fault else "supervisor call (svc)"
             self._failure = self._error(f"lockup, since no fault handler may run here: {cause}")
         elif stop is Stop.RESET:
             self._failure = self._error("the firmware asked for a reset (AIRCR.SYSRESETREQ)")
@@ -195,7 +195,7 @@ class UnicornSession(Session):
         same = fault is not None and fault.registers[FAULT_REGISTERS.index("pc")] == record.fields["pc"]
         if fault is None or not (same or not record.fields["frame_valid"]):
             return self._error(record.reason, registers=record.registers)
-        access = access_text(fault.access, self._board)
+        access = access_text(fault.access, self._board, self._devices)
         return self._error(
             f"{record.reason}: {access}" if access else record.reason,
             registers=dict(zip(FAULT_REGISTERS, fault.registers, strict=True)),

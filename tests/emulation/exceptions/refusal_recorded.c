@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The same device without a handler of one's own: the start-up's records the fault. */
+#include "trace.h"
+
+int main(void)
+{
+    (void)handle; /* the vectors stay those of the start-up */
+    volatile uint32_t *device = (volatile uint32_t *)0x4F000000u;
+    begin();
+    device[0] = 7;
+    note("value", device[0]);
+    note("constant", device[1]);
+    device[1] = 99;
+    end();
+}

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device models on unicorn's bus: accesses that they refuse are bus faults of the core."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from ferrule._typing import override
+from ferrule.devices import (
+    Access,
+    BusErrorAt,
+    DeviceModel,
+    Fault,
+    FaultInjector,
+    Register,
+    RegisterModel,
+    RegisterTable,
+)
+from ferrule.emulation import AttachedDevice, Engine, EngineError, Machine
+from ferrule.emulation.unicorn.session import UnicornSession
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
+
+BASE, LINE = 0x4F00_0000, 26
+Build = Callable[[str, str], Machine]
+BOARDS = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"]
+
+
+class Scratch(RegisterModel):
+    """Registers that only some accesses suit."""
+
+    table = RegisterTable(
+        name="scratch",
+        registers=(
+            Register(name="VALUE", offset=0x0),
+            Register(name="CONSTANT", offset=0x4, access=Access.READ_ONLY, reset=0x1234),
+            Register(name="SECRET", offset=0x8, access=Access.WRITE_ONLY),
+        ),
+        size_bytes=0x400,
+    )  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reset()
+
+
+class Broken(Scratch):
+    """A model with a mistake of its own."""
+
+    @override
+    def on_write(self, register: Register, old: int, new: int) -> None:
+        raise ZeroDivisionError("the model is wrong")
+
+
+def trace(engine: Engine, machine: Machine, model: DeviceModel) -> list[str]:
+    """Run the firmware that misuses its device; return its lines."""
+    device = AttachedDevice(name="npu0", model=model, address=BASE, interrupt=LINE)
+    with engine.start(replace(machine, devices=(device,))) as session:
+        assert isinstance(session, UnicornSession)
+        text = b""
+        while not text.endswith(b"."):
+            chunk = session.channel().read(65536, 10)
+            assert chunk, session.crash_report("no end")
+            text += chunk
+    return text.decode().splitlines()
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_the_firmware_handles_the_fault_and_goes_on(unicorn: Engine, build_exceptions: Build, board: str) -> None:
+    """CFSR says precise, BFAR where; the registers of the load are as before; the device has seen nothing."""
+    model = FaultInjector(Scratch())
+    assert trace(unicorn, build_exceptions("refusal", board), model) == [
+        "value 00000007",
+        "constant 00001234",
+        "write of constant: cfsr 00008200 bfar 4f000004",
+        "read of secret: cfsr 00008200 bfar 4f000008",
+        "byte: cfsr 00008200 bfar 4f000000",
+        "nothing there: cfsr 00008200 bfar 4f000010",
+        "in an it block: cfsr 00008200 bfar 4f000004",
+        "value 00000007",
+        ".",
+    ]
+    assert [(access.offset, access.write) for access in model.accesses] == [
+        (0, True), (0, False), (4, False), (4, True), (8, False), (0, False), (0x10, True), (4, True), (0, False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fault", "access"),
+    [
+        (BusErrorAt(at=0), "write of 0x7 (4 B) to 0x4f00_0000 (VALUE of device npu0, which refuses it: injected"),
+        (BusErrorAt(at=2), "read of 4 B at 0x4f00_0004 (CONSTANT of device npu0, which refuses it: injected"),
+        (Fault(), "write of 0x63 (4 B) to 0x4f00_0004 (CONSTANT of device npu0, which refuses it: scratch: a write of"),
+    ],
+)
+def test_the_crash_report_names_device_register_and_reason(
+    unicorn: Engine, build_exceptions: Build, fault: Fault, access: str
+) -> None:
+    """A firmware whose handler does not go on records the fault."""
+    machine = build_exceptions("refusal_recorded", "mps2-an386")
+    with pytest.raises(EngineError, match=re.escape(access)) as caught:
+        trace(unicorn, machine, FaultInjector(Scratch(), fault))
+    assert str(caught.value).startswith("HardFault (bus error on a data access, address 0x4f00_000")
+    assert caught.value.report is not None
+    assert "main" in f"{caught.value.report.symbol} {caught.value.report.notes}"
+
+
+def test_a_mistake_of_the_model_is_told_as_it_is(unicorn: Engine, build_exceptions: Build) -> None:
+    with pytest.raises(ZeroDivisionError, match="the model is wrong"):
+        trace(unicorn, build_exceptions("refusal", "mps2-an386"), Broken())
