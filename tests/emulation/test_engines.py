@@ -29,7 +29,7 @@ IMAGE = Image(
 
 
 def test_names() -> None:
-    assert engine_names() == ["unicorn", "qemu"]
+    assert engine_names() == ["unicorn", "qemu", "renode", "serial"]
     assert [engine(name).name for name in engine_names()] == engine_names()
     with pytest.raises(FerruleError, match="no engine 'qmeu'") as caught:
         engine("qmeu")

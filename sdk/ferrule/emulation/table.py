@@ -7,11 +7,17 @@ from collections.abc import Mapping
 
 from ferrule.emulation.engine import Engine
 from ferrule.emulation.qemu.engine import QemuEngine
+from ferrule.emulation.renode.attachment import AttachmentKind
+from ferrule.emulation.renode.engine import RenodeEngine
 from ferrule.emulation.serial.engine import SerialEngine
 from ferrule.emulation.unicorn.engine import UnicornEngine
 from ferrule.errors import FerruleError, unknown_name
 
-ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (UnicornEngine(), QemuEngine(), SerialEngine())}
+ENGINES: Mapping[str, Engine] = {
+    engine.name: engine for engine in (UnicornEngine(), QemuEngine(), RenodeEngine(), SerialEngine())
+}
+VARIANTS: Mapping[str, Engine] = {engine.name: engine for engine in (RenodeEngine(AttachmentKind.COSIMULATION),)}
+"""Other ways to use an engine."""
 
 GDB_ENGINES = ("unicorn", "qemu")
 """Those at which gdb can attach."""
@@ -39,6 +45,6 @@ def engine(name: str) -> Engine:
         FerruleError: there is none; the hint lists the near ones.
     """
     try:
-        return ENGINES[name]
+        return {**ENGINES, **VARIANTS}[name]
     except KeyError:
-        raise unknown_name("engine", name, ENGINES) from None
+        raise unknown_name("engine", name, [*ENGINES, *VARIANTS]) from None

@@ -13,10 +13,10 @@ from ferrule.emulation.renode.errors import RenodeConnectionError
 class Stream:
     """Bytes to and from a server; for one thread, or one that reads and one that writes.
 
-    Every wait is bounded by `timeout_s`. What is written at once is sent by one call, without delay.
+    Every wait is bounded by `timeout_s`, if it is not None. What is written at once is sent by one call, without delay.
     """
 
-    def __init__(self, connected: socket.socket, *, name: str, timeout_s: float = 10.0) -> None:
+    def __init__(self, connected: socket.socket, *, name: str, timeout_s: float | None = 10.0) -> None:
         self._socket = connected
         self._name = name
         self._timeout_s = timeout_s

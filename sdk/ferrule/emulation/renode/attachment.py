@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device models at a Renode that runs: each is served by a thread of this process."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from enum import StrEnum
+
+from ferrule._typing import override
+from ferrule.boards import Board
+from ferrule.emulation.crash import EngineError
+from ferrule.emulation.engine import AttachedDevice
+from ferrule.emulation.renode.bridge import BridgeServer
+from ferrule.emulation.renode.cosimulation import CosimulationPeer, WireFormat
+from ferrule.emulation.renode.errors import RenodeError
+from ferrule.emulation.renode.guard import GuardedModel
+from ferrule.emulation.renode.process import RenodeProcess
+from ferrule.emulation.renode.robot import RobotServer
+from ferrule.emulation.renode.script import BridgedDevice, CosimulatedDevice
+from ferrule.emulation.renode.stream import Stream
+
+CONNECT_TIMEOUT_S = 120.0
+END_TIMEOUT_S = 10.0
+
+
+class AttachmentKind(StrEnum):
+    """How device models are put onto the board's bus."""
+
+    BRIDGE = "bridge"
+    """A peripheral of our own that Renode compiles; it moves whole blocks."""
+    COSIMULATION = "cosimulation"
+    """Renode's co-simulation socket: nothing is compiled, and DMA moves 8 bytes at a time."""
+
+
+class Attachment(ABC):
+    """One device model and its thread."""
+
+    def __init__(self, device: AttachedDevice, board: Board) -> None:
+        self._device = device
+        self._model = GuardedModel(device, board)
+        self._thread: threading.Thread | None = None
+        self._error: RenodeError | None = None
+        self._ended = False
+
+    @property
+    def failure(self) -> EngineError | None:
+        """What went wrong: an access that the model refused, DMA outside of its buffers, a broken connection."""
+        if self._model.failure is not None:
+            return self._model.failure
+        if self._error is not None and not self._ended:
+            return EngineError(f"device {self._device.name}: {self._error}", hint=self._error.hint)
+        return None
+
+    @abstractmethod
+    def entry(self) -> BridgedDevice | CosimulatedDevice:
+        """Return what the platform description says of it; called once, before Renode loads that."""
+
+    @abstractmethod
+    def connect(self, robot: RobotServer) -> None:
+        """Join it to Renode, which has loaded the platform."""
+
+    @abstractmethod
+    def _serve(self) -> None:
+        """Serve until Renode closes the connection."""
+
+    def stop(self) -> None:
+        """Wait for the thread; Renode has ended, or is about to."""
+        self._ended = True
+        if self._thread is not None:
+            self._thread.join(END_TIMEOUT_S)
+
+    def ending(self) -> None:
+        """Note that Renode is being ended: that the connection breaks is no failure any more."""
+        self._ended = True
+
+    def _run(self) -> None:
+        try:
+            self._serve()
+        except RenodeError as error:
+            self._error = error
+        except OSError as error:
+            self._error = RenodeError(f"the connection broke: {error}")
+        except Exception as error:  # the model is the user's: whatever it raises is told in the thread of the session
+            self._error = RenodeError(f"the model raised {type(error).__name__}: {error}")
+            raise
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=f"renode-{self._device.name}", daemon=True)
+        self._thread.start()
+
+
+class BridgeAttachment(Attachment):
+    """A model behind FerruleBridge.cs."""
+
+    def __init__(self, device: AttachedDevice, board: Board, process: RenodeProcess) -> None:
+        super().__init__(device, board)
+        self._listener, self._port = process.listen()
+        self._listener.settimeout(CONNECT_TIMEOUT_S)
+        self._start()
+
+    @override
+    def entry(self) -> BridgedDevice:
+        return BridgedDevice(device=self._device, port=self._port)
+
+    @override
+    def connect(self, robot: RobotServer) -> None:
+        """Do nothing: the bridge has connected when its platform was loaded."""
+
+    @override
+    def _serve(self) -> None:
+        with self._listener:
+            connected, _ = self._listener.accept()
+        with Stream(connected, name="bridge", timeout_s=None) as stream:
+            BridgeServer(self._model, stream).serve()
+
+
+class CosimulationAttachment(Attachment):
+    """A model behind Renode's co-simulation socket."""
+
+    def __init__(self, device: AttachedDevice, board: Board, process: RenodeProcess, release: tuple[int, int]) -> None:
+        super().__init__(device, board)
+        self._process = process
+        self._release = release
+        self._peer: CosimulationPeer | None = None
+
+    @override
+    def entry(self) -> CosimulatedDevice:
+        return CosimulatedDevice(device=self._device, release=self._release)
+
+    @override
+    def connect(self, robot: RobotServer) -> None:
+        path = f"sysbus.{self._device.name}"
+        text = robot.execute(f"{path} ConnectionParameters")
+        try:
+            main, other = (int(port) for port in text.strip('" ').split()[:2])
+        except ValueError:
+            raise EngineError(f"Renode names no ports for {path}: {text!r}") from None
+        streams = [
+            Stream(self._process.connect(port), name=f"co-simulation of {self._device.name}", timeout_s=None)
+            for port in (main, other)
+        ]
+        wire = WireFormat.V1_16 if self._release >= (1, 16) else WireFormat.V1_15
+        self._peer = CosimulationPeer(self._model, *streams, wire=wire)
+        self._model.reset()
+        self._start()
+        robot.execute(f"{path} Connect")
+
+    @override
+    def _serve(self) -> None:
+        if self._peer is not None:
+            try:
+                self._peer.serve()
+            finally:
+                self._peer.close()
+
+
+def attach(
+    kind: AttachmentKind,
+    devices: Sequence[AttachedDevice],
+    board: Board,
+    process: RenodeProcess,
+    release: tuple[int, int],
+) -> list[Attachment]:
+    """Return the attachments, ready for Renode to load the platform."""
+    if kind is AttachmentKind.BRIDGE:
+        return [BridgeAttachment(device, board, process) for device in devices]
+    return [CosimulationAttachment(device, board, process, release) for device in devices]

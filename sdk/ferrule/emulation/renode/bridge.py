@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device model behind a peripheral of our own, FerruleBridge.cs, which Renode compiles when it loads a script.
+
+It connects to this process and sends a message for each access to a register; before the answer the model reads and
+writes whole blocks of the guest's memory and sets its interrupt line. A message is a header of 24 bytes, kind, a, b,
+c (32 bits each) and d (64 bits), little-endian, and what follows it (c bytes, where the table says so).
+
+| from | kind | a, b, c, d | answered by |
+|---|---|---|---|
+| bridge | 1 HELLO | version 1, size of the window | ANSWER |
+| bridge | 2 READ | offset, width, 0, cycles since the last answer | ANSWER, b = value |
+| bridge | 3 WRITE | offset, width, value, cycles since the last answer | ANSWER |
+| bridge | 4 RESET | | ANSWER |
+| bridge | 5 EVENT | d = cycles since the last answer | ANSWER |
+| model | 16 GET | address, size | DATA, c bytes follow |
+| model | 17 PUT | address, 0, size; the bytes follow | DATA |
+| bridge | 18 DATA | 0, or 1 for a refusal with its reason in c bytes | |
+| model | 19 LINE | level | nothing |
+| model | 20 TEXT | 1 for an error; c bytes of text follow | nothing |
+| model | 32 ANSWER | 0, or 1 for a refusal with its reason in c bytes; d = cycles to the next event, 0 for none | |
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+
+from ferrule.devices import BusError, Bytes, DeviceModel
+from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
+from ferrule.emulation.renode.stream import Stream
+
+SOURCE = Path(__file__).parent / "FerruleBridge.cs"
+"""The peripheral, for Renode's `include`."""
+CLASS = "Miscellaneous.FerruleBridge"
+VERSION = 1
+HEADER = struct.Struct("<IIIIQ")
+MOST_BYTES = 64 << 20
+
+
+class Kind(IntEnum):
+    """What a message is; see the table above."""
+
+    HELLO = 1
+    READ = 2
+    WRITE = 3
+    RESET = 4
+    EVENT = 5
+    GET = 16
+    PUT = 17
+    DATA = 18
+    LINE = 19
+    TEXT = 20
+    ANSWER = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgeMessage:
+    """One message."""
+
+    kind: int
+    a: int = 0
+    b: int = 0
+    c: int = 0
+    d: int = 0
+    data: bytes = b""
+
+    def encode(self) -> bytes:
+        """Return the message as it is sent."""
+        return HEADER.pack(self.kind, self.a, self.b, len(self.data) or self.c, self.d) + self.data
+
+
+def receive(stream: Stream) -> BridgeMessage:
+    """Return the next message's header, without what follows it."""
+    kind, a, b, c, d = HEADER.unpack(stream.read(HEADER.size))
+    return BridgeMessage(kind=kind, a=a, b=b, c=c, d=d)
+
+
+def receive_data(stream: Stream, size_bytes: int) -> bytes:
+    """Return what follows a header."""
+    if size_bytes > MOST_BYTES:
+        raise RenodeError(f"a message of {size_bytes} B, at most {MOST_BYTES} are allowed")
+    return stream.read(size_bytes)
+
+
+class BridgeServer:
+    """Serves a device model to one FerruleBridge, in one thread."""
+
+    def __init__(self, model: DeviceModel, stream: Stream) -> None:
+        self._model = model
+        self._stream = stream
+        self._level = False
+        model.attach(bus=BridgeBus(stream), irq=_Line(stream))
+
+    def serve(self) -> None:
+        """Answer until Renode closes the connection.
+
+        Raises:
+            RenodeConnectionError: the connection broke inside of a message.
+            RenodeError: the bridge sent what the protocol does not have.
+        """
+        while self.serve_one():
+            pass
+
+    def serve_one(self) -> bool:
+        """Wait for one request and answer it; returns whether there may be another."""
+        first = self._stream.read_some(HEADER.size)
+        if not first:
+            return False
+        kind, a, b, c, d = HEADER.unpack(first + self._stream.read(HEADER.size - len(first)))
+        value, refusal = 0, ""
+        try:
+            value = self._perform(BridgeMessage(kind=kind, a=a, b=b, c=c, d=d))
+        except BusError as error:
+            refusal = str(error) or "refused"
+        event = self._model.next_event() or 0
+        answer = BridgeMessage(kind=Kind.ANSWER, a=int(bool(refusal)), b=value, d=event, data=refusal.encode())
+        self._stream.send(answer.encode())
+        return True
+
+    def _perform(self, request: BridgeMessage) -> int:
+        if request.d:
+            self._model.advance(request.d)
+        match request.kind:
+            case Kind.READ if request.b in {1, 2, 4}:
+                return self._model.read(request.a, request.b) & ((1 << 8 * request.b) - 1)
+            case Kind.WRITE if request.b in {1, 2, 4}:
+                self._model.write(request.a, request.b, request.c)
+            case Kind.RESET:
+                self._model.reset()
+            case Kind.EVENT:
+                pass
+            case Kind.HELLO if (request.a, request.b) == (VERSION, self._model.size_bytes):
+                self._model.reset()
+            case Kind.HELLO:
+                raise RenodeError(
+                    f"the bridge has version {request.a} and a window of {request.b:#x} B, "
+                    f"expected {VERSION} and {self._model.size_bytes:#x}"
+                )
+            case _:
+                raise RenodeError(f"the bridge asks for {request.kind} ({request.b}), which the protocol does not have")
+        return 0
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._stream.close()
+
+
+class BridgeBus:
+    """Guest memory through the bridge: a round trip for each block, whatever its size."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return bytes."""
+        self._stream.send(BridgeMessage(kind=Kind.GET, a=address, b=size_bytes).encode())
+        data = self._reply(address)
+        if len(data) != size_bytes:
+            raise RenodeConnectionError(f"the bridge gives {len(data)} B, {size_bytes} were asked for")
+        return data
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes."""
+        self._stream.send(BridgeMessage(kind=Kind.PUT, a=address, data=data).encode())
+        self._reply(address)
+
+    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
+        """Return a copy; a writable view can't be had over a wire."""
+        if writable:
+            raise BusError("a view through the bridge is a copy, which can't be written", address=address)
+        return np.frombuffer(self.read(address, size_bytes), np.uint8)
+
+    def _reply(self, address: int) -> bytes:
+        reply = receive(self._stream)
+        if reply.kind != Kind.DATA:
+            raise RenodeError(f"the bridge sent {reply.kind} where DATA was awaited")
+        data = receive_data(self._stream, reply.c)
+        if reply.a:
+            raise BusError(data.decode("utf-8", "replace"), address=address)
+        return data
+
+
+class _Line:
+    """Tells the bridge of every change; it follows before the next reply or answer does."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._level: bool | None = None
+
+    def set(self, level: bool) -> None:
+        """Raise or lower the line."""
+        if level is not self._level:
+            self._level = level
+            self._stream.send(BridgeMessage(kind=Kind.LINE, a=int(level)).encode())

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Renode process: its folder, its network, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from ferrule.emulation.crash import EngineError
+from ferrule.emulation.renode import supervisor
+
+NETWORK_VARIABLE = "FERRULE_RENODE_NETWORK"
+"""`host` lets Renode run without a network namespace of its own."""
+START_TIMEOUT_S = 120.0
+END_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_S = 30.0
+_POLL_S = 0.02
+_LAST_LINES = 20
+
+
+def _end(process: subprocess.Popen[bytes], control: socket.socket, output: IO[bytes]) -> None:
+    """Have the supervisor kill Renode, and reap it."""
+    control.close()
+    try:
+        process.wait(END_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    finally:
+        output.close()
+
+
+class RenodeProcess:
+    """A running Renode. It ends by `stop`, when nobody refers to it, and when Python ends, however that ends.
+
+    Its servers listen on all interfaces, but of a network namespace of their own.
+    """
+
+    def __init__(self, program: Path, folder: Path) -> None:
+        """Start it in a folder, where its temporary files and its configuration go, too.
+
+        Raises:
+            EngineError: it can't be started, or no network namespace can be had.
+        """
+        self._folder = folder
+        self.isolated = os.environ.get(NETWORK_VARIABLE) != "host"
+        """Whether it has a network of its own."""
+        options = ["--disable-gui", "--plain", "--robot-server-port", "0", "--config", str(folder / "renode.config")]
+        self.argv = [str(program), *options]
+        output = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            control.settimeout(REQUEST_TIMEOUT_S)
+            self._process = self._spawn(theirs, output)
+        except BaseException:
+            control.close()
+            output.close()
+            raise
+        finally:
+            theirs.close()
+        self._control = control
+        self._output = output
+        self._finalizer = weakref.finalize(self, _end, self._process, control, output)
+        self._check_network()
+
+    def _spawn(self, control: socket.socket, output: IO[bytes]) -> subprocess.Popen[bytes]:
+        temporary = self._folder / "tmp"
+        temporary.mkdir()
+        where = "isolated" if self.isolated else "host"
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", supervisor.__file__, str(control.fileno()), where, *self.argv],
+            cwd=self._folder,
+            env={**os.environ, "TMPDIR": str(temporary)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            pass_fds=[control.fileno()],
+            start_new_session=True,
+        )
+
+    def _check_network(self) -> None:
+        try:
+            state = self._control.recv(4096).decode()
+        except OSError as error:
+            raise self.died() from error
+        if state.startswith("refused"):
+            self.stop()
+            reason = state.partition(" ")[2]
+            raise EngineError(
+                f"no network namespace can be had ({reason}); without one Renode's servers for commands and UARTs "
+                "listen on all interfaces of this machine",
+                hint=f"set {NETWORK_VARIABLE}=host to allow that",
+            )
+        if state not in {"isolated", "host"}:
+            raise self.died()
+
+    def connect(self, port: int, timeout_s: float = REQUEST_TIMEOUT_S) -> socket.socket:
+        """Return a connection to a port of Renode's; OSError if nobody listens there."""
+        _, connected = self._ask(f"connect {port}")
+        if connected is None:
+            raise OSError(f"no connection to port {port} was handed over")
+        connected.settimeout(timeout_s)
+        return connected
+
+    def listen(self) -> tuple[socket.socket, int]:
+        """Return a listening socket that Renode can connect to, and its port on 127.0.0.1."""
+        port, listener = self._ask("listen")
+        if listener is None:
+            raise OSError("no listening socket was handed over")
+        return listener, port
+
+    def free_port(self) -> int:
+        """Return a port that nobody uses."""
+        return self._ask("free")[0]
+
+    def _ask(self, request: str) -> tuple[int, socket.socket | None]:
+        self._control.send(request.encode())
+        data, files, _, _ = socket.recv_fds(self._control, 4096, 1)
+        state, _, rest = data.decode().partition(" ")
+        passed = socket.socket(fileno=files[0]) if files else None
+        if state != "ok":
+            raise OSError(rest or "Renode ended")
+        return int(rest), passed
+
+    def robot_port(self) -> int:
+        """Wait until the robot server listens, and return its port.
+
+        Raises:
+            EngineError: Renode ended, or did not get so far within two minutes.
+        """
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            for file in (self._folder / "tmp").glob("renode-*/robot_port"):
+                with contextlib.suppress(ValueError, OSError):
+                    return int(file.read_text())
+            if self._process.poll() is not None:
+                raise self.died()
+            time.sleep(_POLL_S)
+        raise self.died()
+
+    def died(self) -> EngineError:
+        """Return the error for a process that ended on its own, or hangs: its arguments and last words; it ends."""
+        if not self._finalizer.alive:
+            return EngineError("the session is over")
+        try:
+            code: int | None = self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            code = None
+        self._output.seek(0)
+        last = self._output.read().decode(errors="replace").splitlines()[-_LAST_LINES:]
+        how = "does not answer" if code is None else f"ended with {code}"
+        self.stop()
+        return EngineError("\n".join([f"Renode {how}: {shlex.join(self.argv)}", *last]))
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until it has ended by itself, but no longer than a time."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+
+    def last_errors(self) -> Sequence[str]:
+        """Return the last lines that Renode logged as errors."""
+        if not self._finalizer.alive:
+            return ()
+        self._output.seek(0)
+        lines = self._output.read().decode(errors="replace").splitlines()
+        return [line.strip() for line in lines if "[ERROR]" in line][-_LAST_LINES:]
+
+    def stop(self) -> None:
+        """Kill and reap it; a second call does nothing."""
+        self._finalizer()

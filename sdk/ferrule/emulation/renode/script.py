@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Renode is told: a platform description (.repl) with the devices, and the commands of a script (.resc)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ferrule.boards import Board, Platform, read_platform
+from ferrule.emulation.crash import EngineError
+from ferrule.emulation.engine import AttachedDevice
+from ferrule.emulation.renode import bridge
+
+MACHINE = "ferrule"
+"""Name of the machine in Renode."""
+PLATFORM_FILE = "machine.repl"
+SCRIPT_FILE = "machine.resc"
+ELF_FILE = "firmware.elf"
+QUANTUM_S = 0.001
+"""Virtual time between two looks of the core at the world outside."""
+COSIMULATION_TIMEOUT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgedDevice:
+    """A device behind the bridge: its model waits at a port."""
+
+    device: AttachedDevice
+    port: int
+
+    def entry(self, board: Board, controller: str) -> str:
+        """Return its entry of the platform description."""
+        lines = [
+            f"{self.device.name}: {bridge.CLASS} @ sysbus {self.device.address:#010x}",
+            f"    port: {self.port}",
+            f"    size: {self.device.model.size_bytes:#x}",
+            f"    frequency: {board.clock_hz}",
+        ]
+        if self.device.interrupt is not None:
+            lines.append(f"    IRQ -> {controller}@{self.device.interrupt}")
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CosimulatedDevice:
+    """A device behind the stock co-simulation socket."""
+
+    device: AttachedDevice
+    release: tuple[int, int]
+    """Of Renode; its classes have other names and parameters before 1.16."""
+
+    def entry(self, board: Board, controller: str) -> str:
+        """Return its entry of the platform description."""
+        where = f"@ sysbus <{self.device.address:#010x}, +{self.device.model.size_bytes:#x}>"
+        common = ['    address: "127.0.0.1"', f"    timeout: {COSIMULATION_TIMEOUT_MS}"]
+        if self.release >= (1, 16):
+            lines = [f"{self.device.name}: CoSimulated.CoSimulatedPeripheral {where}", *common, "    frequency: 0"]
+            if self.device.interrupt is not None:
+                lines.append("    cosimToRenodeSignalRange: <0, +1>")
+        else:
+            # its clock can't be switched off: one tick per second of virtual time costs nothing
+            lines = [f"{self.device.name}: Verilated.VerilatedPeripheral {where}", *common]
+            lines += ["    maxWidth: 32", "    frequency: 1", "    limitBuffer: 1"]
+            if self.device.interrupt is not None:
+                lines.append("    numberOfInterrupts: 1")
+        if self.device.interrupt is not None:
+            lines.append(f"    0 -> {controller}@{self.device.interrupt}")
+        return "\n".join(lines) + "\n"
+
+
+def _single(platform: Platform, type_name: str) -> str:
+    entries = platform.of_type(type_name)
+    if len(entries) != 1:
+        raise EngineError(f"{platform.file} has {len(entries)} entries of type {type_name}, one is expected")
+    return entries[0].name
+
+
+def core_name(board: Board) -> str:
+    """Return the name of the board's core in its platform description."""
+    return _single(read_platform(board.platform), "CPU.CortexM")
+
+
+def platform_text(board: Board, entries: Sequence[BridgedDevice | CosimulatedDevice]) -> str:
+    """Return a platform description: the board's own, and the devices."""
+    controller = _single(read_platform(board.platform), "IRQControllers.NVIC") if entries else ""
+    parts = [f'using "{_local_name(board, board.platform)}"\n', *(each.entry(board, controller) for each in entries)]
+    return "\n".join(parts)
+
+
+def machine_commands(
+    board: Board, *, bridged: bool, terminals: Mapping[str, int] | None = None, seed: int = 1
+) -> list[str]:
+    """Return the Monitor commands that make the machine and load the firmware; it does not run yet.
+
+    With the core at as many instructions per microsecond as the clock has cycles, one instruction takes one cycle of
+    virtual time. `terminals` has a port for each UART that is wanted outside.
+    """
+    core = core_name(board)
+    commands = [
+        *([f"include @{bridge.SOURCE.name}"] if bridged else []),
+        f"emulation SetSeed {seed}",
+        f'emulation SetGlobalQuantum "{QUANTUM_S:g}"',
+        "emulation SetGlobalAdvanceImmediately true",
+        f'mach create "{MACHINE}"',
+        f"machine LoadPlatformDescription @{PLATFORM_FILE}",
+        f"sysbus.{core} PerformanceInMips {max(1, round(board.clock_hz / 1e6))}",
+        f"sysbus LoadELF @{ELF_FILE}",
+        f"sysbus.{core} VectorTableOffset {board.memory(board.placement.code).address:#x}",
+    ]
+    for uart, port in (terminals or {}).items():
+        commands += [
+            f'emulation CreateServerSocketTerminal {port} "{uart}_terminal" false',
+            f"connector Connect sysbus.{uart} {uart}_terminal",
+        ]
+    return commands
+
+
+def write_files(
+    folder: Path, board: Board, entries: Sequence[BridgedDevice | CosimulatedDevice], elf: Path | None
+) -> None:
+    """Write what the commands name: platform descriptions, the bridge if it is needed, the firmware if it is given."""
+    for file in board.files:
+        if file.suffix == ".repl":
+            target = folder / _local_name(board, file)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+    (folder / PLATFORM_FILE).write_text(platform_text(board, entries), encoding="utf-8")
+    if any(isinstance(entry, BridgedDevice) for entry in entries):
+        shutil.copyfile(bridge.SOURCE, folder / bridge.SOURCE.name)
+    if elf is not None:
+        shutil.copyfile(elf, folder / ELF_FILE)
+
+
+def _local_name(board: Board, file: Path) -> str:
+    """Return the path of one of the board's files in the folder that Renode runs in."""
+    try:
+        return file.resolve().relative_to(board.folder).as_posix()
+    except ValueError:
+        raise EngineError(
+            f"{file} is not below {board.folder}: its platform description can't be copied to where Renode runs"
+        ) from None

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A firmware in a Renode process."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ferrule._typing import override
+from ferrule.emulation.crash import FAULT_RECORD, CrashReport, EngineError, called_from
+from ferrule.emulation.disassembly import disassemble
+from ferrule.emulation.engine import Counters, Machine, Session
+from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
+from ferrule.emulation.renode.attachment import Attachment, AttachmentKind, attach
+from ferrule.emulation.renode.errors import RenodeError
+from ferrule.emulation.renode.install import release
+from ferrule.emulation.renode.process import RenodeProcess
+from ferrule.emulation.renode.robot import RobotServer
+from ferrule.emulation.renode.script import PLATFORM_FILE, core_name, machine_commands, write_files
+from ferrule.emulation.renode.terminal import SocketTerminal
+from ferrule.errors import unknown_name
+from ferrule.firmware import read_image
+from ferrule.link import Channel
+
+FIRST_SILENCE_S, SILENCE_S = 0.05, 1.0
+"""After so long without a byte Renode is asked how it is; the wait doubles from the first to the second."""
+END_S = 5.0
+"""How long Renode may take to end when it is asked to."""
+RESOLUTION_HZ = 1_000_000
+"""Renode is taken to keep time to a microsecond; how exact it is was not measured."""
+_REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc")
+
+
+class RenodeChannel(Channel):
+    """The bytes of one UART."""
+
+    def __init__(self, session: RenodeSession, terminal: SocketTerminal) -> None:
+        self._session = session
+        self._terminal = terminal
+
+    @override
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        """Return what the firmware has sent; empty on a time-out.
+
+        Raises:
+            EngineError: it faulted, a device failed, or Renode ended.
+        """
+        self._session.require_running()
+        deadline = time.monotonic() + timeout_s
+        silence = FIRST_SILENCE_S
+        while True:
+            remaining = deadline - time.monotonic()
+            try:
+                data = self._terminal.read(max_bytes, max(0.0, min(remaining, silence)))
+            except RenodeError as error:
+                raise self._session.died() from error
+            if data or remaining <= 0:
+                self._session.check_devices()
+                return data
+            self._session.check_health()
+            silence = min(2 * silence, SILENCE_S)
+
+    @override
+    def write(self, data: bytes) -> None:
+        """Send bytes to the firmware."""
+        self._session.require_running()
+        try:
+            self._terminal.write(data)
+        except RenodeError as error:
+            raise self._session.died() from error
+
+    @override
+    def close(self) -> None:
+        """Do nothing: the session owns the connection."""
+
+
+class RenodeSession(Session):
+    """A firmware in Renode; it runs by itself, in virtual time that the host's does not hold back."""
+
+    def __init__(self, program: Path, machine: Machine, kind: AttachmentKind) -> None:
+        self._board = machine.board
+        self._image = read_image(machine.elf)
+        self._core = core_name(machine.board)
+        folder = Path(tempfile.mkdtemp(prefix="ferrule-renode-"))
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._failure: EngineError | None = None
+        self._attachments: list[Attachment] = []
+        self._terminals: dict[str, SocketTerminal] = {}
+        self._process: RenodeProcess | None = None
+        self._robot: RobotServer | None = None
+        try:
+            self._process = RenodeProcess(program, folder)
+            self._robot = RobotServer(self._process.robot_port(), connector=self._process.connect)
+            self._load(machine, kind, folder)
+        except (RenodeError, OSError) as error:
+            raised = self._raised(error)
+            self.stop()
+            raise raised from error
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def _running(self) -> tuple[RenodeProcess, RobotServer]:
+        self.require_running()
+        if self._process is None or self._robot is None:
+            raise EngineError("the session has not begun")
+        return self._process, self._robot
+
+    def _raised(self, error: Exception) -> EngineError:
+        """Return an error of Renode's as one of this engine's; what a device says comes first."""
+        for attachment in self._attachments:
+            if attachment.failure is not None:
+                return attachment.failure
+        if isinstance(error, RenodeError):
+            return EngineError(f"Renode: {error}", hint=error.hint)
+        return EngineError(f"Renode's servers can't be reached: {error}")
+
+    def _load(self, machine: Machine, kind: AttachmentKind, folder: Path) -> None:
+        process, robot = self._running
+        found = release(robot.execute("version"))
+        self._attachments = attach(kind, machine.devices, self._board, process, found)
+        write_files(folder, self._board, [each.entry() for each in self._attachments], machine.elf)
+        names = sorted({self._board.link_uart.name, self._board.console_uart.name})
+        ports = {name: process.free_port() for name in names}
+        bridged = bool(machine.devices) and kind is AttachmentKind.BRIDGE
+        for command in machine_commands(self._board, bridged=bridged, terminals=ports):
+            robot.execute(command)
+            if command.endswith(f"@{PLATFORM_FILE}"):
+                for attachment in self._attachments:
+                    attachment.connect(robot)
+        self._terminals = {name: SocketTerminal(process.connect(port)) for name, port in ports.items()}
+        robot.start()
+
+    @override
+    def channel(self, name: str = "link") -> RenodeChannel:
+        roles = {"link": self._board.link_uart.name, "console": self._board.console_uart.name}
+        terminal = self._terminals.get(roles.get(name, name))
+        if terminal is None:
+            raise unknown_name("UART that is connected to Renode", name, [*roles, *self._terminals])
+        return RenodeChannel(self, terminal)
+
+    @override
+    def counters(self) -> Counters:
+        return Counters(
+            instructions=int(self._execute(f"sysbus.{self._core} ExecutedInstructions"), 0),
+            resolution=max(1.0, self._board.clock_hz / RESOLUTION_HZ),
+        )
+
+    def require_running(self) -> None:
+        """Raise what ended the session, if something did."""
+        if self._failure is not None:
+            raise self._failure
+
+    def died(self) -> EngineError:
+        """Return the error for a Renode that ended on its own, or that a device made end."""
+        if self._failure is None:
+            process, _ = self._running
+            failures = [each.failure for each in self._attachments if each.failure is not None]
+            self._failure = failures[0] if failures else process.died()
+        return self._failure
+
+    def check_devices(self) -> None:
+        """Raise EngineError if a device failed."""
+        for attachment in self._attachments:
+            if attachment.failure is not None:
+                self._failure = self._with_report(attachment.failure)
+                raise self._failure
+
+    def check_health(self) -> None:
+        """Raise EngineError if Renode is gone, a device failed, or the firmware has recorded a fault."""
+        self.check_devices()
+        if self._recorded_fault() is not None:
+            report = self.crash_report("the firmware faulted")
+            self._failure = EngineError(report.reason, report=report)
+            raise self._failure
+
+    def _with_report(self, failure: EngineError) -> EngineError:
+        report = self.crash_report(str(failure))
+        return EngineError(str(failure), hint=failure.hint, report=report)
+
+    def _execute(self, command: str) -> str:
+        _, robot = self._running
+        try:
+            return robot.execute(command)
+        except RenodeError as error:
+            raise self._raised(error) from error
+
+    def _word(self, address: int) -> int:
+        return int(self._execute(f"sysbus ReadDoubleWord {address:#x}"), 0)
+
+    def _recorded_fault(self) -> FaultRecord | None:
+        if not self._image.has(FAULT_RECORD):
+            return None
+        address = self._image.address_of(FAULT_RECORD)
+        first = self._word(address)
+        if not first:  # the record begins with a mark
+            return None
+        return fault_record([first, *(self._word(address + 4 * index) for index in range(1, len(FIELDS)))])
+
+    @override
+    def crash_report(self, reason: str) -> CrashReport:
+        process, _ = self._running
+        self._execute("pause")
+        registers = {
+            name: int(self._execute(f"sysbus.{self._core} GetRegister {number}"), 0)
+            for number, name in enumerate(_REGISTERS)
+        }
+        record = self._recorded_fault()
+        executed = self.counters().instructions
+        self._execute("start")
+        if record is not None:
+            reason, registers = record.reason, dict(record.registers)
+        pc = registers.get("pc", 0)
+        network = "" if process.isolated else "Renode's servers listen on all interfaces of this machine"
+        return CrashReport(
+            reason=reason,
+            pc=pc,
+            symbol=self._image.describe(pc),
+            registers=registers,
+            instruction=disassemble(self._image.read(pc, 4), pc),
+            notes=tuple(
+                note
+                for note in (
+                    called_from(self._image, registers),
+                    f"{executed} instructions executed",
+                    *process.last_errors(),
+                    network,
+                )
+                if note
+            ),
+        )
+
+    @override
+    def stop(self) -> None:
+        if self._failure is None:
+            self._failure = EngineError("the session is over")
+        for attachment in self._attachments:
+            attachment.ending()
+        if self._robot is not None and self._process is not None and self._remove.alive:
+            try:
+                self._robot.stop()
+                self._process.wait(END_S)
+            except RenodeError:
+                self._robot.close()
+        for terminal in self._terminals.values():
+            terminal.close()
+        if self._process is not None:
+            self._process.stop()
+        for attachment in self._attachments:
+            attachment.stop()
+        self._remove()
+
+    @override
+    def __enter__(self) -> Self:
+        return self
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine `renode`, end to end: with a real Renode where RENODE points to one, else with a stand-in.
+
+The stand-in is a process that speaks Renode's protocols and runs the firmware by the engine unicorn. It proves our
+side of them, not Renode's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_networks import dense
+
+import ferrule
+from ferrule.boards import load_board
+from ferrule.devices import BusError, DeviceModel
+from ferrule.emulation import AttachedDevice, EngineError, Machine, Session, engine
+from ferrule.emulation.renode import supervisor
+from ferrule.emulation.renode.session import RenodeSession
+from ferrule.errors import FerruleError
+from ferrule.link import LinkSession
+
+Build = Callable[..., Machine]
+
+
+@pytest.fixture(scope="session")
+def firmware(tmp_path_factory: pytest.TempPathFactory) -> ferrule.Firmware:
+    """A network for the CPU alone."""
+    return ferrule.compile(dense(), toolchain="arm-none-eabi-gcc", out=tmp_path_factory.mktemp("cpu") / "project")
+
+
+@pytest.fixture(scope="session")
+def accelerated(tmp_path_factory: pytest.TempPathFactory) -> ferrule.Firmware:
+    """The same network on the accelerator."""
+    folder = tmp_path_factory.mktemp("woofles") / "project"
+    return ferrule.compile(dense(), toolchain="arm-none-eabi-gcc", backends=("Woofles", "CpuAcc"), out=folder)
+
+
+def test_a_network_on_the_core(arm_gcc: str, firmware: ferrule.Firmware, renode: Path) -> None:
+    report = firmware.run(engine="renode")
+    assert report.verdict == "exact"
+    assert report.document.engine == "renode"
+    assert report.document.count.per_inference > 0
+
+
+@pytest.mark.parametrize("name", ["renode", "renode:cosimulation"])
+def test_a_network_on_an_accelerator(arm_gcc: str, accelerated: ferrule.Firmware, renode: Path, name: str) -> None:
+    report = accelerated.run(engine=name, trace_devices=True)
+    assert report.verdict == "exact"
+    assert {layer.backend for layer in report.document.layers} == {"Woofles"}
+
+
+def test_the_wire_format_of_1_15(
+    arm_gcc: str, accelerated: ferrule.Firmware, stand_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_RENODE_VERSION", "1.15.3")
+    assert accelerated.run(engine="renode:cosimulation").verdict == "exact"
+
+
+HELLO = bytes(byte ^ 0x55 for byte in b"hello")
+"""What the firmware `echo` answers."""
+
+
+def say(session: Session, text: bytes, answer: bytes, timeout_s: float = 20) -> bytes:
+    channel, deadline, data = session.channel(), time.monotonic() + timeout_s, b""
+    channel.write(text)
+    while answer not in data and time.monotonic() < deadline:
+        data += channel.read(100, 0.5)
+    return data
+
+
+def test_a_session(build: Build, renode: Path) -> None:
+    with engine("renode").start(build("echo")) as session:
+        assert isinstance(session, RenodeSession)
+        assert say(session, b"hello", HELLO) == HELLO
+        assert session.channel("console").read(1, 0.0) == b""
+        first = session.counters()
+        assert first.instructions is not None
+        assert first.instructions > 0
+        report = session.crash_report("somebody asked")
+        assert report.summary.startswith("somebody asked at pc 0x0000_")
+        assert report.registers["sp"] > 0x2000_0000
+        with pytest.raises(FerruleError, match="no UART that is connected to Renode 'uart4'"):
+            session.channel("uart4")
+    with pytest.raises(EngineError, match="the session is over"):
+        session.channel().read(1, 0)
+    session.stop()
+
+
+def test_a_fault_is_reported(build: Build, renode: Path) -> None:
+    with (
+        engine("renode").start(build("misdeed")) as session,
+        pytest.raises(EngineError, match="Fault") as caught,
+    ):
+        say(session, b"u", b"never said")
+    assert caught.value.report is not None
+
+
+class Stubborn(DeviceModel):
+    """A window of registers that answers nothing."""
+
+    size_bytes = 0x1000
+
+    def reset(self) -> None:
+        """Do nothing."""
+
+    def read(self, offset: int, width: int) -> int:
+        raise BusError(f"there is no register at {offset:#x}", address=offset)
+
+    def write(self, offset: int, width: int, value: int) -> None:
+        raise BusError(f"there is no register at {offset:#x}", address=offset)
+
+
+@pytest.mark.parametrize("name", ["renode", "renode:cosimulation"])
+def test_what_a_device_refuses_ends_the_run(
+    arm_gcc: str, accelerated: ferrule.Firmware, renode: Path, name: str
+) -> None:
+    device = AttachedDevice(name="npu0", model=Stubborn(), address=0xA000_0000, interrupt=28)
+    machine = Machine(board=load_board("mps2-an386"), elf=accelerated.elf, devices=(device,))
+    with engine(name).start(machine) as session:
+        link = LinkSession(session.channel(), run_timeout_s=20, start_timeout_s=20)
+        with pytest.raises(EngineError, match="device npu0: there is no register"):
+            link.run([np.zeros((1, 6), np.int8)])
+
+
+def test_renode_has_a_network_of_its_own(build: Build, renode: Path) -> None:
+    with engine("renode").start(build("echo")) as session:
+        assert isinstance(session, RenodeSession)
+        assert session._process is not None
+        port = session._process.robot_port()
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.1", port), 1)
+
+
+def test_nothing_is_left_of_it(build: Build, renode: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    session = engine("renode").start(build("echo"))
+    assert isinstance(session, RenodeSession)
+    assert session._process is not None
+    process = session._process._process
+    session.stop()
+    assert process.returncode == 0
+    assert list(folder.iterdir()) == []
+
+
+def test_the_network_of_the_machine_is_used_when_it_is_allowed(
+    build: Build, stand_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FERRULE_RENODE_NETWORK", "host")
+    with engine("renode").start(build("echo")) as session:
+        assert say(session, b"hello", HELLO) == HELLO
+        report = session.crash_report("asked")
+        assert "listen on all interfaces" in str(report)
+
+
+def test_without_a_namespace_it_refuses(
+    build: Build, stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing = tmp_path / "supervisor.py"
+    text = (
+        Path(supervisor.__file__).read_text().replace("libc = ctypes.CDLL(None, use_errno=True)", "raise OSError('no')")
+    )
+    refusing.write_text(text)
+    monkeypatch.setattr(supervisor, "__file__", str(refusing))
+    with pytest.raises(EngineError, match=r"no network namespace can be had \(no\).*all interfaces") as caught:
+        engine("renode").start(build("echo"))
+    assert caught.value.hint == "set FERRULE_RENODE_NETWORK=host to allow that"
+
+
+def test_renode_is_missing(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RENODE", "/nowhere/renode")
+    missing = engine("renode").missing()
+    assert missing is not None
+    assert missing.hint is not None
+    assert "RENODE" in missing.hint
+    with pytest.raises(FerruleError, match="Renode is missing"):
+        engine("renode").start(build("echo"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("FAKE_RENODE_VERSION", "1.14.0", r"this is Renode 1\.14, at least 1\.15"),
+        ("FAKE_RENODE_FAILS", "LoadELF", "Could not execute command .*it fails on purpose"),
+        ("FAKE_RENODE_DIES", "LoadELF", "Renode"),
+    ],
+)
+def test_what_goes_wrong_at_the_start(
+    build: Build, stand_in: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(EngineError, match=message):
+        engine("renode").start(build("echo"))
+
+
+def test_a_renode_that_ends_at_once(build: Build, stand_in: Path) -> None:
+    stand_in.write_text("#!/bin/sh\necho cannot open display\nexit 4\n")
+    with pytest.raises(EngineError, match="Renode ended with 4") as caught:
+        engine("renode").start(build("echo"))
+    assert "cannot open display" in str(caught.value)
+
+
+def test_a_renode_that_dies_later(build: Build, stand_in: Path) -> None:
+    with engine("renode").start(build("echo")) as session:
+        assert isinstance(session, RenodeSession)
+        assert session._process is not None
+        (folder,) = (session._process._folder / "tmp").glob("renode-*")
+        os.kill(int(folder.name.partition("-")[2]), signal.SIGKILL)
+        with pytest.raises(EngineError, match="Renode"):
+            say(session, b"x", b"never said")
+
+
+def test_renode_ends_with_its_supervisor(build: Build, stand_in: Path) -> None:
+    with engine("renode").start(build("echo")) as session:
+        assert isinstance(session, RenodeSession)
+        assert session._process is not None
+        (folder,) = (session._process._folder / "tmp").glob("renode-*")
+        session._process._process.terminate()
+        session._process._process.wait(10)
+        assert not Path(f"/proc/{folder.name.partition('-')[2]}/exe").exists()
+        with pytest.raises(EngineError, match="Renode"):
+            say(session, b"x", b"never said")
