@@ -56,6 +56,19 @@ def with_interrupt(folder: Path, **binding: int) -> Project:
     return project(folder, division=Division(backends=("Woofles", "CpuAcc"), devices=(device,)))
 
 
+def behind_usart(folder: Path) -> Project:
+    device = Device(name="far", backend=BackendId("UartWoofles"), binding={"uart": "uart2", "baud": 9600})
+    return project(folder, division=Division(backends=("UartWoofles", "CpuAcc"), devices=(device,)))
+
+
+KINDS_OF_PROJECT = {
+    "core": project,
+    "devices": with_devices,
+    "interrupt": with_interrupt,
+    "usart": behind_usart,
+}
+
+
 def documents(folder: Path) -> dict[str, Any]:
     """Return the content of each YAML file, by name."""
     return {path.name: cmsis_project.read_yaml(path) for path in sorted(folder.glob("*.yml"))}
@@ -135,8 +148,8 @@ def test_patterns_of_names(tmp_path: Path) -> None:
     assert len({*components}) == len(components)
 
 
-@pytest.mark.parametrize("make", [project, with_devices, with_interrupt], ids=["core", "devices", "interrupt"])
-def test_cmake_builds_what_csolution_builds(make: Any, tmp_path: Path) -> None:  # noqa: ANN401 either of the two
+@pytest.mark.parametrize("make", KINDS_OF_PROJECT.values(), ids=KINDS_OF_PROJECT)
+def test_cmake_builds_what_csolution_builds(make: Any, tmp_path: Path) -> None:  # noqa: ANN401 one of these
     folder = make(tmp_path / "project").folder
     name = next(folder.glob("*.csolution.yml")).name.removesuffix(".csolution.yml")
     found = documents(folder)
@@ -206,6 +219,21 @@ def test_interrupts_of_devices_reach_their_drivers(tmp_path: Path) -> None:
     assert "    Interrupt42_IRQn = 42,\n" in (folder / "cmake" / "device.h").read_text(encoding="utf-8")
 
 
+def test_a_device_behind_a_usart(tmp_path: Path) -> None:
+    text = (behind_usart(tmp_path / "project").folder / "devices.c").read_text(encoding="utf-8")
+    assert "extern ARM_DRIVER_USART Driver_USART2;\nFERRULE_CMSIS_USART(far_usart, &Driver_USART2, 9600u);\n" in text
+    words = " ".join(text.split())
+    bound = "ferrule_device_bind_usart(&far_device, &far_usart, &uart_woofles_driver, &far_context);"
+    assert f"far_transport = ferrule_cmsis_usart_transport(&far_usart); status = {bound}" in words
+
+
+def test_a_usart_without_a_driver() -> None:
+    board = load_board("mps2-an386")
+    other = replace(board.link_uart, name="uart9", type="UART.PL011")
+    with pytest.raises(FerruleError, match=r"no CMSIS-Driver for UART 'uart9' of class UART\.PL011"):
+        cmsis_board(board).usart(other)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [(0, "interrupt 0 is that of uart0 and of dog"), (240, "interrupt 240 is none of the core's")],
@@ -257,8 +285,8 @@ def test_what_is_the_users_stays(tmp_path: Path) -> None:
         project(folder)
 
 
-@pytest.mark.parametrize("make", [project, with_devices, with_interrupt], ids=["core", "devices", "interrupt"])
-def test_generated_c_is_formatted(make: Any, tmp_path: Path) -> None:  # noqa: ANN401 either of the two
+@pytest.mark.parametrize("make", KINDS_OF_PROJECT.values(), ids=KINDS_OF_PROJECT)
+def test_generated_c_is_formatted(make: Any, tmp_path: Path) -> None:  # noqa: ANN401 one of these
     program = shutil.which("clang-format", path=str(Path(sys.executable).parent))
     if program is None:
         lacking("clang-format", "pip install -e '.[dev]'")

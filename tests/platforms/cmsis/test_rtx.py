@@ -20,9 +20,9 @@ from needs import require_module, require_program
 from ferrule import Network
 from ferrule.backends import BackendId, Device
 from ferrule.boards import load_board
-from ferrule.emulation import AttachedDevice, Machine, engine
+from ferrule.emulation import AttachedDevice, AttachedWire, Machine, engine
 from ferrule.facade import emit
-from ferrule.facade.attachment import attached_devices
+from ferrule.facade.attachment import attached_devices, attached_wires
 from ferrule.facade.division import DEFAULT_DIVISION, Division
 from ferrule.firmware import read_image
 from ferrule.graph import Array
@@ -34,14 +34,18 @@ FOLDER = Path(__file__).parent
 
 @contextmanager
 def running(
-    elf: Path, board: str, name: str = "qemu", devices: tuple[AttachedDevice, ...] = ()
+    elf: Path,
+    board: str,
+    name: str = "qemu",
+    devices: tuple[AttachedDevice, ...] = (),
+    wires: tuple[AttachedWire, ...] = (),
 ) -> Iterator[LinkSession]:
     """Run a firmware in an emulator, and talk to it."""
     if name == "qemu":
         require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     else:
         require_module("unicorn", "pip install 'ferrule[run]'")
-    machine = Machine(board=load_board(board), elf=elf, devices=devices)
+    machine = Machine(board=load_board(board), elf=elf, devices=devices, wires=wires)
     with engine(name).start(machine) as session, LinkSession(session.channel()) as link:
         yield link
 
@@ -110,6 +114,24 @@ def test_two_devices(tmp_path: Path) -> None:
             assert [(each.operator, names[each.device], each.call, each.status) for each in result.calls] == planned
             for found, expected in zip(result.outputs, network.run(inputs), strict=True):
                 np.testing.assert_array_equal(found, expected)
+
+
+def test_an_accelerator_behind_a_usart(tmp_path: Path) -> None:
+    """UartWoofles's model at the other end of a UART, its driver in a thread of RTX5 that sleeps until it answers."""
+    network = small_networks.dense()
+    device = Device(name="far", backend=BackendId("UartWoofles"), binding={"uart": "uart2"})
+    division = Division(backends=("UartWoofles", "CpuAcc"), devices=(device,))
+    elf = build(tmp_path / "project", network, division=division)
+    artifact = emit(network, board=load_board("mps2-an386"), division=division)
+    wires = attached_wires(artifact)
+    assert [each.uart for each in wires] == ["uart2"]
+    for name in ("unicorn", "qemu"):
+        with running(elf, "mps2-an386", name, wires=attached_wires(artifact)) as link:
+            for seed in range(2):
+                inputs = samples(network, seed)
+                result = link.run(inputs, trace=True)
+                np.testing.assert_array_equal(result.outputs[0], network.run(inputs)[0])
+                assert len(result.calls) == len(artifact.device_calls)
 
 
 def test_inputs_larger_than_the_ring(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from ferrule.firmware.platforms.library import (
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import WARNINGS, GccToolchain, check_optimization
+from ferrule.firmware.wires import wires
 from ferrule.resources import root
 
 BOARD_FOLDER = "board"
@@ -129,6 +130,11 @@ _STARTERS: Mapping[str, str] = {
 }
 
 
+def _device_headers(artifact: Artifact) -> list[str]:
+    usart = ("ferrule/platform/cmsis_usart.h",) if any(use.driver.wire for use in artifact.devices) else ()
+    return sorted({"ferrule/platform/cmsis.h", *usart, *(use.driver.header for use in artifact.devices)})
+
+
 def _interrupts(artifact: Artifact) -> list[tuple[str, int]]:
     lines = ((use.name, use.driver.interrupt) for use in artifact.devices)
     return [(name, line) for name, line in lines if line is not None]
@@ -221,9 +227,10 @@ def _values(request: ProjectRequest, board: CmsisBoard, library: Mapping[str, by
         "vectors": board.vectors,
         "vector_count": board.vector_count,
         "interrupts": {vector.number: vector.stem for vector in board.devices},
+        "wires": {wire.use.name: (wire, board.usart(wire.uart)) for wire in wires(artifact, request.board)},
         "usarts": board.usarts,
         "link_usart": board.link_usart,
-        "device_headers": sorted({use.driver.header for use in artifact.devices} | {"ferrule/platform/cmsis.h"}),
+        "device_headers": _device_headers(artifact),
         "toolchain": _GCC,
         "sources": tuple(sorted(source for layer in layers for source in layer.sources)),
         "include_dirs": tuple(dict.fromkeys(name for layer in layers for name in layer.include_dirs)),

@@ -74,6 +74,15 @@ class CmsisBoard:
         uarts = (each for usart in self.usarts for each in (usart.rx, usart.tx))
         return tuple(sorted((*uarts, *self.devices), key=lambda vector: vector.number))
 
+    def usart(self, uart: Peripheral) -> Usart:
+        """Return the CMSIS-Driver of a UART; FerruleError if there is none for its class."""
+        for usart in self.usarts:
+            if usart.name == uart.name:
+                return usart
+        raise FerruleError(
+            f"there is no CMSIS-Driver for UART '{uart.name}' of class {uart.type}", hint=f"known: {USART_CLASS}"
+        )
+
     @property
     def vector_count(self) -> int:
         """How many interrupts the vector table has."""
