@@ -11,6 +11,7 @@ from device_networks import artifact
 from ferrule.codegen.schedule import Call
 from ferrule.facade.tracing import device_parts, explained, trace_part
 from ferrule.link import LinkCall, LinkError, RunFailedError
+from ferrule.report import LayerPart
 
 MODEL = artifact()
 PLANNED = tuple(
@@ -50,12 +51,33 @@ def test_calls_that_there_are_not_are_an_error(call: LinkCall) -> None:
 
 
 def test_devices() -> None:
-    parts = device_parts(MODEL)
+    layers = [
+        LayerPart(
+            index=index,
+            name=record.layer,
+            type=record.type,
+            backend=record.backend,
+            kernel=record.kernel,
+            macs=0,
+            count=100 + index,
+            share=0.01,
+            constant_bytes=0,
+            scratch_bytes=0,
+            device=record.device,
+        )
+        for index, record in enumerate(MODEL.operators)
+    ]
+    parts = device_parts(MODEL, layers)
     assert [(part.name, part.backend, part.activation_lead, part.memory_bytes) for part in parts] == [
         ("npu0", "SoftNpu", 0, 4096),
         ("npu1", "SoftNpu", 2, 2048),
     ]
     assert all(part.memory_used > 0 for part in parts)
+    for part in parts:
+        own = [layer for layer in layers if layer.device == part.name]
+        assert part.layers == len(own) > 1
+        assert part.count == sum(layer.count for layer in own)
+        assert part.share == pytest.approx(0.01 * len(own))
 
 
 def test_an_error_says_where() -> None:

@@ -180,11 +180,13 @@ def test_devices_and_their_calls_are_printed() -> None:
         DeviceCallPart(operator=0, layer="conv [x]", device="npu0", call="run", status=-12),
     )
     npu = DevicePart(name="npu0", backend="SoftNpu", activation_lead=0, memory_bytes=4096, memory_used=1234)
+    npu = replace(npu, layers=3, count=12345, share=0.25)
     unit = DevicePart(name="unit0", backend="Unit", activation_lead=0, memory_bytes=0, memory_used=0)
     trace = DeviceTracePart(calls=calls, as_planned=False)
     shown = text(replace(DOCUMENT, devices=(npu, unit), device_trace=trace))
     assert "device npu0" in shown
-    assert "SoftNpu, 1,234 of 4,096 B" in shown
+    assert "SoftNpu, 3 layers, 12,345 instructions (25.0%), 1,234 of 4,096 B" in shown
+    assert "Unit, 0 layers, 0 instructions (0.0%)\n" in "\n".join(line.rstrip() for line in shown.splitlines()) + "\n"
     assert "device calls: NOT as planned" in shown
     lines = [line.split() for line in shown.splitlines() if "conv [x]" in line and "npu0" in line]
     assert [line[-2] for line in lines] == ["ok", "(DEVICE)"]

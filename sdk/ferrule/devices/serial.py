@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 
 class SerialModel(ABC):
     """A device that is reached over a wire; whoever attaches it carries the bytes."""
+
+    def __init__(self) -> None:
+        self.log: Callable[[str], None] = _say_nothing
+        """Called with a line for each thing that happens; whoever attaches the model may set it."""
 
     @abstractmethod
     def receive(self, data: bytes) -> bytes:
@@ -15,3 +20,7 @@ class SerialModel(ABC):
 
         Without bytes it is asked from time to time, at least while the other end waits, for what it says by itself.
         """
+
+
+def _say_nothing(_: str) -> None:
+    """Drop a line."""

@@ -96,6 +96,7 @@ def run(
             others = (done.profiled, *(() if done.traced is None else (done.traced,)))
             verdict = worst([verdict, *(compare(other.outputs, result.outputs)[0] for other in others)])
         parts.append(SamplePart(index=index, verdict=verdict, max_difference=difference))
+    layers = _layer_parts(firmware, done)
     document = ReportDocument(
         ferrule_version=VERSION,
         verdict=worst(part.verdict for part in parts),
@@ -104,11 +105,11 @@ def run(
         model=ModelPart(name=network.name, digest=firmware.artifact.digest, macs=network.macs()),
         build=_build_part(firmware),
         count=_count_part(firmware.board, done),
-        layers=_layer_parts(firmware, done),
+        layers=layers,
         memory=_memory_part(firmware, done),
         run_s=done.run_s,
         samples=tuple(parts),
-        devices=device_parts(firmware.artifact),
+        devices=device_parts(firmware.artifact, layers),
         device_trace=trace_part(firmware.artifact, done.traced.calls if done.traced else ()) if trace_devices else None,
     )
     return RunReport(document=document, outputs=_stacked([result.outputs for result in done.runs]))

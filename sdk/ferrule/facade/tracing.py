@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ferrule.codegen import Artifact, Call
 from ferrule.link import LinkCall, LinkError, RunFailedError, status_text
-from ferrule.report import DeviceCallPart, DevicePart, DeviceTracePart
+from ferrule.report import DeviceCallPart, DevicePart, DeviceTracePart, LayerPart
 
 
-def device_parts(artifact: Artifact) -> tuple[DevicePart, ...]:
-    """Return the devices that run layers, and what the plan takes of their memories."""
+def device_parts(artifact: Artifact, layers: Sequence[LayerPart]) -> tuple[DevicePart, ...]:
+    """Return the devices that run layers, what these took, and what the plan takes of their memories."""
     regions = {region.region: region.peak_bytes for region in artifact.storage.plan.regions}
+    ran = {use.device.name: [part for part in layers if part.device == use.device.name] for use in artifact.devices}
     return tuple(
         DevicePart(
             name=use.device.name,
@@ -20,6 +21,9 @@ def device_parts(artifact: Artifact) -> tuple[DevicePart, ...]:
             activation_lead=use.lead,
             memory_bytes=use.driver.memory_bytes,
             memory_used=regions.get(f"device {use.device.name}", 0),
+            layers=len(ran[use.device.name]),
+            count=sum(part.count for part in ran[use.device.name]),
+            share=sum(part.share for part in ran[use.device.name]),
         )
         for use in artifact.devices
     )

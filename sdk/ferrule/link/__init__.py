@@ -3,6 +3,7 @@
 
 from ferrule.link.channel import DEFAULT_BAUD, Channel, PipeChannel, SerialChannel, channel_pair
 from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError, ProtocolVersionError, RunFailedError
+from ferrule.link.listening import ListeningChannel
 from ferrule.link.protocol import CounterSource, Hello, LinkCall, LinkTensor, ModelInfo, StackUse, Status, status_text
 from ferrule.link.session import LinkRun, LinkSession
 
@@ -18,6 +19,7 @@ __all__ = [
     "LinkSession",
     "LinkTensor",
     "LinkTimeoutError",
+    "ListeningChannel",
     "ModelInfo",
     "PipeChannel",
     "ProtocolVersionError",

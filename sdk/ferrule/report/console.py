@@ -75,10 +75,24 @@ def _totals(document: ReportDocument) -> Table:
     table.add_row("activations", f"{ram.activations:,} B, {ram.activations_certificate}")
     for device in document.devices:
         memory = f", {device.memory_used:,} of {device.memory_bytes:,} B" if device.memory_bytes else ""
-        table.add_row(f"device {device.name}", f"{device.backend}{memory}")
+        took = _took(device.layers, device.count, device.share, document.count.unit)
+        table.add_row(f"device {device.name}", f"{device.backend}, {took}{memory}")
+    if document.devices:
+        table.add_row("core", _core(document))
     table.add_row("built", f"in {build.build_s:.1f} s by {build.toolchain_version} -{build.optimization}")
     table.add_row("ran", f"in {document.run_s:.1f} s, {len(document.samples)} sample(s), input: {document.input}")
     return table
+
+
+def _core(document: ReportDocument) -> str:
+    """Return what the layers took that no device ran."""
+    names = {(device.backend, device.name) for device in document.devices}
+    own = [layer for layer in document.layers if (layer.backend, layer.device) not in names]
+    return _took(len(own), sum(x.count for x in own), sum(x.share for x in own), document.count.unit)
+
+
+def _took(layers: int, count: int, share: float, unit: str) -> str:
+    return f"{layers} layer{'' if layers == 1 else 's'}, {count:,} {unit} ({share:.1%})"
 
 
 def _print_trace(trace: DeviceTracePart, console: Console) -> None:

@@ -126,6 +126,12 @@ class DevicePart:
     """Its own memory; 0 where it works on the core's."""
     memory_used: int
     """Of that, what tensors and scratch take."""
+    layers: int = 0
+    """How many layers it ran, copies into and out of its memory included."""
+    count: int = 0
+    """What these took, in the unit of `CountPart`: for the core, which drives the device and waits for it."""
+    share: float = 0.0
+    """Of all layers' counts, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

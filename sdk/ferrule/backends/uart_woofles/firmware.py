@@ -48,6 +48,7 @@ _RANGES = {
     "timeout_ms": (1, 60_000),
     "attempts": (1, 100),
     "activation_lead": (0, 1 << 16),
+    "clock_hz": (0, 1_000_000_000),
 }
 """The least and the most of each number that a binding may have."""
 _DEFAULTS = {
@@ -57,6 +58,7 @@ _DEFAULTS = {
     "timeout_ms": DEFAULT_TIMEOUT_MS,
     "attempts": DEFAULT_ATTEMPTS,
     "activation_lead": 0,
+    "clock_hz": 0,
 }
 
 
@@ -97,7 +99,8 @@ class UartWooflesTarget:
 
         Its binding: `uart`, the board's UART that leads to it, by default the first that is neither link nor console;
         `baud`; `memory_bytes`, for tensors, and `store_bytes`, for constants; `timeout_ms` and `attempts` of each
-        request; `activation_lead`.
+        request; `activation_lead`; `clock_hz` of the model, whose commands then take the time that they take there, and
+        by default none.
 
         Raises:
             FerruleError: the binding has an unknown key, or a value is out of range.
@@ -108,6 +111,7 @@ class UartWooflesTarget:
         numbers = _numbers(device)
         context = ("memory_bytes", "store_bytes", "timeout_ms", "attempts")
         memory_bytes = numbers["memory_bytes"] + numbers["store_bytes"]
+        model = partial(UartWooflesModel, memory_bytes=memory_bytes, clock_hz=numbers["clock_hz"])
         return DeviceDriver(
             driver="uart_woofles_driver",
             header=HEADER,
@@ -120,7 +124,7 @@ class UartWooflesTarget:
             memory_bytes=numbers["memory_bytes"],
             alignment=ALIGNMENT,
             activation_lead=numbers["activation_lead"],
-            wire=Wire(uart=uart, baud=numbers["baud"], model=partial(UartWooflesModel, memory_bytes=memory_bytes)),
+            wire=Wire(uart=uart, baud=numbers["baud"], model=model),
         )
 
     def wired(self, device: Device, uart: str) -> Device:

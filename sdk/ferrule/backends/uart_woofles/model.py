@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,11 +29,11 @@ from ferrule.backends.uart_woofles.protocol import (
 )
 from ferrule.backends.woofles import arithmetic
 from ferrule.backends.woofles.command import Command, CommandError, Operation, ShapeError
+from ferrule.backends.woofles.model import DEFAULT_TIMING
 from ferrule.devices import BusError, MemoryBus, SerialModel
 from ferrule.link.frame import Frame, FrameReceiver
 
 DEFAULT_MEMORY_BYTES = 1 << 20
-Log = Callable[[str], None]
 
 
 class RefusedError(Exception):
@@ -51,24 +52,32 @@ class _Answered:
     response: bytes
 
 
-def _silent(_: str) -> None:
-    """Log nothing."""
-
-
 class UartWooflesModel(SerialModel):
     """A memory, a conversation about it, and Woofles's arithmetic; answers as soon as a request is whole.
 
     Requests are numbered. The last one, repeated, gets the same answer once more without a second effect; the next one
     is done; any other number is refused, since requests are missing in between.
+
+    With `clock_hz` a command takes the cycles that Woofles needs for it, and nothing is answered meanwhile; the time is
+    that of `now_s`.
     """
 
     def __init__(
-        self, *, memory_bytes: int = DEFAULT_MEMORY_BYTES, seed: int | None = None, log: Log = _silent
+        self,
+        *,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        clock_hz: int = 0,
+        seed: int | None = None,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__()
+        self._clock_hz = clock_hz
+        self._now_s = now_s
+        self._busy_until_s = 0.0
+        self._waiting = b""
         self._tokens = np.random.default_rng(secrets.randbits(64) if seed is None else seed)
         self._memory_bytes = memory_bytes
         self._bus = MemoryBus()
-        self._log = log
         self._receiver = FrameReceiver()
         self._last: _Answered | None = None
         self._forget()
@@ -88,9 +97,12 @@ class UartWooflesModel(SerialModel):
     def receive(self, data: bytes) -> bytes:
         """Take what came over the wire, and return what goes back."""
         before = self._receiver.damaged
-        answers = b"".join(self._answer(frame) for frame in self._receiver.feed(data))
+        self._waiting += b"".join(self._answer(frame) for frame in self._receiver.feed(data))
         if self._receiver.damaged != before:
-            self._log(f"dropped {self._receiver.damaged - before} damaged frame(s)")
+            self.log(f"dropped {self._receiver.damaged - before} damaged frame(s)")
+        if self._waiting and self._now_s() < self._busy_until_s:
+            return b""
+        answers, self._waiting = self._waiting, b""
         return answers
 
     def _forget(self) -> None:
@@ -101,12 +113,12 @@ class UartWooflesModel(SerialModel):
 
     def _answer(self, frame: Frame) -> bytes:
         if self._last is not None and frame == self._last.request:
-            self._log(f"{_name(frame)} once more")
+            self.log(f"{_name(frame)} once more")
             return self._last.response
         try:
             payload = self._handle(frame)
         except RefusedError as error:
-            self._log(f"{_name(frame)} refused: {error} ({error.code.name})")
+            self.log(f"{_name(frame)} refused: {error} ({error.code.name})")
             payload = error_payload(error.code, str(error))
             kind = int(MessageType.ERROR)
             if error.code in {ErrorCode.SEQUENCE, ErrorCode.STATE, ErrorCode.VERSION}:
@@ -158,7 +170,7 @@ class UartWooflesModel(SerialModel):
         if not resumed:
             self._forget()
         self._executed = 0
-        self._log(f"HELLO: {'the memory is still known' if resumed else 'a new memory'}, token {self._token:08x}")
+        self.log(f"HELLO: {'the memory is still known' if resumed else 'a new memory'}, token {self._token:08x}")
         return GREETING.pack(MAX_PAYLOAD_BYTES, 0, self._memory_bytes, self._token)
 
     def _write(self, payload: bytes) -> bytes:
@@ -191,7 +203,9 @@ class UartWooflesModel(SerialModel):
         except CommandError as error:
             raise RefusedError(ErrorCode.COMMAND, str(error)) from error
         self._executed += 1
-        self._log(f"executed {Operation(command.operation).name}, {arithmetic.macs(command):,} MACs")
+        if self._clock_hz:
+            self._busy_until_s = self._now_s() + DEFAULT_TIMING.cycles(command) / self._clock_hz
+        self.log(f"executed {Operation(command.operation).name}, {arithmetic.macs(command):,} MACs")
         return EXECUTED.pack(command.sequence, self._executed)
 
     def _compute(self, command: Command) -> None:

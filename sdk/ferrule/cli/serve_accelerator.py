@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule serve-accelerator`."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import click
+
+from ferrule.errors import FerruleError
+
+
+@click.command("serve-accelerator", short_help="Be the device behind a serial line.")
+@click.option(
+    "--port",
+    required=True,
+    help="A serial port (/dev/ttyUSB0, COM3), a URL such as socket://host:port, or listen://host:port to wait for one "
+    "that connects.",
+)
+@click.option("--baud", type=click.IntRange(min=1), default=115_200, show_default=True, help="Bits per second.")
+@click.option("--backend", help="Whose device it is; needed where several backends have devices behind serial lines.")
+@click.option(
+    "--binding",
+    "bindings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="As in [devices.NAME] binding of ferrule.toml, such as memory_bytes=65536; repeat it for more.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Log errors only.")
+def command(port: str, baud: int, backend: str | None, bindings: tuple[str, ...], quiet: bool) -> None:
+    """Serve the model of an accelerator that is reached over a serial line, until Ctrl-C.
+
+    A board at the other end of the port, real or emulated, uses it as it would use the accelerator. Each request is
+    logged with the seconds since the start.
+    """
+    from ferrule.facade.serving import open_port, serial_model, serve
+    from ferrule.link import ListeningChannel
+
+    name, model = serial_model(backend, dict(_binding(text) for text in bindings))
+    log = _logger(quiet=quiet)
+    model.log = log
+    with contextlib.closing(open_port(port, baud=baud)) as channel, _interrupted() as stopped:
+        where = channel.url if isinstance(channel, ListeningChannel) else port
+        log(f"{name} at {where}, Ctrl-C ends it")
+        serve(model, channel, until=stopped)
+    log("ended")
+
+
+def _binding(text: str) -> tuple[str, str | int]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise FerruleError(f"--binding {text} is no KEY=VALUE", hint="--binding memory_bytes=65536")
+    try:
+        return key, int(value, 0)
+    except ValueError:
+        return key, value
+
+
+def _logger(*, quiet: bool) -> Callable[[str], None]:
+    started_s = time.monotonic()
+
+    def log(line: str) -> None:
+        if not quiet:
+            click.echo(f"{time.monotonic() - started_s:9.3f} {line}", err=True)
+
+    return log
+
+
+@contextlib.contextmanager
+def _interrupted() -> Iterator[Callable[[], bool]]:
+    """Yield what tells whether Ctrl-C or a request to end has come; both are clean ends here."""
+    event = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: event.set()) for number in numbers]
+    try:
+        yield event.is_set
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
