@@ -19,7 +19,8 @@ lint: $(VENV)/dev
 	git ls-files '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 	cppcheck --std=c11 --enable=warning,portability,performance --inline-suppr --quiet --error-exitcode=1 -UFERRULE_PORT_H \
 	    --suppress=missingIncludeSystem -Iinclude -Isrc_c/kernels/include -Isrc_c/startup/include \
-	    -Iplatforms/bare_metal/include src_c platforms/bare_metal
+	    -Iplatforms/bare_metal/include -Iplatforms/cmsis/include -Iplatforms/cmsis/drivers -Isdk/ferrule/testing/fakes/cmsis \
+	    src_c platforms/bare_metal platforms/cmsis
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
