@@ -126,6 +126,25 @@ def test_doctor(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         assert remedy in line
 
 
+@pytest.mark.parametrize(
+    ("script", "flavour"), [("exec dotnet renode.dll", ".NET"), ("exec mono Renode.exe", "Mono"), ("exit", "unknown")]
+)
+def test_doctor_finds_renode_by_its_variable(
+    ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, flavour: str
+) -> None:
+    program = tmp_path / "the-renode"
+    program.write_text(f"#!/bin/sh\necho 'Renode v1.16.1.12345'\nexit 0\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("RENODE", str(program))
+    tools = msgspec.json.decode(ferrule("doctor", "--json").out, type=list[ToolStatus])
+    (tool,) = (tool for tool in tools if tool.name == "renode")
+    assert tool.version == f"Renode v1.16.1.12345 [{flavour}]"
+    assert f"1.16.1.12345 [{flavour}]" in ferrule("doctor").out
+    monkeypatch.setenv("RENODE", str(tmp_path / "nowhere"))
+    tools = msgspec.json.decode(ferrule("doctor", "--json").out, type=list[ToolStatus])
+    assert not next(tool for tool in tools if tool.name == "renode").found
+
+
 def test_doctor_as_json(ferrule: Ferrule) -> None:
     tools = msgspec.json.decode(ferrule("doctor", "--json").out, type=list[ToolStatus])
     assert {"unicorn", "ziglang", "qemu-system-arm", "arm-none-eabi-gcc"} <= {tool.name for tool in tools}

@@ -4,16 +4,32 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ferrule.cli.console import console
 
+if TYPE_CHECKING:
+    from ferrule.firmware.probe import ToolStatus
+
 
 def _brief(version: str) -> str:
-    """Return the number in what a tool says of its version."""
+    """Return the number in what a tool says of its version, and what stands in brackets at its end."""
     found = re.search(r"\d+\.\d+[\w.+-]*", re.sub(r"\([^)]*\)", "", version))
-    return found.group() if found else version
+    kind = re.search(r" \[[\w. ]+\]$", version)
+    return (found.group() if found else version) + (kind.group() if found and kind else "")
+
+
+def _with_flavour(tool: ToolStatus) -> ToolStatus:
+    """Return Renode's status with what runs it; others as they are."""
+    from ferrule.emulation.renode.install import flavour
+
+    if tool.name != "renode" or tool.path is None:
+        return tool
+    return replace(tool, version=f"{tool.version or 'unknown version'} [{flavour(Path(tool.path).resolve())}]")
 
 
 @click.command("doctor")
@@ -25,7 +41,7 @@ def command(as_json: bool) -> None:
     """
     from ferrule.firmware import probe_tools
 
-    tools = probe_tools()
+    tools = [_with_flavour(tool) for tool in probe_tools()]
     if as_json:
         import msgspec
 

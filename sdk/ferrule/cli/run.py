@@ -31,7 +31,8 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     "--engine",
     default="unicorn",
     show_default=True,
-    help="What runs the firmware: unicorn, qemu, or a real board behind a serial port (serial).",
+    help="What runs the firmware: unicorn, qemu, renode (renode:cosimulation puts device models behind its stock "
+    "socket), or a real board behind a serial port (serial).",
 )
 @click.option("--port", help="serial: the board's port (/dev/ttyUSB0, COM3), or a URL such as socket://host:port.")
 @click.option("--baud", type=click.IntRange(min=1), default=115_200, show_default=True, help="serial: bits per second.")

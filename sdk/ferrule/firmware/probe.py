@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,8 @@ class _Program:
     purpose: str
     remedy: str
     spellings: tuple[str, ...]
+    variable: str | None = None
+    """Environment variable that names the program, if it is set."""
     version_option: str = "--version"
 
 
@@ -74,9 +77,11 @@ _PROGRAMS = (
     ),
     _Program(
         name="renode",
-        purpose="runs the boards' platform descriptions",
-        remedy="unpack a portable release from https://github.com/renode/renode/releases and put it on PATH",
+        purpose="the engine renode: runs firmware on the boards' platform descriptions",
+        remedy="unpack a portable release from https://github.com/renode/renode/releases, "
+        "and put it on PATH or set RENODE to its program",
         spellings=("renode",),
+        variable="RENODE",
     ),
 )
 _TIMEOUT_S = 20
@@ -128,7 +133,9 @@ def _printed(arguments: tuple[str, ...]) -> str | None:
 
 
 def _probe_program(program: _Program) -> ToolStatus:
-    path = next((found for spelling in program.spellings if (found := shutil.which(spelling))), None)
+    named = os.environ.get(program.variable) if program.variable else None
+    spellings = (named,) if named else program.spellings
+    path = next((found for spelling in spellings if (found := shutil.which(spelling))), None)
     if path is None:
         return ToolStatus(name=program.name, purpose=program.purpose, remedy=program.remedy, found=False)
     return ToolStatus(
