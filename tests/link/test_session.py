@@ -21,6 +21,7 @@ from ferrule.link import (
     LinkTimeoutError,
     ProtocolVersionError,
     RunFailedError,
+    StackUse,
     Status,
     status_text,
 )
@@ -144,6 +145,13 @@ def test_stack_used_up(session: LinkSession, firmware: HostFirmware) -> None:
     with pytest.raises(LinkError, match="used all 4096 bytes of the stack") as raised:
         session.run(make_inputs())
     assert "stack_bytes" in (raised.value.hint or "")
+
+
+def test_stack_that_the_firmware_does_not_know(session: LinkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Zephyr's native_sim, whose threads run on stacks of the host's: nothing is used up."""
+    unknown = StackUse(run_bytes=0, peak_bytes=0, size_bytes=0)
+    monkeypatch.setattr(StackUse, "decode", lambda _: unknown)
+    assert session.run(make_inputs()).stack == unknown
 
 
 def test_calls_of_devices_come_in_pages(session: LinkSession, firmware: HostFirmware) -> None:
