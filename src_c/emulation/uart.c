@@ -32,56 +32,77 @@ enum {
     BAUDDIV_MASK = 0xFFFFF,
 };
 
-/* A guest is idle once it has polled so often with no more instructions in between than this. */
-enum { IDLE_POLLS = 1024, IDLE_INSTRUCTIONS = 256 };
+/* A guest is idle once it has polled so often with no more instructions in between than this: few
+ * polls are enough where it has sent something to a device that answers at once. */
+enum { IDLE_POLLS = 1024, IDLE_INSTRUCTIONS = 256, ANSWER_POLLS = 4 };
 
 uint64_t ferrule_uart_bytes(void)
 {
     return sizeof(struct ferrule_uart);
 }
 
-static bool has_input(const struct ferrule_uart *uart)
+bool ferrule_uart_has_input(const struct ferrule_uart *uart)
 {
-    return (uart->control & CTRL_RX_ENABLE) != 0 && uart->input_taken < uart->input_bytes;
+    return uart->receives != 0 && uart->input_taken < uart->input_bytes;
 }
 
-static void note_poll(struct ferrule_uart *uart)
+uint8_t ferrule_uart_take(struct ferrule_uart *uart)
+{
+    uart->polls = 0;
+    return uart->input[uart->input_taken++];
+}
+
+void ferrule_uart_note_poll(struct ferrule_uart *uart)
 {
     struct ferrule_guest *guest = uart->guest;
     uart->polls = guest->entered - uart->last_poll <= IDLE_INSTRUCTIONS ? uart->polls + 1 : 1;
     uart->last_poll = guest->entered;
-    if (uart->polls >= IDLE_POLLS && guest->stop == FERRULE_GUEST_RUNS) {
+    const bool asked = uart->wired != 0 && uart->output_bytes != 0;
+    const uint32_t enough = asked ? ANSWER_POLLS : IDLE_POLLS;
+    if (uart->polls >= enough && guest->stop == FERRULE_GUEST_RUNS) {
         uart->polls = 0;
         ferrule_guest_stop(guest, FERRULE_GUEST_IDLE);
+    }
+}
+
+bool ferrule_uart_is_full(const struct ferrule_uart *uart)
+{
+    return uart->output_bytes >= FERRULE_UART_OUTPUT;
+}
+
+void ferrule_uart_send(struct ferrule_uart *uart, uint8_t byte)
+{
+    uart->output[uart->output_bytes++] = byte;
+    const bool enough = uart->output_wanted != 0 && uart->output_bytes >= uart->output_wanted;
+    if (enough || uart->output_bytes >= FERRULE_UART_OUTPUT_STOP) {
+        ferrule_guest_stop(uart->guest, FERRULE_GUEST_OUTPUT);
+    }
+}
+
+void ferrule_uart_drive(const struct ferrule_uart *uart, int32_t line, uint32_t level)
+{
+    if (line != FERRULE_UART_NO_LINE && uart->guest->core != NULL) {
+        ferrule_core_set_line(uart->guest->core, (uint32_t)line, level);
     }
 }
 
 static uint32_t read_state(struct ferrule_uart *uart)
 {
     uint32_t state = uart->state;
-    if (has_input(uart)) {
+    if (ferrule_uart_has_input(uart)) {
         state |= STATE_RX_FULL;
     } else {
-        note_poll(uart);
+        ferrule_uart_note_poll(uart);
     }
-    if (uart->output_bytes >= FERRULE_UART_OUTPUT) {
+    if (ferrule_uart_is_full(uart)) {
         state |= STATE_TX_FULL;
     }
     return state;
 }
 
-static uint32_t read_data(struct ferrule_uart *uart)
-{
-    if (!has_input(uart)) {
-        return 0;
-    }
-    uart->polls = 0;
-    return uart->input[uart->input_taken++];
-}
-
 static uint32_t pending(const struct ferrule_uart *uart)
 {
-    const bool received = has_input(uart) && (uart->control & CTRL_RX_INTERRUPT) != 0;
+    const bool received = ferrule_uart_has_input(uart) && (uart->control & CTRL_RX_INTERRUPT) != 0;
     return uart->interrupts | (received ? (uint32_t)INTERRUPT_RX : 0u);
 }
 
@@ -92,34 +113,23 @@ static void transmit(struct ferrule_uart *uart, uint8_t byte)
         ++uart->output_lost;
         return;
     }
-    if (uart->output_bytes >= FERRULE_UART_OUTPUT) {
+    if (ferrule_uart_is_full(uart)) {
         ++uart->output_lost;
         uart->state |= STATE_TX_OVERRUN;
         uart->interrupts |= INTERRUPT_TX_OVERRUN;
         return;
     }
-    uart->output[uart->output_bytes++] = byte;
     if ((uart->control & CTRL_TX_INTERRUPT) != 0) {
         uart->interrupts |= INTERRUPT_TX;
     }
-    const bool enough = uart->output_wanted != 0 && uart->output_bytes >= uart->output_wanted;
-    if (enough || uart->output_bytes >= FERRULE_UART_OUTPUT_STOP) {
-        ferrule_guest_stop(uart->guest, FERRULE_GUEST_OUTPUT);
-    }
-}
-
-static void drive(struct ferrule_uart *uart, int32_t line, uint32_t level)
-{
-    if (line != FERRULE_UART_NO_LINE && uart->guest->core != NULL) {
-        ferrule_core_set_line(uart->guest->core, (uint32_t)line, level);
-    }
+    ferrule_uart_send(uart, byte);
 }
 
 void ferrule_uart_update(struct ferrule_uart *uart)
 {
     const uint32_t interrupts = pending(uart);
-    drive(uart, uart->transmit_line, interrupts & INTERRUPT_TX);
-    drive(uart, uart->receive_line, interrupts & INTERRUPT_RX);
+    ferrule_uart_drive(uart, uart->transmit_line, interrupts & INTERRUPT_TX);
+    ferrule_uart_drive(uart, uart->receive_line, interrupts & INTERRUPT_RX);
 }
 
 uint64_t ferrule_uart_read(void *engine, uint64_t offset, unsigned bytes, void *uart)
@@ -130,7 +140,7 @@ uint64_t ferrule_uart_read(void *engine, uint64_t offset, unsigned bytes, void *
     (void)bytes;
     switch (offset) {
     case UART_DATA:
-        data = read_data(self);
+        data = ferrule_uart_has_input(self) ? ferrule_uart_take(self) : 0u;
         ferrule_uart_update(self);
         return data;
     case UART_STATE:
@@ -161,6 +171,7 @@ void ferrule_uart_write(void *engine, uint64_t offset, unsigned bytes, uint64_t 
         break;
     case UART_CTRL:
         self->control = word & CTRL_MASK;
+        self->receives = word & CTRL_RX_ENABLE;
         break;
     case UART_INTERRUPT:
         self->interrupts &= ~(word & INTERRUPT_MASK);

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.boards import MemoryKind, board_names, load_board, read_platform
+from ferrule.boards.board import Setup
 from ferrule.errors import FerruleError
 from ferrule.resources import root
 
-SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"]
+SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "stm32f4_discovery"]
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def change(folder: Path, old: str, new: str, name: str = "board.toml") -> None:
         ("mps2-an505", "cortex-m33", "fpv5-sp-d16", True, 0x1000_0000, 0x3800_0000, 0x5020_0000, 20_000_000, 50),
     ],
 )
-def test_loads_the_shipped_boards(
+def test_loads_the_shipped_mps2_boards(
     name: str,
     core: str,
     fpu: str,
@@ -63,8 +64,53 @@ def test_loads_the_shipped_boards(
     assert board.qemu is not None
     assert (board.qemu.name, board.qemu.instructions_per_tick) == (name, instructions_per_tick)
     assert board.qemu.serial[board.link_uart.name] == 0
-    assert [each.address for each in board.expansions] == [0xA000_0000 + 0x1000 * index for index in range(4)]
+    first = 0xB000_0000 if name == "mps2-an500" else 0xA000_0000  # an500 has its Ethernet at 0xA000_0000
+    assert [each.address for each in board.expansions] == [first + 0x1000 * index for index in range(4)]
     assert board.peripherals_of("IRQControllers.NVIC")[0].address == 0xE000_E000
+
+
+def test_the_stm32f4_discovery() -> None:
+    board = load_board("stm32f4_discovery")
+    assert (board.cpu.type, board.cpu.fpu, board.cpu.dsp, board.cpu.mve) == ("cortex-m4", "fpv4-sp-d16", True, False)
+    assert {memory.name: (memory.address, memory.size_bytes, memory.aliases) for memory in board.memories} == {
+        "flash": (0x0800_0000, 1 << 20, (0,)),
+        "sram": (0x2000_0000, 128 << 10, ()),
+        "ccm": (0x1000_0000, 64 << 10, ()),
+    }
+    assert (board.link_uart.address, board.link_uart.size_bytes) == (0x4000_4400, 0x400)
+    assert board.setup[0] == Setup(
+        address=0x4002_3830, clear=0, set=1, why="RCC_AHB1ENR: clock of port A (RM0090, 7.3.10)"
+    )
+    assert len(board.setup) == 5
+    assert board.qemu is not None
+    assert board.qemu.lacks == ("ccm",)
+    assert board.qemu.serial["usart2"] == 1
+    assert board.qemu.instructions_per_tick == 1000 / 168  # its clock, not the chip's
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("0x40023830", "0x40023832", r"setup\[0\]: address is 0x40023832, which is no multiple of 4"),
+        ("0x40023830", "0x40024000", r"setup\[0\]: the platform description has no peripheral or tag at 0x40024000"),
+        ("0x40023830", "0x100000000", r"\$.setup\[0\].address"),
+        ("set = 0x0000_0001", "set = -1", r"\$.setup\[0\].set"),
+        ('why = "RCC_AHB1ENR', 'why = "*/ RCC_AHB1ENR', r"setup\[0\]: why is to be one line of text"),
+        ('why = "RCC_AHB1ENR', 'why = "a\\nRCC_AHB1ENR', r"setup\[0\]: why is to be one line of text"),
+        ('lacks = ["ccm"]', 'lacks = ["cmc"]', "qemu.lacks: there is no memory or peripheral 'cmc'"),
+        ('lacks = ["ccm"]', 'lacks = ["sram"]', r"qemu.lacks: 'sram' holds parts of the firmware"),
+        ('lacks = ["ccm"]', 'lacks = ["usart3"]', "qemu.lacks: 'usart3' is in qemu.serial"),
+        ("clock_hz = 168_000_000", "clock_hz = 0", r"\$.qemu.clock_hz"),
+        ("0xA0000000", "0x40023000", r"expansions\[0\]: at 0x40023000 is 'rcc'"),
+        ("dsp = true", "dsp = true\nmve = true", "cpu.mve is true, which a cortex-m4 cannot be"),
+    ],
+)
+def test_refuses_a_wrong_setup_or_machine(tmp_path: Path, old: str, new: str, message: str) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(root() / "boards" / "stm32f4_discovery", folder)
+    change(folder, old, new)
+    with pytest.raises(FerruleError, match=message):
+        load_board(folder)
 
 
 def test_lists_the_boards() -> None:

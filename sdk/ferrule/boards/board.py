@@ -32,6 +32,8 @@ class Cpu:
     """GCC's name of the floating-point unit (`fpv4-sp-d16`, `fpv5-sp-d16`, `fpv5-d16`), or `none`."""
     dsp: bool
     """Whether the DSP extension (SMLAD and friends) is there."""
+    mve: bool = False
+    """Whether the vector extension for integers (MVE, Helium) is there."""
 
     @property
     def hard_float(self) -> bool:
@@ -110,6 +112,19 @@ class Expansion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """A register that has to be changed before the UARTs work on the real chip: read, changed, written back."""
+
+    address: int
+    clear: int
+    """Bits that become 0 first."""
+    set: int
+    """Bits that become 1."""
+    why: str
+    """One line, with the source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QemuMachine:
     """How QEMU runs the board."""
 
@@ -119,6 +134,8 @@ class QemuMachine:
     """Instructions per SysTick tick under `-icount shift=0`, where one instruction takes 1 ns of virtual time."""
     serial: Mapping[str, int]
     """Index of the `-serial` option that each UART is wired to, by peripheral name."""
+    lacks: tuple[str, ...] = ()
+    """Names of the board's memories and peripherals that the machine does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +154,8 @@ class Board:
     qemu: QemuMachine | None
     expansions: tuple[Expansion, ...] = ()
     """In the order in which they are taken."""
+    setup: tuple[Setup, ...] = ()
+    """In the order in which start-up goes through them."""
     tags: tuple[Tag, ...] = ()
     """Places that read as zero and ignore writes."""
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

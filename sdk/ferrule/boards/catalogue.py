@@ -17,29 +17,31 @@ from ferrule.boards.board import (
     Peripheral,
     Placement,
     QemuMachine,
+    Setup,
     check_name,
 )
+from ferrule.boards.cores import cpu
 from ferrule.boards.description import BoardDescription, read_description
 from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import Entry, Platform, Range
-from ferrule.boards.tags import tags
+from ferrule.boards.tags import Tag, tags
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.resources import root
 
 DESCRIPTION_NAME = "board.toml"
 SEARCH_VARIABLE = "FERRULE_BOARDS"
 
-FPUS = ("none", "fpv4-sp-d16", "fpv5-sp-d16", "fpv5-d16")
-CORES = ("cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33")
 _MEMORIES = ("Memory.MappedMemory", "Memory.ArrayMemory")
 _CORE = "CPU.CortexM"
 _ADDRESS_END = 1 << 32
 EXPANSION_BYTES = 0x1000
 """Registers of an accelerator."""
+_WHY_COLUMNS = 90
 _KNOWN_SIZES = {
     "IRQControllers.NVIC": 0x1000,
     "Miscellaneous.DWT": 0x1000,
     "UART.CMSDK_APB_UART": 0x1000,
+    "UART.NRF52840_UART": 0x1000,
     "UART.PL011": 0x1000,
 }
 """Bytes that Renode's own classes claim, where a registration needs no size."""
@@ -87,7 +89,9 @@ def _load(folder: Path) -> Board:
     peripherals = tuple(
         _peripheral(entry) for entry in platform.entries.values() if entry.type not in _MEMORIES and _on_bus(entry)
     )
-    _check_overlaps((*memories, *peripherals), platform)
+    places: tuple[Memory | Peripheral, ...] = (*memories, *peripherals)
+    tagged = tags(platform)
+    _check_overlaps(places, platform)
     by_name = {peripheral.name: peripheral for peripheral in peripherals}
     return Board(
         name=folder.name,
@@ -99,9 +103,10 @@ def _load(folder: Path) -> Board:
         link_uart=_uart(by_name, description.uarts.link, "uarts.link", file),
         console_uart=_uart(by_name, description.uarts.console, "uarts.console", file),
         placement=_placement(memories, description, file),
-        qemu=_qemu(by_name, description, file),
-        expansions=_expansions((*memories, *peripherals), description, file),
-        tags=tags(platform),
+        qemu=_qemu(places, by_name, description, file),
+        expansions=_expansions((*places, *tagged), description, file),
+        setup=_setup((*peripherals, *tagged), description, file),
+        tags=tagged,
         flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
         folder=folder,
         platform=platform.file,
@@ -113,27 +118,7 @@ def _cpu(platform: Platform, description: BoardDescription, file: Path) -> Cpu:
     cores = platform.of_type(_CORE)
     if len(cores) != 1:
         raise FerruleError(f"{platform.file}: {len(cores)} entries of type {_CORE}, exactly one is supported")
-    kind = cores[0].text("cpuType")
-    if kind is None:
-        raise FerruleError(f"{cores[0].place}: '{cores[0].name}' has no cpuType")
-    plain = kind.removesuffix("f")
-    if plain not in CORES:
-        raise FerruleError(f"{cores[0].place}: core '{kind}' is not supported", hint=f"supported: {', '.join(CORES)}")
-    fpu = description.cpu.fpu
-    if fpu not in FPUS:
-        raise FerruleError(f"{file}: cpu.fpu is '{fpu}'", hint=f"known: {', '.join(FPUS)}")
-    allowed = {
-        "cortex-m3": ("none",),
-        "cortex-m4": ("none", "fpv4-sp-d16"),
-        "cortex-m7": ("none", "fpv5-sp-d16", "fpv5-d16"),
-        "cortex-m33": ("none", "fpv5-sp-d16"),
-    }[plain]
-    if fpu not in allowed:
-        raise FerruleError(f"{file}: a {plain} has no {fpu}", hint=f"cpu.fpu can be {', '.join(allowed)}")
-    dsp = description.cpu.dsp
-    if dsp is not (plain != "cortex-m3") and plain != "cortex-m33":
-        raise FerruleError(f"{file}: cpu.dsp is {str(dsp).lower()}, which a {plain} cannot be")
-    return Cpu(type=plain, fpu=fpu, dsp=dsp)
+    return cpu(cores[0], description.cpu, file)
 
 
 def _on_bus(entry: Entry) -> bool:
@@ -261,11 +246,13 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription, file
 
 
 def _expansions(
-    places: tuple[Memory | Peripheral, ...], description: BoardDescription, file: Path
+    places: tuple[Memory | Peripheral | Tag, ...], description: BoardDescription, file: Path
 ) -> tuple[Expansion, ...]:
     """Return the free places for accelerators, having checked that nothing else is there."""
     spans = [
-        (address, address + each.size_bytes, each.name) for each in places for address in (each.address, *each.aliases)
+        (address, address + each.size_bytes, each.name)
+        for each in places
+        for address in (each.address, *(() if isinstance(each, Tag) else each.aliases))
     ]
     lines = {
         interrupt.index: each.name
@@ -290,13 +277,47 @@ def _expansions(
     return tuple(found)
 
 
-def _qemu(peripherals: dict[str, Peripheral], description: BoardDescription, file: Path) -> QemuMachine | None:
-    if description.qemu is None:
+def _setup(places: tuple[Peripheral | Tag, ...], description: BoardDescription, file: Path) -> tuple[Setup, ...]:
+    """Return the registers to set up, having checked that the board has them."""
+    found = []
+    for index, each in enumerate(description.setup):
+        where = f"{file}: setup[{index}]"
+        if each.address % 4:
+            raise FerruleError(f"{where}: address is {each.address:#x}, which is no multiple of 4")
+        if not any(each.address in place for place in places):
+            raise FerruleError(
+                f"{where}: the platform description has no peripheral or tag at {each.address:#010x}",
+                hint=f'add to sysbus: Tag <{each.address & ~0x3FF:#010x}, {each.address | 0x3FF:#010x}> "name"',
+            )
+        if not each.why.isprintable() or "*/" in each.why or not 0 < len(each.why.strip()) <= _WHY_COLUMNS:
+            raise FerruleError(f"{where}: why is to be one line of text, of {_WHY_COLUMNS} columns at most")
+        found.append(Setup(address=each.address, clear=each.clear, set=each.set, why=each.why))
+    return tuple(found)
+
+
+def _qemu(
+    places: tuple[Memory | Peripheral, ...],
+    peripherals: dict[str, Peripheral],
+    description: BoardDescription,
+    file: Path,
+) -> QemuMachine | None:
+    machine = description.qemu
+    if machine is None:
         return None
-    for name in description.qemu.serial:
+    for name in machine.serial:
         _uart(peripherals, name, "qemu.serial", file)
+    names, used = [place.name for place in places], description.placement
+    for name in machine.lacks:
+        if name not in names:
+            error = unknown_name("memory or peripheral", name, names)
+            raise FerruleError(f"{file}: qemu.lacks: {error}", hint=error.hint)
+        if name in (used.code, used.weights, used.data, used.workspace, used.stack):
+            raise FerruleError(f"{file}: qemu.lacks: '{name}' holds parts of the firmware (placement)")
+        if name in (*machine.serial, description.uarts.link):
+            raise FerruleError(f"{file}: qemu.lacks: '{name}' is in qemu.serial or the link")
     return QemuMachine(
-        name=description.qemu.machine,
-        instructions_per_tick=NANOSECONDS_PER_SECOND / description.clock_hz,
-        serial=description.qemu.serial,
+        name=machine.machine,
+        instructions_per_tick=NANOSECONDS_PER_SECOND / (machine.clock_hz or description.clock_hz),
+        serial=machine.serial,
+        lacks=machine.lacks,
     )

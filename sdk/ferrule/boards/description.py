@@ -14,6 +14,7 @@ from ferrule.errors import FerruleError
 
 _Positive = Annotated[int, msgspec.Meta(gt=0)]
 _NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+_Word = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF_FFFF)]
 
 
 class CpuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -21,6 +22,7 @@ class CpuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
     fpu: str
     dsp: bool
+    mve: bool = False
 
 
 class MemoryDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -57,10 +59,21 @@ class ExpansionDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     interrupt: _NotNegative
 
 
+class SetupDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One of `[[setup]]`."""
+
+    address: _Word
+    clear: _Word = 0
+    set: _Word = 0
+    why: str
+
+
 class QemuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Table `[qemu]`."""
 
     machine: str
+    clock_hz: _Positive | None = None
+    lacks: tuple[str, ...] = ()
     serial: dict[str, _NotNegative]
 
 
@@ -83,6 +96,7 @@ class BoardDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     memories: dict[str, MemoryDescription]
     placement: PlacementDescription
     uarts: UartDescription
+    setup: tuple[SetupDescription, ...] = ()
     expansions: tuple[ExpansionDescription, ...] = ()
     qemu: QemuDescription | None = None
     flags: FlagsDescription = FlagsDescription()

@@ -56,7 +56,7 @@ def emit_divided(optimized: OptimizedNetwork, *, board: Board, registry: Backend
         graph,
         targets={layer.name: targets[optimized.assignment[layer.name].backend] for layer in graph.layers},
         devices={layer.name: devices[optimized.assignment[layer.name].device] for layer in graph.layers},
-        core=CoreFeatures(name=board.cpu.type, fpu=board.cpu.hard_float, dsp=board.cpu.dsp),
+        core=CoreFeatures(name=board.cpu.type, fpu=board.cpu.hard_float, dsp=board.cpu.dsp, mve=board.cpu.mve),
         workspace_bytes=board.memory(board.placement.workspace).size_bytes,
     )
 

@@ -5,9 +5,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#include TEST_HEADER
 #include "ferrule/section.h"
 
-#define UART(offset) (*(volatile uint32_t *)(TEST_UART + (offset)))
+#define JOINED(prefix, name) prefix##name
+#define NAME(prefix, name)   JOINED(prefix, name)
+#define CONFIG               NAME(TEST_DRIVER, _config)
 
 int main(void);
 
@@ -21,9 +24,11 @@ static volatile double wide = 0.1;
 FERRULE_WEIGHTS static const volatile int16_t weights[4] = {-1, 2, -3, 4};
 FERRULE_WORKSPACE static volatile uint8_t workspace[1000];
 
+static const struct CONFIG uart = {.base = TEST_UART, .clock_hz = 16000000u};
+
 static void put(char symbol)
 {
-    UART(0) = (uint32_t)symbol;
+    NAME(TEST_DRIVER, _write)((void *)(uintptr_t)&uart, (uint8_t)symbol);
 }
 
 static void print(uint32_t value)
@@ -39,8 +44,7 @@ int main(void)
     char copy[12];
     uint32_t sum = 0;
 
-    UART(16) = 16; /* BAUDDIV */
-    UART(8) = 1;   /* CTRL: transmit */
+    (void)NAME(TEST_DRIVER, _init)(&uart);
     for (uint32_t i = 0; i < 64; i++) {
         sum |= cleared[i];
     }

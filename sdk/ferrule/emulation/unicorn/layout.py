@@ -10,6 +10,7 @@ WINDOWS = 16
 TIMERS = 16
 BLOCKS = 1 << 14
 UART_OUTPUT_BYTES = 1 << 16
+UART_WORDS = 32
 
 
 class Stop(IntEnum):
@@ -157,6 +158,8 @@ class UartState(ctypes.Structure):
         ("baud_divider", ctypes.c_uint32),
         ("transmit_line", ctypes.c_int32),
         ("receive_line", ctypes.c_int32),
-        ("reserved", ctypes.c_uint32),
+        ("wired", ctypes.c_uint32),
+        ("receives", ctypes.c_uint32),
+        ("words", ctypes.c_uint32 * UART_WORDS),
         ("output", ctypes.c_uint8 * UART_OUTPUT_BYTES),
     )

@@ -1,18 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CMSDK UART (Arm DDI 0479); its data path is in the C hooks."""
+"""UARTs between the guest and the host; their registers are in the C hooks."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ferrule.boards import Peripheral
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.guest import Guest
 
-REGISTERS_BYTES = 0x1000
 NO_LINE = -1
-RECEIVE_ENABLE, RECEIVE_INTERRUPT = 1 << 1, 1 << 3
-"""Bits of CTRL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UartKind:
+    """What the host has to know of a kind of UART."""
+
+    prefix: str
+    """Of its functions in the C hooks."""
+    transmit_output: str | None
+    """Its interrupt output in the platform description; None for the only one."""
+    receive_output: str | None
+    receive_interrupt: int
+    """The bits of UartState.control that are all set while a received byte interrupts."""
+    transmits_if: str
+    """When it transmits, for people."""
+    resets: bool = True
+    """Whether its state after reset is not all zero."""
+
+
+KINDS: Mapping[str, UartKind] = {
+    "UART.CMSDK_APB_UART": UartKind(
+        prefix="ferrule_uart",
+        transmit_output="TxInterrupt",
+        receive_output="RxInterrupt",
+        receive_interrupt=1 << 1 | 1 << 3,
+        transmits_if="CTRL bit 0, BAUDDIV at least 16",
+        resets=False,
+    ),
+    "UART.STM32_UART": UartKind(
+        prefix="ferrule_uart_stm32",
+        transmit_output=None,
+        receive_output=None,
+        receive_interrupt=1 << 2 | 1 << 5 | 1 << 13,
+        transmits_if="UE and TE of CR1, BRR at least 16",
+    ),
+}
+"""By Renode's class of the peripheral."""
 
 
 class Uart:
@@ -22,17 +58,21 @@ class Uart:
         self, guest: Guest, peripheral: Peripheral, transmit_line: int | None, receive_line: int | None
     ) -> None:
         self.name = peripheral.name
+        self.kind = KINDS[peripheral.type]
         self.receive_line = receive_line
         self.state = layout.UartState(
             guest=ctypes.pointer(guest.state),
             transmit_line=NO_LINE if transmit_line is None else transmit_line,
             receive_line=NO_LINE if receive_line is None else receive_line,
         )
-        self._hooks = guest.hooks
+        prefix = self.kind.prefix
+        self._update = getattr(guest.hooks, f"{prefix}_update")
         self._input = b""
         self._output = memoryview(self.state.output)
         for address in (peripheral.address, *peripheral.aliases):
-            guest.map_c(address, REGISTERS_BYTES, "ferrule_uart_read", "ferrule_uart_write", self.state)
+            guest.map_c(address, peripheral.size_bytes, f"{prefix}_read", f"{prefix}_write", self.state)
+        if self.kind.resets:
+            getattr(guest.hooks, f"{prefix}_reset")(ctypes.byref(self.state))
 
     def give(self, data: bytes) -> None:
         """Append bytes to what the guest will receive; it takes the next one when it has read the last."""
@@ -41,12 +81,12 @@ class Uart:
         state.input = ctypes.cast(ctypes.c_char_p(self._input), ctypes.c_void_p)
         state.input_bytes = len(self._input)
         state.input_taken = 0
-        self._hooks.ferrule_uart_update(ctypes.byref(state))
+        self._update(ctypes.byref(state))
 
     @property
     def interrupts_on_input(self) -> bool:
         """Whether the next byte that is given would raise the receive interrupt."""
-        wanted = RECEIVE_ENABLE | RECEIVE_INTERRUPT
+        wanted = self.kind.receive_interrupt
         return self.receive_line is not None and int(self.state.control) & wanted == wanted
 
     @property
@@ -69,9 +109,7 @@ class Uart:
         lost, waiting = self.state.output_lost, self.state.input_bytes - self.state.input_taken
         notes = []
         if lost:
-            notes.append(
-                f"{self.name} dropped {lost} B: the transmitter was off (CTRL bit 0, BAUDDIV at least 16) or full"
-            )
+            notes.append(f"{self.name} dropped {lost} B: the transmitter was off ({self.kind.transmits_if}) or full")
         if waiting:
             notes.append(f"{waiting} B wait in {self.name} for the firmware")
         return notes

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file Polling driver of the USART in ST's STM32F1, F2 and F4 (RM0090, chapter 30). */
+#ifndef FERRULE_DRIVERS_UART_STM32_H
+#define FERRULE_DRIVERS_UART_STM32_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ferrule_uart_stm32_config {
+    uintptr_t base;    /* address of the SR register */
+    uint32_t clock_hz; /* of the peripheral bus that the USART is on, PCLK1 or PCLK2 */
+    uint32_t baud;     /* bits per second, at most clock_hz / 16; 0 is that most */
+};
+
+/**
+ * @brief Set the speed, eight bits without parity, and switch both directions on. Before any other
+ * call, any thread; the USART's clock and pins must be set up.
+ * @retval FERRULE_OK            ready
+ * @retval FERRULE_ERR_ARGUMENT  `config` is null, or this clock cannot make this speed
+ */
+int32_t ferrule_uart_stm32_init(const struct ferrule_uart_stm32_config *config);
+
+/**
+ * @brief Take a received byte; never waits. One reader at a time.
+ *
+ * `config` is a const struct ferrule_uart_stm32_config, so that this can be the `read_byte` of a
+ * struct ferrule_link_port.
+ * @retval 0..255  the byte
+ * @retval -1      there is none
+ */
+int32_t ferrule_uart_stm32_read(void *config);
+
+/** @brief Send a byte; waits while the transmitter is full. One writer at a time. `config` as in
+ * the reader. */
+void ferrule_uart_stm32_write(void *config, uint8_t byte);
+
+/** @brief Whether the transmitter takes a byte at once. `config` as in the reader. */
+bool ferrule_uart_stm32_can_write(void *config);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRULE_DRIVERS_UART_STM32_H */

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cores that firmware can be made for, and what each can have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ferrule.boards.board import Cpu
+from ferrule.boards.description import CpuDescription
+from ferrule.boards.repl import Entry
+from ferrule.errors import FerruleError
+
+FPUS = ("none", "fpv4-sp-d16", "fpv5-sp-d16", "fpv5-d16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """What Arm lets a chip choose of a core."""
+
+    fpus: tuple[str, ...]
+    dsp: tuple[bool, ...]
+    mve: tuple[bool, ...] = (False,)
+
+
+CORES: Mapping[str, Core] = {
+    "cortex-m3": Core(fpus=("none",), dsp=(False,)),
+    "cortex-m4": Core(fpus=("none", "fpv4-sp-d16"), dsp=(True,)),
+    "cortex-m7": Core(fpus=("none", "fpv5-sp-d16", "fpv5-d16"), dsp=(True,)),
+    "cortex-m33": Core(fpus=("none", "fpv5-sp-d16"), dsp=(False, True)),
+    "cortex-m55": Core(fpus=("none", "fpv5-d16"), dsp=(True,), mve=(False, True)),
+}
+"""By Arm's name in lower case."""
+
+
+def cpu(entry: Entry, description: CpuDescription, file: Path) -> Cpu:
+    """Return the core of a platform description's entry and of the table `[cpu]` in `file`.
+
+    Raises:
+        FerruleError: it is not known, or cannot have what the table says.
+    """
+    kind = entry.text("cpuType")
+    if kind is None:
+        raise FerruleError(f"{entry.place}: '{entry.name}' has no cpuType")
+    plain = kind.removesuffix("f")
+    core = CORES.get(plain)
+    if core is None:
+        raise FerruleError(f"{entry.place}: core '{kind}' is not supported", hint=f"supported: {', '.join(CORES)}")
+    fpu = description.fpu
+    if fpu not in FPUS:
+        raise FerruleError(f"{file}: cpu.fpu is '{fpu}'", hint=f"known: {', '.join(FPUS)}")
+    if fpu not in core.fpus:
+        raise FerruleError(f"{file}: a {plain} has no {fpu}", hint=f"cpu.fpu can be {', '.join(core.fpus)}")
+    for key, value, allowed in (("dsp", description.dsp, core.dsp), ("mve", description.mve, core.mve)):
+        if value not in allowed:
+            raise FerruleError(f"{file}: cpu.{key} is {str(value).lower()}, which a {plain} cannot be")
+    return Cpu(type=plain, fpu=fpu, dsp=description.dsp, mve=description.mve)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drivers of src_c/drivers on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from needs import require_module, require_program
+
+from ferrule.resources import root
+from ferrule.testing import Adapter, Fakes, build_driver
+
+BuildUart = Callable[[str], Adapter[Fakes]]
+
+
+@pytest.fixture(scope="session")
+def build_uart() -> BuildUart:
+    """A function that compiles a UART's driver by its name, with counters for coverage."""
+    require_module("cffi", "pip install 'ferrule[testing]'")
+    require_program("gcc", "apt-get install gcc")
+
+    def function(name: str) -> Adapter[Fakes]:
+        source, header = root() / "src_c" / "drivers" / f"{name}.c", f"ferrule/drivers/{name}.h"
+        return build_driver(sources=[source], headers=[header], coverage=True)
+
+    return function

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boards other than the MPS2 images: a small model by both toolchains, keyword spotting on each engine that has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small_networks
+from needs import require_module, require_program
+from oracle import random_inputs, tflm
+
+import ferrule
+from ferrule.boards import board_names, load_board
+from ferrule.emulation import engine
+from ferrule.report import Verdict
+
+pytestmark = pytest.mark.emu
+RUNS = {"stm32f4_discovery": ("unicorn", "qemu")}
+"""The engines by board."""
+
+
+def need(name: str) -> None:
+    """Skip unless the engine is installed."""
+    if name == "qemu":
+        require_program("qemu-system-arm", "apt-get install qemu-system-arm")
+    else:
+        require_module("unicorn", "pip install 'ferrule[run]'")
+
+
+def test_every_other_board_is_tested() -> None:
+    assert {name for name in board_names() if not name.startswith("mps2")} == set(RUNS)
+    for name, engines in RUNS.items():
+        able = [each for each in ("unicorn", "qemu") if engine(each).refuses(load_board(name)) is None]
+        assert able == list(engines), name
+
+
+@pytest.mark.parametrize("toolchain", ["zig", "arm-none-eabi-gcc"])
+@pytest.mark.parametrize(("board", "engine_name"), [(board, each) for board in RUNS for each in RUNS[board]])
+def test_a_small_model(board: str, engine_name: str, toolchain: str, request: pytest.FixtureRequest) -> None:
+    need(engine_name)
+    if toolchain == "arm-none-eabi-gcc":
+        request.getfixturevalue("arm_gcc")
+    network = small_networks.dense()
+    report = ferrule.compile(network, board=board, toolchain=toolchain).run(
+        random_inputs(network, seed=1), engine=engine_name
+    )
+    assert report.verdict is Verdict.EXACT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("board", "engine_name"), [(board, each) for board in RUNS for each in RUNS[board]])
+def test_keyword_spotting_equals_tflm(models: Path, board: str, engine_name: str) -> None:
+    need(engine_name)
+    path = models / "kws_ref_model.tflite"
+    network = ferrule.load(path)
+    inputs = random_inputs(network, seed=4)
+    report = ferrule.compile(network, board=board).run(inputs, engine=engine_name)
+    assert report.verdict is Verdict.EXACT
+    for output, reference in zip(report.outputs, tflm(path.read_bytes(), inputs), strict=True):
+        np.testing.assert_array_equal(output, reference)
