@@ -92,7 +92,6 @@ class BridgeServer:
     def __init__(self, model: DeviceModel, stream: Stream) -> None:
         self._model = model
         self._stream = stream
-        self._level = False
         model.attach(bus=BridgeBus(stream), irq=_Line(stream))
 
     def serve(self) -> None:
@@ -189,7 +188,7 @@ class _Line:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._level: bool | None = None
+        self._level = False
 
     def set(self, level: bool) -> None:
         """Raise or lower the line."""
