@@ -20,7 +20,8 @@ lint: $(VENV)/dev
 	cppcheck --std=c11 --enable=warning,portability,performance --inline-suppr --quiet --error-exitcode=1 -UFERRULE_PORT_H \
 	    --suppress=missingIncludeSystem -Iinclude -Isrc_c/kernels/include -Isrc_c/startup/include \
 	    -Iplatforms/bare_metal/include -Iplatforms/cmsis/include -Iplatforms/cmsis/drivers -Isdk/ferrule/testing/fakes/cmsis \
-	    src_c platforms/bare_metal platforms/cmsis
+	    -Iplatforms/zephyr/include -Isdk/ferrule/testing/fakes/zephyr -DCONFIG_FERRULE_UART_RX_BYTES=64 \
+	    -DCONFIG_FERRULE_UART_TX_BYTES=64 src_c platforms/bare_metal platforms/cmsis platforms/zephyr
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
