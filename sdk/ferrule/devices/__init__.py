@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The framework for device models: register tables, buses, interrupt lines, time and faults."""
 
+from ferrule.devices.fault_text import FAULTS, parse_fault
 from ferrule.devices.faults import (
     BusErrorAt,
     DmaErrorAt,
@@ -16,6 +17,7 @@ from ferrule.devices.faults import (
     Transfer,
     WrongId,
 )
+from ferrule.devices.faulty_line import FaultyLine, LineFault, LineFaultKind
 from ferrule.devices.memory import Escape, GuardedBus, MemoryBus, Range
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceModel, InterruptLine
 from ferrule.devices.register_model import RegisterModel
@@ -23,6 +25,7 @@ from ferrule.devices.registers import Access, Field, Register, RegisterTable, c_
 from ferrule.devices.serial import SerialModel
 
 __all__ = [
+    "FAULTS",
     "Access",
     "Bus",
     "BusError",
@@ -33,12 +36,15 @@ __all__ = [
     "Escape",
     "Fault",
     "FaultInjector",
+    "FaultyLine",
     "Field",
     "Flip",
     "FlippedData",
     "FlippedValue",
     "GuardedBus",
     "InterruptLine",
+    "LineFault",
+    "LineFaultKind",
     "MemoryBus",
     "NeverDone",
     "Range",
@@ -53,4 +59,5 @@ __all__ = [
     "WrongId",
     "c_header",
     "documentation",
+    "parse_fault",
 ]
