@@ -44,6 +44,17 @@ def test_floats_equal_qemus(unicorn: Engine, qemu: str, build_exceptions: Build,
     assert trace(machine, unicorn) == trace(machine, engine("qemu"))
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("board", ["mps2-an386", "mps2-an505"])
+def test_random_priorities_equal_qemus(
+    unicorn: Engine, qemu: str, build_exceptions: Build, board: str, seed: int
+) -> None:
+    machine = build_exceptions("random", board, f"-DSEED={seed}")
+    ours = trace(machine, unicorn)
+    assert len(ours) > 500
+    assert ours == trace(machine, engine("qemu"))
+
+
 def echoed(data: bytes) -> bytes:
     """Return what the firmware makes of the bytes."""
     return bytes(byte ^ 0x55 for byte in data)
