@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ferrule import __version__
+from ferrule import __version__, firmware
 from ferrule.boards import board_names
+from ferrule.cli.options import PLATFORMS
 from ferrule.cli.progress import progress
 from ferrule.facade.step import Step
 from ferrule.firmware import ToolStatus, ZigToolchain
@@ -177,9 +178,24 @@ def test_generate(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
     assert ferrule("generate", dense, "--out", folder).code == 0
     with (folder / "main.c").open("a") as file:
         file.write("/* mine */\n")
+    kept = ferrule("generate", dense, "--out", folder)
+    assert (kept.code, kept.err) == (0, "")
+    assert kept.out.endswith("main.c: edited by you, left alone\n")
+    other = ferrule("generate", dense, "--out", folder, "--board", "mps2-an505")
+    assert other.out.endswith("main.c: edited by you, left alone; main.c.new is what would be generated now\n")
+    with (folder / "ferrule.mk").open("a") as file:
+        file.write("# mine\n")
     refusal = ferrule("generate", dense, "--out", folder)
     assert refusal.code == 2
-    assert "changed by hand and would be lost: main.c" in refusal.err
+    assert "changed by hand and would be lost: ferrule.mk" in refusal.err
+    forced = ferrule("generate", dense, "--out", folder, "--force")
+    assert forced.code == 0
+    assert "ferrule.mk: edited by you, now in ferrule.mk.orig\n" in forced.out
+
+
+def test_the_platforms_are_those_of_the_package() -> None:
+    assert set(PLATFORMS) == set(firmware.PLATFORMS)
+    assert PLATFORMS[0] == firmware.DEFAULT_PLATFORM
 
 
 @pytest.mark.cc

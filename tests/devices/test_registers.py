@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from needs import lacking, require_program
+from needs import require_program
 from register_tables import ADDER as TABLE
 
 from ferrule.devices import Field, Register, RegisterTable, c_header, documentation
@@ -88,9 +86,7 @@ int nothing;
 
 
 def test_the_header_is_formatted(tmp_path: Path) -> None:
-    program = shutil.which("clang-format", path=str(Path(sys.executable).parent))
-    if program is None:
-        lacking("clang-format", "pip install -e '.[dev]'")
+    program = require_program("clang-format", "pip install -e '.[dev]'")
     (tmp_path / "adder.h").write_text(c_header(TABLE), encoding="utf-8")
     style = Path(__file__).parents[2] / ".clang-format"
     argv = [program, f"--style=file:{style}", "--dry-run", "-Werror", "adder.h"]

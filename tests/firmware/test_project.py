@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import small_networks
-from needs import lacking, require_program
+from needs import require_program
 
 from ferrule.boards import load_board
 from ferrule.errors import FerruleError
@@ -153,9 +153,7 @@ def test_no_path_of_this_machine_is_in_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("network", [small_networks.dense(), small_networks.two_by_two(), small_networks.float_dense()])
 def test_generated_c_is_formatted(network: Network, tmp_path: Path) -> None:
-    program = shutil.which("clang-format", path=str(Path(sys.executable).parent))
-    if program is None:
-        lacking("clang-format", "pip install -e '.[dev]'")
+    program = require_program("clang-format", "pip install -e '.[dev]'")
     project = write(tmp_path / "project", network)
     style = root() / ".clang-format"
     files = [name for name in project.manifest.files if name.endswith((".c", ".h")) and not name.startswith("lib/")]

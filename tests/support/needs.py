@@ -6,6 +6,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -25,8 +27,8 @@ def lacking(what: str, remedy: str) -> None:
 
 
 def require_program(program: str, remedy: str) -> str:
-    """Return the path of a program, or skip."""
-    path = shutil.which(program)
+    """Return the path of a program, or skip; what a Python package brings stands beside the interpreter."""
+    path = shutil.which(program) or shutil.which(program, path=str(Path(sys.executable).parent))
     if path is None:
         lacking(program, remedy)
     assert path is not None
