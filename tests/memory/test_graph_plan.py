@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from small_networks import int8_input
 
 from ferrule import Network
-from ferrule.memory import Alias, AliasKind, Region, plan_graph, scratch_name
+from ferrule.memory import Alias, AliasKind, Overlap, Region, plan_graph, scratch_name
 
 REGIONS = (Region(name="sram", size_bytes=1 << 16), Region(name="npu", size_bytes=1 << 12, alignment=32))
 
@@ -52,3 +53,16 @@ def test_constants_that_are_outputs_get_room_if_asked() -> None:
     found = plan_graph(reshaped(), REGIONS[:1], constant_outputs=True)
     (request,) = (request for request in found.requests if request.name == "k")
     assert (request.size_bytes, request.lifetime.first, request.lifetime.last) == (40, 2, 2)
+
+
+@pytest.mark.parametrize("through", ["a", "flat"])
+def test_an_output_that_is_read_too_is_not_overwritten(through: str) -> None:
+    """Even by the last layer, which is the last to read it."""
+    network = reshaped()
+    network.set_outputs([through, "y"])
+    overlaps = [Overlap(output="y", input="flat", distance_bytes=0)]
+    found = plan_graph(network, REGIONS[:1], overlaps=overlaps)
+    assert found.overlaps == ()
+    assert found.plan.placements["y"] != found.plan.placements["flat"]
+    network.set_outputs(["y"])
+    assert plan_graph(network, REGIONS[:1], overlaps=overlaps).overlaps == tuple(overlaps)

@@ -13,7 +13,7 @@ from ferrule.memory.ordering import Ordering, measure_order, order_layers
 from ferrule.memory.placement import Plan
 from ferrule.memory.planner import plan
 from ferrule.memory.region import Region
-from ferrule.memory.request import Alias, BufferKind, Overlap, Request
+from ferrule.memory.request import Alias, AliasKind, BufferKind, Overlap, Request
 from ferrule.memory.search import Effort
 from ferrule.memory.verify import Schedule, Step, schedule_of_graph, verify
 
@@ -78,10 +78,20 @@ def plan_graph(
         *_tensors(graph, lives, regions, alignment, allowed or {}),
         *_scratch(ordering.layers, regions, needed, alignments, allowed or {}),
     )
+    overlaps = _outlived(graph, aliases, overlaps)
     found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=effort)
     run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed})
     verify(found, requests, regions, _with_copies(run, tuple(copied)), aliases=aliases, overlaps=overlaps)
     return GraphPlan(ordering=ordering, requests=requests, aliases=aliases, overlaps=tuple(overlaps), plan=found)
+
+
+def _outlived(graph: Graph, aliases: Sequence[Alias], overlaps: Sequence[Overlap]) -> tuple[Overlap, ...]:
+    """Return the overlaps that leave the graph's outputs alone: these are read after the last layer, too."""
+    kept = {info.name for info in graph.outputs}
+    views = [{alias.output, alias.input} for alias in aliases if alias.kind is AliasKind.VIEW]
+    while any(kept & pair and not pair <= kept for pair in views):
+        kept.update(*(pair for pair in views if kept & pair))
+    return tuple(overlap for overlap in overlaps if overlap.input not in kept)
 
 
 def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
