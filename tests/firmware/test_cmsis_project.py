@@ -287,13 +287,18 @@ def test_what_is_the_users_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", KINDS_OF_PROJECT.values(), ids=KINDS_OF_PROJECT)
 def test_generated_c_is_formatted(make: Any, tmp_path: Path) -> None:  # noqa: ANN401 one of these
+    folder = make(tmp_path / "project").folder
+    files = [path for path in folder.rglob("*.[ch]") if path.relative_to(folder).parts[0] not in {"lib", "model"}]
+    assert len(files) >= 6
+    formatted(files)
+
+
+def formatted(files: list[Path]) -> None:
+    """Check that clang-format would change nothing."""
     program = shutil.which("clang-format", path=str(Path(sys.executable).parent))
     if program is None:
         lacking("clang-format", "pip install -e '.[dev]'")
-    folder = make(tmp_path / "project").folder
-    files = [str(path) for path in folder.rglob("*.[ch]") if path.relative_to(folder).parts[0] not in {"lib", "model"}]
-    assert len(files) >= 6
-    argv = [str(program), f"--style=file:{root() / '.clang-format'}", "--dry-run", "-Werror", *files]
+    argv = [str(program), f"--style=file:{root() / '.clang-format'}", "--dry-run", "-Werror", *map(str, files)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -328,6 +333,25 @@ def test_boards_that_cannot_be(name: str, changes: dict[str, str], message: str,
     with pytest.raises(FerruleError, match=message) as caught:
         cmsis_board(load_board(own_board(tmp_path, name, **changes)))
     assert caught.value.hint
+
+
+def test_registers_that_the_board_needs_are_set_up(tmp_path: Path) -> None:
+    board = own_board(tmp_path)
+    with (board / "board.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[[setup]]\naddress = 0x40009010\nclear = 0xFF\nset = 0x20\nwhy = "speed of uart4"\n')
+    text = (project(tmp_path / "project", board=board).folder / "board" / "system.c").read_text(encoding="utf-8")
+    assert "    /* speed of uart4 */\n    {0x40009010U, 0x000000ffU, 0x00000020U},\n" in text
+    assert text.index("SCB->CPACR") < text.rindex("set_up_registers();")
+    formatted(list((tmp_path / "project" / "board").glob("*.c")))
+    other = project(tmp_path / "other").folder / "board" / "system.c"
+    assert "set_up_registers" not in other.read_text(encoding="utf-8")
+
+
+def test_a_board_whose_uart_has_no_driver() -> None:
+    with pytest.raises(
+        FerruleError, match="board stm32f4_discovery: there is no CMSIS-Driver for its link UART 'usart2'"
+    ):
+        cmsis_board(load_board("stm32f4_discovery"))
 
 
 def changed_core(board: str, **changes: Any) -> Board:  # noqa: ANN401 fields of Cpu
