@@ -76,6 +76,13 @@ def test_a_console_by_interrupts(unicorn: Engine, qemu: str, build_exceptions: B
             assert received == echoed(data)
 
 
+def test_a_firmware_that_polls_is_not_given_up_while_a_timer_runs(unicorn: Engine, build_exceptions: Build) -> None:
+    with unicorn.start(build_exceptions("heartbeat", "mps2-an386")) as session:
+        assert [session.channel().read(1, 10) for _ in range(3)] == [b"*"] * 3
+        session.channel().write(b"x")
+        assert session.channel().read(5, 10) == b"polls"
+
+
 def test_sleep_for_input_takes_no_time(unicorn: Engine, build_exceptions: Build) -> None:
     with unicorn.start(build_exceptions("console", "mps2-an386")) as session:
         start = time.monotonic()

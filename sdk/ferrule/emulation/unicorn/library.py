@@ -64,6 +64,7 @@ _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ferrule_core_attach_trace", None, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
     ("ferrule_core_time", ctypes.c_uint64, (ctypes.c_void_p,)),
     ("ferrule_core_exact_time", ctypes.c_uint64, (ctypes.c_void_p,)),
+    ("ferrule_core_next_event", ctypes.c_uint64, (ctypes.c_void_p,)),
     ("ferrule_core_set_line", None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)),
     ("ferrule_core_is_line_enabled", ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint32)),
     ("ferrule_core_set_timer", None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, EXPIRE, ctypes.c_void_p)),

@@ -108,6 +108,11 @@ class Processor:
         """The time before the instruction that accesses; valid within an access to an exact peripheral."""
         return int(self._hooks.ferrule_core_exact_time(self._core))
 
+    @property
+    def awaits_event(self) -> bool:
+        """Whether SysTick or a timer will do something by itself."""
+        return int(self._hooks.ferrule_core_next_event(self._core)) != NEVER
+
     def set_irq(self, line: int, level: bool) -> None:
         """Set the level of an interrupt line, counted from 0."""
         self._hooks.ferrule_core_set_line(self._core, line, level)
@@ -166,11 +171,13 @@ class Processor:
         self.guest.engine.ctl_flush_tb()
 
     def read_register(self, offset: int, size_bytes: int) -> int:
-        """Return a register of the system control space, as the firmware would read it."""
+        """Return a register of the system control space, as the firmware would read it; only while it stands."""
+        self.guest.state.now = self.guest.executed()
         return int(self._hooks.ferrule_system_control_read(None, offset, size_bytes, self._core))
 
     def write_register(self, offset: int, size_bytes: int, value: int) -> None:
-        """Write a register of the system control space, as the firmware would."""
+        """Write a register of the system control space, as the firmware would; only while it stands."""
+        self.guest.state.now = self.guest.executed()
         self._hooks.ferrule_system_control_write(None, offset, size_bytes, value, self._core)
 
     @property

@@ -33,7 +33,7 @@ SLICE_INSTRUCTIONS = 2_000_000
 SLICE_S = 0.05
 """A slice that takes longer, since the firmware sits on slow registers, is halved next time."""
 IDLE_PATIENCE_INSTRUCTIONS = 100_000
-"""A firmware that polls an empty UART for so long sends nothing without further input."""
+"""A firmware that polls an empty UART for so long sends nothing without further input, unless a timer runs."""
 
 
 class UnicornChannel(Channel):
@@ -134,7 +134,7 @@ class UnicornSession(Session):
             entered = self._guest.state.entered
             if stop is Stop.ASLEEP and not carried:
                 return
-            if stop is Stop.IDLE and not carried:
+            if stop is Stop.IDLE and not carried and not self._processor.awaits_event:
                 idle_from = entered if idle_from is None else idle_from
                 if entered - idle_from >= IDLE_PATIENCE_INSTRUCTIONS:
                     return
