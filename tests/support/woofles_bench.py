@@ -130,9 +130,7 @@ class WooflesBench:
 
     def inject(self, fault: Fault | None) -> None:
         """Exchange the fault, and count from 0 again."""
-        self.injector.fault = fault or Fault()
-        self.injector.accesses.clear()
-        self.injector.transfers.clear()
+        self.injector.inject(fault)
 
     def layer(self, job: Job, patience: int = PATIENCE) -> CData:
         """Return the job's struct woofles_layer, with its constants where the device finds them."""

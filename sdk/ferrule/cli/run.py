@@ -17,6 +17,7 @@ from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
+    from ferrule.devices import Fault
     from ferrule.network import Network
     from ferrule.report import RunReport
 
@@ -68,6 +69,14 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     help="unicorn, qemu: let the firmware stand until gdb connects to this TCP port. Then no time-out applies.",
 )
 @click.option("--trace-devices", is_flag=True, help="Report every call of a device: operator, device, call, status.")
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="DEVICE:FAULT[@N]",
+    help="Inject a fault into a device's model, such as npu0:never-done@12 (docs/emulation.md lists them).",
+)
+@click.option("--locate", is_flag=True, help="If the outputs differ, find the first layer that does, by a second run.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
     model: Path,
@@ -89,6 +98,8 @@ def command(
     timeout_s: float,
     gdb: int | None,
     trace_devices: bool,
+    faults: tuple[str, ...],
+    locate: bool,
     quiet: bool,
 ) -> int:
     """Import MODEL (.tflite), generate its firmware, build it, run it on a board, and compare.
@@ -102,6 +113,7 @@ def command(
     from ferrule.facade.samples import parse_input_options, split
     from ferrule.facade.step import Step
 
+    injected = _faults(faults)
     division = make_division(backends, hints, devices, backend_options, read_configuration(config))
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {model}"))
@@ -139,6 +151,8 @@ def command(
             progress=say,
             source=", ".join(inputs) or "pattern",
             trace_devices=trace_devices,
+            faults=injected,
+            locate=locate,
         )
     for warning in firmware.warnings:
         click.echo(f"warning: {warning}", err=True)
@@ -148,6 +162,18 @@ def command(
 
         print_report(report.document, console())
     return int(report.verdict == "different")
+
+
+def _faults(options: tuple[str, ...]) -> dict[str, Fault]:
+    from ferrule.devices import parse_fault
+
+    faults: dict[str, Fault] = {}
+    for option in options:
+        device, fault = parse_fault(option)
+        if device in faults:
+            raise FerruleError(f"--fault {option}: device '{device}' has a fault already, and no more than one")
+        faults[device] = fault
+    return faults
 
 
 def _output_paths(options: tuple[str, ...], network: Network) -> dict[int, Path]:

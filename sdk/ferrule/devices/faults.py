@@ -258,7 +258,7 @@ class FaultInjector(DeviceModel):
     def __init__(self, model: DeviceModel, fault: Fault | None = None) -> None:
         super().__init__()
         self.fault = fault or Fault()
-        """May be exchanged between two accesses."""
+        """May be exchanged between two accesses; see `inject`."""
         self.accesses: list[RegisterAccess] = []
         """All so far, with the values that the software wrote or got."""
         self.transfers: list[Transfer] = []
@@ -266,6 +266,13 @@ class FaultInjector(DeviceModel):
         self._model = model
         self._line = _Line()
         model.attach(irq=self._line)
+
+    def inject(self, fault: Fault | None) -> None:
+        """Exchange the fault, None for nothing, and number accesses and transfers from 0 again."""
+        self._line.disturb(level=False)
+        self.fault = fault or Fault()
+        self.accesses.clear()
+        self.transfers.clear()
 
     @override
     def attach(self, *, bus: Bus | None = None, irq: InterruptLine | None = None) -> None:

@@ -16,9 +16,11 @@ from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
+from ferrule.devices import Fault
 from ferrule.emulation import EngineOptions
 from ferrule.facade.division import DEFAULT_BACKENDS, Division, divide
 from ferrule.facade.generation import DEFAULT_BOARD, DEFAULT_TOOLCHAIN, emit_divided
+from ferrule.facade.locating import observed_network
 from ferrule.facade.step import Progress, Step, say_nothing
 from ferrule.firmware import Image, Project, build_project, toolchain, write_project
 from ferrule.graph import Array
@@ -41,6 +43,8 @@ class Firmware:
     artifact: Artifact
     project: Project
     image: Image
+    division: Division
+    """How the user wanted it divided."""
     toolchain_version: str
     build_s: float
 
@@ -63,6 +67,8 @@ class Firmware:
         timeout_s: float = 60.0,
         source: str | None = None,
         trace_devices: bool = False,
+        faults: Mapping[str, Fault] | None = None,
+        locate: bool = False,
         progress: Progress = say_nothing,
     ) -> RunReport:
         """Run the firmware on inputs and compare every output with the numpy reference.
@@ -71,7 +77,9 @@ class Firmware:
         first extent for n samples. None stands for the documented pattern (`ferrule.facade.samples.pattern`).
         `options` are the engine's, such as the port of a real board. `timeout_s` is the wall-clock time that one
         inference may take. `source` says in the report where the inputs came from. `trace_devices` puts every call
-        of a device into the report.
+        of a device into the report. `faults` are injected into the models of devices, by device; see `ferrule.devices`.
+        If the run differs from the reference, `locate` has the firmware built and run once more, with every tensor as
+        an output, and the report name the first layer that differs.
 
         Raises:
             InputError: an input has the wrong name, shape or dtype.
@@ -90,7 +98,17 @@ class Firmware:
             timeout_s=timeout_s,
             source=source,
             trace_devices=trace_devices,
+            faults=faults or {},
+            locate=locate,
             progress=progress,
+        )
+
+    def observed(self, progress: Progress = say_nothing) -> Firmware:
+        """Return the same layers with every tensor as an output, built anew; raises as `compile` does."""
+        manifest = self.project.manifest
+        network = observed_network(self.network, self.optimized)
+        return _in_temporary_folder(
+            network, self.board, manifest.toolchain, self.division, manifest.optimization, progress
         )
 
 
@@ -127,8 +145,15 @@ def compile(  # noqa: A001
         model_options=model_options or {},
         registry=registry,
     )
+    described = load_board(board)
     if out is not None:
-        return _compile(network, board, toolchain, division, optimization, Path(out), progress)
+        return _compile(network, described, toolchain, division, optimization, Path(out), progress)
+    return _in_temporary_folder(network, described, toolchain, division, optimization, progress)
+
+
+def _in_temporary_folder(
+    network: Network, board: Board, toolchain: str, division: Division, optimization: str, progress: Progress
+) -> Firmware:
     temporary = tempfile.mkdtemp(prefix="ferrule-")
     try:
         firmware = _compile(network, board, toolchain, division, optimization, Path(temporary) / "project", progress)
@@ -141,22 +166,21 @@ def compile(  # noqa: A001
 
 def _compile(
     network: Network,
-    board: str,
+    board: Board,
     toolchain_name: str,
     division: Division,
     optimization: str,
     folder: Path,
     progress: Progress,
 ) -> Firmware:
-    described = load_board(board)
     chosen = toolchain(toolchain_name)
     chosen.require()
-    progress(Step(phase=f"generating C for {described.name}"))
+    progress(Step(phase=f"generating C for {board.name}"))
     optimized = divide(network, division)
-    artifact = emit_divided(optimized, board=described, registry=division.source)
+    artifact = emit_divided(optimized, board=board, registry=division.source)
     project = write_project(
         artifact,
-        board=described,
+        board=board,
         toolchain_name=toolchain_name,
         optimization=optimization,
         folder=folder,
@@ -168,10 +192,11 @@ def _compile(
     return Firmware(
         network=network,
         optimized=optimized,
-        board=described,
+        board=board,
         artifact=artifact,
         project=project,
         image=image,
+        division=division,
         toolchain_version=chosen.version(),
         build_s=time.perf_counter() - started,
     )

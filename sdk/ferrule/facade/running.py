@@ -12,9 +12,11 @@ import numpy as np
 
 from ferrule._version import VERSION
 from ferrule.boards import Board, load_board
+from ferrule.devices import Fault
 from ferrule.emulation import Counters, Engine, EngineError, EngineOptions, Machine, Session, engine, require_gdb
 from ferrule.errors import FerruleError
-from ferrule.facade.attachment import attached_devices, attached_wires
+from ferrule.facade.attachment import attached_devices, attached_wires, check_faults, inject
+from ferrule.facade.locating import ObservedRun, first_difference
 from ferrule.facade.samples import Sample, pattern_sample, split
 from ferrule.facade.step import Progress, Step
 from ferrule.facade.tracing import device_parts, explained, trace_part
@@ -24,6 +26,7 @@ from ferrule.link import CounterSource, LinkRun, LinkSession, LinkTimeoutError, 
 from ferrule.report import (
     BuildPart,
     CountPart,
+    DifferencePart,
     FlashPart,
     LayerPart,
     MemoryPart,
@@ -32,6 +35,7 @@ from ferrule.report import (
     ReportDocument,
     RunReport,
     SamplePart,
+    Verdict,
     compare,
     worst,
 )
@@ -72,6 +76,8 @@ def run(
     timeout_s: float,
     source: str | None,
     trace_devices: bool,
+    faults: Mapping[str, Fault],
+    locate: bool,
     progress: Progress,
 ) -> RunReport:
     """Run the firmware; see `Firmware.run`.
@@ -81,25 +87,29 @@ def run(
     """
     network = firmware.network
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
+    check_faults(firmware.artifact, faults)
     models = [use.name for use in firmware.artifact.devices if use.driver.model is not None]
     chosen = _usable(engine, firmware.board, models)
     _check_wires(chosen, firmware)
     if options.gdb is not None:
         require_gdb(engine)
     traced = trace_devices and bool(firmware.artifact.devices)
-    done = _execute(firmware, chosen, options, samples, timeout_s, progress, trace=traced)
+    _check_locate(chosen, locate=locate)
+
+    def execute(what: Firmware) -> _Runs:
+        return _execute(what, chosen, options, samples, timeout_s, progress, trace=traced, faults=faults)
+
+    done = execute(firmware)
     progress(Step(phase="comparing with the numpy reference"))
     parts = []
     for index, (sample, result) in enumerate(zip(samples, done.runs, strict=True)):
-        verdict, difference = compare(result.outputs, network.run(sample))
-        if index == 0:
-            others = (done.profiled, *(() if done.traced is None else (done.traced,)))
-            verdict = worst([verdict, *(compare(other.outputs, result.outputs)[0] for other in others)])
-        parts.append(SamplePart(index=index, verdict=verdict, max_difference=difference))
+        first = (done.traced, done.profiled) if index == 0 else ()
+        parts.append(_sample_part(index, network.run(sample), [result, *(run for run in first if run is not None)]))
     layers = _layer_parts(firmware, done)
+    verdict = worst(part.verdict for part in parts)
     document = ReportDocument(
         ferrule_version=VERSION,
-        verdict=worst(part.verdict for part in parts),
+        verdict=verdict,
         engine=engine,
         input=source or ("pattern" if inputs is None else "arrays"),
         model=ModelPart(name=network.name, digest=firmware.artifact.digest, macs=network.macs()),
@@ -111,8 +121,45 @@ def run(
         samples=tuple(parts),
         devices=device_parts(firmware.artifact, layers),
         device_trace=trace_part(firmware.artifact, done.traced.calls if done.traced else ()) if trace_devices else None,
+        faults=tuple(f"{device}: {fault}" for device, fault in faults.items()),
+        first_difference=(
+            _located(firmware, samples, execute, progress) if locate and verdict is Verdict.DIFFERENT else None
+        ),
     )
     return RunReport(document=document, outputs=_stacked([result.outputs for result in done.runs]))
+
+
+def _sample_part(index: int, expected: Sequence[Array], runs: Sequence[LinkRun]) -> SamplePart:
+    """Return how the worst of some runs of a sample compares with the reference."""
+    compared = [compare(run.outputs, expected) for run in runs]
+    verdict = worst(each for each, _ in compared)
+    extents = [extent for each, extent in compared if each is verdict]
+    largest = None if None in extents else max(extent for extent in extents if extent is not None)
+    return SamplePart(index=index, verdict=verdict, max_difference=largest)
+
+
+def _check_locate(chosen: Engine, *, locate: bool) -> None:
+    if locate and chosen.name == "serial":
+        raise FerruleError(
+            "where a real board begins to differ can't be located: that takes another firmware on it",
+            hint="run the model on an emulated board",
+        )
+
+
+def _located(
+    firmware: Firmware, samples: Sequence[Sample], execute: Callable[[Firmware], _Runs], progress: Progress
+) -> DifferencePart:
+    """Run everything once more with every tensor as an output, in the same order, so that faults strike again."""
+    try:
+        observed = firmware.observed(progress)
+        done = execute(observed)
+    except FerruleError as error:
+        return DifferencePart(note=f"it can't be found out, with every tensor as an output: {error}")
+    expected = [observed.network.run(sample) for sample in samples]
+    first = [run for run in (done.traced, done.profiled) if run is not None]
+    runs = [ObservedRun(outputs=run.outputs, expected=expected[0]) for run in first]
+    runs += [ObservedRun(outputs=run.outputs, expected=each) for run, each in zip(done.runs, expected, strict=True)]
+    return first_difference(observed.network, observed.optimized, _layer_parts(observed, done), runs)
 
 
 def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
@@ -142,6 +189,7 @@ def _execute(
     progress: Progress,
     *,
     trace: bool,
+    faults: Mapping[str, Fault],
 ) -> _Runs:
     started = time.perf_counter()
     phase = f"running on {firmware.board.name} by {chosen.name}"
@@ -150,16 +198,19 @@ def _execute(
     def said(done: int) -> None:
         progress(Step(phase=phase, done=done, total=len(samples)))
 
+    devices = attached_devices(firmware.artifact, firmware.image, faults)
     machine = Machine(
         board=firmware.board,
         elf=firmware.elf,
-        devices=attached_devices(firmware.artifact, firmware.image),
+        devices=devices,
         wires=attached_wires(firmware.artifact),
         options=options,
     )
     with chosen.start(machine) as session:
         try:
-            return _serve(firmware, session, samples, timeout_s, said, started, trace=trace)
+            link = _connect(firmware, session, timeout_s)
+            inject(devices, faults)
+            return _serve(link, session, samples, said, started, trace=trace)
         except RunFailedError as error:
             raise explained(error, firmware.artifact) from error
         except LinkTimeoutError as error:
@@ -167,19 +218,21 @@ def _execute(
             raise EngineError(str(error), hint=error.hint, report=report) from error
 
 
+def _connect(firmware: Firmware, session: Session, timeout_s: float) -> LinkSession:
+    link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
+    _check_identity(firmware, link.model_info())
+    return link
+
+
 def _serve(
-    firmware: Firmware,
+    link: LinkSession,
     session: Session,
     samples: Sequence[Sample],
-    timeout_s: float,
     report: Callable[[int], None],
     started: float,
     *,
     trace: bool,
 ) -> _Runs:
-    link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
-    info = link.model_info()
-    _check_identity(firmware, info)
     traced = link.run(samples[0], trace=True) if trace else None
     profiled = link.run(samples[0], profile=True)
     runs = []
@@ -187,7 +240,7 @@ def _serve(
         runs.append(link.run(sample, profile=False))
         report(number)
     return _Runs(
-        info=info,
+        info=link.model_info(),
         profiled=profiled,
         runs=runs,
         traced=traced,

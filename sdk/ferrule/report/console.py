@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ferrule.link import status_text
-from ferrule.report.document import CountPart, DeviceTracePart, LayerPart, ReportDocument, Verdict
+from ferrule.report.document import CountPart, DeviceTracePart, DifferencePart, LayerPart, ReportDocument, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,8 +23,20 @@ def print_report(document: ReportDocument, console: Console) -> None:
         _print_trace(document.device_trace, console)
     console.print(_totals(document))
     _print_samples(document, console)
+    for fault in document.faults:
+        console.print(f"injected: {fault}", highlight=False, markup=False)
+    if document.first_difference is not None:
+        console.print(_difference(document.first_difference), highlight=False, markup=False)
     text = str(document.verdict).replace("_", " ")
     console.print(f"verdict: [{_STYLES[document.verdict]}]{text}[/]", highlight=False)
+
+
+def _difference(part: DifferencePart) -> str:
+    if not part.layer:
+        return f"first difference: {part.note}"
+    runner = part.backend if part.device in {"", part.backend} else f"{part.backend}/{part.device}"
+    extent = "" if part.max_difference is None else f", by up to {part.max_difference:g}"
+    return f"first difference: layer '{part.layer}' ({part.type}) on {runner}, tensor '{part.tensor}'{extent}"
 
 
 def _layer_table(document: ReportDocument) -> Table:

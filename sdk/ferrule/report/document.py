@@ -170,6 +170,22 @@ class SamplePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DifferencePart:
+    """Where a run that differs from the reference begins to."""
+
+    layer: str = ""
+    """The first layer with an output that differs; empty if none was found, and `note` says why."""
+    type: str = ""
+    backend: str = ""
+    device: str = ""
+    tensor: str = ""
+    """That output."""
+    max_difference: float | None = None
+    """As in `SamplePart`."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportDocument:
     """Everything that one `ferrule run` found out."""
 
@@ -190,6 +206,10 @@ class ReportDocument:
     devices: tuple[DevicePart, ...] = ()
     device_trace: DeviceTracePart | None = None
     """None unless it was asked for."""
+    faults: tuple[str, ...] = ()
+    """What was injected into device models, by device."""
+    first_difference: DifferencePart | None = None
+    """None unless it was asked for and the run differs."""
 
 
 def json_schema() -> dict[str, object]:
