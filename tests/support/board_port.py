@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ferrule.boards import Board
-from ferrule.emulation import Machine, engine
+from ferrule.emulation import AttachedWire, Machine, engine
 
 
-def _carry(board: Board, elf: Path, descriptor: int, stopping: threading.Event) -> None:
-    with engine("unicorn").start(Machine(board=board, elf=elf)) as session:
+def _carry(
+    board: Board, elf: Path, descriptor: int, stopping: threading.Event, wires: tuple[AttachedWire, ...] = ()
+) -> None:
+    with engine("unicorn").start(Machine(board=board, elf=elf, wires=wires)) as session:
         channel = session.channel()
         while not stopping.is_set():
             readable, _, _ = select.select([descriptor], [], [], 0)
@@ -62,7 +64,7 @@ def board_at_terminal(board: Board, elf: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def board_at_socket(board: Board, elf: Path) -> Iterator[str]:
+def board_at_socket(board: Board, elf: Path, *, wires: tuple[AttachedWire, ...] = ()) -> Iterator[str]:
     """Return a pyserial URL behind which the board runs."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"socket://127.0.0.1:{server.getsockname()[1]}"
@@ -73,7 +75,7 @@ def board_at_socket(board: Board, elf: Path) -> Iterator[str]:
             connection, _ = server.accept()
             accepted.set()
             with connection:
-                _carry(board, elf, connection.fileno(), stopping)
+                _carry(board, elf, connection.fileno(), stopping, wires)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()

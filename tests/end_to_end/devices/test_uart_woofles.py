@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models whose layers go to an accelerator behind the board's second UART: exact, and the report says who ran what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from needs import require_module
+from small_networks import dense
+
+import ferrule
+from ferrule.backends.registry import default_registry
+from ferrule.cli.main import main
+from ferrule.exporters import to_tflite
+from ferrule.report import ReportDocument
+
+pytestmark = [pytest.mark.emu, pytest.mark.slow]
+
+RUNS = [
+    ("kws_ref_model", "mps2-an386", "unicorn"),
+    ("ad01_int8", "mps2-an505", "unicorn"),
+    ("ad01_int8", "mps2-an386", "qemu"),
+    ("pretrainedResnet_quant", "mps2-an505", "unicorn"),
+    ("vww_96_int8", "mps2-an386", "unicorn"),
+]
+"""Each model, each board, each engine. QEMU takes some 40 us for each byte of a UART: the smallest model is for it."""
+
+
+def check(report: ferrule.RunReport, network: ferrule.Network) -> None:
+    """Exact, all that the accelerator takes is given to it, and what it took is told."""
+    assert report.verdict is ferrule.Verdict.EXACT
+    support = default_registry().create("UartWoofles").layer_support()
+    taken = {layer.name for layer in network.layers if support.supports(network, layer)}
+    ran = [layer for layer in report.layers if layer.backend == "UartWoofles"]
+    assert {layer.name for layer in ran if layer.type != "MEM_COPY"} == taken
+    (device,) = report.document.devices
+    assert (device.name, device.layers) == ("UartWoofles", len(ran))
+    assert device.count == sum(layer.count for layer in ran) > 0
+    assert 0 < device.memory_used <= device.memory_bytes
+
+
+@pytest.mark.parametrize(("model", "board", "engine"), RUNS)
+def test_trained_models(
+    models: Path, model: str, board: str, engine: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    if engine == "unicorn":
+        require_module("unicorn", "pip install 'ferrule[run]'")
+    else:
+        request.getfixturevalue("qemu")
+    network = ferrule.load(models / f"{model}.tflite")
+    firmware = ferrule.compile(network, board=board, backends=["UartWoofles", "CpuAcc"], out=tmp_path / "project")
+    check(firmware.run(engine=engine, timeout_s=200), network)
+
+
+def test_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dense.tflite").write_bytes(to_tflite(dense()))
+    (tmp_path / "ferrule.toml").write_text(
+        '[devices.far]\nbackend = "UartWoofles"\n'
+        'binding = { uart = "uart3", memory_bytes = 4096, store_bytes = 4096 }\n'
+    )
+    with pytest.raises(SystemExit) as left:
+        main(["run", "dense.tflite", "--backends", "UartWoofles,CpuAcc", "--json", "r.json", "--trace-devices"])
+    assert left.value.code == 0
+    shown = capsys.readouterr().out
+    assert "UartWoofles/far" in shown
+    assert "device calls: as planned" in shown
+    report = msgspec.json.decode((tmp_path / "r.json").read_bytes(), type=ReportDocument)
+    (device,) = report.devices
+    assert (device.name, device.backend, device.memory_bytes) == ("far", "UartWoofles", 4096)
