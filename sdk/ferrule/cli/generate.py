@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 @click.option(
     "--force", is_flag=True, help="Replace generated files that were edited; NAME.orig keeps the edited ones."
 )
+@click.option(
+    "--emit-renode",
+    "renode",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also write a platform (.repl), a script (.resc) and a Robot test there, to run with Renode alone.",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
 def command(
     model: Path,
@@ -40,6 +47,7 @@ def command(
     optimization: str,
     platform: str,
     force: bool,
+    renode: Path | None,
     out: Path,
 ) -> None:
     """Write a firmware project for MODEL (.tflite) that is complete in itself.
@@ -64,8 +72,11 @@ def command(
         platform=platform,
         force=force,
         out=out,
+        renode=renode,
     )
     click.echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
+    if renode is not None:
+        click.echo(f"{renode}: when it is built, run it with: renode {renode / 'ferrule.resc'}")
     for note in project.notes:
         click.echo(f"note: {note}")
     for kept in project.kept:

@@ -14,6 +14,7 @@ from ferrule.backends.registry import BackendRegistry
 from ferrule.boards import Board, load_board
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.facade.division import DEFAULT_BACKENDS, DEFAULT_DIVISION, Division, divide
+from ferrule.facade.renode_files import check_renode, emit_renode
 from ferrule.facade.wiring import wired
 from ferrule.firmware import DEFAULT_PLATFORM, Project, write_project
 from ferrule.importers import load_tflite
@@ -75,13 +76,14 @@ def generate(
     optimization: str = "O3",
     platform: str = DEFAULT_PLATFORM,
     force: bool = False,
+    renode: Path | None = None,
 ) -> Project:
     """Write the network's firmware project for a platform into the folder `out`.
 
     `backends` is in order of preference. `hints` has, by layer, "Backend" or "Backend/device", tried first; `devices`
     are the instances of backends; `model_options` has options by backend; `registry` is where backends come from, by
     default all that are installed. `force` replaces generated files that were edited by hand, and keeps the edited
-    ones as NAME.orig.
+    ones as NAME.orig. `renode` is a folder for the files that run the project with Renode alone.
 
     Raises:
         UnsupportedError: no backend takes some layer; the message has every backend's reason.
@@ -96,8 +98,11 @@ def generate(
         model_options=model_options or {},
         registry=registry,
     )
-    return write_project(
-        emit(network, board=described, division=division),
+    artifact = emit(network, board=described, division=division)
+    if renode is not None:
+        check_renode(artifact, platform, DEFAULT_PLATFORM)
+    project = write_project(
+        artifact,
         board=described,
         toolchain_name=toolchain,
         optimization=optimization,
@@ -105,6 +110,9 @@ def generate(
         platform_name=platform,
         force=force,
     )
+    if renode is not None:
+        emit_renode(network, artifact, described, out, renode)
+    return project
 
 
 def _plugged(

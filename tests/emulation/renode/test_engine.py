@@ -229,3 +229,13 @@ def test_renode_ends_with_its_supervisor(build: Build, stand_in: Path) -> None:
         assert not Path(f"/proc/{folder.name.partition('-')[2]}/exe").exists()
         with pytest.raises(EngineError, match="Renode"):
             say(session, b"x", b"never said")
+
+
+def test_an_accelerator_behind_another_uart(
+    arm_gcc: str, renode: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("wire") / "project"
+    firmware = ferrule.compile(dense(), toolchain="arm-none-eabi-gcc", backends=("UartWoofles", "CpuAcc"), out=folder)
+    report = firmware.run(engine="renode")
+    assert report.verdict == "exact"
+    assert {layer.backend for layer in report.document.layers} == {"UartWoofles"}

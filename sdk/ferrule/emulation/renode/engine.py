@@ -37,6 +37,10 @@ class RenodeEngine(Engine):
         return None
 
     @override
+    def refuses_wires(self, names: Sequence[str]) -> str | None:
+        return None
+
+    @override
     def start(self, machine: Machine) -> Session:
         program = find_renode()
         if program is None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import tempfile
 import time
 import weakref
@@ -16,6 +17,7 @@ from ferrule.emulation.crash import FAULT_RECORD, CrashReport, EngineError, call
 from ferrule.emulation.disassembly import disassemble
 from ferrule.emulation.engine import Counters, Machine, Session
 from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
+from ferrule.emulation.qemu.wire import QemuWire
 from ferrule.emulation.renode.attachment import Attachment, AttachmentKind, attach
 from ferrule.emulation.renode.errors import RenodeError
 from ferrule.emulation.renode.install import release
@@ -91,6 +93,8 @@ class RenodeSession(Session):
         self._failure: EngineError | None = None
         self._attachments: list[Attachment] = []
         self._terminals: dict[str, SocketTerminal] = {}
+        self._wires: list[QemuWire] = []
+        self._wire_sockets: list[socket.socket] = []
         self._process: RenodeProcess | None = None
         self._robot: RobotServer | None = None
         try:
@@ -126,15 +130,19 @@ class RenodeSession(Session):
         found = release(robot.execute("version"))
         self._attachments = attach(kind, machine.devices, self._board, process, found)
         write_files(folder, self._board, [each.entry() for each in self._attachments], machine.elf)
-        names = sorted({self._board.link_uart.name, self._board.console_uart.name})
-        ports = {name: process.free_port() for name in names}
+        uarts = {self._board.link_uart.name, self._board.console_uart.name}
+        wired = {wire.uart: wire for wire in machine.wires}
+        ports = {name: process.free_port() for name in sorted(uarts | set(wired))}
         bridged = bool(machine.devices) and kind is AttachmentKind.BRIDGE
         for command in machine_commands(self._board, bridged=bridged, terminals=ports):
             robot.execute(command)
             if command.endswith(f"@{PLATFORM_FILE}"):
                 for attachment in self._attachments:
                     attachment.connect(robot)
-        self._terminals = {name: SocketTerminal(process.connect(port)) for name, port in ports.items()}
+        self._terminals = {name: SocketTerminal(process.connect(ports[name])) for name in sorted(uarts)}
+        for name, wire in wired.items():
+            self._wire_sockets.append(process.connect(ports[name]))
+            self._wires.append(QemuWire(wire.name, self._wire_sockets[-1], wire.model))
         robot.start()
 
     @override
@@ -171,6 +179,8 @@ class RenodeSession(Session):
             if attachment.failure is not None:
                 self._failure = self._with_report(attachment.failure)
                 raise self._failure
+        for wire in self._wires:
+            wire.check()
 
     def check_health(self) -> None:
         """Raise EngineError if Renode is gone, a device failed, or the firmware has recorded a fault."""
@@ -248,8 +258,12 @@ class RenodeSession(Session):
                 self._process.wait(END_S)
             except RenodeError:
                 self._robot.close()
+        for wire in self._wires:
+            wire.stop()
         for terminal in self._terminals.values():
             terminal.close()
+        for connected in self._wire_sockets:
+            connected.close()
         if self._process is not None:
             self._process.stop()
         for attachment in self._attachments:
