@@ -35,7 +35,7 @@ void ferrule_reset(void)
                      : "r"(ferrule_stack_limit)); /* Armv8-M: overflow faults at once */
 #endif
     SCB_VTOR = (uint32_t)ferrule_vectors;
-#if defined(__ARM_FP)
+#if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
     SCB_CPACR |= CPACR_FPU_FULL_ACCESS;
 #endif
     __asm__ volatile("dsb\n\tisb" : : : "memory");

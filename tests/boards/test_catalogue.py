@@ -14,7 +14,7 @@ from ferrule.boards.board import Setup
 from ferrule.errors import FerruleError
 from ferrule.resources import root
 
-SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "stm32f4_discovery"]
+SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "stm32f4_discovery"]
 
 
 @pytest.fixture
@@ -67,6 +67,21 @@ def test_loads_the_shipped_mps2_boards(
     first = 0xB000_0000 if name == "mps2-an500" else 0xA000_0000  # an500 has its Ethernet at 0xA000_0000
     assert [each.address for each in board.expansions] == [first + 0x1000 * index for index in range(4)]
     assert board.peripherals_of("IRQControllers.NVIC")[0].address == 0xE000_E000
+
+
+def test_the_mps3_an547() -> None:
+    board = load_board("mps3-an547")
+    assert (board.cpu.type, board.cpu.fpu, board.cpu.dsp, board.cpu.mve) == ("cortex-m55", "fpv5-d16", True, False)
+    assert board.memory("itcm").aliases == (0,)
+    assert (board.placement.code, board.placement.weights, board.placement.workspace) == ("itcm", "sram", "isram")
+    assert (board.link_uart.address, board.uart_clock_hz(board.link_uart)) == (0x5930_3000, 25_000_000)
+    assert board.qemu is not None
+    assert board.qemu.instructions_per_tick == 31.25
+
+
+def test_a_uart_without_a_clock_of_its_own_has_the_cores() -> None:
+    board = load_board("stm32f4_discovery")
+    assert board.uart_clock_hz(board.link_uart) == 16_000_000
 
 
 def test_the_stm32f4_discovery() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,11 @@ from oracle import random_inputs, tflm
 import ferrule
 from ferrule.boards import board_names, load_board
 from ferrule.emulation import engine
+from ferrule.errors import FerruleError
 from ferrule.report import Verdict
 
 pytestmark = pytest.mark.emu
-RUNS = {"stm32f4_discovery": ("unicorn", "qemu")}
+RUNS = {"mps3-an547": ("qemu",), "stm32f4_discovery": ("unicorn", "qemu")}
 """The engines by board."""
 
 
@@ -60,3 +62,29 @@ def test_keyword_spotting_equals_tflm(models: Path, board: str, engine_name: str
     assert report.verdict is Verdict.EXACT
     for output, reference in zip(report.outputs, tflm(path.read_bytes(), inputs), strict=True):
         np.testing.assert_array_equal(output, reference)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("toolchain", ["zig", "arm-none-eabi-gcc"])
+def test_vector_instructions_change_nothing(
+    models: Path, qemu: str, toolchain: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if toolchain == "arm-none-eabi-gcc":
+        request.getfixturevalue("arm_gcc")
+    folder = tmp_path / "with-vectors"
+    shutil.copytree(load_board("mps3-an547").folder, folder)
+    file = folder / "board.toml"
+    text = file.read_text(encoding="utf-8")
+    assert "mve = false" in text
+    file.write_text(text.replace("mve = false", "mve = true"), encoding="utf-8")
+    network = ferrule.load(models / "kws_ref_model.tflite")
+    report = ferrule.compile(network, board=str(folder), toolchain=toolchain).run(
+        random_inputs(network, seed=5), engine="qemu"
+    )
+    assert report.verdict is Verdict.EXACT
+
+
+def test_unicorn_says_why_it_has_no_cortex_m55() -> None:
+    network = small_networks.dense()
+    with pytest.raises(FerruleError, match="unicorn cannot run board mps3-an547: unicorn has no cortex-m55"):
+        ferrule.compile(network, board="mps3-an547").run(random_inputs(network, seed=1), engine="unicorn")

@@ -65,8 +65,8 @@ def test_every_board_builds_without_a_word(
     assert image.address_of("ferrule_vectors") == code.address
     assert image.address_of("ferrule_stack_limit") == data.address
     assert image.address_of("ferrule_stack_top") == data.address + board.placement.stack_bytes
-    assert image.address_of("test_weights") in code
-    assert image.address_of("test_workspace") in data
+    assert image.address_of("test_weights") in board.memory(board.placement.weights)
+    assert image.address_of("test_workspace") in board.memory(board.placement.workspace)
     assert image.groups[Group.WEIGHTS] == 1000
     assert image.groups[Group.WORKSPACE] == 2000
     assert 3000 <= image.groups[Group.BSS] <= 3600

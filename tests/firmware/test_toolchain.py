@@ -90,6 +90,8 @@ def test_a_missing_toolchain_names_what_installs_it(monkeypatch: pytest.MonkeyPa
         ("mps2-an386", True, False, True),
         ("mps2-an500", True, True, True),
         ("mps2-an505", True, False, True),
+        ("mps3-an547", True, True, True),
+        ("stm32f4_discovery", True, False, True),
     ],
 )
 def test_the_compiler_uses_what_the_core_has(
@@ -105,6 +107,20 @@ def test_the_compiler_uses_what_the_core_has(
     assert (bool(widths & 4), bool(widths & 8)) == (single, double)
     assert ("__ARM_FEATURE_DSP" in macros) is dsp
     assert ("__ARM_PCS_VFP" in macros) is single
+    assert "__ARM_FEATURE_MVE" not in macros
+
+
+@pytest.mark.cc
+def test_vectors_are_of_integers_only(any_toolchain: Toolchain, tmp_path: Path) -> None:
+    """Vectors of floats would flush subnormal numbers to zero, which scalar code does not."""
+    board = load_board("mps3-an547")
+    source = tmp_path / "empty.c"
+    source.write_text("", encoding="utf-8")
+    flags = any_toolchain.compile_flags(replace(board, cpu=replace(board.cpu, mve=True)), "O3")
+    argv = [*any_toolchain.require(), *flags, "-dM", "-E", str(source)]
+    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    assert "#define __ARM_FEATURE_MVE 1\n" in text
+    assert "#define __ARM_FP 0xe\n" in text or "#define __ARM_FP 14\n" in text
 
 
 @pytest.mark.cc

@@ -33,7 +33,7 @@ class Cpu:
     dsp: bool
     """Whether the DSP extension (SMLAD and friends) is there."""
     mve: bool = False
-    """Whether the vector extension for integers (MVE, Helium) is there."""
+    """Whether code may use the vector extension for integers (MVE, Helium)."""
 
     @property
     def hard_float(self) -> bool:
@@ -179,6 +179,11 @@ class Board:
             if peripheral.name == name:
                 return peripheral
         raise unknown_name(f"peripheral of board {self.name}", name, (each.name for each in self.peripherals))
+
+    def uart_clock_hz(self, uart: Peripheral) -> int:
+        """Return the clock of a UART: the property `frequency` of the platform description, else the core's clock."""
+        frequency = uart.properties.get("frequency")
+        return frequency if isinstance(frequency, int) else self.clock_hz
 
     def peripherals_of(self, type_name: str) -> tuple[Peripheral, ...]:
         """Return the peripherals of one Renode class, in the order of the platform description."""

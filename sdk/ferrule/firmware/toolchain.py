@@ -176,7 +176,7 @@ class GccToolchain(Toolchain):
     @override
     def target_flags(self, board: Board) -> tuple[str, ...]:
         cpu = board.cpu
-        core = f"-mcpu={cpu.type}" if cpu.dsp or cpu.type != "cortex-m33" else f"-mcpu={cpu.type}+nodsp"
+        core = f"-mcpu={cpu.type}{_gcc_extensions(cpu)}"
         fpu = ("-mfloat-abi=hard", f"-mfpu={cpu.fpu}") if cpu.hard_float else ("-mfloat-abi=soft",)
         return ("-mthumb", core, *fpu, *board.flags.get(self.name, ()))
 
@@ -239,11 +239,19 @@ def ziglang_program() -> Path | None:
     return None
 
 
+def _gcc_extensions(cpu: Cpu) -> str:
+    """Return what GCC's name of a core needs behind it, since GCC takes a core for one with everything."""
+    if cpu.type == "cortex-m55":
+        return "+nomve.fp" if cpu.mve else "+nomve"
+    return "+nodsp" if cpu.type == "cortex-m33" and not cpu.dsp else ""
+
+
 def _zig_cpu(cpu: Cpu) -> str:
     """Return zig's name of a core with its extensions: unlike LLVM's, zig's cores come without FPU and, M33, DSP."""
     fpu = {"fpv4-sp-d16": "+vfp4d16sp", "fpv5-sp-d16": "+fp_armv8d16sp", "fpv5-d16": "+fp_armv8d16"}.get(cpu.fpu, "")
     dsp = "+dsp" if cpu.type == "cortex-m33" and cpu.dsp else ""
-    return cpu.type.replace("-", "_") + fpu + dsp
+    mve = "+mve" if cpu.mve else ""  # of integers: vectors of floats flush subnormal numbers to zero
+    return cpu.type.replace("-", "_") + fpu + dsp + mve
 
 
 def _required(toolchain: Toolchain) -> tuple[str, ...]:
