@@ -178,16 +178,24 @@ def keep_all(adapter: Adapter[ZephyrFakes]) -> None:
         promise(Bench.of(adapter))
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_mutant_is_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like the repository, one for all mutants: what a mutant leaves alone is compiled once."""
     require_module("cffi", "pip install 'ferrule[run]'")
-    root = resources.root()
-    for folder in ("include", "src_c"):
-        (tmp_path / folder).symlink_to(root / folder)
-    shutil.copytree(root / "platforms" / "zephyr", tmp_path / "platforms" / "zephyr")
+    root, folder = resources.root(), tmp_path_factory.mktemp("mutants")
+    for name in ("include", "src_c"):
+        (folder / name).symlink_to(root / name)
+    shutil.copytree(root / "platforms" / "zephyr", folder / "platforms" / "zephyr")
+    return folder
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_found(name: str, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = resources.root() / "platforms" / "zephyr" / "src"
+    shutil.copytree(source, copy / "platforms" / "zephyr" / "src", dirs_exist_ok=True)
     for good, bad in MUTANTS[name]:
-        mutate(tmp_path / "platforms" / "zephyr" / "src", good, bad)
-    monkeypatch.setattr(resources, "root", lambda: tmp_path)
+        mutate(copy / "platforms" / "zephyr" / "src", good, bad)
+    monkeypatch.setattr(resources, "root", lambda: copy)
     mutant = build_adapter("zephyr")
     with pytest.raises((AssertionError, MisuseError, KeyError)):
         keep_all(mutant)
