@@ -19,6 +19,7 @@ from ferrule import Network
 from ferrule.backends import BackendId, Device
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
+from ferrule.errors import FerruleError
 from ferrule.facade import emit
 from ferrule.facade.division import Division
 from ferrule.firmware import Project, write_project
@@ -39,6 +40,7 @@ BASE_DTS = """/dts-v1/;
 	};
 	uart0: uart@40004000 { reg = <0x40004000 0x1000>; status = "okay"; };
 	uart1: uart@40005000 { reg = <0x40005000 0x1000>; status = "disabled"; };
+	uart2: uart@40006000 { reg = <0x40006000 0x1000>; };
 };
 """
 NPU = Device(name="NPU-one", backend=BackendId("Woofles"), binding={"base": 0x4008_0000, "interrupt": 28})
@@ -48,6 +50,13 @@ def woofles(*, interrupt: bool = True) -> Artifact:
     """Return `dense` on an accelerator with registers."""
     device = replace(NPU, binding={**NPU.binding, "use_interrupt": int(interrupt)})
     division = Division(backends=("CpuAcc",), hints={"y": "Woofles/NPU-one"}, devices=(device,))
+    return emit(small_networks.dense(), board=load_board("mps2-an386"), division=division)
+
+
+def behind_uart(**binding: str | int) -> Artifact:
+    """Return `dense` on an accelerator behind a UART."""
+    device = Device(name="far", backend=BackendId("UartWoofles"), binding=binding)
+    division = Division(backends=("CpuAcc",), hints={"y": "UartWoofles/far"}, devices=(device,))
     return emit(small_networks.dense(), board=load_board("mps2-an386"), division=division)
 
 
@@ -76,7 +85,9 @@ def written(artifact: Artifact, folder: Path, board: str = "mps2-an386") -> Proj
     )
 
 
-ARTIFACTS = {"plain": plain, "devices": device_networks.artifact, "registers": woofles}
+ARTIFACTS = {"plain": plain, "devices": device_networks.artifact, "registers": woofles, "uart": behind_uart}
+NATIVE = {"plain", "devices"}
+"""Which of them native_sim can run."""
 
 
 @pytest.mark.parametrize("kind", ARTIFACTS)
@@ -135,7 +146,7 @@ def configured(project: Path, build: Path, *options: str) -> list[tuple[str, str
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("kind", ["plain", "devices"])
+@pytest.mark.parametrize("kind", ["plain", "devices", "uart"])
 @pytest.mark.parametrize("polls", [True, False])
 def test_cmake_compiles_each_source_once(kind: str, polls: bool, tmp_path: Path) -> None:
     artifact = ARTIFACTS[kind]()
@@ -186,11 +197,11 @@ def device_tree(overlay: str) -> str:
 def test_overlays_choose_the_links_uart(kind: str) -> None:
     found = files(ARTIFACTS[kind]())
     overlays = {name: data.decode() for name, data in found.starters.items() if name.endswith(".overlay")}
-    native = set() if kind == "registers" else {"boards/native_sim.overlay", "boards/native_sim_64.overlay"}
+    native = {"boards/native_sim.overlay", "boards/native_sim_64.overlay"} if kind in NATIVE else set()
     assert set(overlays) == {"boards/mps2_an386.overlay", "boards/mps2_an385.overlay", *native}
     for overlay in overlays.values():
         text = device_tree(overlay)
-        assert 'ferrule,link-uart = "/uart@40005000";' in text
+        assert f'ferrule,link-uart = "/uart@{"40006000" if kind == "uart" else "40005000"}";' in text
         assert text.count("disabled") == 0
         assert ("ferrule,mmio-accelerator" in text) is (kind == "registers")
 
@@ -209,6 +220,31 @@ def test_an_accelerator_has_a_node() -> None:
     polled = files(woofles(interrupt=False))
     assert b"IRQ_CONNECT" not in polled.generated["zephyr/devices.c"]
     assert b"interrupts" not in polled.starters["boards/mps2_an386.overlay"]
+
+
+def test_a_device_behind_a_uart() -> None:
+    found = files(behind_uart(baud=9600))
+    text = device_tree(found.starters["boards/mps2_an386.overlay"].decode())
+    assert 'ferrule,device0-uart = "/uart@40005000";' in text  # and the link has the next
+    assert "current-speed = <0x2580>;" in text
+    words = " ".join(found.generated["zephyr/devices.c"].decode().split())
+    uart = "FAR_UART"
+    assert f"#define {uart} DEVICE_DT_GET(DT_CHOSEN(ferrule_device0_uart))" in words
+    assert f"ferrule_zephyr_uart_transport(&far_uart, {uart}, &far_transport);" in words
+    assert f"ferrule_device_bind(&far_device, {uart}, &uart_woofles_driver, &far_context);" in words
+    assert b"select FERRULE_UART" in found.generated["zephyr/Kconfig"]
+    assert any("far" in note for note in found.notes)
+    elsewhere = device_tree(files(behind_uart(uart="uart2")).starters["boards/mps2_an386.overlay"].decode())
+    assert 'ferrule,link-uart = "/uart@40005000";' in elsewhere
+    assert 'ferrule,device0-uart = "/uart@40006000";' in elsewhere
+
+
+@pytest.mark.parametrize(
+    ("uart", "message"), [("uart0", "no UART of board mps2-an386 for device 'far'"), ("uart7", "uart7")]
+)
+def test_uarts_that_cannot_lead_to_a_device(uart: str, message: str) -> None:
+    with pytest.raises(FerruleError, match=message):
+        files(behind_uart(uart=uart))
 
 
 def test_soft_devices_need_no_node() -> None:

@@ -11,6 +11,7 @@ from ferrule._version import VERSION
 from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.codegen.device_use import DeviceUse
+from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.library import (
     c_sources,
     library_files,
@@ -21,6 +22,7 @@ from ferrule.firmware.platforms.library import (
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import check_optimization
+from ferrule.firmware.wires import spare_uarts, wires
 from ferrule.resources import root
 
 MODULE_FOLDER = "platforms/zephyr"
@@ -107,8 +109,16 @@ def _values(request: ProjectRequest, library: Iterable[str]) -> dict[str, object
         "optimization": check_optimization(request.optimization),
         "sources": (*kernels, *model_sources(artifact), *glue),
         "include_dirs": ("zephyr", *include_dirs) if artifact.devices else include_dirs,
-        "device_headers": tuple(dict.fromkeys(use.driver.header for use in artifact.devices)),
+        "device_headers": tuple(dict.fromkeys(_device_headers(request))),
+        "wires": {wire.use.name: wire for wire in wires(artifact, request.board)},
     }
+
+
+def _device_headers(request: ProjectRequest) -> Iterable[str]:
+    if wires(request.artifact, request.board):
+        yield "ferrule/platform/zephyr_uart.h"
+    for use in request.artifact.devices:
+        yield use.driver.header
 
 
 def _module_files() -> dict[str, bytes]:
@@ -143,11 +153,11 @@ def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[
     board = ZEPHYR_BOARDS.get(request.board.name)
     nodes = _nodes(request.artifact)
     files: dict[str, bytes] = {}
-    if not nodes:
-        overlay = _rendered("board.overlay.j2", {**values, "link": _NATIVE_LINK, "nodes": ()})
+    if _runs_natively(request):
+        overlay = _rendered("board.overlay.j2", {**values, "link": _NATIVE_LINK, "nodes": (), "wires": {}})
         files |= {f"boards/{stem}.overlay": overlay for stem in _NATIVE_STEMS}
     if board is not None:
-        overlay = _rendered("board.overlay.j2", {**values, "link": board.link, "nodes": nodes})
+        overlay = _rendered("board.overlay.j2", {**values, "link": _link(board, request), "nodes": nodes})
         files |= {f"boards/{stem}.overlay": overlay for stem in board.stems}
     return files
 
@@ -157,10 +167,29 @@ def _nodes(artifact: Artifact) -> tuple[DeviceUse, ...]:
     return tuple(use for use in artifact.devices if use.driver.base is not None)
 
 
+def _runs_natively(request: ProjectRequest) -> bool:
+    """Whether native_sim has all that the devices need: it lacks registers, and a UART beside console and link."""
+    return not _nodes(request.artifact) and not wires(request.artifact, request.board)
+
+
+def _link(board: ZephyrBoard, request: ProjectRequest) -> str:
+    """Return the label of the link's UART, which is neither the console's nor leads to a device.
+
+    Raises:
+        FerruleError: no UART is left.
+    """
+    taken = {wire.uart.name for wire in wires(request.artifact, request.board)}
+    names = dict.fromkeys((board.link, *(uart.name for uart in spare_uarts(request.board))))
+    link = next((name for name in names if name not in taken), None)
+    if link is None:
+        raise FerruleError(f"board {request.board.name} has no UART left for the link: devices have {', '.join(taken)}")
+    return link
+
+
 def _platforms(request: ProjectRequest) -> tuple[str, ...]:
     """Return the boards that the project runs on as it is, as Zephyr calls them today."""
     board = ZEPHYR_BOARDS.get(request.board.name)
-    native = () if _nodes(request.artifact) else ("native_sim/native/64",)
+    native = ("native_sim/native/64",) if _runs_natively(request) else ()
     return (*native, *(() if board is None else (board.name,))) or ("BOARD",)
 
 
@@ -174,6 +203,9 @@ def _notes(request: ProjectRequest) -> Iterable[str]:
     if _nodes(request.artifact):
         names = ", ".join(use.device.name for use in _nodes(request.artifact))
         yield f"native_sim has no registers: there is no overlay for it, since the model uses {names}"
+    wired = [wire.use.device.name for wire in wires(request.artifact, board)]
+    if wired:
+        yield f"native_sim has two UARTs: there is no overlay for it, since the model uses {', '.join(wired)}"
     if _has_single_uart(board):
         yield f"{board.name} has one UART, which is the link's: shell and log are off (prj.conf)"
 
