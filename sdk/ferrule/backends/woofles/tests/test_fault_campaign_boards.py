@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every fault at every register access of one inference of the demo's digits on an emulated board.
+
+FERRULE_EXHAUSTIVE=1 for all of them, else some by lot.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from campaign import EXHAUSTIVE, all_faults, chosen
+from needs import require_module
+
+import ferrule
+from ferrule._typing import override
+from ferrule.backends import BackendId, Device
+from ferrule.backends.woofles.registers import TABLE
+from ferrule.devices import BusErrorAt, DmaErrorAt, Fault, FaultInjector, Flip, FlippedData, NeverDone, Transfer
+from ferrule.emulation import EngineError, Machine, Session, engine
+from ferrule.facade.attachment import attached_devices, inject
+from ferrule.graph import Array
+from ferrule.link import LinkSession, RunFailedError
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
+
+DEMO = Path(__file__).parents[5] / "examples" / "digits"
+SAMPLED = 40
+QUEUE_HEAD = TABLE.register("QUEUE_HEAD").offset
+PATIENCE_S = 30
+
+
+def digits(monkeypatch: pytest.MonkeyPatch) -> tuple[ferrule.Network, list[Array]]:
+    """The demo's network, hardly trained, and the first of its images."""
+    monkeypatch.syspath_prepend(str(DEMO))
+    from quantization import activation_quantization, quantize, quantized_network
+    from training import load_digits, train
+
+    data = load_digits()
+    network = quantized_network(train(data, epochs=1), data.train_images)
+    return network, [quantize(data.test_images[:1], activation_quantization(data.train_images))]
+
+
+@pytest.fixture(scope="module", params=[0, 1], ids=["polling", "interrupt"])
+def built(request: pytest.FixtureRequest) -> tuple[ferrule.Firmware, list[Array]]:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    require_module("sklearn", "pip install scikit-learn")
+    with pytest.MonkeyPatch.context() as patch:
+        network, image = digits(patch)
+    for module in ("quantization", "training"):
+        sys.modules.pop(module, None)
+    npu = Device(name="npu0", backend=BackendId("Woofles"), binding={"use_interrupt": request.param})
+    return ferrule.compile(network, backends=["Woofles", "CpuAcc"], devices=[npu]), image
+
+
+class Board:
+    """The firmware on an emulated board, started anew where a bus error made the core fault."""
+
+    def __init__(self, firmware: ferrule.Firmware) -> None:
+        self._firmware = firmware
+        self._session: Session | None = None
+        self.starts = 0
+        self.injector = FaultInjector(firmware.artifact.devices[0].driver.model())  # type: ignore[misc]
+        self._link = self._start()
+
+    def _start(self) -> LinkSession:
+        self.stop()
+        self.starts += 1
+        faults = {"npu0": Fault()}
+        devices = attached_devices(self._firmware.artifact, self._firmware.image, faults)
+        machine = Machine(board=self._firmware.board, elf=self._firmware.elf, devices=devices)
+        self._session = engine("unicorn").start(machine)
+        link = LinkSession(self._session.channel(), run_timeout_s=PATIENCE_S, start_timeout_s=PATIENCE_S)
+        link.model_info()
+        inject(devices, faults)
+        model = devices[0].model
+        assert isinstance(model, FaultInjector)
+        self.injector = model
+        return link
+
+    def run(self, inputs: list[Array], fault: Fault | None) -> Array | str:
+        """Return the output, or how the run failed."""
+        self.injector.inject(fault)
+        try:
+            return self._link.run(inputs).outputs[0]
+        except RunFailedError as error:
+            return str(error)
+        except EngineError as error:
+            self._link = self._start()
+            return str(error)
+
+    def stop(self) -> None:
+        if self._session is not None:
+            self._session.stop()
+
+
+def check(fault: Fault, ended: Array | str, expected: Array, *, command: bool) -> None:
+    """A run ends rightly or with a reason; only changed data may give another output, which the comparison tells."""
+    if isinstance(ended, str):
+        assert "status -" in ended or "of device npu0, which refuses it: injected" in ended, (fault, ended)
+        assert isinstance(fault, BusErrorAt) == ("injected" in ended), (fault, ended)
+    elif isinstance(fault, FlippedData):
+        assert not command, fault
+    else:
+        assert not isinstance(fault, DmaErrorAt | BusErrorAt), fault
+        assert ended.tolist() == expected.tolist(), fault
+
+
+@pytest.mark.slow
+def test_each_fault_at_each_access(
+    built: tuple[ferrule.Firmware, list[Array]], record_property: Callable[[str, object], None]
+) -> None:
+    firmware, image = built
+    (expected,) = firmware.network.run(image)
+    board = Board(firmware)
+    clean = board.run(image, None)
+    assert not isinstance(clean, str)
+    assert clean.tolist() == expected.tolist()
+    faults = list(all_faults(board.injector))
+    commands = {transfer.number for transfer in board.injector.transfers if transfer.size_bytes == 160}
+    assert len(commands) == 3  # two convolutions and a fully connected layer
+    ends = {"right": 0, "failed": 0, "different": 0}
+    for fault in chosen(faults, SAMPLED, seed=7):
+        ended = board.run(image, fault)
+        check(fault, ended, expected, command=isinstance(fault, FlippedData) and fault.at in commands)
+        same = not isinstance(ended, str) and ended.tolist() == expected.tolist()
+        ends["failed" if isinstance(ended, str) else "right" if same else "different"] += 1
+        after = board.run(image, None)
+        assert not isinstance(after, str), (fault, after)
+        assert after.tolist() == expected.tolist(), fault
+    record_property("campaign", f"{len(faults)} faults, {ends}, {board.starts} starts of the board")
+    assert ends["right"]
+    assert ends["failed"]
+    if EXHAUSTIVE:
+        assert ends["different"]
+
+
+def test_the_report_names_the_layer_of_changed_data(built: tuple[ferrule.Firmware, list[Array]]) -> None:
+    """The second convolution's weights are changed on their way in, in each run of the firmware."""
+    firmware, image = built
+
+    second = firmware.network.layers[2]
+    size = firmware.network.info(second.inputs[1] or "").size_bytes
+
+    class Weights(Fault):
+        @override
+        def on_transfer(self, transfer: Transfer) -> Flip | None:
+            hit = not transfer.write and transfer.size_bytes == size
+            return Flip(byte=5, mask=0x40) if hit else None
+
+    report = firmware.run([np.asarray(image[0])], faults={"npu0": Weights()}, locate=True)
+    assert report.verdict is ferrule.Verdict.DIFFERENT
+    found = report.document.first_difference
+    assert found is not None
+    assert (found.layer, found.device) == (second.name, "npu0")
+
+
+def test_a_hang_ends_with_the_time_out_of_the_driver(built: tuple[ferrule.Firmware, list[Array]]) -> None:
+    firmware, image = built
+    board = Board(firmware)
+    board.run(image, None)
+    doorbell = next(access.number for access in board.injector.accesses if access.offset == QUEUE_HEAD)
+    ended = board.run(image, NeverDone(since=doorbell))
+    assert isinstance(ended, str)
+    assert "(TIMEOUT)" in ended
