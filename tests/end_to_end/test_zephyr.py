@@ -18,14 +18,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import device_networks
+import numpy as np
 import pytest
+import small_networks
 from needs import require_program
 from zephyr_tree import Tree, zephyr_tree
 
+from ferrule.backends import BackendId, Device
+from ferrule.backends.uart_woofles import UartWooflesModel
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
 from ferrule.codegen.schedule import Call
-from ferrule.emulation import Machine, engine
+from ferrule.emulation import AttachedWire, Machine, engine
+from ferrule.facade import emit
+from ferrule.facade.division import Division
 from ferrule.firmware import write_project
 from ferrule.link import Channel, FirmwareError, LinkSession, SerialChannel
 from ferrule.resources import root
@@ -126,6 +132,32 @@ def test_mps2_in_emulation(tree: Tree, board: Board, artifact: Artifact, project
             assert "crossing ran in" in read_until(console, r"ran in \d+ us")
             check_link(artifact, session.channel("link"), measured=True)
             check_shell(console, lambda session=session: session.channel("link"))  # type: ignore[misc]
+
+
+def test_an_accelerator_behind_a_uart(tree: Tree, board: Board, tmp_path: Path) -> None:
+    """It has uart1, the first that is not the console's, and the link the next."""
+    network = small_networks.dense()
+    device = Device(name="far", backend=BackendId("UartWoofles"), binding={"memory_bytes": 1024, "store_bytes": 1024})
+    division = Division(backends=("UartWoofles", "CpuAcc"), devices=(device,))
+    write_project(
+        emit(network, board=load_board("mps2-an386"), division=division),
+        board=load_board("mps2-an386"),
+        toolchain_name="arm-none-eabi-gcc",
+        optimization="O2",
+        folder=tmp_path / "project",
+        platform_name="zephyr",
+    )
+    elf = tree.build(tmp_path / "project", tmp_path / "build", tree.mps2_board())
+    described = replace(board, link_uart=board.peripheral("uart2"))
+    for name in ("qemu", "unicorn"):
+        wire = AttachedWire(name="far", model=UartWooflesModel(memory_bytes=2048), uart="uart1")
+        with engine(name).start(Machine(board=described, elf=elf, wires=(wire,))) as session:
+            assert "dense ran in" in read_until(session.channel("console"), r"ran in \d+ us|failed at operator")
+            link = LinkSession(session.channel("link"), timeout_s=10, run_timeout_s=PATIENCE_S)
+            for seed in range(3):
+                given = [np.random.default_rng(seed).integers(-128, 128, (1, 6), np.int8)]
+                (ours,), (theirs,) = link.run(given).outputs, network.run(given)
+                assert np.array_equal(ours, theirs)
 
 
 def test_one_uart_is_the_links(tree: Tree, board: Board, artifact: Artifact, project: Path, tmp_path: Path) -> None:
