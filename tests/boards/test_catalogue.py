@@ -14,7 +14,7 @@ from ferrule.boards.board import Setup
 from ferrule.errors import FerruleError
 from ferrule.resources import root
 
-SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "stm32f4_discovery"]
+SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "nrf52840dk", "stm32f4_discovery"]
 
 
 @pytest.fixture
@@ -77,6 +77,18 @@ def test_the_mps3_an547() -> None:
     assert (board.link_uart.address, board.uart_clock_hz(board.link_uart)) == (0x5930_3000, 25_000_000)
     assert board.qemu is not None
     assert board.qemu.instructions_per_tick == 31.25
+
+
+def test_the_nrf52840dk() -> None:
+    board = load_board("nrf52840dk")
+    assert (board.cpu.type, board.cpu.fpu, board.clock_hz) == ("cortex-m4", "fpv4-sp-d16", 64_000_000)
+    assert {memory.name: (memory.address, memory.size_bytes) for memory in board.memories} == {
+        "flash": (0, 1 << 20),
+        "ram": (0x2000_0000, 256 << 10),
+    }
+    assert (board.link_uart.address, board.link_uart.size_bytes) == (0x4000_2000, 0x1000)
+    assert board.qemu is None
+    assert [each.address for each in board.setup][-2:] == [0x4000_250C, 0x4000_2514]  # the UART's own
 
 
 def test_a_uart_without_a_clock_of_its_own_has_the_cores() -> None:

@@ -19,7 +19,7 @@ from ferrule.errors import FerruleError
 from ferrule.report import Verdict
 
 pytestmark = pytest.mark.emu
-RUNS = {"mps3-an547": ("qemu",), "stm32f4_discovery": ("unicorn", "qemu")}
+RUNS = {"mps3-an547": ("qemu",), "nrf52840dk": ("unicorn",), "stm32f4_discovery": ("unicorn", "qemu")}
 """The engines by board."""
 
 

@@ -21,6 +21,10 @@ class UartDriver:
     """As it is included."""
     tells_room: bool = False
     """Whether it has <prefix>_can_write too, which drivers of devices behind the UART need."""
+    clocked: bool = True
+    """Whether its configuration has the frequency of the UART's clock, `clock_hz`."""
+    buffer: str | None = None
+    """The struct in RAM that its configuration points to as `buffer`, for DMA; None if it needs none."""
 
 
 DRIVERS: Mapping[str, UartDriver] = {
@@ -29,6 +33,13 @@ DRIVERS: Mapping[str, UartDriver] = {
         source="src_c/drivers/uart_cmsdk.c",
         header="ferrule/drivers/uart_cmsdk.h",
         tells_room=True,
+    ),
+    "UART.NRF52840_UART": UartDriver(
+        prefix="ferrule_uart_nrf",
+        source="src_c/drivers/uart_nrf.c",
+        header="ferrule/drivers/uart_nrf.h",
+        clocked=False,
+        buffer="ferrule_uart_nrf_buffer",
     ),
     "UART.STM32_UART": UartDriver(
         prefix="ferrule_uart_stm32",

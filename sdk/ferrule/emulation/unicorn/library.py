@@ -18,7 +18,7 @@ PURPOSE = "the unicorn engine"
 FLAGS = ("-std=c11", "-O2")
 HEADERS = (
     *("guest", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
-    *("uart", "uart_stm32"),
+    *("uart", "uart_nrf", "uart_stm32"),
 )
 SOURCES = (*HEADERS, "run")
 
@@ -82,6 +82,8 @@ _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p),
     ),
     ("ferrule_uart_update", None, (ctypes.POINTER(layout.UartState),)),
+    ("ferrule_uart_nrf_reset", None, (ctypes.POINTER(layout.UartState),)),
+    ("ferrule_uart_nrf_update", None, (ctypes.POINTER(layout.UartState),)),
     ("ferrule_uart_stm32_reset", None, (ctypes.POINTER(layout.UartState),)),
     ("ferrule_uart_stm32_update", None, (ctypes.POINTER(layout.UartState),)),
 )

@@ -47,6 +47,13 @@ KINDS: Mapping[str, UartKind] = {
         receive_interrupt=1 << 2 | 1 << 5 | 1 << 13,
         transmits_if="UE and TE of CR1, BRR at least 16",
     ),
+    "UART.NRF52840_UART": UartKind(
+        prefix="ferrule_uart_nrf",
+        transmit_output=None,
+        receive_output=None,
+        receive_interrupt=1 << 4,
+        transmits_if="ENABLE 8, a pin in PSEL.TXD, TXD.PTR in RAM",
+    ),
 }
 """By Renode's class of the peripheral."""
 

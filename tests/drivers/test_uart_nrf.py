@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver of the nRF52's UARTE against a model of its registers and its DMA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from needs import require_program
+
+from ferrule._typing import override
+from ferrule.devices import Access, Register, RegisterModel, RegisterTable
+from ferrule.testing import Adapter, CData, Fakes
+from ferrule.testing.coverage import coverage
+
+pytestmark = pytest.mark.cc
+BASE = 0x4000_2000
+OK, ARGUMENT = 0, -1
+TABLE = RegisterTable(
+    name="UARTE",
+    registers=(
+        Register(name="STARTRX", offset=0x000, access=Access.WRITE_ONLY),
+        Register(name="STARTTX", offset=0x008, access=Access.WRITE_ONLY),
+        Register(name="ENDRX", offset=0x110),
+        Register(name="ENDTX", offset=0x120),
+        Register(name="SHORTS", offset=0x200, reset=0x20),
+        Register(name="ERRORSRC", offset=0x480, access=Access.CLEAR_BY_ONE, reset=1),
+        Register(name="ENABLE", offset=0x500),
+        Register(name="BAUDRATE", offset=0x524, reset=0x0400_0000),
+        Register(name="RXD_PTR", offset=0x534),
+        Register(name="RXD_MAXCNT", offset=0x538),
+        Register(name="TXD_PTR", offset=0x544),
+        Register(name="TXD_MAXCNT", offset=0x548),
+        Register(name="CONFIG", offset=0x56C, reset=0x1F),
+    ),
+)
+
+
+class Uarte(RegisterModel):
+    """Sends one buffer in some cycles, and has bytes that it puts into the buffer that it was started with."""
+
+    def __init__(self, cycles: int = 3) -> None:
+        super().__init__()
+        self.sent = bytearray()
+        self.input = bytearray()
+        self._cycles, self._left = cycles, 0
+        self._receives = False
+        self.reset()
+
+    @property
+    @override
+    def table(self) -> RegisterTable:
+        return TABLE
+
+    @override
+    def on_write(self, register: Register, old: int, new: int) -> None:
+        on = self.value("ENABLE") == 8
+        if register.name == "STARTRX":
+            assert on
+            self._receives = True
+        elif register.name == "STARTTX":
+            assert on
+            assert self._left == 0, "a transmission over another"
+            self._left = self._cycles
+        elif register.name not in ("ENDRX", "ENDTX", "ERRORSRC", "ENABLE"):
+            assert not on, f"{register.name} is changed while the UARTE is on"
+
+    @override
+    def advance(self, cycles: int) -> None:
+        if self._left > 0:
+            self._left = max(0, self._left - cycles)
+            if self._left == 0:
+                self.sent += self.bus.read(self.value("TXD_PTR"), self.value("TXD_MAXCNT"))
+                self._values["ENDTX"] = 1
+        if self._receives and self.input:
+            self.bus.write(self.value("RXD_PTR"), bytes([self.input.pop(0)]))
+            self._values["ENDRX"] = self.value("RXD_MAXCNT")
+            self._receives = False
+
+    @override
+    def next_event(self) -> int | None:
+        return self._left or None
+
+
+@pytest.fixture(scope="module")
+def built(build_uart: Callable[[str], Adapter[Fakes]]) -> Adapter[Fakes]:
+    return build_uart("uart_nrf")
+
+
+@pytest.fixture
+def driver(built: Adapter[Fakes]) -> Adapter[Fakes]:
+    built.reset()
+    return built
+
+
+def config(driver: Adapter[Fakes], baud: int = 115_200) -> tuple[CData, CData]:
+    """Return a configuration, and the buffer, which has to stay alive."""
+    buffer = driver.new("struct ferrule_uart_nrf_buffer *")
+    driver.share(buffer)
+    return driver.new("struct ferrule_uart_nrf_config *", {"base": BASE, "buffer": buffer, "baud": baud}), buffer
+
+
+@pytest.mark.parametrize(
+    ("baud", "value"),
+    [
+        (0, 0x1000_0000),
+        (1_000_000, 0x1000_0000),
+        (115_200, 0x01D6_0000),
+        (9600, 0x0027_5000),
+        (115_201, None),
+        (300, None),
+    ],
+)
+def test_speeds(driver: Adapter[Fakes], baud: int, value: int | None) -> None:
+    uarte = Uarte()
+    window = driver.attach(BASE, uarte)
+    uart, buffer = config(driver, baud)
+    status = driver.lib.ferrule_uart_nrf_init(uart)
+    if value is None:
+        assert (status, window.trace) == (ARGUMENT, [])
+        return
+    assert status == OK
+    assert buffer is not None
+    assert [uarte.value(name) for name in ("BAUDRATE", "CONFIG", "SHORTS", "ENABLE")] == [value, 0, 0, 8]
+    assert window.trace[-2:] == ["ENABLE <- 0x8", "STARTRX <- 0x1"]
+
+
+def test_no_configuration(driver: Adapter[Fakes]) -> None:
+    assert driver.lib.ferrule_uart_nrf_init(driver.ffi.NULL) == ARGUMENT
+    assert driver.lib.ferrule_uart_nrf_init(driver.new("struct ferrule_uart_nrf_config *", {"base": BASE})) == ARGUMENT
+
+
+def test_bytes_both_ways(driver: Adapter[Fakes]) -> None:
+    uarte = Uarte()
+    window = driver.attach(BASE, uarte)
+    uart, buffer = config(driver)
+    assert driver.lib.ferrule_uart_nrf_init(uart) == OK
+    assert driver.lib.ferrule_uart_nrf_read(uart) == -1
+    uarte.input += b"\x00\xff"
+    received = [driver.lib.ferrule_uart_nrf_read(uart) for _ in range(6)]
+    assert [byte for byte in received if byte >= 0] == [0, 255]
+    assert not uarte.value("ERRORSRC")
+    for byte in b"ab":
+        driver.lib.ferrule_uart_nrf_write(uart, byte)
+    assert uarte.sent == b"ab"
+    assert buffer.sent == ord("b")
+    assert "ENDTX -> 0x0" in window.trace
+
+
+def test_every_line_ran(driver: Adapter[Fakes]) -> None:
+    test_no_configuration(driver)
+    test_bytes_both_ways(driver)
+    for baud, value in ((0, 0x1000_0000), (300, None)):
+        driver.reset()
+        test_speeds(driver, baud, value)
+    require_program("gcov", "apt-get install gcc")
+    report = coverage(driver)
+    assert report.file("uart_nrf.c").is_full, report.table()

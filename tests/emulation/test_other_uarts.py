@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UARTs that are not Arm's, each with its own driver on its own board."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from needs import require_module, require_program
+
+from ferrule.boards import load_board
+from ferrule.emulation import EngineError, Machine, engine
+from ferrule.firmware import execute, plan_build, toolchain
+from ferrule.firmware.uart import uart_driver
+from ferrule.link import Channel
+from ferrule.resources import root
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
+FIRMWARE = Path(__file__).parent / "firmware"
+STM32, NRF = "stm32f4_discovery", "nrf52840dk"
+INTERRUPTS = {
+    STM32: {"TEST_ENABLE": "0xCu", "TEST_INTERRUPT": "0x20u", "TEST_LINE": "38u"},  # CR1.RXNEIE
+    NRF: {"TEST_ENABLE": "0x304u", "TEST_INTERRUPT": "0x10u", "TEST_LINE": "2u"},  # INTENSET.ENDRX
+}
+BROKEN = {
+    STM32: {"TEST_BROKEN": "0xCu", "TEST_BROKEN_VALUE": "0x2004u"},  # CR1 without TE
+    NRF: {"TEST_BROKEN": "0x50Cu", "TEST_BROKEN_VALUE": "0xFFFFFFFFu"},  # PSEL.TXD without a pin
+}
+RUNS = [(STM32, "unicorn"), (STM32, "qemu"), (NRF, "unicorn")]
+
+
+def machine(name: str, folder: Path, **more: str) -> Machine:
+    """Build the firmware for a board."""
+    require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
+    board = load_board(name)
+    driver = uart_driver(board)
+    defines = {
+        "TEST_UART": f"{board.link_uart.address:#x}u",
+        "TEST_HEADER": f'"{driver.header}"',
+        "TEST_DRIVER": driver.prefix,
+        **({"TEST_BUFFER": driver.buffer} if driver.buffer else {}),
+        **more,
+    }
+    adapter = root() / "platforms" / "bare_metal"
+    sources = [FIRMWARE / "uart_echo.c", root() / driver.source, adapter / "src" / "interrupt.c"]
+    plan = plan_build(sources, [adapter / "include"], board, toolchain("arm-none-eabi-gcc"), folder, defines=defines)
+    return Machine(board=board, elf=execute(plan))
+
+
+def need(name: str) -> None:
+    """Skip unless the engine is installed."""
+    if name == "qemu":
+        require_program("qemu-system-arm", "apt-get install qemu-system-arm")
+    else:
+        require_module("unicorn", "pip install 'ferrule[run]'")
+
+
+def receive(channel: Channel, count: int) -> bytes:
+    data = b""
+    while len(data) < count and (chunk := channel.read(count - len(data), 10)):
+        data += chunk
+    return data
+
+
+@pytest.mark.parametrize("interrupt", [False, True])
+@pytest.mark.parametrize(("board", "name"), RUNS)
+def test_bytes_are_echoed(board: str, name: str, interrupt: bool, tmp_path: Path) -> None:
+    need(name)
+    data = bytes(range(256)) * 4
+    with engine(name).start(machine(board, tmp_path, **(INTERRUPTS[board] if interrupt else {}))) as session:
+        channel = session.channel()
+        assert channel.read(1, 0.3) == b""  # it waits for input, asleep or not
+        channel.write(data)
+        assert receive(channel, len(data)) == bytes(byte ^ 0x55 for byte in data)
+        for byte in b"one":
+            channel.write(bytes([byte]))
+            assert channel.read(9, 10) == bytes([byte ^ 0x55])
+
+
+@pytest.mark.parametrize("board", [STM32, NRF])
+def test_more_than_the_buffers_hold(board: str, tmp_path: Path) -> None:
+    need("unicorn")
+    data = bytes(index * 7 & 0xFF for index in range(150_000))
+    with engine("unicorn").start(machine(board, tmp_path)) as session:
+        session.channel().write(data)
+        assert receive(session.channel(), len(data)) == bytes(byte ^ 0x55 for byte in data)
+
+
+@pytest.mark.parametrize(("board", "why"), [(STM32, "UE and TE of CR1"), (NRF, "a pin in PSEL.TXD")])
+def test_a_transmitter_that_is_off_is_told(board: str, why: str, tmp_path: Path) -> None:
+    need("unicorn")
+    with engine("unicorn").start(machine(board, tmp_path, **BROKEN[board])) as session:
+        channel = session.channel()
+        channel.write(b"abc")
+        assert channel.read(3, 0.5) == b""
+        report = session.crash_report("nothing came")
+    assert report is not None
+    assert [note for note in report.notes if "dropped 3 B" in note and why in note]
+
+
+@pytest.mark.parametrize("board", [STM32, NRF])
+def test_an_interrupt_that_nobody_enabled_wakes_nobody(board: str, tmp_path: Path) -> None:
+    need("unicorn")
+    settings = {**INTERRUPTS[board], "TEST_INTERRUPT": "0u"}
+    with engine("unicorn").start(machine(board, tmp_path, **settings)) as session:
+        session.channel().write(b"a")
+        with pytest.raises(EngineError, match=r"sleeps \(wfi\) and nothing is left that could wake it"):
+            session.channel().read(1, 10)
