@@ -117,8 +117,9 @@ bool ferrule_core_is_privileged(struct ferrule_core *core)
 static int32_t masks(struct ferrule_core *core, bool asleep)
 {
     struct ferrule_guest *guest = core->guest;
-    const bool privileged = ferrule_core_is_privileged(core);
     const uint32_t status = ferrule_guest_read(guest, FERRULE_XPSR);
+    const bool privileged = (status & XPSR_EXCEPTION) != 0 ||
+                            (ferrule_guest_read(guest, FERRULE_CONTROL) & CONTROL_NPRIV) == 0;
     int32_t priority = FERRULE_PRIORITY_NONE;
     if (!privileged) { /* to such code the masks read as 0 */
         ferrule_guest_write(guest, FERRULE_XPSR_ALL, status | FERRULE_HARD_FAULT);

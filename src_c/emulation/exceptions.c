@@ -74,8 +74,10 @@ static void take(struct ferrule_core *core, uint32_t exception, uint32_t exc_ret
     uint32_t vector = 0;
     ferrule_guest_write(guest, FERRULE_IEPSR, XPSR_THUMB | exception);
     const uint32_t control = ferrule_guest_read(guest, FERRULE_CONTROL);
-    ferrule_guest_write(guest, FERRULE_CONTROL,
-                        control & ~(CONTROL_SPSEL | CONTROL_FPCA | CONTROL_SFPA));
+    const uint32_t thread_only = CONTROL_SPSEL | CONTROL_FPCA | CONTROL_SFPA;
+    if ((control & thread_only) != 0) {
+        ferrule_guest_write(guest, FERRULE_CONTROL, control & ~thread_only);
+    }
     ferrule_nvic_activate(&core->nvic, exception);
     core->event = 1;
     ferrule_guest_write(guest, FERRULE_LR, exc_return);
@@ -93,8 +95,9 @@ static void take(struct ferrule_core *core, uint32_t exception, uint32_t exc_ret
     ferrule_core_look(core);
 }
 
-/* Writes the words that an exception saves; a stack that is no memory gives a fault of its own. */
-static void push(struct ferrule_core *core, uint32_t address, uint32_t status, bool with_float)
+/* Writes the words that an exception saves; a stack that is no memory gives a fault of its own, and
+ * false. */
+static bool push(struct ferrule_core *core, uint32_t address, uint32_t status, bool with_float)
 {
     struct ferrule_guest *guest = core->guest;
     bool stored = true;
@@ -116,6 +119,7 @@ static void push(struct ferrule_core *core, uint32_t address, uint32_t status, b
     if (!stored) {
         ferrule_exception_fault(core, FERRULE_BUS_FAULT, FERRULE_CFSR_STKERR, 0);
     }
+    return stored;
 }
 
 void ferrule_exception_enter(struct ferrule_core *core, uint32_t exception)
@@ -135,7 +139,7 @@ void ferrule_exception_enter(struct ferrule_core *core, uint32_t exception)
     if (core->architecture >= 8 && (control & CONTROL_SFPA) != 0) {
         saved |= XPSR_SFPA;
     }
-    push(core, frame, saved, with_float);
+    const bool stored = push(core, frame, saved, with_float);
     ferrule_guest_write(guest, FERRULE_SP, frame);
     if (thread) {
         leave_thread_control(core, control);
@@ -143,7 +147,7 @@ void ferrule_exception_enter(struct ferrule_core *core, uint32_t exception)
     if (guest->stop == FERRULE_GUEST_LOCKUP) {
         return;
     }
-    const uint32_t late = ferrule_core_takeable(core); /* the fault of a bad stack may go first */
+    const uint32_t late = stored ? 0 : ferrule_core_takeable(core); /* that fault may go first */
     take(core, late != 0 ? late : exception,
          RETURN_BASE | (thread ? RETURN_THREAD : 0u) | (process ? RETURN_SPSEL : 0u) |
              (with_float ? 0u : RETURN_NO_FLOAT));

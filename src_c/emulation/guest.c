@@ -43,13 +43,14 @@ static const struct ferrule_guest_window *window_of(const struct ferrule_guest *
     return NULL;
 }
 
-uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
+static struct ferrule_guest_block *slot_of(struct ferrule_guest *guest, uint32_t address)
 {
-    const uint32_t slot = ((address >> 1) ^ (address >> 15)) & (FERRULE_GUEST_CACHE - 1);
-    struct ferrule_guest_block *cached = &guest->cache[slot];
-    if (cached->address == address && cached->bytes == bytes) {
-        return cached->instructions;
-    }
+    return &guest->cache[((address >> 1) ^ (address >> 15)) & (FERRULE_GUEST_CACHE - 1)];
+}
+
+static uint32_t count_anew(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
+{
+    struct ferrule_guest_block *cached = slot_of(guest, address);
     const struct ferrule_guest_window *window = window_of(guest, address, bytes);
     if (window == NULL) {
         return 0;
@@ -61,6 +62,21 @@ uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint
         cached->instructions = (uint16_t)instructions;
     }
     return instructions;
+}
+
+/* Apart from the exported function, so that the compiler may inline it into the hook. */
+static inline uint32_t count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
+{
+    const struct ferrule_guest_block *cached = slot_of(guest, address);
+    if (cached->address == address && cached->bytes == bytes) {
+        return cached->instructions;
+    }
+    return count_anew(guest, address, bytes);
+}
+
+uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
+{
+    return count(guest, address, bytes);
 }
 
 uint64_t ferrule_guest_executed(struct ferrule_guest *guest, uint32_t program_counter)
@@ -128,7 +144,7 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
     }
     self->block_address = (uint32_t)address;
     self->block_bytes = bytes;
-    self->entered += ferrule_guest_count(self, (uint32_t)address, bytes);
+    self->entered += count(self, (uint32_t)address, bytes);
 }
 
 /* Forgets ITSTATE, which a look at the program counter restores: it would leak into the next
