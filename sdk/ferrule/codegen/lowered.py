@@ -163,5 +163,7 @@ def _lower(
     except (UnsupportedError, BrokenBackendError):
         raise
     except FerruleError as error:
-        raise UnsupportedError(f"backend {backend} refuses layer '{layer.name}' ({layer.type}): {error}") from error
+        raise UnsupportedError(
+            f"backend {backend} refuses layer '{layer.name}' ({layer.type}): {error}", hint=error.hint
+        ) from error
     return op, Call.RUN if use is not None and op.view_of is None else None

@@ -81,8 +81,11 @@ class UartWooflesTarget:
             context,
             "uart_woofles_layer",
             command=_command(work.command),
+            weights=blobs["weights"],
             weights_bytes=0 if work.weights is None else int(work.weights.nbytes),
-            **blobs,
+            bias=blobs["bias"],
+            multipliers=blobs["multipliers"],
+            shifts=blobs["shifts"],
             patience_ms=-(-DEFAULT_TIMING.cycles(work.command) // SLOWEST_CYCLES_PER_MS),
         )
         return LoweredOp(
