@@ -108,6 +108,8 @@ def test_it_answers(firmware: ferrule.Firmware, network: ferrule.Network, name: 
     report = firmware.run(sample(network), engine=name)
     assert report.verdict is ferrule.Verdict.EXACT
     assert {layer.device for layer in report.layers} >= {"far"}
+    if name == "unicorn":
+        assert firmware.run(sample(network)).count_per_inference == report.count_per_inference
     assert "far_transport" in (firmware.project.folder / "devices.c").read_text()
 
 

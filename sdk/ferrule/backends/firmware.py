@@ -279,8 +279,10 @@ class Wire:
     """The UART, as the platform description calls it; None where no board was asked yet."""
     baud: int = 115_200
     """Bits per second."""
-    model: Callable[[], SerialModel] | None = None
-    """Makes the model that stands at the other end on an emulated board; None if something else is there."""
+    model: Callable[[int | None], SerialModel] | None = None
+    """Makes the model that stands at the other end on an emulated board; None if something else is there.
+
+    Its argument seeds what the model chooses at random, so that runs can be repeated; None: each differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -39,7 +39,7 @@ def attached_devices(
 def attached_wires(artifact: Artifact) -> tuple[AttachedWire, ...]:
     """Return a new model for each device behind a serial line that has one."""
     return tuple(
-        AttachedWire(name=use.name, model=use.driver.wire.model(), uart=use.driver.wire.uart)
+        AttachedWire(name=use.device.name, model=use.driver.wire.model(use.index), uart=use.driver.wire.uart)
         for use in artifact.devices
         if use.driver.wire is not None and use.driver.wire.model is not None and use.driver.wire.uart is not None
     )

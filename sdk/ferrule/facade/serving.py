@@ -39,7 +39,7 @@ def serial_model(
     driver = target.driver(Device(name=DEVICE, backend=BackendId(name), binding=binding or {}))
     if driver.wire is None or driver.wire.model is None:
         raise FerruleError(f"{name} has no model of its devices")
-    return name, driver.wire.model()
+    return name, driver.wire.model(None)
 
 
 def open_port(url: str, *, baud: int = DEFAULT_BAUD) -> Channel:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -114,7 +114,6 @@ class UartWooflesTarget:
         numbers = _numbers(device)
         context = ("memory_bytes", "store_bytes", "timeout_ms", "attempts")
         memory_bytes = numbers["memory_bytes"] + numbers["store_bytes"]
-        model = partial(UartWooflesModel, memory_bytes=memory_bytes, clock_hz=numbers["clock_hz"])
         return DeviceDriver(
             driver="uart_woofles_driver",
             header=HEADER,
@@ -127,12 +126,19 @@ class UartWooflesTarget:
             memory_bytes=numbers["memory_bytes"],
             alignment=ALIGNMENT,
             activation_lead=numbers["activation_lead"],
-            wire=Wire(uart=uart, baud=numbers["baud"], model=model),
+            wire=Wire(uart=uart, baud=numbers["baud"], model=_modeller(memory_bytes, numbers["clock_hz"])),
         )
 
     def wired(self, device: Device, uart: str) -> Device:
         """Return the device behind a UART of the board, unless its binding names another."""
         return replace(device, binding={"uart": uart, **device.binding})
+
+
+def _modeller(memory_bytes: int, clock_hz: int) -> Callable[[int | None], UartWooflesModel]:
+    def model(seed: int | None) -> UartWooflesModel:
+        return UartWooflesModel(memory_bytes=memory_bytes, clock_hz=clock_hz, seed=seed)
+
+    return model
 
 
 def constant_bytes(work: Work) -> int:

@@ -67,7 +67,7 @@ def test_the_driver_and_its_model() -> None:
     assert wire is not None
     assert (wire.uart, wire.baud) == ("uart4", 9600)
     assert wire.model is not None
-    assert isinstance(wire.model(), UartWooflesModel)
+    assert isinstance(wire.model(None), UartWooflesModel)
     kept = UartWooflesTarget().driver(UartWooflesTarget().wired(device(uart="uart2"), "uart4")).wire
     assert kept is not None
     assert kept.uart == "uart2"
