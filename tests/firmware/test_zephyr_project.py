@@ -216,6 +216,9 @@ def test_an_accelerator_has_a_node() -> None:
     assert "BUILD_ASSERT(DT_REG_ADDR(DT_NODELABEL(ferrule_device0)) == 0x40080000U," in devices
     assert "ferrule_device_bind(&npu_one_device, DEVICE_DT_GET(DT_NODELABEL(ferrule_device0))," in devices
     assert "irq_enable(DT_IRQN(DT_NODELABEL(ferrule_device0)));" in devices
+    handler = devices[devices.index("static void on_npu_one_interrupt(const void *unused)") :]
+    handler = " ".join(handler[: handler.index("\n}")].split())
+    assert "if (!woofles_interrupt(&npu_one_context)) { irq_disable(DT_IRQN(DT_NODELABEL(ferrule_device0)));" in handler
     assert any("NPU-one" in note for note in found.notes)
     polled = files(woofles(interrupt=False))
     assert b"IRQ_CONNECT" not in polled.generated["zephyr/devices.c"]
@@ -315,6 +318,7 @@ def test_only_what_every_board_has_is_set_outright() -> None:
     kconfig = found["Kconfig"].decode()
     for symbol, condition in (("FPU", "CPU_HAS_FPU"), ("FPU_SHARING", "FPU"), ("SHELL_STACK_SIZE", "SHELL")):
         assert f"config {symbol}\n\tdepends on {condition}\n\tdefault " in kconfig
+    assert "\tdefault y if !ARCH_POSIX\n\nconfig FPU_SHARING" in kconfig, "native_sim does not link with it in 3.5"
     allowed = {"FERRULE", "MAIN_STACK_SIZE", "CONSOLE", "UART_CONSOLE", "SHELL", "LOG"}
     for name, data in found.items():
         if name.endswith(".conf"):
