@@ -11,7 +11,6 @@
 #define EVENTS_ENDRX  0x110u
 #define EVENTS_ENDTX  0x120u
 #define SHORTS        0x200u
-#define ERRORSRC      0x480u
 #define ENABLE        0x500u
 #define BAUDRATE      0x524u
 #define RXD_PTR       0x534u
@@ -21,7 +20,6 @@
 #define CONFIG        0x56Cu
 #define ENABLE_OFF    0u
 #define ENABLE_UARTE  8u
-#define ERRORSRC_ALL  0xFu
 #define CONFIG_8N1    0u /* without flow control */
 
 struct speed {
@@ -81,8 +79,6 @@ int32_t ferrule_uart_nrf_read(void *config)
     }
     ferrule_port_barrier();
     const uint8_t byte = self->buffer->received;
-    ferrule_mmio_write32(self->base + ERRORSRC,
-                         ERRORSRC_ALL); /* an overrun stays known otherwise */
     ferrule_mmio_write32(self->base + EVENTS_ENDRX, 0u);
     ferrule_mmio_write32(self->base + TASKS_STARTRX, 1u);
     return byte;

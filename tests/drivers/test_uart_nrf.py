@@ -24,7 +24,6 @@ TABLE = RegisterTable(
         Register(name="ENDRX", offset=0x110),
         Register(name="ENDTX", offset=0x120),
         Register(name="SHORTS", offset=0x200, reset=0x20),
-        Register(name="ERRORSRC", offset=0x480, access=Access.CLEAR_BY_ONE, reset=1),
         Register(name="ENABLE", offset=0x500),
         Register(name="BAUDRATE", offset=0x524, reset=0x0400_0000),
         Register(name="RXD_PTR", offset=0x534),
@@ -62,7 +61,7 @@ class Uarte(RegisterModel):
             assert on
             assert self._left == 0, "a transmission over another"
             self._left = self._cycles
-        elif register.name not in ("ENDRX", "ENDTX", "ERRORSRC", "ENABLE"):
+        elif register.name not in ("ENDRX", "ENDTX", "ENABLE"):
             assert not on, f"{register.name} is changed while the UARTE is on"
 
     @override
@@ -139,7 +138,6 @@ def test_bytes_both_ways(driver: Adapter[Fakes]) -> None:
     uarte.input += b"\x00\xff"
     received = [driver.lib.ferrule_uart_nrf_read(uart) for _ in range(6)]
     assert [byte for byte in received if byte >= 0] == [0, 255]
-    assert not uarte.value("ERRORSRC")
     for byte in b"ab":
         driver.lib.ferrule_uart_nrf_write(uart, byte)
     assert uarte.sent == b"ab"

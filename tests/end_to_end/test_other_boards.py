@@ -86,5 +86,6 @@ def test_vector_instructions_change_nothing(
 
 def test_unicorn_says_why_it_has_no_cortex_m55() -> None:
     network = small_networks.dense()
-    with pytest.raises(FerruleError, match="unicorn cannot run board mps3-an547: unicorn has no cortex-m55"):
+    with pytest.raises(FerruleError, match="unicorn cannot run board mps3-an547: unicorn has no cortex-m55") as caught:
         ferrule.compile(network, board="mps3-an547").run(random_inputs(network, seed=1), engine="unicorn")
+    assert "qemu" in (caught.value.hint or "")

@@ -13,7 +13,17 @@ import numpy as np
 from ferrule._version import VERSION
 from ferrule.boards import Board, load_board
 from ferrule.devices import Fault
-from ferrule.emulation import Counters, Engine, EngineError, EngineOptions, Machine, Session, engine, require_gdb
+from ferrule.emulation import (
+    Counters,
+    Engine,
+    EngineError,
+    EngineOptions,
+    Machine,
+    Session,
+    engine,
+    engine_names,
+    require_gdb,
+)
 from ferrule.errors import FerruleError
 from ferrule.facade.attachment import attached_devices, attached_wires, check_faults, inject
 from ferrule.facade.locating import ObservedRun, first_difference
@@ -169,7 +179,11 @@ def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
         raise missing
     reason = chosen.refuses(board, models)
     if reason is not None:
-        raise FerruleError(f"engine {name} cannot run board {board.name}: {reason}")
+        able = [each for each in engine_names() if engine(each).refuses(board, models) is None]
+        raise FerruleError(
+            f"engine {name} cannot run board {board.name}: {reason}",
+            hint=f"engines that can: {', '.join(able)}" if able else None,
+        )
     return chosen
 
 
