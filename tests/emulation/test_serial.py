@@ -80,7 +80,7 @@ def test_ports_that_are_none(firmware: ferrule.Firmware, tmp_path: Path) -> None
 
 def test_device_models_are_refused(firmware: ferrule.Firmware) -> None:
     reason = engine("serial").refuses(firmware.board, ["npu0"])
-    assert reason == "device models (npu0) can't be put into a real board; the engine unicorn has them"
+    assert reason == "device models (npu0) can't be put into a real board; the engines unicorn and renode have them"
     assert engine("serial").refuses(firmware.board) is None
     assert engine("serial").missing() is None
 

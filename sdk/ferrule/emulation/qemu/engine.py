@@ -33,7 +33,8 @@ class QemuEngine(Engine):
             return "its board.toml names no QEMU machine"
         if devices:
             names = ", ".join(devices)
-            return f"device models on the board's bus ({names}) can't be put into QEMU; the engine unicorn has them"
+            models = f"device models on the board's bus ({names})"
+            return f"{models} can't be put into QEMU; the engines unicorn and renode have them"
         return None
 
     @override

@@ -63,7 +63,7 @@ class SerialEngine(Engine):
     def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
         if devices:
             names = ", ".join(devices)
-            return f"device models ({names}) can't be put into a real board; the engine unicorn has them"
+            return f"device models ({names}) can't be put into a real board; the engines unicorn and renode have them"
         return None
 
     @override
