@@ -6,10 +6,10 @@
  * For CMSIS 6 (CMSIS-Driver's common interface 2.x, USART 2.4, RTOS2 2.3); nothing here depends on
  * a kernel, so that RTX5 and FreeRTOS's RTOS2 layer both do. Set by the compiler's command line:
  *
- *   FERRULE_CMSIS_RTOS2                1: threads, mutexes, event flags. 0: no kernel; nothing
- * waits FERRULE_CMSIS_OPEN_TIMEOUT_MS      how long a call waits for a thread that has the device
- *   FERRULE_CMSIS_MUTEX_BYTES          0: the kernel allocates them. Else the exact size of its
- *   FERRULE_CMSIS_EVENT_FLAGS_BYTES    control block, which handles then hold (RTX5: 28 and 16)
+ *   FERRULE_CMSIS_RTOS2              1: threads, mutexes, event flags. 0: no kernel, nothing waits
+ *   FERRULE_CMSIS_OPEN_TIMEOUT_MS    how long a call waits for a thread that has the device
+ *   FERRULE_CMSIS_MUTEX_BYTES        0: the kernel allocates them. Else the exact size of its
+ *   FERRULE_CMSIS_EVENT_FLAGS_BYTES  control block, which handles then hold (RTX5: 28 and 16)
  */
 #ifndef FERRULE_PLATFORM_CMSIS_H
 #define FERRULE_PLATFORM_CMSIS_H
