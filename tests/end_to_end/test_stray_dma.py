@@ -23,11 +23,11 @@ X = np.arange(-8, 8, dtype=np.int8).reshape(1, 16)
 RIGHT = "command->output = ferrule_bus_address(output);"
 STRAY = {
     "a write to the stack's memory": (
-        "command->output = 0x20000000u;",
+        "(void)output;\n    command->output = 0x20000000u;",
         r"write of 16 B at 0x20000000, asked for by a write of 0x1 to QUEUE_HEAD at pc ",
     ),
     "a write to the weights' memory": (
-        "command->output = 0x100u;",
+        "(void)output;\n    command->output = 0x100u;",
         r"write of 16 B at 0x00000100, asked for by a write of 0x1 to QUEUE_HEAD at pc ",
     ),
     "a read past the end": (
