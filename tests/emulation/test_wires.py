@@ -12,12 +12,14 @@ import sys
 import threading
 import tty
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from board_port import board_at_socket
 from needs import require_module
-from small_networks import dense
+from small_networks import SCALE, dense, int8_input
 
 import ferrule
 from ferrule._typing import override
@@ -126,6 +128,26 @@ def test_nobody_answers_and_then_somebody_does(firmware: ferrule.Firmware, netwo
             link.run(sample(network))
         switch.model = UartWooflesModel(memory_bytes=BYTES)
         assert is_right(link, network)
+
+
+def test_two_accelerators_behind_two_uarts(name: str, tmp_path: Path) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    network = ferrule.Network("two")
+    network.add_input(int8_input("x", 1, 40))
+    for before, after in (("x", "y"), ("y", "z"), ("z", "last")):
+        network.add_add_layer(before, "x", quantization=SCALE, name=after)
+    network.set_outputs(["y", "last"])
+    near, far = (replace(FAR, name=each) for each in ("near", "far"))
+    hints = {"y": "UartWoofles/near", "z": "UartWoofles/far", "last": "UartWoofles/near"}
+    firmware = ferrule.compile(network, devices=[near, far], hints=hints, out=tmp_path / "two", optimization="Os")
+    report = firmware.run(engine=name, trace_devices=True)
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert [(device.name, device.layers > 0, device.count > 0) for device in report.document.devices] == [
+        ("near", True, True),
+        ("far", True, True),
+    ]
+    assert report.document.device_trace is not None
+    assert report.document.device_trace.as_planned
 
 
 @pytest.mark.parametrize("kind", LineFaultKind)

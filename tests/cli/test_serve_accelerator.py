@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule serve-accelerator`: what it refuses; tests/emulation/test_wires.py has it serve."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Ferrule = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "Missing option '--port'"),
+        (("--port", "listen://127.0.0.1"), "names no port to listen at"),
+        (("--port", "/dev/ttyNONE"), "cannot be opened"),
+        (("--port", "x", "--backend", "Woofles"), "devices of Woofles are not behind a serial line"),
+        (("--port", "x", "--backend", "Woof"), "no backend 'Woof'"),
+        (("--port", "x", "--binding", "memory_bytes"), "is no KEY=VALUE"),
+        (("--port", "x", "--binding", "=1"), "is no KEY=VALUE"),
+        (("--port", "x", "--binding", "memory_bytes=lots"), "memory_bytes is 'lots'"),
+        (("--port", "x", "--binding", "colour=1"), "UartWoofles has no 'colour'"),
+    ],
+)
+def test_what_it_refuses(ferrule: Ferrule, arguments: tuple[str, ...], message: str) -> None:
+    outcome = ferrule("serve-accelerator", *arguments)
+    assert outcome.code == 2
+    assert message in outcome.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_when_it_is_asked_to(ferrule: Ferrule, number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+
+    def ask() -> None:
+        while signal.getsignal(number) is before:
+            time.sleep(0.01)
+        os.kill(os.getpid(), number)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    outcome = ferrule("serve-accelerator", "--port", "listen://127.0.0.1:0", "--binding", "memory_bytes=0x100")
+    asking.join()
+    assert outcome.code == 0
+    assert "UartWoofles at listen://127.0.0.1:" in outcome.err
+    assert outcome.err.endswith("ended\n")
+    assert signal.getsignal(number) is before
+    assert ferrule("serve-accelerator", "--port", "listen://127.0.0.1:99999999").err
