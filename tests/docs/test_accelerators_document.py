@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows docs/accelerators.md from top to bottom."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from needs import require_module, require_program
+
+from ferrule.backends.woofles.registers import TABLE
+from ferrule.devices import documentation
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "accelerators.md"
+FILE = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)\n(.*?)```", re.DOTALL)
+TEXT = DOCUMENT.read_text(encoding="utf-8")
+COMMAND = re.compile(r"^ferrule (.*?)(?:  +#.*)?$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files of the document, and the header that they write."""
+    folder = tmp_path_factory.mktemp("accelerators")
+    for name, contents in FILE.findall(TEXT):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(contents)
+    run(folder, "write_header.py")
+    return folder
+
+
+def run(folder: Path, *arguments: str, code: int = 0) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(folder)} | {"FERRULE_BACKENDS": ""}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.cc
+def test_the_unit_tests_pass(documented: Path) -> None:
+    require_module("cffi", "pip install 'ferrule[testing]'")
+    require_program("cc", "apt-get install gcc")
+    registered = any(each.name == "ferrule" for each in importlib.metadata.entry_points(group="pytest11"))
+    options = [] if registered else ["-p", "ferrule.testing.pytest_plugin"]
+    out = run(documented, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", *options, "yap")
+    assert "5 passed" in out
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+def test_the_program_and_the_commands_run(documented: Path) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    assert run(documented, "use.py").count("status -12 (DEVICE): layer 'largest' on Yap/yap0") == 2
+    commands = [match.split() for match in COMMAND.findall(TEXT)]
+    assert [command[0] for command in commands] == ["inspect", "run", "run", "run", "generate"]
+    expected = (
+        (0, "Yap"),
+        (0, "verdict: exact"),
+        (2, "(DEVICE)"),
+        (1, "first difference: layer 'maximum_0' (MAXIMUM) on Yap/yap0"),
+        (0, ""),
+    )
+    for command, (code, words) in zip(commands, expected, strict=True):
+        assert words in run(documented, "-m", "ferrule", *command, code=code)
+    assert list((documented / "project").rglob("yap.c"))
+
+
+def test_woofles_registers_are_those_of_its_table() -> None:
+    table = documentation(TABLE).split("\n", 1)[1]
+    assert table in TEXT
