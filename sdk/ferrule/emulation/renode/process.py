@@ -46,8 +46,8 @@ class RenodeProcess:
     Its servers listen on all interfaces, but of a network namespace of their own.
     """
 
-    def __init__(self, program: Path, folder: Path) -> None:
-        """Start it in a folder, where its temporary files and its configuration go, too.
+    def __init__(self, program: Path, folder: Path, *more: str) -> None:
+        """Start it in a folder, where its temporary files and its configuration go, too; `more` are further options.
 
         Raises:
             EngineError: it can't be started, or no network namespace can be had.
@@ -56,7 +56,7 @@ class RenodeProcess:
         self.isolated = os.environ.get(NETWORK_VARIABLE) != "host"
         """Whether it has a network of its own."""
         options = ["--disable-gui", "--plain", "--robot-server-port", "0", "--config", str(folder / "renode.config")]
-        self.argv = [str(program), *options]
+        self.argv = [str(program), *options, *more]
         output = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
