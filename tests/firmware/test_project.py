@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,27 @@ def make(folder: Path, *arguments: str) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
+
+
+def test_main_sets_registers_up_before_the_uart(tmp_path: Path) -> None:
+    text = (write(tmp_path / "stm32", board="stm32f4_discovery").folder / "main.c").read_text(encoding="utf-8")
+    described = load_board("stm32f4_discovery").setup
+    rows = re.findall(r"/\* (.*) \*/\n    \{(0x\w{8})U, (0x\w{8})U, (0x\w{8})U\},", text)
+    assert rows == [
+        (each.why, *(f"{value:#010x}" for value in (each.address, each.clear, each.set))) for each in described
+    ]
+    assert text.index("    set_up_registers();") < text.index("ferrule_uart_stm32_init(&uart)")
+    assert "set_up" not in (write(tmp_path / "mps2").folder / "main.c").read_text(encoding="utf-8")
+
+
+def test_main_gives_the_uart_its_own_clock_or_its_buffer(tmp_path: Path) -> None:
+    texts = {
+        board: (write(tmp_path / board, board=board).folder / "main.c").read_text(encoding="utf-8")
+        for board in ("mps3-an547", "nrf52840dk")
+    }
+    assert ".clock_hz = 25000000U," in texts["mps3-an547"]
+    assert ".clock_hz" not in texts["nrf52840dk"]
+    assert ".buffer = &uart_buffer," in texts["nrf52840dk"]
 
 
 @pytest.mark.cc

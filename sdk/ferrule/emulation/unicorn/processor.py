@@ -34,6 +34,15 @@ LINES: Mapping[int, int] = {7: 240, 8: 480}
 ALL_PRIORITY_BITS = 0xFF
 
 
+def _priority_mask(board: Board) -> int:
+    """Return the bits of a priority that the platform description says are there."""
+    for controller in board.peripherals_of(NVIC_TYPE):
+        mask = controller.properties.get("priorityMask")
+        if isinstance(mask, int):
+            return mask & ALL_PRIORITY_BITS
+    return ALL_PRIORITY_BITS
+
+
 class InterruptLine:
     """An input of the interrupt controller."""
 
@@ -77,7 +86,7 @@ class Processor:
         config = layout.CoreConfig(
             architecture=architecture,
             lines=LINES[architecture],
-            priority_mask=ALL_PRIORITY_BITS,
+            priority_mask=_priority_mask(board),
             cpu_id=CPU_IDS[board.cpu.type],
             vector_table=vector_table,
         )
