@@ -41,6 +41,7 @@ class Attachment:
         self._model = model
         self._seen = processor.now
         self._timer = processor.timer(self._expire)
+        self._due: int | None = None
         processor.guest.map_python(address, size_bytes, self._read, self._write)
         self._arm()
 
@@ -56,6 +57,7 @@ class Attachment:
         self._arm()
 
     def _expire(self) -> None:
+        self._due = None  # a timer fires once
         self._advance(self._processor.now)
         self._arm()
 
@@ -66,4 +68,7 @@ class Attachment:
 
     def _arm(self) -> None:
         event = self._model.next_event()
-        self._timer.set(None if event is None else self._seen + max(event, 1))
+        due = None if event is None else self._seen + max(event, 1)
+        if due != self._due:  # a firmware that polls asks often, and mostly for nothing new
+            self._due = due
+            self._timer.set(due)
