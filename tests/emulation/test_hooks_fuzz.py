@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C hooks under sanitizers, round a core that does anything: no access leaves what is there, and every run ends."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ferrule import resources
+from ferrule.emulation.unicorn import library
+
+pytestmark = pytest.mark.cc
+
+FUZZ = Path(__file__).parent / "hooks" / "fuzz.c"
+ROUNDS = 10_000
+BUDGET, EXCEPTION, LOCKUP, ERROR = (1 << stop for stop in (1, 4, 6, 9))
+"""Ways to stop, of guest.h, that must have been seen, so that the rounds are not all the same."""
+
+
+@pytest.fixture(scope="module")
+def program(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The hooks with a core in C instead of unicorn's."""
+    folder = resources.root() / "src_c" / "emulation"
+    result = tmp_path_factory.mktemp("fuzz") / "fuzz"
+    flags = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{folder}"]
+    sources = [str(folder / f"{name}.c") for name in library.SOURCES]
+    subprocess.run([host_cc, *flags, str(FUZZ), *sources, "-o", str(result)], check=True, timeout=120)
+    return result
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_guest_is_borne(program: Path, seed: int) -> None:
+    argv = [str(program), str(seed), str(ROUNDS)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    wanted = BUDGET | EXCEPTION | LOCKUP | ERROR
+    assert int(done.stdout, 16) & wanted == wanted
