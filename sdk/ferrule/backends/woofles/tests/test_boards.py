@@ -13,8 +13,11 @@ from needs import MODELS_SOURCE, lacking, require_module
 from small_networks import int8_input
 
 import ferrule
+from ferrule._typing import override
 from ferrule.backends import BackendId, Device
+from ferrule.backends.woofles.registers import TABLE
 from ferrule.cli.main import main
+from ferrule.devices import Fault, RegisterAccess
 from ferrule.exporters import to_tflite
 from ferrule.report import ReportDocument
 
@@ -100,6 +103,21 @@ def test_both_interrupt_driven() -> None:
     devices = [device("npu0", use_interrupt=1), device("npu1", use_interrupt=1)]
     report = ferrule.compile(branches(), backends=["CpuAcc"], hints=HINTS, devices=devices).run([X])
     assert report.verdict is ferrule.Verdict.EXACT
+
+
+class Deaf(Fault):
+    """The device does not hear that its interrupt was handled."""
+
+    @override
+    def on_write(self, access: RegisterAccess) -> int | None:
+        return None if access.offset == TABLE.register("INTERRUPT").offset else access.value
+
+
+def test_an_interrupt_that_never_ends_is_masked() -> None:
+    """It would come back before any other instruction runs; the driver goes on by polling."""
+    npu = device("Woofles", use_interrupt=1)
+    firmware = ferrule.compile(branches(), backends=["Woofles", "CpuAcc"], devices=[npu])
+    assert firmware.run([X], faults={"Woofles": Deaf()}, timeout_s=20).verdict is ferrule.Verdict.EXACT
 
 
 def ferrule_run(*arguments: str) -> int:
