@@ -50,7 +50,7 @@ def run(use_interrupt: int) -> ferrule.RunReport:
     return firmware.run([X])
 
 
-@pytest.mark.parametrize(("mistake", "use_interrupt"), zip(STRAY, (0, 1, 0), strict=True))
+@pytest.mark.parametrize(("mistake", "use_interrupt"), tuple(zip(STRAY, (0, 1, 0), strict=True)))
 def test_dma_outside_of_the_buffers(
     mistake: str, use_interrupt: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
