@@ -65,9 +65,6 @@ static int32_t send(struct uart_woofles *device, const struct uart_woofles_reque
     ferrule_frame_send(&device->line,
                        FERRULE_FRAME_HEADER + request->head_bytes + request->data_bytes);
     flush(device);
-    device->line.received = 0; /* the request stands where the answer will */
-    device->line.block_left = 0;
-    device->line.block_ends_in_zero = false;
     return device->sent;
 }
 
