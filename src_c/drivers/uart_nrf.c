@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -66,6 +67,7 @@ int32_t ferrule_uart_nrf_init(const struct ferrule_uart_nrf_config *config)
     ferrule_mmio_write32(base + TXD_PTR, ferrule_bus_address(&config->buffer->sent));
     ferrule_mmio_write32(base + TXD_MAXCNT, 1u);
     ferrule_mmio_write32(base + EVENTS_ENDRX, 0u);
+    config->buffer->sending = false;
     ferrule_mmio_write32(base + ENABLE, ENABLE_UARTE);
     ferrule_mmio_write32(base + TASKS_STARTRX, 1u);
     return FERRULE_OK;
@@ -84,13 +86,20 @@ int32_t ferrule_uart_nrf_read(void *config)
     return byte;
 }
 
+bool ferrule_uart_nrf_can_write(void *config)
+{
+    const struct ferrule_uart_nrf_config *self = config;
+    return !self->buffer->sending || ferrule_mmio_read32(self->base + EVENTS_ENDTX) != 0u;
+}
+
 void ferrule_uart_nrf_write(void *config, uint8_t byte)
 {
     const struct ferrule_uart_nrf_config *self = config;
+    while (!ferrule_uart_nrf_can_write(config)) {
+    }
     self->buffer->sent = byte;
+    self->buffer->sending = true;
     ferrule_port_barrier();
     ferrule_mmio_write32(self->base + EVENTS_ENDTX, 0u);
     ferrule_mmio_write32(self->base + TASKS_STARTTX, 1u);
-    while (ferrule_mmio_read32(self->base + EVENTS_ENDTX) == 0u) {
-    }
 }

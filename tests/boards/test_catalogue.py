@@ -88,7 +88,10 @@ def test_the_nrf52840dk() -> None:
     }
     assert (board.link_uart.address, board.link_uart.size_bytes) == (0x4000_2000, 0x1000)
     assert board.qemu is None
-    assert [each.address for each in board.setup][-2:] == [0x4000_250C, 0x4000_2514]  # the UART's own
+    used = board.setup_for(["uart0"])
+    assert [each.address for each in used][-2:] == [0x4000_250C, 0x4000_2514]  # the UART's own
+    assert used[0].uart is None
+    assert not {each.address for each in board.setup_for(["uart1"])[1:]} & {each.address for each in used}
 
 
 def test_a_uart_without_a_clock_of_its_own_has_the_cores() -> None:
@@ -106,9 +109,9 @@ def test_the_stm32f4_discovery() -> None:
     }
     assert (board.link_uart.address, board.link_uart.size_bytes) == (0x4000_4400, 0x400)
     assert board.setup[0] == Setup(
-        address=0x4002_3830, clear=0, set=1, why="RCC_AHB1ENR: clock of port A (RM0090, 7.3.10)"
+        uart="usart2", address=0x4002_3830, clear=0, set=1, why="RCC_AHB1ENR: clock of port A (RM0090, 7.3.10)"
     )
-    assert len(board.setup) == 5
+    assert [len(board.setup_for(names)) for names in ((), ("usart2",), ("usart2", "usart3"))] == [0, 5, 10]
     assert board.qemu is not None
     assert board.qemu.lacks == ("ccm",)
     assert board.qemu.serial["usart2"] == 1
@@ -124,6 +127,7 @@ def test_the_stm32f4_discovery() -> None:
         ("set = 0x0000_0001", "set = -1", r"\$.setup\[0\].set"),
         ('why = "RCC_AHB1ENR', 'why = "*/ RCC_AHB1ENR', r"setup\[0\]: why is to be one line of text"),
         ('why = "RCC_AHB1ENR', 'why = "a\\nRCC_AHB1ENR', r"setup\[0\]: why is to be one line of text"),
+        ('uart = "usart2"', 'uart = "usart9"', r"setup\[0\].uart: there is no UART 'usart9'"),
         ('lacks = ["ccm"]', 'lacks = ["cmc"]', "qemu.lacks: there is no memory or peripheral 'cmc'"),
         ('lacks = ["ccm"]', 'lacks = ["sram"]', r"qemu.lacks: 'sram' holds parts of the firmware"),
         ('lacks = ["ccm"]', 'lacks = ["usart3"]', "qemu.lacks: 'usart3' is in qemu.serial"),

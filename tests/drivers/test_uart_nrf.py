@@ -139,9 +139,15 @@ def test_bytes_both_ways(driver: Adapter[Fakes]) -> None:
     received = [driver.lib.ferrule_uart_nrf_read(uart) for _ in range(6)]
     assert [byte for byte in received if byte >= 0] == [0, 255]
     for byte in b"ab":
+        assert driver.lib.ferrule_uart_nrf_can_write(uart)
         driver.lib.ferrule_uart_nrf_write(uart, byte)
-    assert uarte.sent == b"ab"
-    assert buffer.sent == ord("b")
+        assert not driver.lib.ferrule_uart_nrf_can_write(uart)
+        while not driver.lib.ferrule_uart_nrf_can_write(uart):
+            pass
+    driver.lib.ferrule_uart_nrf_write(uart, ord("c"))
+    driver.lib.ferrule_uart_nrf_write(uart, ord("d"))  # waits for the one before
+    assert uarte.sent == b"abc"
+    assert buffer.sent == ord("d")
     assert "ENDTX -> 0x0" in window.trace
 
 

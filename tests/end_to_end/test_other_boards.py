@@ -51,6 +51,16 @@ def test_a_small_model(board: str, engine_name: str, toolchain: str, request: py
     assert report.verdict is Verdict.EXACT
 
 
+@pytest.mark.parametrize("backend", ["Woofles", "UartWoofles"])
+@pytest.mark.parametrize("board", ["nrf52840dk", "stm32f4_discovery"])
+def test_accelerators_on_the_bus_and_behind_a_uart(board: str, backend: str) -> None:
+    need("unicorn")
+    network = small_networks.dense()
+    report = ferrule.compile(network, board=board, backends=[backend, "CpuAcc"]).run(random_inputs(network, seed=6))
+    assert report.verdict is Verdict.EXACT
+    assert backend in {layer.backend for layer in report.document.layers}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("board", "engine_name"), [(board, each) for board in RUNS for each in RUNS[board]])
 def test_keyword_spotting_equals_tflm(models: Path, board: str, engine_name: str) -> None:

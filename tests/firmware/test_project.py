@@ -64,7 +64,7 @@ def make(folder: Path, *arguments: str) -> None:
 
 def test_main_sets_registers_up_before_the_uart(tmp_path: Path) -> None:
     text = (write(tmp_path / "stm32", board="stm32f4_discovery").folder / "main.c").read_text(encoding="utf-8")
-    described = load_board("stm32f4_discovery").setup
+    described = load_board("stm32f4_discovery").setup_for(["usart2"])
     rows = re.findall(r"/\* (.*) \*/\n    \{(0x\w{8})U, (0x\w{8})U, (0x\w{8})U\},", text)
     assert rows == [
         (each.why, *(f"{value:#010x}" for value in (each.address, each.clear, each.set))) for each in described

@@ -4,6 +4,7 @@
 #ifndef FERRULE_DRIVERS_UART_NRF_H
 #define FERRULE_DRIVERS_UART_NRF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -14,6 +15,7 @@ extern "C" {
 struct ferrule_uart_nrf_buffer {
     volatile uint8_t received;
     volatile uint8_t sent;
+    bool sending; /* of the driver: whether `sent` was ever given to the UARTE */
 };
 
 struct ferrule_uart_nrf_config {
@@ -41,9 +43,12 @@ int32_t ferrule_uart_nrf_init(const struct ferrule_uart_nrf_config *config);
  */
 int32_t ferrule_uart_nrf_read(void *config);
 
-/** @brief Send a byte and wait until the UARTE has taken it out of the buffer. One writer at a
- * time. `config` as in the reader. */
+/** @brief Send a byte; waits while the last one is under way. One writer at a time. `config` as in
+ * the reader. */
 void ferrule_uart_nrf_write(void *config, uint8_t byte);
+
+/** @brief Whether the transmitter takes a byte at once. `config` as in the reader. */
+bool ferrule_uart_nrf_can_write(void *config);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -122,6 +122,8 @@ class Setup:
     """Bits that become 1."""
     why: str
     """One line, with the source."""
+    uart: str | None = None
+    """The UART that it is for; None for whatever else the board needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +181,10 @@ class Board:
             if peripheral.name == name:
                 return peripheral
         raise unknown_name(f"peripheral of board {self.name}", name, (each.name for each in self.peripherals))
+
+    def setup_for(self, uarts: Collection[str]) -> tuple[Setup, ...]:
+        """Return what a firmware that uses the UARTs of these names sets up."""
+        return tuple(each for each in self.setup if each.uart is None or each.uart in uarts)
 
     def uart_clock_hz(self, uart: Peripheral) -> int:
         """Return the clock of a UART: the property `frequency` of the platform description, else the core's clock."""

@@ -105,7 +105,7 @@ def _load(folder: Path) -> Board:
         placement=_placement(memories, description, file),
         qemu=_qemu(places, by_name, description, file),
         expansions=_expansions((*places, *tagged), description, file),
-        setup=_setup((*peripherals, *tagged), description, file),
+        setup=_setup((*peripherals, *tagged), by_name, description, file),
         tags=tagged,
         flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
         folder=folder,
@@ -277,7 +277,9 @@ def _expansions(
     return tuple(found)
 
 
-def _setup(places: tuple[Peripheral | Tag, ...], description: BoardDescription, file: Path) -> tuple[Setup, ...]:
+def _setup(
+    places: tuple[Peripheral | Tag, ...], peripherals: dict[str, Peripheral], description: BoardDescription, file: Path
+) -> tuple[Setup, ...]:
     """Return the registers to set up, having checked that the board has them."""
     found = []
     for index, each in enumerate(description.setup):
@@ -291,7 +293,9 @@ def _setup(places: tuple[Peripheral | Tag, ...], description: BoardDescription, 
             )
         if not each.why.isprintable() or "*/" in each.why or not 0 < len(each.why.strip()) <= _WHY_COLUMNS:
             raise FerruleError(f"{where}: why is to be one line of text, of {_WHY_COLUMNS} columns at most")
-        found.append(Setup(address=each.address, clear=each.clear, set=each.set, why=each.why))
+        if each.uart is not None:
+            _uart(peripherals, each.uart, f"setup[{index}].uart", file)
+        found.append(Setup(address=each.address, clear=each.clear, set=each.set, why=each.why, uart=each.uart))
     return tuple(found)
 
 

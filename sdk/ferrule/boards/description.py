@@ -66,6 +66,7 @@ class SetupDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     clear: _Word = 0
     set: _Word = 0
     why: str
+    uart: str | None = None
 
 
 class QemuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

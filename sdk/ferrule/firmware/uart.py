@@ -38,6 +38,7 @@ DRIVERS: Mapping[str, UartDriver] = {
         prefix="ferrule_uart_nrf",
         source="src_c/drivers/uart_nrf.c",
         header="ferrule/drivers/uart_nrf.h",
+        tells_room=True,
         clocked=False,
         buffer="ferrule_uart_nrf_buffer",
     ),

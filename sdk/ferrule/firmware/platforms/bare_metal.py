@@ -156,6 +156,9 @@ def _values(request: ProjectRequest, sources: tuple[str, ...], include_dirs: tup
         "console": console,
         "driver": uart_driver(board),
         "interrupts": _interrupts(request),
+        "setups": board.setup_for(
+            {board.link_uart.name, board.console_uart.name, *(wire.uart.name for wire, _ in _wires(request))}
+        ),
         "wires": {wire.use.name: (wire, uart) for wire, uart in _wires(request)},
         "device_headers": sorted(
             {use.driver.header for use in request.artifact.devices}
