@@ -254,6 +254,25 @@ def test_names_of_the_model_cannot_break_the_c() -> None:
     assert "\n#include'" not in text
 
 
+@pytest.mark.cc
+def test_a_layer_may_be_called_like_a_tensor(tmp_path: Path, host_cc: str) -> None:
+    """The members of the structs have the tensors' names all the same."""
+    graph = Graph("twins")
+    x = graph.add_input(tensor("x", 3, 4))
+    for name, source, target in (("x", x, "a_scratch"), ("a", "a_scratch", "y"), ("y", "y", "a")):
+        layer = Layer(name=name, type=LayerType.RELU, descriptor=ReluDescriptor(), inputs=(source,), outputs=(target,))
+        graph.add_layer(layer, [tensor(target, 3, 4)])
+    graph.set_outputs(["a", "y"])
+    host = build(emit(graph), tmp_path, host_cc, ["x"], ["a", "y"])
+    assert host.run(x=X) == 0
+    assert host.output("y", 12) == list((X * 4).ravel())
+    assert host.output("a", 12) == list((X * 8).ravel())
+    header = (tmp_path / "ferrule_twins.h").read_text()
+    assert "const int8_t *x;" in header
+    assert "    int8_t *a;" in header
+    assert "    int8_t *y;" in header
+
+
 def test_a_workspace_that_is_too_small_is_an_error() -> None:
     with pytest.raises(ArenaOverflowError, match="arena needs"):
         emit(chain(), workspace_bytes=16)

@@ -32,7 +32,7 @@ static int8_t late[5];
 static int run(void)
 {
     struct tvmgen_crossing_inputs inputs = {.x = x};
-    struct tvmgen_crossing_outputs outputs = {.h_2 = h, .late_2 = late};
+    struct tvmgen_crossing_outputs outputs = {.h = h, .late = late};
     struct tvmgen_crossing_devices devices = {.host = NULL, .npu0 = &first, .npu1 = &second};
 
     if (tvmgen_crossing_run(&inputs, &outputs, NULL) != FERRULE_ERR_ARGUMENT) {

@@ -79,7 +79,7 @@ def lower(
     names = Names()
     symbol = Names().take(graph.name)
     symbols = {layer.name: names.take(layer.name) for layer in graph.layers}
-    variables = _variables(graph, names)
+    variables = _variables(graph, Names())  # an output may be called like its layer
     uses = used_devices(order, targets, devices)
     memories = tensor_memories(graph, uses)
     pointers: dict[str, Expression] = {
