@@ -9,9 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import device_networks
 import pytest
 from needs import require_program
 
+from ferrule.boards import load_board
+from ferrule.firmware import write_project
 from ferrule.resources import root
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "platforms.md"
@@ -75,6 +78,62 @@ def test_the_ported_platform_passes_its_tests(documented: Path) -> None:
     done = subprocess.run(argv, cwd=documented, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "skipped" not in done.stdout
+
+
+MAIN = """
+#include <stdio.h>
+#include <string.h>
+#include "devices.h"
+#include "task.h"
+
+int main(void)
+{
+    fake_be(1);
+    int32_t status = devices_start();
+    fread((void *)(uintptr_t)ferrule_crossing_default_inputs.x, 1, 144, stdin);
+    if (status == 0) {
+        status = ferrule_crossing_run(&ferrule_crossing_default_inputs, &ferrule_crossing_default_outputs,
+                                      &ferrule_crossing_default_memory, &devices, NULL);
+    }
+    fwrite(ferrule_crossing_default_outputs.h, 1, 144, stdout);
+    fwrite(ferrule_crossing_default_outputs.late, 1, 5, stdout);
+    return status == 0 ? 0 : 1;
+}
+"""
+
+
+@pytest.mark.cc
+def test_a_model_runs_on_the_ported_platform(documented: Path) -> None:
+    """With the parts of a project that the document's table names."""
+    project = write_project(
+        device_networks.artifact(),
+        board=load_board("mps2-an386"),
+        toolchain_name="zig",
+        optimization="O3",
+        folder=documented / "project",
+    ).folder
+    pattern = (project / "devices.c").read_text(encoding="utf-8")
+    assert pattern.count("_device, NULL, NULL, ") == 2
+    mine = pattern.replace("bare_metal.h", "freertos.h").replace("_device, NULL, NULL, ", "_device, ")
+    (documented / "devices.c").write_text(mine, encoding="utf-8")
+    (documented / "main.c").write_text(MAIN, encoding="utf-8")
+    fake = EXAMPLE / "tests" / "fake"
+    library = project / "lib"
+    backends = sorted((library / "backends").iterdir())
+    folders = (library / "src_c" / "device", library / "src_c" / "kernels", *backends)
+    sources = [path for folder in folders for path in sorted(folder.rglob("*.c"))]
+    sources += [path for path in sorted((project / "model").glob("*.c")) if not path.name.endswith("_link.c")]
+    own_includes = (project, project / "model", library / "include", library / "src_c" / "kernels" / "include")
+    includes = (documented / "include", fake, *own_includes, *(folder / "include" for folder in backends))
+    argv = [
+        *(require_program("gcc", "apt-get install gcc"), "-std=c11", "-pthread", "-ffp-contract=off"),
+        *(f"-I{folder}" for folder in includes),
+        *("-o", "crossing", "main.c", "devices.c", "src/freertos.c", str(fake / "freertos.c"), *map(str, sources)),
+    ]
+    subprocess.run(argv, cwd=documented, check=True, timeout=60)
+    x = device_networks.sample()
+    done = subprocess.run([documented / "crossing"], input=x.tobytes(), capture_output=True, check=True, timeout=60)
+    assert done.stdout == b"".join(output.tobytes() for output in device_networks.crossing().run([x]))
 
 
 def test_every_status_is_explained() -> None:
