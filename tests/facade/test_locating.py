@@ -104,9 +104,13 @@ def test_devices_without_a_model(firmware: ferrule.Firmware) -> None:
     assert "Woofles" in (caught.value.hint or "")
 
 
-def test_real_boards_can_not_be_located(firmware: ferrule.Firmware) -> None:
-    with pytest.raises(FerruleError, match="serial"):
-        firmware.run(X, engine="serial", options=EngineOptions(port="loop://"), locate=True)
+def test_what_real_boards_can_not_do(firmware: ferrule.Firmware) -> None:
+    require_module("serial", "pip install 'ferrule[serial]'")
+    port = EngineOptions(port="loop://")
+    with pytest.raises(FerruleError, match="where a real board begins to differ can't be located"):
+        ferrule.compile(chain()).run(X, engine="serial", options=port, locate=True)
+    with pytest.raises(FerruleError, match=r"device models .* can't be put into a real board"):
+        firmware.run(X, engine="serial", options=port, faults={"Woofles": WrongId()})
 
 
 def test_every_tensor_that_is_left_is_an_output(firmware: ferrule.Firmware) -> None:

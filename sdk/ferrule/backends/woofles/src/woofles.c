@@ -218,8 +218,7 @@ int32_t woofles_execute(void *resource_handle, const struct woofles_layer *layer
     ferrule_port_barrier();
     command->operation = 0; /* a head gone wrong can't have it executed again */
     if (status != FERRULE_OK) {
-        (void)start(
-            device); /* the first error counts; if this fails too, the next check tries again */
+        (void)start(device); /* if this fails too, the next check tries again */
     }
     return status;
 }
