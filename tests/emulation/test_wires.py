@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +38,7 @@ FAR = Device(
     backend=BackendId("UartWoofles"),
     binding={"memory_bytes": 1024, "store_bytes": 1024, "timeout_ms": 40, "attempts": 3},
 )
+FOR = {"unicorn": FAR, "qemu": replace(FAR, binding={**FAR.binding, "timeout_ms": 300, "attempts": 5})}
 BYTES = 2048
 OK, TIMEOUT, DEVICE = 0, -9, -12
 
@@ -47,12 +48,29 @@ def network() -> ferrule.Network:
     return dense()
 
 
+Build = Callable[[str], ferrule.Firmware]
+
+
 @pytest.fixture(scope="module")
-def firmware(network: ferrule.Network, tmp_path_factory: pytest.TempPathFactory) -> ferrule.Firmware:
+def build(network: ferrule.Network, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """The firmware for an engine: QEMU's guest waits in its own time while a thread of this busy process answers."""
     require_module("ziglang", "pip install 'ferrule[run]'")
     require_module("unicorn", "pip install 'ferrule[run]'")
-    folder = tmp_path_factory.mktemp("wires") / "project"
-    return ferrule.compile(network, backends=["UartWoofles", "CpuAcc"], devices=[FAR], out=folder, optimization="Os")
+    built: dict[str, ferrule.Firmware] = {}
+
+    def function(name: str) -> ferrule.Firmware:
+        if name not in built:
+            folder = tmp_path_factory.mktemp("wires") / "project"
+            devices, backends = [FOR[name]], ["UartWoofles", "CpuAcc"]
+            built[name] = ferrule.compile(network, backends=backends, devices=devices, out=folder, optimization="Os")
+        return built[name]
+
+    return function
+
+
+@pytest.fixture
+def firmware(build: Build) -> ferrule.Firmware:
+    return build("unicorn")
 
 
 @pytest.fixture(params=["unicorn", "qemu"])
@@ -106,7 +124,8 @@ def outcome(link: LinkSession, network: ferrule.Network) -> int:
     return OK
 
 
-def test_it_answers(firmware: ferrule.Firmware, network: ferrule.Network, name: str) -> None:
+def test_it_answers(build: Build, network: ferrule.Network, name: str) -> None:
+    firmware = build(name)
     report = firmware.run(sample(network), engine=name)
     assert report.verdict is ferrule.Verdict.EXACT
     assert {layer.device for layer in report.layers} >= {"far"}
@@ -115,7 +134,8 @@ def test_it_answers(firmware: ferrule.Firmware, network: ferrule.Network, name: 
     assert "far_transport" in (firmware.project.folder / "devices.c").read_text()
 
 
-def test_nobody_answers_and_then_somebody_does(firmware: ferrule.Firmware, network: ferrule.Network, name: str) -> None:
+def test_nobody_answers_and_then_somebody_does(build: Build, network: ferrule.Network, name: str) -> None:
+    firmware = build(name)
     switch = Switch(Silence())
     with running(firmware, name, switch) as link:
         with pytest.raises(RunFailedError) as caught:
@@ -137,7 +157,7 @@ def test_two_accelerators_behind_two_uarts(name: str, tmp_path: Path) -> None:
     for before, after in (("x", "y"), ("y", "z"), ("z", "last")):
         network.add_add_layer(before, "x", quantization=SCALE, name=after)
     network.set_outputs(["y", "last"])
-    near, far = (replace(FAR, name=each) for each in ("near", "far"))
+    near, far = (replace(FOR[name], name=each) for each in ("near", "far"))
     hints = {"y": "UartWoofles/near", "z": "UartWoofles/far", "last": "UartWoofles/near"}
     firmware = ferrule.compile(network, devices=[near, far], hints=hints, out=tmp_path / "two", optimization="Os")
     report = firmware.run(engine=name, trace_devices=True)
@@ -168,7 +188,7 @@ def test_faults_of_the_line(
             assert is_right(link, network)
 
 
-def test_a_model_that_fails_is_told(firmware: ferrule.Firmware, qemu: str) -> None:
+def test_a_model_that_fails_is_told(build: Build, qemu: str) -> None:
     class Broken(SerialModel):
         @override
         def receive(self, data: bytes) -> bytes:
@@ -177,7 +197,7 @@ def test_a_model_that_fails_is_told(firmware: ferrule.Firmware, qemu: str) -> No
             return b""
 
     del qemu
-    with running(firmware, "qemu", Broken()) as link, pytest.raises(EngineError, match="far failed: so it goes"):
+    with running(build("qemu"), "qemu", Broken()) as link, pytest.raises(EngineError, match="far failed: so it goes"):
         link.hello()
 
 
@@ -219,7 +239,7 @@ class Port(SerialModel):
     def receive(self, data: bytes) -> bytes:
         if data:
             self.channel.write(data)
-        return self.channel.read(4096, 0.2 if data else 0)
+        return self.channel.read(4096, 2 if data else 0)
 
 
 def run_at(url: str, firmware: ferrule.Firmware, network: ferrule.Network) -> bool:
