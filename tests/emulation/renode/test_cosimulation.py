@@ -195,6 +195,36 @@ def test_without_ticks_work_is_done_before_the_write_is_answered() -> None:
     assert renode.error is None
 
 
+def test_a_request_right_behind_a_reset_waits_for_its_turn() -> None:
+    """Renode gets no reply to a reset, so that it does not wait before the next request."""
+    renode = Renode(Delayed())
+    renode.send(Action.RESET_PERIPHERAL)
+    renode.send(Action.WRITE_DOUBLE_WORD, 4, 0x77)
+    renode.expect(Action.INTERRUPT, Action.GET_DOUBLE_WORD)
+    assert renode.hear(renode.main).action == Action.OK
+    renode.send(Action.READ_DOUBLE_WORD, 4)
+    assert renode.hear(renode.main).data == 0x77
+    renode.send(Action.DISCONNECT)
+    renode.finish()
+    assert renode.error is None
+
+
+def test_a_reset_during_dma_is_done_afterwards() -> None:
+    renode = Renode(Delayed())
+    renode.send(Action.WRITE_DOUBLE_WORD, 0, 1000)
+    assert renode.hear(renode.other).action == Action.PUSH_BYTE
+    renode.send(Action.RESET_PERIPHERAL)
+    renode.send(Action.PUSH_CONFIRMATION)
+    renode.expect(Action.PUSH_WORD, Action.INTERRUPT, Action.GET_DOUBLE_WORD)
+    assert renode.hear(renode.main).action == Action.OK
+    renode.expect(Action.INTERRUPT, Action.GET_DOUBLE_WORD)
+    renode.send(Action.READ_DOUBLE_WORD, 0)
+    assert renode.hear(renode.main).data == 0
+    renode.send(Action.DISCONNECT)
+    renode.finish()
+    assert renode.error is None
+
+
 def test_with_ticks_time_passes_with_them() -> None:
     renode = Renode(Delayed(), ticks=True)
     renode.send(Action.WRITE_DOUBLE_WORD, 0, 15)

@@ -9,6 +9,7 @@ messages are those of Renode 1.16 (24 bytes) and of 1.15 and before (20 bytes, w
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -146,6 +147,8 @@ class CosimulationPeer:
         self._index = index if wire is WireFormat.V1_16 else -1
         self._level: bool | None = None
         self._untold = False
+        self._resetting = False
+        self._deferred: deque[Message] = deque()
         self.warnings: list[str] = []
         """Register accesses that the model refused, which Renode only logs."""
         model.attach(bus=CosimulationBus(self), irq=_Line(self))
@@ -183,15 +186,17 @@ class CosimulationPeer:
 
     def serve_one(self) -> bool:
         """Wait for one request and answer it; returns whether there may be another."""
-        request = self._receive()
+        request = self._deferred.popleft() if self._deferred else self._receive()
         match request.action:
             case Action.HANDSHAKE:
                 self._reply(Message(action=Action.HANDSHAKE))
             case Action.DISCONNECT:
                 return False
             case Action.RESET_PERIPHERAL:
+                self._resetting = True
                 self._model.reset()  # without a reply
                 self._flush_interrupt()
+                self._resetting = False
             case Action.TICK_CLOCK:
                 self._model.advance(request.data)
                 self._flush_interrupt()
@@ -280,14 +285,22 @@ class CosimulationPeer:
     # ---- messages
 
     def _await(self, action: Action) -> Message:
-        """Return the reply to DMA, and answer what Renode asks meanwhile."""
+        """Return the reply to DMA; what Renode asks meanwhile is served later.
+
+        A reset has no reply, so it may come at any time, and a request right behind it.
+        """
         while True:
             message = self._receive()
             if message.action == action:
                 return message
-            if message.action == Action.RESET_PERIPHERAL:
-                continue  # the model is busy: it is reset when it has answered
+            if message.action == Action.RESET_PERIPHERAL or self._after_reset(message):
+                self._deferred.append(message)
+                continue
             raise RenodeError(f"Renode sent the action {message.action} where {action.name} was awaited")
+
+    def _after_reset(self, message: Message) -> bool:
+        resets = self._resetting or any(each.action == Action.RESET_PERIPHERAL for each in self._deferred)
+        return resets and (message.action in READS or message.action in WRITES or message.action == Action.TICK_CLOCK)
 
     def _receive(self) -> Message:
         return Message.decode(self._main.read(self._wire.size_bytes), self._wire)
