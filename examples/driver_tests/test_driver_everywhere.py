@@ -117,7 +117,7 @@ class RenodeSide(DeviceModel):
 
     @override
     def reset(self) -> None:
-        """Do nothing: the model has been reset when it was made."""
+        self._send(Message(action=Action.RESET_PERIPHERAL))  # which has no reply
 
     @override
     def read(self, offset: int, width: int) -> int:
