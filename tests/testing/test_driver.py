@@ -135,6 +135,15 @@ def test_a_handler_that_does_not_quiet_the_device_is_told(driver: Adapter[Fakes]
         driver.fakes.advance_ms(1)
 
 
+def test_a_handler_that_returns_false_masks_its_interrupt(driver: Adapter[Fakes]) -> None:
+    calls = []
+    driver.attach(BASE, Scaler(), interrupt=lambda: calls.append("called") is not None)
+    for _ in range(2):
+        driver.lib.ferrule_mmio_write32(BASE + 0x4, 1)
+        driver.fakes.advance_ms(1)
+    assert calls == ["called"]
+
+
 def test_registers_that_are_not_there(driver: Adapter[Fakes], scaler: CData) -> None:
     with pytest.raises(BusError, match="0x40090000 is read, where no device is attached"):
         driver.call(driver.lib.scaler_driver.activate, scaler)
