@@ -91,7 +91,9 @@ uint32_t ferrule_core_is_line_enabled(const struct ferrule_core *core, uint32_t 
 void ferrule_core_set_timer(struct ferrule_core *core, uint32_t timer, uint64_t due,
                             void (*expire)(void *context), void *context)
 {
-    core->timers[timer] = (struct ferrule_timer){.due = due, .expire = expire, .context = context};
+    const uint64_t now = ferrule_core_time(core); /* time that is over can't be waited for */
+    core->timers[timer] =
+        (struct ferrule_timer){.due = due < now ? now : due, .expire = expire, .context = context};
     ferrule_core_look(core);
 }
 

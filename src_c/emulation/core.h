@@ -96,7 +96,8 @@ void ferrule_core_set_line(struct ferrule_core *core, uint32_t line, uint32_t le
 
 uint32_t ferrule_core_is_line_enabled(const struct ferrule_core *core, uint32_t line);
 
-/* Has a timer call back at a time, or never; the block in which it falls due ends first. */
+/* Has a timer call back at a time, or never; the block in which it falls due ends first. A time
+ * that is over means now. */
 void ferrule_core_set_timer(struct ferrule_core *core, uint32_t timer, uint64_t due,
                             void (*expire)(void *context), void *context);
 

@@ -207,12 +207,15 @@ static int start_emulation(void *engine, uint64_t begin, uint64_t until, uint64_
     }
 }
 
+/* Sets a timer again, now and then another one, and to a time that is over. */
 static void expire(void *context)
 {
-    const uint32_t timer = (uint32_t)((struct ferrule_timer *)context - core.timers);
+    const uint32_t own = (uint32_t)((struct ferrule_timer *)context - core.timers);
+    const uint32_t timer = below(4) != 0 ? own : below(FERRULE_CORE_TIMERS);
+    const uint64_t now = ferrule_core_time(&core);
     if (below(2) != 0) {
-        ferrule_core_set_timer(&core, timer, ferrule_core_time(&core) + 1 + below(50), expire,
-                               context);
+        const uint64_t due = below(8) != 0 || now < 50 ? now + 1 + below(50) : now - below(50);
+        ferrule_core_set_timer(&core, timer, due, expire, &core.timers[timer]);
     }
     ferrule_core_set_line(&core, below(LINES + 8), below(2));
 }
@@ -316,9 +319,11 @@ int main(int count, char **arguments)
         const uint32_t timer = below(FERRULE_CORE_TIMERS);
         ferrule_core_set_timer(&core, timer, ferrule_core_time(&core) + below(100), expire,
                                &core.timers[timer]);
+        const uint64_t slept = core.slept;
         const enum ferrule_guest_stop stop =
             below(4) == 0 ? ferrule_core_step(&core) : ferrule_core_run(&core, below(2000));
         stops |= 1u << stop;
+        assert(core.slept >= slept);
         check();
         for (uint32_t i = 0; i < UARTS; ++i) {
             serve(uarts[i]);
