@@ -20,10 +20,10 @@ from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
 from ferrule.emulation.qemu.wire import QemuWire
 from ferrule.emulation.renode.attachment import Attachment, AttachmentKind, attach
 from ferrule.emulation.renode.errors import RenodeError
-from ferrule.emulation.renode.install import release
+from ferrule.emulation.renode.install import OLDEST, release
 from ferrule.emulation.renode.process import RenodeProcess
 from ferrule.emulation.renode.robot import RobotServer
-from ferrule.emulation.renode.script import PLATFORM_FILE, core_name, machine_commands, write_files
+from ferrule.emulation.renode.script import PLATFORM_FILE, QUANTUM_S, core_name, machine_commands, write_files
 from ferrule.emulation.renode.terminal import SocketTerminal
 from ferrule.errors import unknown_name
 from ferrule.firmware import read_image
@@ -34,7 +34,8 @@ FIRST_SILENCE_S, SILENCE_S = 0.05, 1.0
 END_S = 5.0
 """How long Renode may take to end when it is asked to."""
 RESOLUTION = 2.0
-"""Measured with 1.16.1: the counts of a model are within one instruction of those of the engine unicorn."""
+"""Measured with 1.16.1: the counts of a model are within one instruction of those of the engine unicorn. Before 1.16
+the cycle counter stands still within a quantum of virtual time."""
 _REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc")
 
 
@@ -91,6 +92,7 @@ class RenodeSession(Session):
         folder = Path(tempfile.mkdtemp(prefix="ferrule-renode-"))
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._failure: EngineError | None = None
+        self._release = OLDEST
         self._attachments: list[Attachment] = []
         self._terminals: dict[str, SocketTerminal] = {}
         self._wires: list[QemuWire] = []
@@ -127,8 +129,8 @@ class RenodeSession(Session):
 
     def _load(self, machine: Machine, kind: AttachmentKind, folder: Path) -> None:
         process, robot = self._running
-        found = release(robot.execute("version"))
-        self._attachments = attach(kind, machine.devices, self._board, process, found)
+        self._release = release(robot.execute("version"))
+        self._attachments = attach(kind, machine.devices, self._board, process, self._release)
         write_files(folder, self._board, [each.entry() for each in self._attachments], machine.elf)
         uarts = {self._board.link_uart.name, self._board.console_uart.name}
         wired = {wire.uart: wire for wire in machine.wires}
@@ -157,7 +159,7 @@ class RenodeSession(Session):
     def counters(self) -> Counters:
         return Counters(
             instructions=int(self._execute(f"sysbus.{self._core} ExecutedInstructions"), 0),
-            resolution=RESOLUTION,
+            resolution=RESOLUTION if self._release >= (1, 16) else self._board.clock_hz * QUANTUM_S,
         )
 
     def require_running(self) -> None:
