@@ -27,6 +27,8 @@ def print_report(document: ReportDocument, console: Console) -> None:
         console.print(f"injected: {fault}", highlight=False, markup=False)
     if document.first_difference is not None:
         console.print(_difference(document.first_difference), highlight=False, markup=False)
+    elif document.verdict is Verdict.DIFFERENT and document.engine != "serial":
+        console.print("ferrule run --locate names the first layer that differs", highlight=False)
     text = str(document.verdict).replace("_", " ")
     console.print(f"verdict: [{_STYLES[document.verdict]}]{text}[/]", highlight=False)
 
