@@ -14,7 +14,7 @@ from ferrule._typing import override
 from ferrule.backends.woofles.model import IMMEDIATE
 from ferrule.backends.woofles.registers import TABLE
 from ferrule.devices import Fault, FaultInjector, FlippedValue, NeverDone, RegisterAccess, StuckBit, WrongId
-from ferrule.testing import Adapter, build_adapter
+from ferrule.testing import Adapter, build_adapter, run_sanitized
 from ferrule.testing.coverage import coverage
 
 pytestmark = pytest.mark.cc
@@ -272,6 +272,24 @@ def test_two_devices(bench: MakeBench, adapter: Adapter[Any]) -> None:
     assert adapter.call(driver.activate, context) == OK
     assert device.prepare(JOBS["add"]).execute() == OK
     assert other.transfers == []
+
+
+def every_operation() -> None:
+    """For a process of its own, whose builds have the sanitizers."""
+    for interrupt in (False, True):
+        device = WooflesBench(build_adapter("bare_metal", **DRIVER), interrupt=interrupt)
+        for job in JOBS.values():
+            prepared = ready(device).prepare(job)
+            for fault in (None, NeverDone(since=0), None):
+                device.inject(fault)
+                prepared.execute()
+            assert prepared.is_right
+            assert (device.close(), device.deactivate()) == (OK, OK)
+
+
+def test_without_undefined_behaviour() -> None:
+    require_module("cffi", "pip install 'ferrule[testing]'")
+    run_sanitized(every_operation)
 
 
 def test_all_of_the_driver_is_tested(adapter: Adapter[Any]) -> None:
