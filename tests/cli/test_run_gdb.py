@@ -54,5 +54,12 @@ def test_engines_without_gdb_say_so(ferrule: Ferrule, dense: Path) -> None:
     assert "unicorn, qemu" in outcome.err
 
 
+def test_what_an_engine_needs_is_asked_for_before_anything_is_built(ferrule: Ferrule, dense: Path) -> None:
+    outcome = ferrule("run", dense, "--engine", "serial")
+    assert outcome.code == 2
+    assert "needs the board's port" in outcome.err
+    assert "building" not in outcome.err
+
+
 def test_a_port_is_a_number(ferrule: Ferrule, dense: Path) -> None:
     assert ferrule("run", dense, "--gdb", 0).code == 2

@@ -108,7 +108,7 @@ def command(
     reference. Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
     """
     from ferrule import facade
-    from ferrule.emulation import EngineOptions, require_gdb
+    from ferrule.emulation import EngineOptions
     from ferrule.facade.configuration import read_configuration
     from ferrule.facade.samples import parse_input_options, split
     from ferrule.facade.step import Step
@@ -124,9 +124,8 @@ def command(
         targets = _output_paths(outputs, network)
         if json_path is not None and str(json_path) != "-":
             _require_writable("--json", json_path)
-        facade.check_engine(engine, board)
-        if gdb is not None:
-            require_gdb(engine)
+        options = EngineOptions(port=port, baud=baud, gdb=gdb)
+        facade.check_engine(engine, board, options)
         firmware = facade.compile(
             network,
             board=board,
@@ -146,7 +145,7 @@ def command(
         report = firmware.run(
             arrays,
             engine=engine,
-            options=EngineOptions(port=port, baud=baud, gdb=gdb),
+            options=options,
             timeout_s=timeout_s,
             progress=say,
             source=", ".join(inputs) or "pattern",

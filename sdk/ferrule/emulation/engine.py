@@ -12,7 +12,7 @@ from typing import Protocol, Self
 from ferrule.boards import Board
 from ferrule.devices import DeviceModel, Range, SerialModel
 from ferrule.emulation.crash import CrashReport
-from ferrule.errors import MissingToolError
+from ferrule.errors import FerruleError, MissingToolError
 from ferrule.link import DEFAULT_BAUD, Channel
 
 
@@ -112,7 +112,12 @@ class Engine(Protocol):
 
     def refuses_wires(self, names: Sequence[str]) -> str | None:
         """Return why it can't have devices of these names behind serial lines; None if it can."""
-        return f"it does not connect devices behind serial lines ({', '.join(names)}); unicorn and qemu do"
+        return f"it does not connect devices behind serial lines ({', '.join(names)}); unicorn, qemu and renode do"
+
+    def lacks(self, options: EngineOptions) -> FerruleError | None:
+        """Return what must be said in the options before it runs; None if nothing."""
+        del options
+        return None
 
     def start(self, machine: Machine) -> Session:
         """Reset the machine and let it run.

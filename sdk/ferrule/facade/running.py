@@ -54,13 +54,19 @@ if TYPE_CHECKING:
     from ferrule.facade.compilation import Firmware
 
 
-def check_engine(name: str, board: str) -> None:
-    """Refuse an engine that is unknown, not installed, or cannot run the board, before anything is built.
+def check_engine(name: str, board: str, options: EngineOptions | None = None) -> None:
+    """Refuse an engine that is unknown, not installed, or lacks what it needs, before anything is built.
 
     Raises:
         FerruleError: see above; MissingToolError has the command that installs it.
     """
-    _usable(name, load_board(board))
+    chosen = _usable(name, load_board(board))
+    if options is not None:
+        lacking = chosen.lacks(options)
+        if lacking is not None:
+            raise lacking
+        if options.gdb is not None:
+            require_gdb(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Self
 from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.emulation.crash import CrashReport
-from ferrule.emulation.engine import Counters, Engine, Machine, Session
+from ferrule.emulation.engine import Counters, Engine, EngineOptions, Machine, Session
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
 from ferrule.link import Channel, SerialChannel
 
@@ -72,11 +72,17 @@ class SerialEngine(Engine):
         return None  # they are really there, or their driver says that nobody answers
 
     @override
+    def lacks(self, options: EngineOptions) -> FerruleError | None:
+        if options.port is not None:
+            return None
+        return FerruleError(
+            "the engine serial needs the board's port",
+            hint="--port /dev/ttyUSB0, COM3 or socket://host:port; list them: python -m serial.tools.list_ports",
+        )
+
+    @override
     def start(self, machine: Machine) -> Session:
         port = machine.options.port
         if port is None:
-            raise FerruleError(
-                "the engine serial needs the board's port",
-                hint="--port /dev/ttyUSB0, COM3 or socket://host:port; list them: python -m serial.tools.list_ports",
-            )
+            raise self.lacks(machine.options) or FerruleError("the port came and went")
         return SerialSession(SerialChannel(port, baud=machine.options.baud))
