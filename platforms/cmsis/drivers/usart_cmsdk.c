@@ -280,14 +280,14 @@ static int32_t configure(struct ferrule_usart_cmsdk *uart, uint32_t mode, uint32
 
 static void abort_send(struct ferrule_usart_cmsdk *uart)
 {
+    uart->sending = false; /* first: an interrupt that comes in between is none of ours */
     change_control(uart, CTRL_TX_INTERRUPT, 0u);
-    uart->sending = false;
 }
 
 static void abort_receive(struct ferrule_usart_cmsdk *uart)
 {
+    uart->receiving = false; /* first, too */
     change_control(uart, CTRL_RX_INTERRUPT, 0u);
-    uart->receiving = false;
 }
 
 static int32_t operate(struct ferrule_usart_cmsdk *uart, uint32_t operation, uint32_t argument)

@@ -15,6 +15,7 @@ FERRULE_USART_CMSDK(1, 0x50200000u, 20000000u, 32, 33, UART1_RX_Handler, UART1_T
 
 static struct cmsdk_line lines[LINES];
 static uint32_t masked;
+static uint32_t due = LINES; /* the line that interrupts once the mask goes, or LINES */
 
 ARM_DRIVER_USART *cmsdk_driver(uint32_t number)
 {
@@ -79,9 +80,19 @@ uint32_t __get_PRIMASK(void)
     return masked;
 }
 
+void cmsdk_interrupt_when_unmasked(uint32_t line)
+{
+    due = line;
+}
+
 void __set_PRIMASK(uint32_t value)
 {
     masked = value;
+    if (due < LINES) {
+        const uint32_t line = due;
+        due = LINES;
+        cmsdk_handle(line);
+    }
 }
 
 void __disable_irq(void)

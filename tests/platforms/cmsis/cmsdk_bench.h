@@ -17,6 +17,8 @@ struct cmsdk_line {
 };
 struct cmsdk_line *cmsdk_line(uint32_t line);
 uint32_t cmsdk_masked(void);
+/* Once, as soon as the driver lets interrupts in again. */
+void cmsdk_interrupt_when_unmasked(uint32_t line);
 
 /* ARM_USART_STATUS and its like as numbers. */
 uint32_t cmsdk_status(uint32_t number);

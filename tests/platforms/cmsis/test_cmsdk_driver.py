@@ -206,6 +206,22 @@ def test_an_interrupt_after_an_abort_is_nothing(bed: Bed) -> None:
     assert (bytes(bed.uart.sent), bed.events) == (b"h", [])
 
 
+def test_an_interrupt_within_an_abort_is_nothing(bed: Bed) -> None:
+    bed.up()
+    receive_line, transmit_line = bed.bench.lines[bed.number]
+    assert bed.send(b"hello") == OK
+    buffer = bed.receive(1)
+    bed.uart.interrupt()
+    bed.uart.shift()
+    bed.uart.receive(7)
+    bed.lib.cmsdk_interrupt_when_unmasked(transmit_line)
+    assert bed.driver.Control(ABORT_SEND, 0) == OK
+    bed.lib.cmsdk_interrupt_when_unmasked(receive_line)
+    assert bed.driver.Control(ABORT_RECEIVE, 0) == OK
+    bed.uart.settle()
+    assert (bytes(bed.uart.sent), bytes(buffer), bed.events) == (b"h", b"\0", [])
+
+
 def test_receiving(bed: Bed) -> None:
     bed.up()
     buffer = bed.receive(3)
