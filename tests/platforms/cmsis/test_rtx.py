@@ -15,6 +15,7 @@ import device_networks
 import numpy as np
 import pytest
 import small_networks
+import switches
 from needs import require_module, require_program
 
 from ferrule import Network
@@ -159,3 +160,22 @@ def test_two_threads_contend(locked: bool, tmp_path: Path) -> None:
         assert told == cmsis_project.IN_TURNS
     else:
         assert told["overlaps"] > told["runs"] / 2
+
+
+SWITCHES_START = "0 osRtxTimer, 0 judge, 0 high, 0 judge, 0 middle, 0 judge, 0 low, 0 judge, 0 twin, 0 judge, 0 idle"
+SWITCHES_TURNS = "4 idle, 5 twin, 5 low, 5 twin, 6 low, 6 twin, 6 idle"
+"""Twin and low wake together, and have five ticks each."""
+
+
+@pytest.mark.parametrize("board", ["mps2-an385", "mps2-an386", "mps2-an505"])
+def test_threads_switch_as_under_qemu(board: str, tmp_path: Path) -> None:
+    """The kernel's own account of its switches: preemption, an inherited priority, a semaphore, turns, sleep."""
+    cmsis_project.packs()
+    require_program("qemu-system-arm", "apt-get install qemu-system-arm")
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    folder = cmsis_project.write(tmp_path / "project", small_networks.dense(), board=board).folder
+    (folder / "main.c").write_text((FOLDER / "switches.c").read_text(encoding="utf-8"), encoding="utf-8")
+    machine = Machine(board=load_board(board), elf=cmsis_project.build(folder))
+    under_qemu, embedded = (switches.run(name, machine, "link") for name in ("qemu", "unicorn"))
+    assert embedded == under_qemu
+    assert embedded == switches.expected(SWITCHES_START.split(", "), SWITCHES_TURNS.split(", "), rounds=3)
