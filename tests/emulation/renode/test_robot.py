@@ -54,6 +54,13 @@ def test_a_session_with_renode_1_16_1() -> None:
     assert (replay.left, replay.differences) == ([], [])
 
 
+def take_request(end: socket.socket) -> None:
+    """Read a whole request: a connection that is closed with unread bytes is reset."""
+    with end.makefile("rb") as stream:
+        head = b"".join(iter(stream.readline, b"\r\n")).lower()
+        stream.read(int(head.partition(b"content-length:")[2].split()[0]))
+
+
 @contextlib.contextmanager
 def saying(data: bytes, *, wait: bool = False) -> Iterator[RobotServer]:
     """Return a client of a server that answers any request with some bytes and closes."""
@@ -63,7 +70,7 @@ def saying(data: bytes, *, wait: bool = False) -> Iterator[RobotServer]:
         with contextlib.suppress(OSError):
             end, _ = listener.accept()
             with end:
-                end.recv(65536)
+                take_request(end)
                 end.sendall(data)
                 if wait:
                     end.recv(1)
