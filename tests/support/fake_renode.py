@@ -136,9 +136,11 @@ PUSHES = {15: 1, 13: 2, 11: 4, 29: 8}
 class Cosimulated(DeviceModel):
     """What Renode's end of the co-simulation socket does, in one thread."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, limit: int, tick_cycles: int) -> None:
         super().__init__()
         self._size = size
+        self._limit = limit
+        self._tick_cycles, self._elapsed = tick_cycles, 0
         self._listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
         self._struct = struct.Struct("<iQQi" if NEW else "<iQQ")
 
@@ -175,6 +177,19 @@ class Cosimulated(DeviceModel):
     def write(self, offset: int, width: int, value: int) -> None:
         self._exchange(25 + WIDTHS[width], offset, value)
 
+    @override
+    def advance(self, cycles: int) -> None:
+        self._elapsed += cycles
+        while 0 < self._tick_cycles <= self._elapsed:
+            self._elapsed -= self._tick_cycles
+            self._send(1, 0, self._limit)
+            while self._serve(*self._receive(self._async)):
+                pass
+
+    @override
+    def next_event(self) -> int | None:
+        return self._tick_cycles - self._elapsed if self._tick_cycles else None
+
     def _send(self, action: int, address: int = 0, data: int = 0, index: int = -1) -> None:
         fields = (action, address, data, index) if NEW else (action, address, data)
         self._main.sendall(self._struct.pack(*fields))
@@ -194,7 +209,8 @@ class Cosimulated(DeviceModel):
             else:
                 raise AssertionError("Receive error!")
 
-    def _serve(self, action: int, address: int, data: int) -> None:
+    def _serve(self, action: int, address: int, data: int) -> bool:
+        """Do what the peripheral asks for; returns whether it was anything but the end of a tick."""
         if action == 6:
             self.irq.set(bool(data))
         elif action in GETS:
@@ -203,8 +219,9 @@ class Cosimulated(DeviceModel):
             with contextlib.suppress(BusError):
                 self.bus.write(address, data.to_bytes(8, "little")[: PUSHES[action]])
             self._send(31)
-        else:
+        elif action != 1:
             raise AssertionError(action)
+        return action != 1
 
     def _peek(self, address: int, width: int) -> int:
         try:
@@ -267,10 +284,17 @@ class Emulation:
                 raise RefusedError(f"Could not resolve type: '{entry.type}'")
             return Bridge(entry.integer("port") or 0, entry.integer("size") or 0)
         if entry.type == ("CoSimulated.CoSimulatedPeripheral" if NEW else "Verilated.VerilatedPeripheral"):
-            return Cosimulated(entry.registrations[0].point.size)  # type: ignore[union-attr]
+            return self._cosimulated_model(entry)
         if entry.type.startswith(("Verilated.", "CoSimulated.")):
             raise RefusedError(f"Could not resolve type: '{entry.type}'")
         return None
+
+    def _cosimulated_model(self, entry: Entry) -> Cosimulated:
+        assert self.board is not None
+        frequency, limit = entry.integer("frequency"), entry.integer("limitBuffer") or 1_000_000
+        assert frequency is not None
+        tick_cycles = limit * self.board.clock_hz // frequency if frequency else 0
+        return Cosimulated(entry.registrations[0].point.size, limit, tick_cycles)  # type: ignore[union-attr]
 
     def _cosimulated(self, name: str) -> Cosimulated:
         for device in self.devices:

@@ -33,7 +33,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     default="unicorn",
     show_default=True,
     help="What runs the firmware: unicorn, qemu, renode (renode:cosimulation puts device models behind its stock "
-    "socket), or a real board behind a serial port (serial).",
+    "socket, renode:cosimulation-ticks lets time pass for them there), or a real board behind a serial port (serial).",
 )
 @click.option("--port", help="serial: the board's port (/dev/ttyUSB0, COM3), or a URL such as socket://host:port.")
 @click.option("--baud", type=click.IntRange(min=1), default=115_200, show_default=True, help="serial: bits per second.")

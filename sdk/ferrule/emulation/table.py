@@ -16,7 +16,10 @@ from ferrule.errors import FerruleError, unknown_name
 ENGINES: Mapping[str, Engine] = {
     engine.name: engine for engine in (UnicornEngine(), QemuEngine(), RenodeEngine(), SerialEngine())
 }
-VARIANTS: Mapping[str, Engine] = {engine.name: engine for engine in (RenodeEngine(AttachmentKind.COSIMULATION),)}
+VARIANTS: Mapping[str, Engine] = {
+    engine.name: engine
+    for engine in (RenodeEngine(AttachmentKind.COSIMULATION), RenodeEngine(AttachmentKind.COSIMULATION_TICKS))
+}
 """Other ways to use an engine."""
 
 GDB_ENGINES = ("unicorn", "qemu")

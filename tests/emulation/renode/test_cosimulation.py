@@ -14,7 +14,14 @@ from transcript import Player, chunks
 
 from ferrule._typing import override
 from ferrule.devices import BusError, DeviceModel, Register, RegisterModel, RegisterTable
-from ferrule.emulation.renode.cosimulation import Action, CosimulationPeer, LogLevel, Message, WireFormat
+from ferrule.emulation.renode.cosimulation import (
+    SYSTICK_RELOAD,
+    Action,
+    CosimulationPeer,
+    LogLevel,
+    Message,
+    WireFormat,
+)
 from ferrule.emulation.renode.errors import RenodeError
 from ferrule.emulation.renode.stream import Stream
 
@@ -125,6 +132,7 @@ class Renode:
 
     def __init__(self, device: DeviceModel, wire: WireFormat = WireFormat.V1_16, *, ticks: bool = False) -> None:
         self.wire = wire
+        self.memory: dict[int, int] = {}
         self.main, main = socket.socketpair()
         self.other, other = socket.socketpair()
         for end in (self.main, self.other):
@@ -157,7 +165,7 @@ class Renode:
             message = self.hear(self.other)
             assert message.action == action
             if action in {Action.GET_DOUBLE_WORD, Action.GET_BYTE}:
-                self.send(Action.WRITE_TO_BUS, data=7)
+                self.send(Action.WRITE_TO_BUS, data=self.memory.get(message.address, 0))
             elif action in {Action.PUSH_BYTE, Action.PUSH_WORD}:
                 self.send(Action.PUSH_CONFIRMATION)
 
@@ -232,9 +240,25 @@ def test_with_ticks_time_passes_with_them() -> None:
     renode.send(Action.TICK_CLOCK, data=10)
     renode.expect(Action.TICK_CLOCK)
     renode.send(Action.TICK_CLOCK, data=10)
-    renode.expect(Action.PUSH_BYTE, Action.PUSH_WORD, Action.INTERRUPT, Action.GET_DOUBLE_WORD, Action.TICK_CLOCK)
+    renode.expect(Action.PUSH_BYTE, Action.PUSH_WORD, Action.GET_DOUBLE_WORD)  # how SysTick is
+    renode.expect(Action.INTERRUPT, Action.GET_DOUBLE_WORD, Action.TICK_CLOCK)
     renode.send(Action.DISCONNECT)
     renode.finish()
+
+
+@pytest.mark.parametrize("wire", list(WireFormat))
+def test_an_interrupt_that_would_make_renode_stand_still_ends_it(wire: WireFormat) -> None:
+    renode = Renode(Delayed(), wire, ticks=True)
+    renode.memory[SYSTICK_RELOAD] = 24_999
+    renode.send(Action.WRITE_DOUBLE_WORD, 0, 15)
+    assert renode.hear(renode.main).action == Action.OK
+    renode.send(Action.TICK_CLOCK, data=20)
+    renode.expect(Action.PUSH_BYTE, Action.PUSH_WORD)
+    if wire is WireFormat.V1_16:
+        renode.expect(Action.GET_DOUBLE_WORD)
+    renode.expect(Action.TICK_CLOCK)
+    renode.finish()
+    assert "its interrupt came with a tick, where Renode would stand still" in str(renode.error)
 
 
 def test_log_lines() -> None:

@@ -19,10 +19,14 @@ import pytest
 from small_networks import dense
 
 import ferrule
+from ferrule.backends import BackendId, Device
+from ferrule.backends.woofles.model import WooflesModel
+from ferrule.backends.woofles.registers import TABLE
 from ferrule.boards import load_board
 from ferrule.devices import BusError, DeviceModel
 from ferrule.emulation import AttachedDevice, EngineError, Machine, Session, engine
 from ferrule.emulation.renode import supervisor
+from ferrule.emulation.renode.script import TICK_CYCLES
 from ferrule.emulation.renode.session import RenodeSession
 from ferrule.errors import FerruleError
 from ferrule.link import LinkSession
@@ -58,11 +62,77 @@ def test_a_network_on_an_accelerator(arm_gcc: str, accelerated: ferrule.Firmware
     assert {layer.backend for layer in report.document.layers} == {"Woofles"}
 
 
+class Reads:
+    """What firmware reads of all models of Woofles."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._values: dict[int, list[int]] = {}
+        read = WooflesModel.read
+
+        def recorded(model: WooflesModel, offset: int, width: int) -> int:
+            value = read(model, offset, width)
+            self._values.setdefault(offset, []).append(value)
+            return value
+
+        monkeypatch.setattr(WooflesModel, "read", recorded)
+
+    def of(self, register: str, field: str) -> list[int]:
+        """Return what it has read in a field, in order."""
+        found = TABLE.register(register)
+        return [found.field(field).get(value) for value in self._values.get(found.offset, [])]
+
+
+def test_without_ticks_a_device_is_never_busy(
+    arm_gcc: str, accelerated: ferrule.Firmware, renode: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = Reads(monkeypatch)
+    assert accelerated.run(engine="renode:cosimulation").verdict == "exact"
+    assert set(reads.of("STATUS", "BUSY")) == {0}
+
+
+def test_with_ticks_a_driver_that_polls_sees_a_busy_device(
+    arm_gcc: str, accelerated: ferrule.Firmware, renode: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = Reads(monkeypatch)
+    report = accelerated.run(engine="renode:cosimulation-ticks")
+    assert report.verdict == "exact"
+    assert set(reads.of("STATUS", "BUSY")) == {0, 1}
+    assert report.document.count.resolution >= TICK_CYCLES
+
+
+def test_with_ticks_the_interrupt_comes_when_the_work_is_done(
+    arm_gcc: str, renode: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    npu = Device(name="npu0", backend=BackendId("Woofles"), binding={"use_interrupt": 1})
+    firmware = ferrule.compile(
+        dense(), toolchain="arm-none-eabi-gcc", backends=("Woofles", "CpuAcc"), devices=[npu], out=tmp_path / "project"
+    )
+    reads = Reads(monkeypatch)
+    assert firmware.run(engine="renode:cosimulation-ticks").verdict == "exact"
+    assert set(reads.of("STATUS", "BUSY")) == {0}
+    assert 1 in reads.of("INTERRUPT", "DONE")
+
+
+@pytest.mark.parametrize(
+    ("board", "found", "message"),
+    [("mps2-an386", "1.15.3", "in Renode before 1.16"), ("mps2-an505", "1.16.1", "which has TrustZone")],
+)
+def test_interrupts_that_ticks_can_not_bring_are_refused(
+    arm_gcc: str, build: Build, stand_in: Path, monkeypatch: pytest.MonkeyPatch, board: str, found: str, message: str
+) -> None:
+    monkeypatch.setenv("FAKE_RENODE_VERSION", found)
+    device = AttachedDevice(name="npu0", model=WooflesModel(), address=0xA000_0000, interrupt=28)
+    machine = Machine(board=load_board(board), elf=build("echo").elf, devices=(device,))
+    with pytest.raises(EngineError, match=f"device npu0: its interrupt can't come with a tick .*{message}"):
+        engine("renode:cosimulation-ticks").start(machine)
+
+
+@pytest.mark.parametrize("name", ["renode:cosimulation", "renode:cosimulation-ticks"])
 def test_the_wire_format_of_1_15(
-    arm_gcc: str, accelerated: ferrule.Firmware, stand_in: Path, monkeypatch: pytest.MonkeyPatch
+    arm_gcc: str, accelerated: ferrule.Firmware, stand_in: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("FAKE_RENODE_VERSION", "1.15.3")
-    assert accelerated.run(engine="renode:cosimulation").verdict == "exact"
+    assert accelerated.run(engine=name).verdict == "exact"
 
 
 HELLO = bytes(byte ^ 0x55 for byte in b"hello")

@@ -104,6 +104,13 @@ def test_co_simulation_in_the_platform(found: tuple[int, int], lines: list[str])
     assert set(lines) | {"    0 -> nvic@28", '    address: "127.0.0.1"'} <= set(text.splitlines())
 
 
+@pytest.mark.parametrize("found", [(1, 16), (1, 15)])
+def test_ticks_in_the_platform(found: tuple[int, int]) -> None:
+    lines = platform_text(BOARD, [CosimulatedDevice(device=DEVICE, release=found, ticks=True)]).splitlines()
+    clock = [line for line in lines if line.startswith(("    frequency:", "    limitBuffer:"))]
+    assert clock == ["    frequency: 25000000", "    limitBuffer: 1000"]
+
+
 def test_commands() -> None:
     commands = machine_commands(BOARD, bridged=True, terminals={"uart0": 3456})
     assert commands[0] == "include @FerruleBridge.cs"

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from ferrule._typing import override
-from ferrule.boards import Board
+from ferrule.boards import Board, read_platform
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
 from ferrule.emulation.renode.bridge import BridgeServer
-from ferrule.emulation.renode.cosimulation import CosimulationPeer, WireFormat
+from ferrule.emulation.renode.cosimulation import CosimulationPeer, UntimelyInterruptError, WireFormat
 from ferrule.emulation.renode.errors import RenodeError
 from ferrule.emulation.renode.guard import GuardedModel
 from ferrule.emulation.renode.process import RenodeProcess
@@ -31,7 +31,10 @@ class AttachmentKind(StrEnum):
     BRIDGE = "bridge"
     """A peripheral of our own that Renode compiles; it moves whole blocks."""
     COSIMULATION = "cosimulation"
-    """Renode's co-simulation socket: nothing is compiled, and DMA moves 8 bytes at a time."""
+    """Renode's co-simulation socket: nothing is compiled, and DMA moves 8 bytes at a time. No time passes for models:
+    a write is answered when all that it begins is done."""
+    COSIMULATION_TICKS = "cosimulation-ticks"
+    """The same, and time passes in steps of `TICK_CYCLES` of the board's clock."""
 
 
 class Attachment(ABC):
@@ -119,15 +122,26 @@ class BridgeAttachment(Attachment):
 class CosimulationAttachment(Attachment):
     """A model behind Renode's co-simulation socket."""
 
-    def __init__(self, device: AttachedDevice, board: Board, process: RenodeProcess, release: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        device: AttachedDevice,
+        board: Board,
+        process: RenodeProcess,
+        release: tuple[int, int],
+        *,
+        ticks: bool = False,
+    ) -> None:
+        if ticks and device.interrupt is not None:
+            _check_interrupt(device, board, release)
         super().__init__(device, board)
         self._process = process
         self._release = release
+        self._ticks = ticks
         self._peer: CosimulationPeer | None = None
 
     @override
     def entry(self) -> CosimulatedDevice:
-        return CosimulatedDevice(device=self._device, release=self._release)
+        return CosimulatedDevice(device=self._device, release=self._release, ticks=self._ticks)
 
     @override
     def connect(self, robot: RobotServer) -> None:
@@ -143,17 +157,39 @@ class CosimulationAttachment(Attachment):
         ]
         wire = WireFormat.V1_16 if self._release >= (1, 16) else WireFormat.V1_15
         self._peer = CosimulationPeer(self._model, *streams, wire=wire)
+        if self._ticks:
+            self._peer.use_ticks()
         self._model.reset()
         self._start()
         robot.execute(f"{path} Connect")
 
     @override
     def _serve(self) -> None:
-        if self._peer is not None:
-            try:
-                self._peer.serve()
-            finally:
-                self._peer.close()
+        if self._peer is None:
+            return
+        try:
+            while self._serve_one(self._peer):
+                pass
+        finally:
+            self._peer.close()
+
+    def _serve_one(self, peer: CosimulationPeer) -> bool:
+        try:
+            return peer.serve_one()
+        except UntimelyInterruptError as error:  # served on, so that Renode can say where the firmware is
+            self._error = self._error or error
+            return True
+
+
+def _check_interrupt(device: AttachedDevice, board: Board, release: tuple[int, int]) -> None:
+    """Refuse interrupts that would come with a tick and make Renode stand still; `CosimulationPeer` has the reason."""
+    hint = "let its driver poll, or put it behind the bridge with the engine renode"
+    what = f"device {device.name}: its interrupt can't come with a tick of the co-simulation socket"
+    if release < (1, 16):
+        raise EngineError(f"{what} in Renode before 1.16", hint=hint)
+    core = read_platform(board.platform).of_type("CPU.CortexM")[0]
+    if core.properties.get("enableTrustZone"):  # whether the secure SysTick is in use can't be read over the socket
+        raise EngineError(f"{what} on board {board.name}, which has TrustZone", hint=hint)
 
 
 def attach(
@@ -166,4 +202,5 @@ def attach(
     """Return the attachments, ready for Renode to load the platform."""
     if kind is AttachmentKind.BRIDGE:
         return [BridgeAttachment(device, board, process) for device in devices]
-    return [CosimulationAttachment(device, board, process, release) for device in devices]
+    ticks = kind is AttachmentKind.COSIMULATION_TICKS
+    return [CosimulationAttachment(device, board, process, release, ticks=ticks) for device in devices]

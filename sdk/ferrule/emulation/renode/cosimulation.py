@@ -79,6 +79,14 @@ GETS = {1: Action.GET_BYTE, 2: Action.GET_WORD, 4: Action.GET_DOUBLE_WORD, 8: Ac
 PUSHES = {1: Action.PUSH_BYTE, 2: Action.PUSH_WORD, 4: Action.PUSH_DOUBLE_WORD, 8: Action.PUSH_QUAD_WORD}
 
 
+class UntimelyInterruptError(RenodeError):
+    """An interrupt rose within a tick, where Renode can't take it; it has not been told, and may be served on."""
+
+
+SYSTICK_RELOAD = 0xE000_E014
+"""Armv7-M and Armv8-M: SYST_RVR."""
+
+
 class WireFormat(Enum):
     """How a message lies on the wire; both little-endian and packed."""
 
@@ -179,6 +187,7 @@ class CosimulationPeer:
 
         Raises:
             RenodeConnectionError: the connection broke, or was silent for longer than its time-out.
+            UntimelyInterruptError: see there.
             RenodeError: Renode sent what the protocol does not have.
         """
         while self.serve_one():
@@ -198,9 +207,7 @@ class CosimulationPeer:
                 self._flush_interrupt()
                 self._resetting = False
             case Action.TICK_CLOCK:
-                self._model.advance(request.data)
-                self._flush_interrupt()
-                self._send(Message(action=Action.TICK_CLOCK))
+                self._serve_tick(request.data)
             case Action.INTERRUPT:
                 self._reply(Message(action=Action.OK))  # models have no inputs
             case action if action in READS:
@@ -263,6 +270,29 @@ class CosimulationPeer:
             action = Action.ERROR
         self._flush_interrupt()
         self._reply(Message(action=action, index=request.index))
+
+    def _serve_tick(self, cycles: int) -> None:
+        self._model.advance(cycles)
+        possible = self._line_can_change()
+        if possible:
+            self._flush_interrupt()
+        self._send(Message(action=Action.TICK_CLOCK))
+        if not possible:
+            raise UntimelyInterruptError(
+                "its interrupt came with a tick, where Renode would stand still: SysTick is in use, "
+                "or Renode is older than 1.16",
+                hint="let its driver poll, or put it behind the bridge with the engine renode",
+            )
+
+    def _line_can_change(self) -> bool:
+        """Return whether Renode can take what it has not been told of the interrupt line, within a tick.
+
+        An interrupt that rises makes its NVIC change the timer of SysTick if that has a reload value, and look at it
+        in any case before 1.16. But Renode holds the lock of all timers until the tick is acknowledged.
+        """
+        if not (self._untold and self._level):
+            return True
+        return self._wire is WireFormat.V1_16 and self.get(SYSTICK_RELOAD, 4) == 0
 
     _ticks = False
 

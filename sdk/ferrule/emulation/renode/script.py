@@ -21,6 +21,8 @@ ELF_FILE = "firmware.elf"
 QUANTUM_S = 0.001
 """Virtual time between two looks of the core at the world outside."""
 COSIMULATION_TIMEOUT_MS = 60_000
+TICK_CYCLES = 1000
+"""Cycles of the board's clock between two ticks of the co-simulation socket, each of which is a round trip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,24 +52,31 @@ class CosimulatedDevice:
     device: AttachedDevice
     release: tuple[int, int]
     """Of Renode; its classes have other names and parameters before 1.16."""
+    ticks: bool = False
+    """Whether Renode sends a tick every `TICK_CYCLES`."""
 
     def entry(self, board: Board, controller: str) -> str:
         """Return its entry of the platform description."""
         where = f"@ sysbus <{self.device.address:#010x}, +{self.device.model.size_bytes:#x}>"
         common = ['    address: "127.0.0.1"', f"    timeout: {COSIMULATION_TIMEOUT_MS}"]
         if self.release >= (1, 16):
-            lines = [f"{self.device.name}: CoSimulated.CoSimulatedPeripheral {where}", *common, "    frequency: 0"]
+            lines = [f"{self.device.name}: CoSimulated.CoSimulatedPeripheral {where}", *common]
+            lines += self._clock(board) if self.ticks else ["    frequency: 0"]
             if self.device.interrupt is not None:
                 lines.append("    cosimToRenodeSignalRange: <0, +1>")
         else:
+            lines = [f"{self.device.name}: Verilated.VerilatedPeripheral {where}", *common, "    maxWidth: 32"]
             # its clock can't be switched off: one tick per second of virtual time costs nothing
-            lines = [f"{self.device.name}: Verilated.VerilatedPeripheral {where}", *common]
-            lines += ["    maxWidth: 32", "    frequency: 1", "    limitBuffer: 1"]
+            lines += self._clock(board) if self.ticks else ["    frequency: 1", "    limitBuffer: 1"]
             if self.device.interrupt is not None:
                 lines.append("    numberOfInterrupts: 1")
         if self.device.interrupt is not None:
             lines.append(f"    0 -> {controller}@{self.device.interrupt}")
         return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def _clock(board: Board) -> list[str]:
+        return [f"    frequency: {board.clock_hz}", f"    limitBuffer: {TICK_CYCLES}"]
 
 
 def _single(platform: Platform, type_name: str) -> str:

@@ -23,7 +23,14 @@ from ferrule.emulation.renode.errors import RenodeError
 from ferrule.emulation.renode.install import OLDEST, release
 from ferrule.emulation.renode.process import RenodeProcess
 from ferrule.emulation.renode.robot import RobotServer
-from ferrule.emulation.renode.script import PLATFORM_FILE, QUANTUM_S, core_name, machine_commands, write_files
+from ferrule.emulation.renode.script import (
+    PLATFORM_FILE,
+    QUANTUM_S,
+    TICK_CYCLES,
+    core_name,
+    machine_commands,
+    write_files,
+)
 from ferrule.emulation.renode.terminal import SocketTerminal
 from ferrule.errors import unknown_name
 from ferrule.firmware import read_image
@@ -89,6 +96,7 @@ class RenodeSession(Session):
         self._board = machine.board
         self._image = read_image(machine.elf)
         self._core = core_name(machine.board)
+        self._has_ticks = kind is AttachmentKind.COSIMULATION_TICKS and bool(machine.devices)
         folder = Path(tempfile.mkdtemp(prefix="ferrule-renode-"))
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._failure: EngineError | None = None
@@ -157,9 +165,10 @@ class RenodeSession(Session):
 
     @override
     def counters(self) -> Counters:
+        resolution = RESOLUTION if self._release >= (1, 16) else self._board.clock_hz * QUANTUM_S
         return Counters(
             instructions=int(self._execute(f"sysbus.{self._core} ExecutedInstructions"), 0),
-            resolution=RESOLUTION if self._release >= (1, 16) else self._board.clock_hz * QUANTUM_S,
+            resolution=max(resolution, TICK_CYCLES) if self._has_ticks else resolution,
         )
 
     def require_running(self) -> None:
