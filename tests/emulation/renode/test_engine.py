@@ -108,7 +108,13 @@ def test_with_ticks_the_interrupt_comes_when_the_work_is_done(
         dense(), toolchain="arm-none-eabi-gcc", backends=("Woofles", "CpuAcc"), devices=[npu], out=tmp_path / "project"
     )
     reads = Reads(monkeypatch)
-    assert firmware.run(engine="renode:cosimulation-ticks").verdict == "exact"
+    try:
+        report = firmware.run(engine="renode:cosimulation-ticks")
+    except EngineError as error:
+        if "in Renode before 1.16" in str(error):
+            pytest.skip("the Renode at RENODE takes no interrupts with ticks: set it to 1.16 or later")
+        raise
+    assert report.verdict == "exact"
     assert set(reads.of("STATUS", "BUSY")) == {0}
     assert 1 in reads.of("INTERRUPT", "DONE")
 
