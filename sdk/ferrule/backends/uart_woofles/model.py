@@ -195,7 +195,7 @@ class UartWooflesModel(SerialModel):
         try:
             command = Command.decode(payload)
             arithmetic.check(command)
-            self._compute(command)
+            arithmetic.execute(command, self._bus)
         except BusError as error:
             raise RefusedError(ErrorCode.RANGE, str(error)) from error
         except ShapeError as error:
@@ -207,23 +207,6 @@ class UartWooflesModel(SerialModel):
             self._busy_until_s = self._now_s() + DEFAULT_TIMING.cycles(command) / self._clock_hz
         self.log(f"executed {Operation(command.operation).name}, {arithmetic.macs(command):,} MACs")
         return EXECUTED.pack(command.sequence, self._executed)
-
-    def _compute(self, command: Command) -> None:
-        first = self._bus.view(command.input, arithmetic.input_bytes(command)).view(np.int8)
-        second = self._bus.view(command.second, arithmetic.second_bytes(command)).view(np.int8)
-        if arithmetic.is_weighted(command):
-            channels = command.output_channels
-            bias = self._words(command.bias, channels) if command.bias else None
-            multipliers, shifts = self._words(command.multipliers, channels), self._words(command.shifts, channels)
-            result = arithmetic.weighted(command, first, second, bias, multipliers, shifts)
-        elif command.operation == Operation.ADD:
-            result = arithmetic.add(command, first, second)
-        else:
-            result = arithmetic.multiply(command, first, second)
-        self._bus.write(command.output, result.tobytes())
-
-    def _words(self, address: int, count: int) -> arithmetic.Int32:
-        return np.frombuffer(self._bus.read(address, 4 * count), "<i4").astype(np.int32)
 
 
 def _encoded(kind: int, sequence: int, payload: bytes) -> bytes:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ferrule.backends.woofles.command import Command, Operation, ShapeError
+from ferrule.devices import Bus
 from ferrule.operators.fixed_point import MAX_SHIFT, multiply_by_quantized_multiplier, wrap_int32
 
 Int8 = npt.NDArray[np.int8]
@@ -105,6 +106,31 @@ def macs(command: Command) -> int:
     if not is_weighted(command):
         return command.count
     return output_bytes(command) * (second_bytes(command) // command.output_channels)
+
+
+def execute(command: Command, bus: Bus) -> None:
+    """Do the work of a command that `check` accepts, on the memory behind a bus.
+
+    Raises:
+        BusError: an operand or the result is not in memory. Nothing is written then.
+        ShapeError: a shift is out of range.
+    """
+    first = bus.view(command.input, input_bytes(command)).view(np.int8)
+    second = bus.view(command.second, second_bytes(command)).view(np.int8)
+    if is_weighted(command):
+        channels = command.output_channels
+        bias = _words(bus, command.bias, channels) if command.bias else None
+        multipliers, shifts = _words(bus, command.multipliers, channels), _words(bus, command.shifts, channels)
+        result = weighted(command, first, second, bias, multipliers, shifts)
+    elif command.operation == Operation.ADD:
+        result = add(command, first, second)
+    else:
+        result = multiply(command, first, second)
+    bus.write(command.output, result.tobytes())
+
+
+def _words(bus: Bus, address: int, count: int) -> Int32:
+    return np.frombuffer(bus.read(address, 4 * count), "<i4").astype(np.int32)
 
 
 def add(command: Command, first: Int8, second: Int8) -> Int8:

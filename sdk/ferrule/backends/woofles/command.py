@@ -107,7 +107,7 @@ class Command:
             raise CommandError("a reserved word of a command is not zero")
         signed = struct.unpack(f"<{WORDS}i", data)
         values = {
-            field.name: words[index] if field.name in _UNSIGNED else signed[index] for index, field in enumerate(names)
+            field.name: words[index] if field.name in UNSIGNED else signed[index] for index, field in enumerate(names)
         }
         command = cls(**values)
         if command.operation not in set(Operation):
@@ -115,7 +115,8 @@ class Command:
         return command
 
 
-_UNSIGNED = frozenset({"operation", "sequence", "input", "second", "bias", "output", "multipliers", "shifts"})
+UNSIGNED = frozenset({"operation", "sequence", "input", "second", "bias", "output", "multipliers", "shifts"})
+"""The members that are numbers without a sign: addresses and the like."""
 
 
 def checksum(words: list[int] | tuple[int, ...]) -> int:

@@ -32,7 +32,6 @@ HEADER = "woofles/woofles.h"
 PATIENCE_FLOOR = 10_000
 """Looks at the device before the driver gives up, for the shortest command."""
 _BINDING = ("base", "interrupt", "use_interrupt", "activation_lead")
-_DEFAULTS = Command(operation=0)
 
 
 class WooflesTarget:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-from ferrule.backends.woofles.command import WORDS, Command, Operation
+from ferrule.backends.woofles.command import UNSIGNED, WORDS, Command, Operation
 from ferrule.backends.woofles.registers import TABLE, ErrorCode
 from ferrule.devices import c_header
 
@@ -38,8 +38,7 @@ def command_header() -> str:
         " * the inverted sum of all before it. */",
         "struct woofles_command {",
     ]
-    unsigned = {"operation", "sequence", "input", "second", "bias", "output", "multipliers", "shifts"}
-    lines += [f"    {'u' if field.name in unsigned else ''}int32_t {field.name};" for field in fields(Command)]
+    lines += [f"    {'u' if field.name in UNSIGNED else ''}int32_t {field.name};" for field in fields(Command)]
     lines += [
         f"    uint32_t reserved[{WORDS - 1 - len(fields(Command))}];",
         "    uint32_t checksum;",

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ferrule._typing import override
 from ferrule.backends.woofles import arithmetic
-from ferrule.backends.woofles.command import COMMAND_BYTES, Command, CommandError, Operation, ShapeError
+from ferrule.backends.woofles.command import COMMAND_BYTES, Command, CommandError, ShapeError
 from ferrule.backends.woofles.registers import TABLE, ErrorCode
 from ferrule.devices import BusError, Register, RegisterModel, RegisterTable
 
@@ -144,7 +142,7 @@ class WooflesModel(RegisterModel):
         """Do the work of the running command, now that its time is over."""
         self._running = None
         try:
-            self._execute(command)
+            arithmetic.execute(command, self.bus)
         except (BusError, CommandError) as error:
             self._refuse(error)
             return
@@ -156,23 +154,6 @@ class WooflesModel(RegisterModel):
             self.set_field("STATUS", "DONE", 1)
             self.set_field("INTERRUPT", "DONE", 1)
             self._interrupt()
-
-    def _execute(self, command: Command) -> None:
-        first = self.bus.view(command.input, arithmetic.input_bytes(command)).view(np.int8)
-        second = self.bus.view(command.second, arithmetic.second_bytes(command)).view(np.int8)
-        if arithmetic.is_weighted(command):
-            channels = command.output_channels
-            bias = self._words(command.bias, channels) if command.bias else None
-            multipliers, shifts = self._words(command.multipliers, channels), self._words(command.shifts, channels)
-            result = arithmetic.weighted(command, first, second, bias, multipliers, shifts)
-        elif command.operation == Operation.ADD:
-            result = arithmetic.add(command, first, second)
-        else:
-            result = arithmetic.multiply(command, first, second)
-        self.bus.write(command.output, result.tobytes())
-
-    def _words(self, address: int, count: int) -> arithmetic.Int32:
-        return np.frombuffer(self.bus.read(address, 4 * count), "<i4").astype(np.int32)
 
     def _refuse(self, error: BusError | CommandError) -> None:
         if isinstance(error, BusError):

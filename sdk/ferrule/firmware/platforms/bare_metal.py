@@ -147,13 +147,11 @@ def _values(request: ProjectRequest, sources: tuple[str, ...], include_dirs: tup
     board = request.board
     chosen = toolchain(request.toolchain)
     level = check_optimization(request.optimization)
-    console = None if board.console_uart == board.link_uart else board.console_uart
     return {
         "version": VERSION,
         "artifact": request.artifact,
         "model": request.artifact.graph,
         "board": board,
-        "console": console,
         "driver": uart_driver(board),
         "interrupts": _interrupts(request),
         "setups": board.setup_for(
