@@ -3,16 +3,18 @@
 
 from ferrule.graph.assembly import assemble
 from ferrule.graph.datatype import DataType
+from ferrule.graph.editor import GraphEditor
 from ferrule.graph.graph import Graph
 from ferrule.graph.layer import Descriptor, Layer, LayerType
 from ferrule.graph.subgraph import SubgraphView
-from ferrule.graph.tensor import Array, Quantization, Shape, Tensor, TensorInfo
+from ferrule.graph.tensor import Array, Quantization, Shape, Tensor, TensorInfo, brief, renamed
 
 __all__ = [
     "Array",
     "DataType",
     "Descriptor",
     "Graph",
+    "GraphEditor",
     "Layer",
     "LayerType",
     "Quantization",
@@ -21,4 +23,6 @@ __all__ = [
     "Tensor",
     "TensorInfo",
     "assemble",
+    "brief",
+    "renamed",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds a graph from layers in any order: what rewriting passes end with."""
+"""Builds a graph from layers in any order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferrule.graph.tensor import Tensor
 def assemble(
     name: str, *, inputs: Sequence[str], outputs: Sequence[str], layers: Iterable[Layer], tensors: Mapping[str, Tensor]
 ) -> Graph:
-    """Return a graph of `layers`, sorted so that each runs after those that it reads, else in the given order.
+    """Return a finished graph of `layers`, sorted so that each runs after those that it reads, else in the given order.
 
     `tensors` has all tensors by name; constants that no layer and no output reads are left out.
 
@@ -33,6 +33,7 @@ def assemble(
     for layer in _sorted(pending):
         graph.add_layer(layer, [tensors[output].info for output in layer.outputs])
     graph.set_outputs(outputs)
+    graph.freeze()
     return graph
 
 

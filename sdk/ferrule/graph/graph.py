@@ -7,9 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from ferrule._typing import override
 from ferrule.errors import ModelError
 from ferrule.graph.layer import Layer
-from ferrule.graph.tensor import Array, Tensor, TensorInfo
+from ferrule.graph.tensor import Array, Tensor, TensorInfo, brief
+
+_LISTED = 4
 
 
 class Graph:
@@ -27,11 +30,25 @@ class Graph:
         self._inputs: list[str] = []
         self._outputs: list[str] = []
         self._producers: dict[str, str] = {}
+        self._consumers: dict[str, list[str]] = {}
+        self._positions: dict[str, int] = {}
+        self._ranks: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
+        self._layer_tuple: tuple[Layer, ...] | None = None
+        self._tensor_tuple: tuple[Tensor, ...] | None = None
+        self._frozen = False
+
+    @override
+    def __repr__(self) -> str:
+        inputs, outputs = _listed(self.inputs), _listed(self.outputs)
+        return f"<{type(self).__name__} {brief(self.name)}: {len(self._layers)} layers, {inputs} to {outputs}>"
 
     @property
     def layers(self) -> tuple[Layer, ...]:
         """The layers, in an order that can be executed."""
-        return tuple(self._layers.values())
+        if self._layer_tuple is None:
+            self._layer_tuple = tuple(self._layers.values())
+        return self._layer_tuple
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
@@ -46,7 +63,9 @@ class Graph:
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """All tensors, in the order of addition."""
-        return tuple(self._tensors.values())
+        if self._tensor_tuple is None:
+            self._tensor_tuple = tuple(self._tensors.values())
+        return self._tensor_tuple
 
     def layer(self, name: str) -> Layer:
         """Return the layer of that name; ModelError if there is none."""
@@ -62,6 +81,10 @@ class Graph:
         except KeyError:
             raise ModelError(f"graph '{self.name}' has no tensor '{name}'") from None
 
+    def has_tensor(self, name: str) -> bool:
+        """Return whether there is a tensor of that name."""
+        return name in self._tensors
+
     def info(self, name: str) -> TensorInfo:
         """Return the description of a tensor; ModelError if there is none."""
         return self.tensor(name).info
@@ -73,7 +96,16 @@ class Graph:
 
     def consumers(self, tensor: str) -> tuple[Layer, ...]:
         """Return the layers that read a tensor, in order."""
-        return tuple(layer for layer in self._layers.values() if tensor in layer.inputs)
+        return tuple(self._layers[name] for name in self._consumers.get(tensor, ()))
+
+    def position(self, layer: str) -> int:
+        """Return the place of a layer among `layers`; ModelError if there is none of that name."""
+        self.layer(layer)
+        return self._positions[layer]
+
+    def in_order(self, tensors: Iterable[str]) -> list[str]:
+        """Return some tensors' names, each once, in the order of `tensors`."""
+        return sorted(set(tensors), key=self._ranks.__getitem__)
 
     def input_infos(self, layer: Layer) -> tuple[TensorInfo | None, ...]:
         """Return what is known of a layer's inputs; None where an optional one is absent."""
@@ -128,30 +160,56 @@ class Graph:
         for info in outputs:
             self._add_tensor(Tensor(info=info))
             self._producers[info.name] = layer.name
+        for name in dict.fromkeys(layer.present_inputs):
+            self._consumers.setdefault(name, []).append(layer.name)
+        self._positions[layer.name] = len(self._layers)
         self._layers[layer.name] = layer
+        self._layer_tuple = None
         return layer.outputs
 
     def set_outputs(self, names: Iterable[str]) -> None:
         """Declare which tensors the graph hands out, in order; ModelError if one does not exist."""
         wanted = list(names)
+        self._check_open()
         for name in wanted:
             self.tensor(name)
         self._outputs = wanted
 
     def unique_name(self, wanted: str) -> str:
         """Return `wanted`, or `wanted_2`, `wanted_3`... if a tensor or layer has that name."""
-        candidate, number = wanted, 1
+        number = self._numbers.get(wanted, 1)
+        candidate = wanted if number == 1 else f"{wanted}_{number}"
         while candidate in self._tensors or candidate in self._layers:
             number += 1
             candidate = f"{wanted}_{number}"
+        self._numbers[wanted] = number  # names are never given back
         return candidate
+
+    def freeze(self) -> None:
+        """Refuse additions from now on."""
+        self._frozen = True
+
+    def _check_open(self) -> None:
+        if self._frozen:
+            raise ModelError(f"graph '{self.name}' is finished, expected changes through a GraphEditor")
 
     def _add_tensor(self, tensor: Tensor) -> None:
         self._check_new(tensor.info.name)
+        self._ranks[tensor.info.name] = len(self._tensors)
         self._tensors[tensor.info.name] = tensor
+        self._tensor_tuple = None
 
     def _check_new(self, name: str) -> None:
+        self._check_open()
         if not name:
             raise ModelError(f"graph '{self.name}' got a tensor without a name")
         if name in self._tensors:
             raise ModelError(f"graph '{self.name}' has a tensor '{name}' already, expected a new name")
+
+
+def _listed(infos: Sequence[TensorInfo]) -> str:
+    """Return the types of some tensors; of many the first ones and how many more there are."""
+    texts = [f"{info.dtype}{list(info.shape)}" for info in infos[:_LISTED]]
+    if len(infos) > _LISTED:
+        texts.append(f"{len(infos) - _LISTED} more")
+    return ", ".join(texts) or "nothing"

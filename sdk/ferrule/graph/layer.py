@@ -5,52 +5,71 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 
 class LayerType(StrEnum):
-    """The operators, by their TensorFlow Lite names, and the layers that only the optimizer adds."""
+    """The operators, by their TensorFlow Lite names, and the layers that only the optimizer adds.
 
-    ADD = "ADD"
-    AVERAGE_POOL_2D = "AVERAGE_POOL_2D"
-    CONCATENATION = "CONCATENATION"
-    CONV_2D = "CONV_2D"
-    DEPTHWISE_CONV_2D = "DEPTHWISE_CONV_2D"
-    DEQUANTIZE = "DEQUANTIZE"
-    EXPAND_DIMS = "EXPAND_DIMS"
-    FULLY_CONNECTED = "FULLY_CONNECTED"
-    HARD_SWISH = "HARD_SWISH"
-    LEAKY_RELU = "LEAKY_RELU"
-    LOGISTIC = "LOGISTIC"
-    MAXIMUM = "MAXIMUM"
-    MAX_POOL_2D = "MAX_POOL_2D"
-    MEAN = "MEAN"
-    MINIMUM = "MINIMUM"
-    MUL = "MUL"
-    PAD = "PAD"
-    PADV2 = "PADV2"
-    PRELU = "PRELU"
-    QUANTIZE = "QUANTIZE"
-    RELU = "RELU"
-    RELU6 = "RELU6"
-    RELU_N1_TO_1 = "RELU_N1_TO_1"
-    RESHAPE = "RESHAPE"
-    SLICE = "SLICE"
-    SOFTMAX = "SOFTMAX"
-    SPLIT = "SPLIT"
-    SQUEEZE = "SQUEEZE"
-    STRIDED_SLICE = "STRIDED_SLICE"
-    SUB = "SUB"
-    SUM = "SUM"
-    TANH = "TANH"
-    TRANSPOSE = "TRANSPOSE"
+    Each has the number that stands for it in the C interface of backends. A number is never given to another type; a
+    new type takes the next one.
+    """
+
+    _value_: str
+    code: int
+    """`enum ferrule_layer_type` of include/ferrule/layers.h."""
+
+    def __new__(cls, name: str, code: int) -> Self:
+        """Make a member that is equal to its name."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.code = code
+        return member
+
+    ADD = "ADD", 1
+    AVERAGE_POOL_2D = "AVERAGE_POOL_2D", 2
+    CONCATENATION = "CONCATENATION", 3
+    CONV_2D = "CONV_2D", 4
+    DEPTHWISE_CONV_2D = "DEPTHWISE_CONV_2D", 5
+    DEQUANTIZE = "DEQUANTIZE", 6
+    EXPAND_DIMS = "EXPAND_DIMS", 7
+    FULLY_CONNECTED = "FULLY_CONNECTED", 8
+    HARD_SWISH = "HARD_SWISH", 9
+    LEAKY_RELU = "LEAKY_RELU", 10
+    LOGISTIC = "LOGISTIC", 11
+    MAXIMUM = "MAXIMUM", 12
+    MAX_POOL_2D = "MAX_POOL_2D", 13
+    MEAN = "MEAN", 14
+    MINIMUM = "MINIMUM", 15
+    MUL = "MUL", 16
+    PAD = "PAD", 17
+    PADV2 = "PADV2", 18
+    PRELU = "PRELU", 19
+    QUANTIZE = "QUANTIZE", 20
+    RELU = "RELU", 21
+    RELU6 = "RELU6", 22
+    RELU_N1_TO_1 = "RELU_N1_TO_1", 23
+    RESHAPE = "RESHAPE", 24
+    SLICE = "SLICE", 25
+    SOFTMAX = "SOFTMAX", 26
+    SPLIT = "SPLIT", 27
+    SQUEEZE = "SQUEEZE", 28
+    STRIDED_SLICE = "STRIDED_SLICE", 29
+    SUB = "SUB", 30
+    SUM = "SUM", 31
+    TANH = "TANH", 32
+    TRANSPOSE = "TRANSPOSE", 33
+    NEG = "NEG", 34
+    FLOOR = "FLOOR", 35
+    CEIL = "CEIL", 36
 
     # not of TensorFlow Lite: what the optimizer puts in
-    CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32"
-    CONVERT_FP32_TO_FP16 = "CONVERT_FP32_TO_FP16"
-    DEBUG = "DEBUG"
-    MEM_COPY = "MEM_COPY"
-    MEM_IMPORT = "MEM_IMPORT"
-    PRE_COMPILED = "PRE_COMPILED"
+    CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001
+    CONVERT_FP32_TO_FP16 = "CONVERT_FP32_TO_FP16", 1002
+    DEBUG = "DEBUG", 1003
+    MEM_COPY = "MEM_COPY", 1004
+    MEM_IMPORT = "MEM_IMPORT", 1005
+    PRE_COMPILED = "PRE_COMPILED", 1006
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

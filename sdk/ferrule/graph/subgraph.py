@@ -24,10 +24,7 @@ class SubgraphView:
     @classmethod
     def of(cls, graph: Graph, layers: Iterable[str]) -> SubgraphView:
         """Return a view of some layers, in the graph's order; ModelError if one does not exist."""
-        wanted = set(layers)
-        for name in wanted:
-            graph.layer(name)
-        return cls(graph, tuple(layer.name for layer in graph.layers if layer.name in wanted))
+        return cls(graph, tuple(sorted(set(layers), key=graph.position)))
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -59,7 +56,8 @@ class SubgraphView:
 
     def to_graph(self) -> Graph:
         """Return a graph of the layers alone, called like the whole; its inputs and outputs are the view's."""
-        tensors = {tensor.info.name: tensor for tensor in self.graph.tensors}
+        names = (name for layer in self.layers for name in (*layer.present_inputs, *layer.outputs))
+        tensors = {name: self.graph.tensor(name) for name in self.graph.in_order(names)}
         return assemble(self.graph.name, inputs=self.inputs, outputs=self.outputs, layers=self.layers, tensors=tensors)
 
     def without(self, layers: Iterable[str]) -> SubgraphView:

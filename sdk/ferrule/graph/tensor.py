@@ -4,17 +4,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._typing import override
 from ferrule.errors import ModelError
 from ferrule.graph.datatype import DataType
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
+
+_NAME_CHARACTERS = 60
+
+
+def brief(name: str) -> str:
+    """Return a name for a person to read: in quotes, with its middle left out where it is very long."""
+    if len(name) > _NAME_CHARACTERS:
+        half = _NAME_CHARACTERS // 2
+        name = f"{name[:half]}...{name[-half:]}"
+    return repr(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +51,16 @@ class Quantization:
         for scale in self.scales:
             if not (math.isfinite(scale) and scale > 0):
                 raise ModelError(f"quantisation scale is {scale}, expected a positive finite number")
+
+    @override
+    def __repr__(self) -> str:
+        return f"Quantization({self})"
+
+    @override
+    def __str__(self) -> str:
+        if self.per_channel:
+            return f"{len(self.scales)} scales on axis {self.axis}"
+        return f"scale {self.scale:.6g}, zero point {self.zero_point}"
 
     @classmethod
     def of(cls, scale: float, zero_point: int = 0) -> Quantization:
@@ -95,6 +116,15 @@ class TensorInfo:
                     f"scales on axis {axis}, expected one per index of an existing axis"
                 )
 
+    @override
+    def __repr__(self) -> str:
+        return f"TensorInfo({self})"
+
+    @override
+    def __str__(self) -> str:
+        quantization = "" if self.quantization is None else f", {self.quantization}"
+        return f"{brief(self.name)}, {self.dtype}{list(self.shape)}{quantization}"
+
     @property
     def elements(self) -> int:
         """Number of elements; 1 for a scalar."""
@@ -132,7 +162,16 @@ class Tensor:
     info: TensorInfo
     data: Array | None = None
 
+    @override
+    def __repr__(self) -> str:
+        return f"Tensor({self.info}{', constant' if self.is_constant else ''})"
+
     @property
     def is_constant(self) -> bool:
         """Whether the values are known before the run."""
         return self.data is not None
+
+
+def renamed(tensor: Tensor, name: str) -> Tensor:
+    """Return a tensor under another name."""
+    return replace(tensor, info=replace(tensor.info, name=name))

@@ -5,7 +5,7 @@ from ferrule.memory.aliases import views
 from ferrule.memory.draw import draw
 from ferrule.memory.graph_plan import DEFAULT_ALIGNMENT, GraphPlan, plan_graph, scratch_name
 from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers
-from ferrule.memory.ordering import Ordering, measure_order, order_layers
+from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, order_layers
 from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan
 from ferrule.memory.planner import plan
 from ferrule.memory.region import Region, reachable
@@ -15,6 +15,7 @@ from ferrule.memory.verify import PlanError, Schedule, Step, schedule_of_graph, 
 
 __all__ = [
     "DEFAULT_ALIGNMENT",
+    "DEFAULT_STEPS",
     "Alias",
     "AliasKind",
     "ArenaOverflowError",

@@ -153,7 +153,7 @@ class _Assigner(Generic[Result]):
             for number, offset in enumerate(result.offsets)
             if offset + result.arena.sizes[number] > region.size_bytes
         ]
-        crowd = sorted({*outside, *(other for number in outside for other, _, _ in arena.neighbours[number])})
+        crowd = sorted({other for number in outside for other in arena.beside(number)})
         return [arena.storages[number] for number in crowd], _error(region, arena, result.peak, crowd)
 
     def enumerate(self) -> Choice | None:

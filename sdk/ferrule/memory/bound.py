@@ -13,18 +13,41 @@ _MOST_STACKED = 8
 
 def lower_bound(arena: Arena) -> int:
     """Return the most bytes that must be there at one step; no layout of the arena is smaller."""
-    return max((bound_at(arena, live) for live in arena.crowds), default=0)
+    return _fullest(arena)[0]
 
 
 def fullest(arena: Arena) -> Sequence[int]:
     """The storages that live at the step that gives the bound, the first such step."""
-    return max(arena.crowds, key=lambda live: bound_at(arena, live), default=())
+    return _fullest(arena)[1]
 
 
-def bound_at(arena: Arena, live: Sequence[int]) -> int:
+def _fullest(arena: Arena) -> tuple[int, tuple[int, ...]]:
+    """Return the bound and its storages; the steps are looked at as long as they can have more than is found."""
+    best, first = 0, -1
+    crowd: tuple[int, ...] = ()
+    for most, step in sorted(zip(_mosts(arena), arena.starts, strict=True), key=lambda one: (-one[0], one[1])):
+        if most < best:
+            break
+        live = arena.live_at(step)
+        bytes_ = bound_at(arena, step, live)
+        if bytes_ > best or (bytes_ == best and step < first) or first < 0:
+            best, first, crowd = bytes_, step, live
+    return best, crowd
+
+
+def _mosts(arena: Arena) -> list[int]:
+    """For each step at which something starts to live: not less than its bound."""
+    pairs = list(zip(arena.sizes, arena.alignments, strict=True))
+    if len(set(arena.alignments)) == 1:
+        weights = [round_up(size, alignment) for size, alignment in pairs]
+    else:
+        weights = [size + alignment - 1 for size, alignment in pairs]
+    return arena.load(weights, arena.starts, arena.starts)
+
+
+def bound_at(arena: Arena, step: int, live: Sequence[int]) -> int:
     """The bytes that storages which live at one step take at least."""
-    members = set(live)
-    overlaps = [pair for pair in arena.overlaps if members.issuperset(pair)]
+    overlaps = arena.overlaps_at.get(step)
     if overlaps:
         return sum(arena.sizes[number] for number in live) - _saved(arena, overlaps)
     grains = {arena.alignments[number] for number in live}

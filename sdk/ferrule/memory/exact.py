@@ -13,31 +13,33 @@ from ferrule.memory.arena import UNPLACED, Arena, Offsets, round_up
 _MOST_STORAGES = 200
 
 
-def prove(arena: Arena, offsets: Offsets, *, bound: int, nodes: int) -> tuple[Offsets, bool]:
+def prove(arena: Arena, offsets: Offsets, *, bound: int, nodes: int, looks: int) -> tuple[Offsets, bool]:
     """Return the best layout found, at least as good as `offsets`, and whether none is better.
 
-    `nodes` bounds the effort, in storages looked at. Where an overlap has a negative distance, a storage does not
-    have one lowest offset any more and nothing is tried.
+    `nodes` bounds the effort, in storages that may come next, and `looks` in storages whose step is looked at. Where
+    an overlap has a negative distance, a storage does not have one lowest offset any more and nothing is tried.
     """
     if len(arena.storages) > _MOST_STORAGES or any(distance < 0 for distance in arena.overlaps.values()):
         return offsets, False
-    search = _Search(arena, offsets, bound=bound, nodes=nodes)
+    search = _Search(arena, offsets, bound=bound, nodes=nodes, looks=looks)
     complete = search.descend(0, UNPLACED)
     return search.best, complete
 
 
 class _Search:
-    def __init__(self, arena: Arena, best: Offsets, *, bound: int, nodes: int) -> None:
+    def __init__(self, arena: Arena, best: Offsets, *, bound: int, nodes: int, looks: int) -> None:
         self.arena = arena
         self.best = best
         self.peak = arena.peak(best)
         self.bound = bound
         self.nodes = nodes
+        self.looks = looks
         self.offsets: Offsets = [UNPLACED] * len(arena.storages)
         self.floors = [0] * len(arena.storages)
         """The lowest offset of each storage above those that are placed."""
         self.free = set(range(len(arena.storages)))
         self.crowds = _crowds(arena)
+        self.width = sum(len(crowd) for crowd in self.crowds)
 
     def descend(self, low: int, last: int) -> bool:
         """Place what is left at `low` bytes and above; False if the effort ran out before all was tried."""
@@ -46,7 +48,8 @@ class _Search:
             self.peak = self.arena.peak(self.best)
             return True
         self.nodes -= len(self.free)
-        if self.nodes < 0:
+        self.looks -= self.width
+        if self.nodes < 0 or self.looks < 0:
             return False
         if self._hopeless(low):
             return True
@@ -110,5 +113,5 @@ class _Search:
 def _crowds(arena: Arena) -> list[frozenset[int]]:
     """The sets of storages that live at one step and may not overlap, without those that another set contains."""
     lapping = {output for output, _ in arena.overlaps}
-    crowds = {frozenset(crowd).difference(lapping) for crowd in arena.crowds}
+    crowds = {frozenset(crowd).difference(lapping) for crowd in map(arena.live_at, arena.starts)}
     return sorted((crowd for crowd in crowds if not any(crowd < other for other in crowds)), key=sorted)

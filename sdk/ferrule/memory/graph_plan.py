@@ -15,6 +15,7 @@ from ferrule.memory.planner import plan
 from ferrule.memory.region import Region
 from ferrule.memory.request import Alias, AliasKind, BufferKind, Overlap, Request
 from ferrule.memory.search import Effort
+from ferrule.memory.storage import group_names
 from ferrule.memory.verify import Schedule, Step, schedule_of_graph, verify
 
 DEFAULT_ALIGNMENT = 16
@@ -87,11 +88,10 @@ def plan_graph(
 
 def _outlived(graph: Graph, aliases: Sequence[Alias], overlaps: Sequence[Overlap]) -> tuple[Overlap, ...]:
     """Return the overlaps that leave the graph's outputs alone: these are read after the last layer, too."""
-    kept = {info.name for info in graph.outputs}
-    views = [{alias.output, alias.input} for alias in aliases if alias.kind is AliasKind.VIEW]
-    while any(kept & pair and not pair <= kept for pair in views):
-        kept.update(*(pair for pair in views if kept & pair))
-    return tuple(overlap for overlap in overlaps if overlap.input not in kept)
+    views = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
+    group = group_names((tensor.info.name for tensor in graph.tensors), views)
+    kept = {group[info.name] for info in graph.outputs}
+    return tuple(overlap for overlap in overlaps if group[overlap.input] not in kept)
 
 
 def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:

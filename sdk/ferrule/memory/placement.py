@@ -62,13 +62,13 @@ class RegionPlan:
 
     @property
     def certificate(self) -> str:
-        """How good the arena is, given its buffers: "optimal" or "at most x.x % above the proved bound"."""
-        return _certificate(self.peak_bytes, self.bound_bytes)
+        """How good the arena is, given its buffers: "optimal" or how far it is from the bound; see `certify`."""
+        return certify(self.peak_bytes, self.bound_bytes)
 
     @property
     def activation_certificate(self) -> str:
         """How good `activation_peak_bytes` is, in the same words."""
-        return _certificate(self.activation_peak_bytes, self.activation_bound_bytes)
+        return certify(self.activation_peak_bytes, self.activation_bound_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +111,14 @@ class Plan:
         return _worst([(region.activation_peak_bytes, region.activation_bound_bytes) for region in self.regions])
 
 
-def _certificate(peak: int, bound: int) -> str:
+def certify(peak: int, bound: int) -> str:
+    """Return how good a peak is: "optimal", or how far above the bound it can be at most, since the search was cut."""
     if peak == bound:
         return "optimal"
     tenths = -(-(peak - bound) * 1000 // bound)  # rounded up, so that "at most" is true
-    return f"at most {tenths // 10}.{tenths % 10} % above the proved bound"
+    return f"at most {tenths // 10}.{tenths % 10} % above the proved bound, search cut short"
 
 
 def _worst(pairs: Iterable[tuple[int, int]]) -> str:
     used = [(peak, bound) for peak, bound in pairs if bound]
-    return _certificate(*max(used, key=lambda pair: pair[0] / pair[1])) if used else "optimal"
+    return certify(*max(used, key=lambda pair: pair[0] / pair[1])) if used else "optimal"

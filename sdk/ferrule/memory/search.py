@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ferrule.memory.arena import Arena, Offsets
@@ -21,7 +21,9 @@ class Effort:
     placements: int = 150_000
     """Storages placed while climbing."""
     nodes: int = 300_000
-    """Storages looked at in exact search."""
+    """Storages that may come next in exact search, summed over its nodes."""
+    looks: int = 250_000
+    """Storages beside another one that are looked at: by simple rules, while climbing, and in exact search, each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +53,14 @@ class _Dice:
 def search(arena: Arena, effort: Effort) -> Layout:
     """Return the smallest layout found; its bound equals its peak where it is proved optimal."""
     bound = lower_bound(arena)
-    offsets, order = _greedy(arena, range(len(arena.storages)), fixed=None)
+    offsets, order = _greedy(arena, range(len(arena.storages)), fixed=None, bound=bound, looks=effort.looks)
     climb = _Climb(arena, order, offsets, bound=bound, fixed=None)
-    climb.run(effort.placements // _SHORT)
+    climb.run(effort, part=_SHORT)
     if climb.peak > bound:
-        offsets, proved = prove(arena, climb.offsets, bound=bound, nodes=effort.nodes)
+        offsets, proved = prove(arena, climb.offsets, bound=bound, nodes=effort.nodes, looks=effort.looks)
         if proved:
             return Layout(offsets=offsets, peak=arena.peak(offsets), bound=arena.peak(offsets))
-        climb.run(effort.placements)
+        climb.run(effort)
     offsets = min(climb.offsets, offsets, key=arena.peak)
     return Layout(offsets=offsets, peak=arena.peak(offsets), bound=bound)
 
@@ -67,21 +69,22 @@ def fill(arena: Arena, fixed: Offsets, effort: Effort) -> Offsets:
     """Place the storages that `fixed` leaves out, around those that it places."""
     free = [number for number, offset in enumerate(fixed) if offset < 0]
     bound = max(lower_bound(arena), arena.peak(fixed))
-    offsets, order = _greedy(arena, free, fixed=fixed)
+    offsets, order = _greedy(arena, free, fixed=fixed, bound=bound, looks=effort.looks)
     climb = _Climb(arena, order, offsets, bound=bound, fixed=fixed)
-    climb.run(effort.placements // _SHORT)
+    climb.run(effort, part=_SHORT)
     return climb.offsets
 
 
 def _tie_orders(arena: Arena) -> list[Callable[[int], tuple[int, ...]]]:
     lives = [storage.lifetime for storage in arena.storages]
     sizes = arena.sizes
+    beside = arena.load(sizes, arena.firsts.tolist(), arena.lasts.tolist())
     return [
         lambda n: (-sizes[n], n),
         lambda n: (-sizes[n], -n),
         lambda n: (-sizes[n], lives[n].first - lives[n].last, n),
         lambda n: (-sizes[n] * (lives[n].last - lives[n].first + 1), n),
-        lambda n: (-sum(sizes[other] for other, _, _ in arena.neighbours[n]) - sizes[n], n),
+        lambda n: (-beside[n], n),
         lambda n: (lives[n].first, -sizes[n], n),
     ]
 
@@ -91,14 +94,37 @@ def _by_offset(offsets: Offsets) -> list[int]:
     return sorted(range(len(offsets)), key=lambda number: (offsets[number], number))
 
 
-def _greedy(arena: Arena, free: Sequence[int], fixed: Offsets | None) -> tuple[Offsets, list[int]]:
-    """Return the best of the layouts that simple rules give, and the order of placing that gives it."""
-    orders = [sorted(free, key=key) for key in _tie_orders(arena)]
-    if fixed is None:
-        height = lower_bound(arena)
-        orders += [_by_offset(arena.place_from_both_ends(order, height)) for order in orders]
-    tried = [(arena.place(order, fixed=fixed), order) for order in orders]
-    return min(tried, key=lambda one: arena.peak(one[0]))
+def _greedy(
+    arena: Arena, free: Sequence[int], *, fixed: Offsets | None, bound: int, looks: int
+) -> tuple[Offsets, list[int]]:
+    """Return the best of the layouts that simple rules give, and the order of placing that gives it.
+
+    The first that reaches the bound ends the search, and so does the one with which `looks` are spent.
+    """
+    best: tuple[Offsets, list[int]] | None = None
+    for order in _orders(arena, free, both_ends=fixed is None, height=bound):
+        offsets = arena.place(order, fixed=fixed)
+        if best is None or arena.peak(offsets) < arena.peak(best[0]):
+            best = offsets, order
+        looks -= 0 if arena.is_crowded else _looks(arena, order)
+        if arena.peak(offsets) <= bound or looks < 0:
+            break
+    assert best is not None  # there are always orders
+    return best
+
+
+def _orders(arena: Arena, free: Sequence[int], *, both_ends: bool, height: int) -> Iterator[list[int]]:
+    rules = _tie_orders(arena)
+    orders = [sorted(free, key=key) for key in (rules[:1] + rules[3:4] if arena.is_crowded else rules)]
+    yield from orders
+    if both_ends and not arena.is_crowded:
+        for order in orders:
+            yield _by_offset(arena.place_from_both_ends(order, height))
+
+
+def _looks(arena: Arena, order: Sequence[int]) -> int:
+    """How many storages are looked at when these are placed."""
+    return sum(len(arena.neighbours[number]) for number in order)
 
 
 class _Climb:
@@ -113,9 +139,13 @@ class _Climb:
         self._fixed = fixed
         self._dice = _Dice()
 
-    def run(self, placements: int) -> None:
-        """Go on until the bound is reached or so many storages have been placed."""
-        for _ in range(placements // max(len(self._order), 1)):
+    def run(self, effort: Effort, part: int = 1) -> None:
+        """Go on until the bound is reached or 1/`part` of the effort is spent."""
+        if self.peak <= self._bound or self._arena.is_crowded:
+            return
+        looks = max(_looks(self._arena, self._order), 1)
+        rounds = min(effort.placements // max(len(self._order), 1), effort.looks // looks)
+        for _ in range(rounds // part):
             if self.peak <= self._bound:
                 return
             changed = self._changed()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ferrule.errors import FerruleError
@@ -68,16 +68,16 @@ def merge(requests: Sequence[Request], aliases: Sequence[Alias]) -> list[Storage
     groups: dict[str, list[Request]] = {}
     for name, group in group_names(by_name, aliases).items():
         groups.setdefault(group, []).append(by_name[name])
+    replacing = {alias.output: alias for alias in aliases if alias.kind is AliasKind.IN_PLACE}
     for members in groups.values():
-        _check_in_place(members, aliases)
+        _check_in_place(members, replacing)
     return [_merged(members) for members in groups.values()]
 
 
-def _check_in_place(members: Sequence[Request], aliases: Sequence[Alias]) -> None:
+def _check_in_place(members: Sequence[Request], replacing: Mapping[str, Alias]) -> None:
+    """Check that nothing in a group outlives what replaces it; `replacing` has the aliases by output."""
     by_name = {member.name: member for member in members}
-    for alias in aliases:
-        if alias.kind is not AliasKind.IN_PLACE or alias.output not in by_name:
-            continue
+    for alias in (replacing[name] for name in by_name if name in replacing):
         step = by_name[alias.output].lifetime.first
         for member in members:
             if member.name != alias.output and member.lifetime.first <= step < member.lifetime.last:

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An independent check of plans: the run is replayed byte by byte, without lifetimes and without the planner's code.
+"""An independent check of plans: the run is replayed, without lifetimes and without the planner's code.
 
-Each byte of each arena carries the tag of what was last written to it. Whoever reads a buffer must find its tag on
-every byte of it.
+Each byte of each arena carries the tag of what was last written to it. A reader of a buffer must find its tag on
+every byte of it. Neighbouring bytes with one tag are kept as an interval, so that an arena's size does not matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ferrule.graph import Graph
 from ferrule.memory.lifetimes import scheduled_layers
@@ -19,7 +17,6 @@ from ferrule.memory.placement import Plan
 from ferrule.memory.region import Region
 from ferrule.memory.request import Alias, AliasKind, BufferKind, Overlap, Request
 
-Bytes = NDArray[np.int64]
 _NOTHING = -1
 
 
@@ -151,7 +148,8 @@ def _check_figures(plan: Plan, requests: Sequence[Request]) -> None:
 class _Replay:
     plan: Plan
     requests: Mapping[str, Request]
-    memories: dict[str, Bytes] = field(default_factory=dict)
+    memories: dict[str, _Tags] = field(default_factory=dict)
+    """By region."""
     tags: dict[str, int] = field(default_factory=dict)
     """What a written buffer's bytes carry; views carry their source's."""
     names: list[str] = field(default_factory=list)
@@ -159,7 +157,7 @@ class _Replay:
 
     def run(self, schedule: Schedule, aliases: Mapping[str, Alias], overlaps: Mapping[tuple[str, str], int]) -> None:
         for region in self.plan.regions:
-            self.memories[region.region] = np.full(region.peak_bytes, _NOTHING, np.int64)
+            self.memories[region.region] = _Tags()
         for name in schedule.inputs:
             self._write("before the first step", name)
         for name in schedule.inputs:
@@ -193,31 +191,28 @@ class _Replay:
         for name in step.writes:
             self._read(where, name)
 
-    def _bytes(self, name: str) -> Bytes:
-        placement = self.plan.placements[name]
-        return self.memories[placement.region][placement.offset : placement.offset + self.requests[name].size_bytes]
-
     def _write(self, where: str, name: str) -> None:
         if name not in self.requests:
             raise PlanError(f"{where}: '{name}' is written, but nobody asked for it")
         self.tags[name] = len(self.names)
         self.names.append(name)
-        self._bytes(name)[:] = self.tags[name]
+        placement = self.plan.placements[name]
+        end = placement.offset + self.requests[name].size_bytes
+        self.memories[placement.region].write(placement.offset, end, self.tags[name])
 
     def _read(self, where: str, name: str, *, size_bytes: int | None = None, permitted: Collection[int] = ()) -> None:
         """Check that a buffer's bytes carry its tag, or one of those that may have replaced it by now."""
         if name not in self.tags:
             raise PlanError(f"{where}: '{name}' is read before it is written")
-        found = self._bytes(name)[:size_bytes]
-        wrong = np.flatnonzero((found != self.tags[name]) & ~np.isin(found, list(permitted)))
-        if wrong.size:
-            byte = int(wrong[0])
-            placement = self.plan.placements[name]
-            owner = self.names[int(found[byte])]
-            raise PlanError(
-                f"{where}: byte {byte} of '{name}' (offset {placement.offset + byte} of region '{placement.region}') "
-                f"has been overwritten by '{owner}'"
-            )
+        placement = self.plan.placements[name]
+        size = self.requests[name].size_bytes
+        end = placement.offset + (size if size_bytes is None else min(size, size_bytes))
+        for start, tag in self.memories[placement.region].read(placement.offset, end):
+            if tag != self.tags[name] and tag not in permitted:
+                raise PlanError(
+                    f"{where}: byte {start - placement.offset} of '{name}' (offset {start} of region "
+                    f"'{placement.region}') has been overwritten by '{self.names[tag]}'"
+                )
 
     def _check_same_place(self, where: str, alias: Alias) -> None:
         output, source = self.plan.placements[alias.output], self.plan.placements[alias.input]
@@ -235,10 +230,31 @@ class _Replay:
         """
         if self.plan.placements[output].region != self.plan.placements[source].region:
             return
-        written = np.arange(self.requests[output].size_bytes)
-        overwritten = written + self.plan.placements[output].offset - self.plan.placements[source].offset
-        inside = (overwritten >= 0) & (overwritten < self.requests[source].size_bytes)
-        wrong = np.flatnonzero(inside & (overwritten >= written + 1 - distance_bytes))
-        if wrong.size:
-            byte = int(overwritten[wrong[0]])
+        shift = self.plan.placements[output].offset - self.plan.placements[source].offset
+        byte = max(shift, 0)  # of the input, the first that the output writes to
+        inside = byte < self.requests[source].size_bytes and byte - shift < self.requests[output].size_bytes
+        if inside and shift + distance_bytes > 0:
             raise PlanError(f"{where}: '{output}' overwrites byte {byte} of '{source}' before it has been read")
+
+
+class _Tags:
+    """The tags of a memory: intervals of bytes that were last written as one."""
+
+    def __init__(self) -> None:
+        self._starts = [0]
+        """The first byte of each interval, ascending; it ends where the next one starts, and the last one nowhere."""
+        self._tags = [_NOTHING]
+
+    def write(self, start: int, end: int, tag: int) -> None:
+        """Give the bytes from `start` to before `end` a tag."""
+        first, last = bisect_left(self._starts, start), bisect_right(self._starts, end)
+        rest = self._tags[last - 1]  # of the interval that `end` lies in
+        self._starts[first:last] = [start, end]
+        self._tags[first:last] = [tag, rest]
+
+    def read(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the intervals within `start` to before `end`: their first byte and their tag."""
+        index = bisect_right(self._starts, start) - 1
+        while index < len(self._starts) and self._starts[index] < end:
+            yield max(self._starts[index], start), self._tags[index]
+            index += 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks as users build, check and run them."""
 
-from ferrule.network.execution import Observer, run_graph
+from ferrule.network.execution import Observer, operands_of, run_graph
 from ferrule.network.network import Network
 from ferrule.network.validation import check_layer, check_shapes
 
-__all__ = ["Network", "Observer", "check_layer", "check_shapes", "run_graph"]
+__all__ = ["Network", "Observer", "check_layer", "check_shapes", "operands_of", "run_graph"]

@@ -3,25 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
+from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization
 from ferrule.network.builder import Constant, LayerBuilder
+from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY, ElementwiseUnaryDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
+from ferrule.operators.sample import FROM_0_TO_1, FROM_MINUS_1_TO_1
 from ferrule.operators.softmax import SoftmaxDescriptor
-
-_FROM_0_TO_1: Mapping[DataType, Quantization] = {
-    DataType.INT8: Quantization.of(1 / 256, -128),
-    DataType.INT16: Quantization.of(1 / 32768),
-}
-_FROM_MINUS_1_TO_1: Mapping[DataType, Quantization] = {
-    DataType.INT8: Quantization.of(1 / 128),
-    DataType.INT16: Quantization.of(1 / 32768),
-}
 
 
 class ActivationLayers(LayerBuilder):
@@ -79,19 +71,26 @@ class ActivationLayers(LayerBuilder):
         """Add HARD_SWISH: x * relu6(x + 3) / 6."""
         return self._add_unary(LayerType.HARD_SWISH, HardSwishDescriptor(), source, quantization, name)
 
+    def add_elementwise_unary_layer(self, type_: LayerType, source: str, *, name: str | None = None) -> str:
+        """Add a function of one float32 without parameters, such as NEG; ModelError lists them."""
+        functions = [row.type for row in ELEMENTWISE_UNARY]
+        if type_ not in functions:
+            raise ModelError(f"{type_} is no elementwise function without parameters, expected {', '.join(functions)}")
+        return self._add_unary(type_, ElementwiseUnaryDescriptor(), source, None, name)
+
     def add_logistic_layer(self, source: str, *, name: str | None = None) -> str:
         """Add LOGISTIC: 1 / (1 + exp(-x))."""
-        quantization = _FROM_0_TO_1.get(self.info(source).dtype)
+        quantization = FROM_0_TO_1.get(self.info(source).dtype)
         return self._add_unary(LayerType.LOGISTIC, LogisticDescriptor(), source, quantization, name)
 
     def add_tanh_layer(self, source: str, *, name: str | None = None) -> str:
         """Add TANH."""
-        quantization = _FROM_MINUS_1_TO_1.get(self.info(source).dtype)
+        quantization = FROM_MINUS_1_TO_1.get(self.info(source).dtype)
         return self._add_unary(LayerType.TANH, TanhDescriptor(), source, quantization, name)
 
     def add_softmax_layer(self, source: str, *, beta: float = 1.0, name: str | None = None) -> str:
         """Add SOFTMAX over the last axis of beta * x (beta rounded to float32)."""
-        quantization = _FROM_0_TO_1.get(self.info(source).dtype)
+        quantization = FROM_0_TO_1.get(self.info(source).dtype)
         descriptor = SoftmaxDescriptor(beta=float(np.float32(beta)))
         return self._add_unary(LayerType.SOFTMAX, descriptor, source, quantization, name)
 

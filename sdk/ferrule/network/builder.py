@@ -46,7 +46,7 @@ class LayerBuilder(Graph):
 
         `dtype` is the outputs', by default that of the first input. Nothing is added if a check fails.
         """
-        layer_name = name or self.unique_name(f"{type_.lower()}_{len(self.layers)}")
+        layer_name = name or self.unique_name(f"{type_.lower()}_{len(self._layers)}")
         with place(f"layer '{layer_name}' {type_}"):
             infos = tuple(self._described(layer_name, source) for source in inputs)
             first = infos[0]
@@ -84,11 +84,10 @@ class LayerBuilder(Graph):
 
     def _refuse_taken(self, layer: Layer) -> None:
         """Raise what `add_layer` would raise for names, before constants are added."""
-        tensors = {tensor.info.name for tensor in self.tensors}
-        if layer.name in {other.name for other in self.layers}:
+        if layer.name in self._layers:
             raise ModelError("there is a layer of that name already, expected a new name")
         for output in layer.outputs:
-            if output in tensors:
+            if output in self._tensors:
                 raise ModelError(f"there is a tensor '{output}' already, expected a new name")
 
 

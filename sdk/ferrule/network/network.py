@@ -15,7 +15,7 @@ from ferrule.network.weighted_layers import WeightedLayers
 
 
 class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers):
-    """A graph of layers with the numpy kernels behind it; importers return one, `add_*` methods build one."""
+    """A graph of layers with the numpy kernels behind it: read from a file, or built by its `add_*` methods."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

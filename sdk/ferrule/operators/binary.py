@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization
 from ferrule.operators.activation import Activation
 from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Combination, combine, product_of, sum_of
 from ferrule.operators.movement import check_quantisations
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, required_array
 
 _ARITHMETIC_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
@@ -110,6 +111,7 @@ def _arithmetic(layer_type: LayerType) -> Operator:
         infer=infer_broadcast,
         check=partial(_check_arithmetic, layer_type),
         kernel=partial(_compute_arithmetic, layer_type),
+        sample=_sample_arithmetic,
     )
 
 
@@ -120,7 +122,29 @@ def _extremum(layer_type: LayerType) -> Operator:
         infer=infer_broadcast,
         check=_check_extremum,
         kernel=partial(_compute_extremum, layer_type),
+        sample=_sample_extremum,
     )
+
+
+def _sample_pair(sample: LayerSample, quantization: Quantization | None) -> None:
+    shape = sample.shape()
+    other = shape if sample.dice.random() < 0.5 else tuple(sample.dice.choice([extent, 1]) for extent in shape)
+    sample.take(shape, quantization)
+    sample.take(other, quantization)
+
+
+def _sample_arithmetic(sample: LayerSample) -> None:
+    _sample_pair(sample, None)
+    integer = sample.dtype is DataType.INT32
+    sample.descriptor = BinaryDescriptor(activation=Activation.NONE if integer else sample.activation())
+    scales = [info.scale for info in sample.inputs if info.quantization is not None]
+    sample.output = sample.quantization(sample.dtype, 1.7 * max(scales, default=1.0))
+
+
+def _sample_extremum(sample: LayerSample) -> None:
+    sample.output = sample.quantization(sample.dtype)
+    _sample_pair(sample, sample.output)
+    sample.descriptor = ExtremumDescriptor()
 
 
 ADD = _arithmetic(LayerType.ADD)

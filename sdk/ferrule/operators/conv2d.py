@@ -14,6 +14,7 @@ from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
+from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     Finish,
     check_weighted,
@@ -125,6 +126,25 @@ def _macs(_: Conv2dDescriptor, operands: Operands) -> int:
     return products(weights.elements // weights.shape[0], operands.output)
 
 
+def _sample(sample: LayerSample) -> None:
+    shape, dice = sample.image(), sample.dice
+    window, strides = (dice.randint(1, 3), dice.randint(1, 3)), (dice.randint(1, 2), dice.randint(1, 2))
+    sample.take(shape)
+    sample.weigh((dice.randint(1, 9), *window, shape[3]), 0)
+    sample.descriptor = Conv2dDescriptor(
+        stride_h=strides[0],
+        stride_w=strides[1],
+        padding=sample.padding(shape, window, strides),
+        activation=sample.activation(),
+    )
+
+
 CONV_2D = Operator(
-    descriptor=Conv2dDescriptor, type=LayerType.CONV_2D, infer=_infer, check=_check, kernel=_kernel, macs=_macs
+    descriptor=Conv2dDescriptor,
+    type=LayerType.CONV_2D,
+    infer=_infer,
+    check=_check,
+    kernel=_kernel,
+    macs=_macs,
+    sample=_sample,
 )

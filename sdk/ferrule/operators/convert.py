@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import infer_same_shape
 
 
@@ -49,12 +50,22 @@ def _check(operands: Operands, source: DataType, result: DataType) -> None:
             raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {wanted}")
 
 
+def _sample(descriptor: Descriptor, output: DataType) -> Callable[[LayerSample], None]:
+    def make(sample: LayerSample) -> None:
+        sample.take(sample.shape())
+        sample.output_type = output
+        sample.descriptor = descriptor
+
+    return make
+
+
 CONVERT_FP16_TO_FP32 = Operator(
     descriptor=ConvertFp16ToFp32Descriptor,
     type=LayerType.CONVERT_FP16_TO_FP32,
     infer=infer_same_shape,
     check=check_widening,
     kernel=convert,
+    sample=_sample(ConvertFp16ToFp32Descriptor(), DataType.FLOAT32),
 )
 CONVERT_FP32_TO_FP16 = Operator(
     descriptor=ConvertFp32ToFp16Descriptor,
@@ -62,4 +73,5 @@ CONVERT_FP32_TO_FP16 = Operator(
     infer=infer_same_shape,
     check=check_narrowing,
     kernel=convert,
+    sample=_sample(ConvertFp32ToFp16Descriptor(), DataType.FLOAT16),
 )

@@ -14,6 +14,7 @@ from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
+from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     Finish,
     check_weighted,
@@ -153,6 +154,21 @@ def _macs(_: DepthwiseConv2dDescriptor, operands: Operands) -> int:
     return products(weights.shape[1] * weights.shape[2], operands.output)
 
 
+def _sample(sample: LayerSample) -> None:
+    shape, dice = sample.image(), sample.dice
+    window, strides = (dice.randint(1, 3), dice.randint(1, 3)), (dice.randint(1, 2), dice.randint(1, 2))
+    multiplier = dice.choice([1, 1, 2])
+    sample.take(shape)
+    sample.weigh((1, *window, shape[3] * multiplier), 3)
+    sample.descriptor = DepthwiseConv2dDescriptor(
+        depth_multiplier=multiplier,
+        stride_h=strides[0],
+        stride_w=strides[1],
+        padding=sample.padding(shape, window, strides),
+        activation=sample.activation(),
+    )
+
+
 DEPTHWISE_CONV_2D = Operator(
     descriptor=DepthwiseConv2dDescriptor,
     type=LayerType.DEPTHWISE_CONV_2D,
@@ -160,4 +176,5 @@ DEPTHWISE_CONV_2D = Operator(
     check=_check,
     kernel=_kernel,
     macs=_macs,
+    sample=_sample,
 )

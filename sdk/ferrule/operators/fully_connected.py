@@ -14,6 +14,7 @@ from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
+from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     Finish,
     bias_info,
@@ -107,6 +108,13 @@ def _macs(_: FullyConnectedDescriptor, operands: Operands) -> int:
     return products(operands.input(1).shape[1], operands.output)
 
 
+def _sample(sample: LayerSample) -> None:
+    depth, keep = sample.dice.randint(1, 33), sample.dice.random() < 0.4
+    sample.take((2, 3, depth) if keep else (sample.dice.randint(1, 3), depth))
+    sample.weigh((sample.dice.randint(1, 17), depth), 0)
+    sample.descriptor = FullyConnectedDescriptor(keep_num_dims=keep, activation=sample.activation())
+
+
 FULLY_CONNECTED = Operator(
     descriptor=FullyConnectedDescriptor,
     type=LayerType.FULLY_CONNECTED,
@@ -114,4 +122,5 @@ FULLY_CONNECTED = Operator(
     check=_check,
     kernel=_kernel,
     macs=_macs,
+    sample=_sample,
 )

@@ -59,9 +59,5 @@ def _widened(operands: Operands) -> Operands:
     )
 
 
-def _wide_array(array: Array | None) -> Array | None:
-    return array.astype(np.float32) if array is not None and array.dtype == np.float16 else array
-
-
 def _wide(info: TensorInfo) -> TensorInfo:
     return replace(info, dtype=DataType.FLOAT32) if info.dtype is DataType.FLOAT16 else info

@@ -12,6 +12,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
 _CONCATENATION_TYPES = MOVABLE - {DataType.UINT8}
@@ -97,13 +98,35 @@ def compute_split(descriptor: SplitDescriptor, operands: Operands, arrays: Seque
     return [np.ascontiguousarray(part) for part in parts]
 
 
+def _sample_concatenation(sample: LayerSample) -> None:
+    shape = sample.shape()
+    axis = sample.dice.randint(0, len(shape) - 1)
+    sample.output = sample.take(shape).quantization
+    for _ in range(sample.dice.randint(0, 2)):
+        sample.take((*shape[:axis], sample.dice.randint(1, 4), *shape[axis + 1 :]), sample.output)
+    sample.descriptor = ConcatenationDescriptor(axis=axis)
+
+
+def _sample_split(sample: LayerSample) -> None:
+    shape = sample.shape()
+    axis, count = sample.dice.randint(0, len(shape) - 1), sample.dice.randint(1, 3)
+    sample.output = sample.take((*shape[:axis], shape[axis] * count, *shape[axis + 1 :])).quantization
+    sample.descriptor = SplitDescriptor(axis=axis, splits=count)
+
+
 CONCATENATION = Operator(
     descriptor=ConcatenationDescriptor,
     type=LayerType.CONCATENATION,
     infer=infer_concatenation,
     check=check_concatenation,
     kernel=compute_concatenation,
+    sample=_sample_concatenation,
 )
 SPLIT = Operator(
-    descriptor=SplitDescriptor, type=LayerType.SPLIT, infer=infer_split, check=check_split, kernel=compute_split
+    descriptor=SplitDescriptor,
+    type=LayerType.SPLIT,
+    infer=infer_split,
+    check=check_split,
+    kernel=compute_split,
+    sample=_sample_split,
 )

@@ -23,6 +23,7 @@ from ferrule.operators.fixed_point import (
     rounding_divide_by_pot,
 )
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import FROM_0_TO_1, FROM_MINUS_1_TO_1, sample_fixed, sample_unary
 from ferrule.operators.sigmoid_table import SIGMOID_TABLE
 from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
@@ -309,6 +310,7 @@ LOGISTIC = Operator(
     infer=infer_same_shape,
     check=check_logistic,
     kernel=logistic,
+    sample=sample_fixed(LogisticDescriptor(), FROM_0_TO_1),
 )
 TANH = Operator(
     descriptor=TanhDescriptor,
@@ -316,6 +318,7 @@ TANH = Operator(
     infer=infer_same_shape,
     check=check_tanh,
     kernel=tanh,
+    sample=sample_fixed(TanhDescriptor(), FROM_MINUS_1_TO_1),
 )
 HARD_SWISH = Operator(
     descriptor=HardSwishDescriptor,
@@ -323,4 +326,5 @@ HARD_SWISH = Operator(
     infer=infer_same_shape,
     check=check_hard_swish,
     kernel=hard_swish,
+    sample=sample_unary(lambda _: HardSwishDescriptor(), same=False),
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.sample import LayerSample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,3 +49,5 @@ class Operator:
     """(descriptor, operands, input arrays) -> output arrays; the reference that every backend equals."""
     macs: Callable[[Any, Operands], int] | None = None
     """Multiply-accumulates of one run; None for operators that are counted as having none."""
+    sample: Callable[[LayerSample], None] | None = None
+    """Draws a layer for the tests of backends; None for layers that the runtime carries out itself."""

@@ -12,6 +12,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.movement import check_axes, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample, sample_unary
 
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
 _MAX_AXES = 5
@@ -94,5 +95,35 @@ def kernel(descriptor: AnyPadDescriptor, operands: Operands, arrays: Sequence[Ar
     return [padded]
 
 
-PAD = Operator(descriptor=PadDescriptor, type=LayerType.PAD, infer=infer, check=check, kernel=kernel)
-PADV2 = Operator(descriptor=PadV2Descriptor, type=LayerType.PADV2, infer=infer, check=check, kernel=kernel)
+def _sample_sides(sample: LayerSample) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    rank = len(sample.inputs[0].shape)
+    before, after = (tuple(sample.dice.randint(0, 2) for _ in range(rank)) for _ in range(2))
+    return before, after
+
+
+def _sample_pad(sample: LayerSample) -> Descriptor:
+    before, after = _sample_sides(sample)
+    return PadDescriptor(before=before, after=after)
+
+
+def _sample_pad_v2(sample: LayerSample) -> Descriptor:
+    before, after = _sample_sides(sample)
+    return PadV2Descriptor(before=before, after=after, value=1.5 if sample.dtype.is_float else 7)
+
+
+PAD = Operator(
+    descriptor=PadDescriptor,
+    type=LayerType.PAD,
+    infer=infer,
+    check=check,
+    kernel=kernel,
+    sample=sample_unary(_sample_pad),
+)
+PADV2 = Operator(
+    descriptor=PadV2Descriptor,
+    type=LayerType.PADV2,
+    infer=infer,
+    check=check,
+    kernel=kernel,
+    sample=sample_unary(_sample_pad_v2),
+)

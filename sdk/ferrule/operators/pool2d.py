@@ -13,6 +13,7 @@ from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorI
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, clamp_float, required_array
 from ferrule.operators.window import NO_PADDING, Padding, Window, padded
 
@@ -123,9 +124,28 @@ def _slice(source: Array, axis: int, start: int, stop: int, step: int) -> Array:
     return source[:, start:stop:step] if axis == 1 else source[:, :, start:stop:step]
 
 
+def _sample(sample: LayerSample) -> None:
+    shape, dice = sample.image(), sample.dice
+    window, strides = (dice.randint(1, 3), dice.randint(1, 3)), (dice.randint(1, 2), dice.randint(1, 2))
+    sample.output = sample.take(shape).quantization
+    sample.descriptor = Pool2dDescriptor(
+        pool_h=window[0],
+        pool_w=window[1],
+        stride_h=strides[0],
+        stride_w=strides[1],
+        padding=sample.padding(shape, window, strides),
+        activation=sample.activation(),
+    )
+
+
 AVERAGE_POOL_2D = Operator(
-    descriptor=Pool2dDescriptor, type=LayerType.AVERAGE_POOL_2D, infer=_infer, check=_check, kernel=_average
+    descriptor=Pool2dDescriptor,
+    type=LayerType.AVERAGE_POOL_2D,
+    infer=_infer,
+    check=_check,
+    kernel=_average,
+    sample=_sample,
 )
 MAX_POOL_2D = Operator(
-    descriptor=Pool2dDescriptor, type=LayerType.MAX_POOL_2D, infer=_infer, check=_check, kernel=_maximum
+    descriptor=Pool2dDescriptor, type=LayerType.MAX_POOL_2D, infer=_infer, check=_check, kernel=_maximum, sample=_sample
 )

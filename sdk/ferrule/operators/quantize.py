@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     multiply_by_quantized_multiplier,
@@ -18,6 +18,7 @@ from ferrule.operators.fixed_point import (
 )
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.rounding import round_half_away
+from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
 _QUANTIZE_TO = {
@@ -110,12 +111,30 @@ def _quantize_float(data: Array, output: TensorInfo) -> Array:
     return np.asarray(np.clip(moved, limits.min, limits.max), output.dtype.numpy)
 
 
+def _sample_quantize(sample: LayerSample) -> None:
+    sample.take(sample.shape(), Quantization.of(0.5) if sample.dtype is DataType.INT32 else None)
+    targets = (
+        (DataType.INT8, DataType.INT16) if sample.dtype.is_float else (DataType.INT8, DataType.INT16, DataType.INT32)
+    )
+    sample.output_type = sample.dice.choice(targets)
+    wide = sample.output_type is DataType.INT32
+    sample.output = Quantization.of(0.25) if wide else sample.quantization(sample.output_type)
+    sample.descriptor = QuantizeDescriptor()
+
+
+def _sample_dequantize(sample: LayerSample) -> None:
+    sample.take(sample.shape())
+    sample.output_type = DataType.FLOAT32
+    sample.descriptor = DequantizeDescriptor()
+
+
 QUANTIZE = Operator(
     descriptor=QuantizeDescriptor,
     type=LayerType.QUANTIZE,
     infer=infer_same_shape,
     check=check_quantize,
     kernel=quantize,
+    sample=_sample_quantize,
 )
 DEQUANTIZE = Operator(
     descriptor=DequantizeDescriptor,
@@ -123,4 +142,5 @@ DEQUANTIZE = Operator(
     infer=infer_same_shape,
     check=check_dequantize,
     kernel=dequantize,
+    sample=_sample_dequantize,
 )

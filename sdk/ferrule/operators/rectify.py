@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -23,6 +23,7 @@ from ferrule.operators.fixed_point import (
 )
 from ferrule.operators.movement import check_axes, check_quantisations, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample, sample_unary
 from ferrule.operators.weighted import check_activation_tensor, required_array
 
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
@@ -244,20 +245,41 @@ _CLAMPS: dict[LayerType, Activation] = {
 }
 
 
-def _operator(layer_type: LayerType, descriptor: type[Descriptor]) -> Operator:
+def _operator(
+    layer_type: LayerType, descriptor: type[Descriptor], sample: Callable[[LayerSample], Descriptor]
+) -> Operator:
     return Operator(
         descriptor=descriptor,
         type=layer_type,
         infer=infer,
         check=partial(_check, layer_type),
         kernel=partial(_compute, layer_type),
+        sample=sample_unary(sample),
     )
 
 
-RELU = _operator(LayerType.RELU, ReluDescriptor)
-RELU6 = _operator(LayerType.RELU6, ReluDescriptor)
-RELU_N1_TO_1 = _operator(LayerType.RELU_N1_TO_1, ReluDescriptor)
-LEAKY_RELU = _operator(LayerType.LEAKY_RELU, LeakyReluDescriptor)
+def _sample_prelu(sample: LayerSample) -> None:
+    shape = sample.image()
+    sample.take(shape)
+    dtype = DataType.INT8 if sample.dtype is DataType.INT16 else sample.dtype
+    sample.hold("alpha", sample.array((1, 1, shape[3]), dtype, 0, 100), sample.quantization(dtype))
+    sample.output = sample.quantization(sample.dtype)
+    sample.descriptor = PreluDescriptor()
+
+
+RELU = _operator(LayerType.RELU, ReluDescriptor, lambda _: ReluDescriptor())
+RELU6 = _operator(LayerType.RELU6, ReluDescriptor, lambda _: ReluDescriptor())
+RELU_N1_TO_1 = _operator(LayerType.RELU_N1_TO_1, ReluDescriptor, lambda _: ReluDescriptor())
+LEAKY_RELU = _operator(
+    LayerType.LEAKY_RELU,
+    LeakyReluDescriptor,
+    lambda sample: LeakyReluDescriptor(alpha=sample.dice.choice([0.25, -0.5, 2.0])),
+)
 PRELU = Operator(
-    descriptor=PreluDescriptor, type=LayerType.PRELU, infer=infer_prelu, check=check_prelu, kernel=compute_prelu
+    descriptor=PreluDescriptor,
+    type=LayerType.PRELU,
+    infer=infer_prelu,
+    check=check_prelu,
+    kernel=compute_prelu,
+    sample=_sample_prelu,
 )

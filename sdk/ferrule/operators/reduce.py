@@ -15,6 +15,7 @@ from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorI
 from ferrule.operators.fixed_point import MAX_SHIFT, quantize_multiplier, wrap_int32
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.quantize import requantize
+from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor
 
 _MAX_RANK = 8
@@ -109,6 +110,13 @@ def _check_axes(descriptor: ReduceDescriptor, source: TensorInfo) -> None:
         )
 
 
+def _sample(sample: LayerSample) -> None:
+    shape = sample.shape()
+    sample.output = sample.take(shape).quantization
+    axes = sample.dice.sample(range(len(shape)), sample.dice.randint(1, len(shape)))
+    sample.descriptor = ReduceDescriptor(axes=tuple(sorted(axes)), keep_dims=sample.dice.random() < 0.5)
+
+
 def _operator(layer_type: LayerType) -> Operator:
     return Operator(
         descriptor=ReduceDescriptor,
@@ -116,6 +124,7 @@ def _operator(layer_type: LayerType) -> Operator:
         infer=infer,
         check=partial(check, layer_type),
         kernel=partial(kernel, layer_type),
+        sample=_sample,
     )
 
 

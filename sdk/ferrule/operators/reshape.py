@@ -13,6 +13,7 @@ from ferrule.errors import ModelError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.movement import MOVABLE, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample, sample_unary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +93,31 @@ def kernel(descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | 
     return [np.asarray(arrays[0]).reshape(operands.output.shape)]
 
 
+def _sample_reshape(sample: LayerSample) -> Descriptor:
+    return ReshapeDescriptor(shape=(1, -1) if sample.dice.random() < 0.5 else sample.inputs[0].shape[::-1])
+
+
 RESHAPE = Operator(
-    descriptor=ReshapeDescriptor, type=LayerType.RESHAPE, infer=infer_reshape, check=check, kernel=kernel
+    descriptor=ReshapeDescriptor,
+    type=LayerType.RESHAPE,
+    infer=infer_reshape,
+    check=check,
+    kernel=kernel,
+    sample=sample_unary(_sample_reshape),
 )
 SQUEEZE = Operator(
-    descriptor=SqueezeDescriptor, type=LayerType.SQUEEZE, infer=infer_squeeze, check=check, kernel=kernel
+    descriptor=SqueezeDescriptor,
+    type=LayerType.SQUEEZE,
+    infer=infer_squeeze,
+    check=check,
+    kernel=kernel,
+    sample=sample_unary(lambda _: SqueezeDescriptor()),
 )
 EXPAND_DIMS = Operator(
-    descriptor=ExpandDimsDescriptor, type=LayerType.EXPAND_DIMS, infer=infer_expand_dims, check=check, kernel=kernel
+    descriptor=ExpandDimsDescriptor,
+    type=LayerType.EXPAND_DIMS,
+    infer=infer_expand_dims,
+    check=check,
+    kernel=kernel,
+    sample=sample_unary(lambda sample: ExpandDimsDescriptor(axis=sample.dice.randint(0, 1))),
 )

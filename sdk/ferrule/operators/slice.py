@@ -12,6 +12,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample, sample_unary
 
 _MAX_AXES = 5
 _MAX_STRIDED_AXES = 4
@@ -151,8 +152,26 @@ def _as_slice(taken: Range) -> slice:
     return slice(taken.start, stop if stop >= 0 else None, taken.step)
 
 
+def _sample_slice(sample: LayerSample) -> Descriptor:
+    begin = tuple(sample.dice.randint(0, extent - 1) for extent in sample.inputs[0].shape)
+    size = tuple(sample.dice.choice([-1, 1]) for _ in begin)
+    return SliceDescriptor(begin=begin, size=size)
+
+
+def _sample_strided_slice(sample: LayerSample) -> Descriptor:
+    shape = sample.inputs[0].shape
+    begin = tuple(sample.dice.randint(0, extent - 1) for extent in shape)
+    strides = tuple(sample.dice.choice([1, 2]) for _ in shape)
+    return StridedSliceDescriptor(begin=begin, end=shape, strides=strides)
+
+
 SLICE = Operator(
-    descriptor=SliceDescriptor, type=LayerType.SLICE, infer=infer_slice, check=check_slice, kernel=compute_slice
+    descriptor=SliceDescriptor,
+    type=LayerType.SLICE,
+    infer=infer_slice,
+    check=check_slice,
+    kernel=compute_slice,
+    sample=sample_unary(_sample_slice),
 )
 STRIDED_SLICE = Operator(
     descriptor=StridedSliceDescriptor,
@@ -160,4 +179,5 @@ STRIDED_SLICE = Operator(
     infer=infer_strided_slice,
     check=check_strided_slice,
     kernel=compute_strided_slice,
+    sample=sample_unary(_sample_strided_slice),
 )

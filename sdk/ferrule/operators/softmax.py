@@ -26,6 +26,7 @@ from ferrule.operators.fixed_point import (
 )
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.rounding import round_half_away
+from ferrule.operators.sample import FROM_0_TO_1, sample_fixed
 from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
 _DIFFERENCE_BITS = 5
@@ -214,4 +215,5 @@ SOFTMAX = Operator(
     infer=infer_same_shape,
     check=check,
     kernel=kernel,
+    sample=sample_fixed(SoftmaxDescriptor(beta=0.5), FROM_0_TO_1),
 )

@@ -10,6 +10,7 @@ from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
+from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FULLY_CONNECTED
 from ferrule.operators.half import with_float16
 from ferrule.operators.join import CONCATENATION, SPLIT
@@ -60,6 +61,7 @@ _ROWS: tuple[Operator, ...] = (
     RELU_N1_TO_1,
     LEAKY_RELU,
     PRELU,
+    *ELEMENTWISE_UNARY,
 )
 
 _OPTIMIZER_ROWS: tuple[Operator, ...] = (

@@ -12,6 +12,7 @@ from ferrule.errors import ModelError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample, sample_unary
 
 _MAX_AXES = 5
 
@@ -48,4 +49,16 @@ def kernel(descriptor: TransposeDescriptor, operands: Operands, arrays: Sequence
     return [np.ascontiguousarray(np.transpose(np.asarray(arrays[0]), descriptor.permutation))]
 
 
-TRANSPOSE = Operator(descriptor=TransposeDescriptor, type=LayerType.TRANSPOSE, infer=infer, check=check, kernel=kernel)
+def _sample(sample: LayerSample) -> Descriptor:
+    rank = len(sample.inputs[0].shape)
+    return TransposeDescriptor(permutation=tuple(sample.dice.sample(range(rank), rank)))
+
+
+TRANSPOSE = Operator(
+    descriptor=TransposeDescriptor,
+    type=LayerType.TRANSPOSE,
+    infer=infer,
+    check=check,
+    kernel=kernel,
+    sample=sample_unary(_sample),
+)

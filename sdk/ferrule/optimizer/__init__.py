@@ -5,13 +5,12 @@ from ferrule.optimizer.candidate import BackendSource
 from ferrule.optimizer.explanation import LayerRow, explain
 from ferrule.optimizer.optimize import optimize
 from ferrule.optimizer.optimized import Assignment, EdgeStrategy, OptimizedNetwork
-from ferrule.optimizer.options import Face, OptimizerOptions
+from ferrule.optimizer.options import OptimizerOptions
 
 __all__ = [
     "Assignment",
     "BackendSource",
     "EdgeStrategy",
-    "Face",
     "LayerRow",
     "OptimizedNetwork",
     "OptimizerOptions",

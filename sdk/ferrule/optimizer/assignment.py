@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ferrule.backends.backend import BackendId
+from ferrule.backends.device import BackendId
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Layer
+from ferrule.graph import GraphEditor, Layer
 from ferrule.optimizer.candidate import Bench, Candidate
-from ferrule.optimizer.draft import Draft
-from ferrule.optimizer.names import Names
+from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.wrapping import Wrapping, apply_wrappings, wrap
 
 _LISTED = 10
@@ -25,8 +24,8 @@ class RestartError(Exception):
         self.reason = reason
 
 
-def assign_layers(draft: Draft, bench: Bench, layers: Iterable[str]) -> None:
-    """Assign some layers of the draft, each to the first backend that takes it and has not failed on it.
+def assign_layers(decisions: Decisions, bench: Bench, layers: Iterable[str]) -> None:
+    """Assign some layers of the decisions, each to the first backend that takes it and has not failed on it.
 
     A float16 layer that a backend takes in float32 only is given to it between conversion layers.
 
@@ -34,55 +33,60 @@ def assign_layers(draft: Draft, bench: Bench, layers: Iterable[str]) -> None:
         UnsupportedError: no backend takes some layers; the message has every backend's reason.
         RestartError: a backend of all or nothing refuses a layer.
     """
-    names = Names(draft.graph)
+    editor = GraphEditor(decisions.graph)
     wrappings: dict[str, Wrapping] = {}
     lost = []
     for name in layers:
-        layer = draft.graph.layer(name)
-        if not any(_offer(draft, bench, layer, candidate, names, wrappings) for candidate in bench.order(name)):
+        layer = decisions.graph.layer(name)
+        if not any(_offer(decisions, bench, layer, candidate, editor, wrappings) for candidate in bench.order(name)):
             lost.append(layer)
     if lost:
-        raise UnsupportedError(_lament(draft, bench, lost))
+        raise UnsupportedError(_lament(decisions, bench, lost))
     if wrappings:
-        apply_wrappings(draft, wrappings)
+        apply_wrappings(decisions, editor, wrappings)
 
 
-def check_whole(draft: Draft, bench: Bench) -> None:
+def check_whole(decisions: Decisions, bench: Bench) -> None:
     """Raise RestartError if a backend of all or nothing has some layers, but not all."""
-    owners = {given.backend for given in draft.assignment.values()}
+    owners = {given.backend for given in decisions.assignment.values()}
     for candidate in bench.candidates:
         if candidate.all_or_nothing and candidate.id in owners and len(owners) > 1:
-            other = next(name for name, given in draft.assignment.items() if given.backend != candidate.id)
+            other = next(name for name, given in decisions.assignment.items() if given.backend != candidate.id)
             raise RestartError(
                 candidate.id,
-                f"it takes whole networks only, and layer '{other}' goes to {draft.assignment[other].backend}",
+                f"it takes whole networks only, and layer '{other}' goes to {decisions.assignment[other].backend}",
             )
 
 
 def _offer(
-    draft: Draft, bench: Bench, layer: Layer, candidate: Candidate, names: Names, wrappings: dict[str, Wrapping]
+    decisions: Decisions,
+    bench: Bench,
+    layer: Layer,
+    candidate: Candidate,
+    editor: GraphEditor,
+    wrappings: dict[str, Wrapping],
 ) -> bool:
-    if candidate.id in draft.failed.get(layer.name, ()):
+    if candidate.id in decisions.failed.get(layer.name, ()):
         return False
-    reason = candidate.refusal(draft.graph, layer)
+    reason = candidate.refusal(decisions.graph, layer, bench.device(layer.name, candidate))
     if reason and candidate.all_or_nothing:
         raise RestartError(candidate.id, f"it takes whole networks only, and refuses layer '{layer.name}': {reason}")
     if reason:
-        draft.refuse(layer, candidate.id, reason)
-        wrapping = wrap(draft.graph, layer, names, bench, candidate)
+        decisions.refuse(layer, candidate.id, reason)
+        wrapping = wrap(decisions.graph, layer, editor, bench, candidate)
         if wrapping is None:
             return False
         wrappings[layer.name] = wrapping
-        draft.warn(f"layer '{layer.name}' runs in float32 on {candidate.id}, between conversions: {reason}")
-    draft.give(layer.name, bench.device(layer.name, candidate))
+        decisions.warn(f"layer '{layer.name}' runs in float32 on {candidate.id}, between conversions: {reason}")
+    decisions.give(layer.name, bench.device(layer.name, candidate))
     return True
 
 
-def _lament(draft: Draft, bench: Bench, lost: list[Layer]) -> str:
+def _lament(decisions: Decisions, bench: Bench, lost: list[Layer]) -> str:
     wanted = " ".join(candidate.id for candidate in bench.preferred)
     lines = [
         f"layer '{layer.name}' ({layer.type}) is not supported on any preferred backend [{wanted}]; "
-        + "; ".join(_reasons(draft.refusals, bench, layer.name))
+        + "; ".join(_reasons(decisions.refusals, bench, layer.name))
         for layer in lost[:_LISTED]
     ]
     if len(lost) > _LISTED:

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.capability import ALL_OR_NOTHING, has_capability
 from ferrule.backends.contract import answer, answer_with, asking
-from ferrule.backends.device import Device, default_device
+from ferrule.backends.device import BackendId, Device, default_device
 from ferrule.backends.option import check_options
+from ferrule.backends.target import Face
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.graph import Graph, Layer
-from ferrule.optimizer.options import Face, OptimizerOptions
+from ferrule.optimizer.options import OptimizerOptions
 
 
 class BackendSource(Protocol):
@@ -35,6 +36,7 @@ class Candidate:
 
     backend: Backend
     support: LayerSupport
+    options: OptimizerOptions
     devices: tuple[Device, ...]
     """At least one; layers without a hint get the first."""
 
@@ -53,19 +55,23 @@ class Candidate:
         with asking(self.id, "capabilities()"):
             return has_capability(self.backend.capabilities(), capability)
 
-    def refusal(self, graph: Graph, layer: Layer) -> str:
-        """Return why the backend does not take a layer; "" if it does."""
+    def refusal(self, graph: Graph, layer: Layer, device: Device) -> str:
+        """Return why the backend does not take a layer on one of its devices; "" if it does."""
         question = f"supports() for layer '{layer.name}' ({layer.type})"
         with asking(self.id, question):
-            return answer(self.support.supports(graph, layer), Support, self.id, question).reason
+            return answer(
+                self.support.supports(graph, layer, self.options.target(device)), Support, self.id, question
+            ).reason
 
     @staticmethod
-    def of(backend: Backend, devices: Sequence[Device] = ()) -> Candidate:
-        """Return a backend with those of the devices that are its own."""
-        own = tuple(device for device in devices if device.backend == backend.id)
+    def of(backend: Backend, options: OptimizerOptions) -> Candidate:
+        """Return a backend with those of the options' devices that are its own."""
+        own = tuple(device for device in options.devices if device.backend == backend.id)
         with asking(backend.id, "layer_support()"):
             support = answer_with(backend.layer_support(), ("supports",), backend.id, "layer_support()")
-        return Candidate(backend=backend, support=support, devices=own or (default_device(backend.id),))
+        return Candidate(
+            backend=backend, support=support, options=options, devices=own or (default_device(backend.id),)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +146,7 @@ def make_bench(
             f"none of the preferred backends can be used here. {reasons}", hint=f"there are: {', '.join(known)}"
         )
     hints: dict[str, Hint] = {}
-    layers = [layer.name for layer in graph.layers]
+    layers = dict.fromkeys(layer.name for layer in graph.layers)
     for layer, wish in options.hints.items():
         if layer not in layers:
             raise unknown_name(f"layer in '{graph.name}'", layer, layers)
@@ -210,7 +216,7 @@ def _candidate(name: str, registry: BackendSource, options: OptimizerOptions) ->
         return "it has no host face: its layers run in firmware only"
     if options.face is Face.FIRMWARE and backend.firmware_target() is None:
         return "it has no firmware face: its layers run on the host only"
-    return Candidate.of(backend, options.devices)
+    return Candidate.of(backend, options)
 
 
 def _hint(

@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ferrule.backends.tensor_handle import FactoryId
-from ferrule.graph import Descriptor, Graph, Layer, LayerType
+from ferrule.graph import Descriptor, Graph, GraphEditor, Layer, LayerType, renamed
 from ferrule.operators.transfer import MemCopyDescriptor, MemImportDescriptor
-from ferrule.optimizer.draft import Draft
-from ferrule.optimizer.names import Names
+from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.optimized import Assignment, EdgeStrategy
 from ferrule.optimizer.options import OptimizerOptions
-from ferrule.optimizer.rewriting import rebuilt, tensors_of, with_inputs
 from ferrule.optimizer.strategy import FactoryTable, Handles, can_import
 
 _TYPES: Mapping[EdgeStrategy, tuple[LayerType, Descriptor]] = {
@@ -34,31 +32,37 @@ class _Crossing:
     label: str
 
 
-def add_compatibility_layers(draft: Draft, handles: Handles, table: FactoryTable, options: OptimizerOptions) -> Handles:
+def add_compatibility_layers(
+    decisions: Decisions, handles: Handles, table: FactoryTable, options: OptimizerOptions
+) -> Handles:
     """Put in MEM_COPY and MEM_IMPORT layers, owned by the reader's backend, and return the handles with theirs.
 
     Each is called after the first connection that it serves, "[ writer (output) -> reader (input) ]". Afterwards
     every connection is direct.
     """
-    graph, names, tensors = draft.graph, Names(draft.graph), tensors_of(draft.graph)
+    graph = decisions.graph
+    editor = GraphEditor(graph)
     factories = dict(handles.factories)
     edges = dict(handles.edges)
-    layers = {layer.name: layer for layer in graph.layers}
     added: dict[str, Layer] = {}
-    for crossing in _crossings(graph, draft.assignment, handles):
-        name = names.take(crossing.label)
+    for crossing in _crossings(graph, decisions.assignment, handles):
+        name = editor.fresh(crossing.label)
         type_, descriptor = _TYPES[crossing.strategy]
         added[name] = Layer(name=name, type=type_, descriptor=descriptor, inputs=(crossing.tensor,), outputs=(name,))
-        tensors[name] = replace(tensors[crossing.tensor], info=replace(tensors[crossing.tensor].info, name=name))
+        editor.set_tensor(renamed(editor.tensor(crossing.tensor), name))
+        editor.redirect({crossing.tensor: name}, crossing.readers)
         factories[name] = _factory(crossing, factories[crossing.tensor], table, options)
         edges[crossing.tensor, name] = EdgeStrategy.DIRECT
         for reader in crossing.readers:
-            layers[reader] = replace(layers[reader], inputs=with_inputs(layers[reader], {crossing.tensor: name}))
             del edges[crossing.tensor, reader]
             edges[name, reader] = EdgeStrategy.DIRECT
-        draft.assignment[name] = crossing.owner
+        decisions.assignment[name] = crossing.owner
     if added:
-        draft.replace_graph(rebuilt(graph, _placed(graph, layers, added), tensors))
+        for layer in editor.layers():
+            for source in layer.present_inputs:
+                if source in added:
+                    editor.add_layer(added.pop(source), before=layer.name)
+        decisions.replace_graph(editor.finish())
     return Handles(factories=factories, edges=edges)
 
 
@@ -91,14 +95,3 @@ def _factory(
         if crossing.strategy is EdgeStrategy.EXPORT and writer is not None and can_import(writer, factory, options):
             return factory.id
     return None
-
-
-def _placed(graph: Graph, layers: Mapping[str, Layer], added: Mapping[str, Layer]) -> Iterator[Layer]:
-    """Yield all layers, each new one right before its first reader."""
-    waiting = dict(added)
-    for layer in graph.layers:
-        current = layers[layer.name]
-        for name in current.present_inputs:
-            if name in waiting:
-                yield waiting.pop(name)
-        yield current

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.graph import DataType, Graph, Layer, LayerType, Tensor
+from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Tensor
 from ferrule.operators.convert import ConvertFp16ToFp32Descriptor, ConvertFp32ToFp16Descriptor
-from ferrule.optimizer.rewriting import output_names, rebuilt, with_inputs
 
 
 def widening(name: str, *, source: str, output: str) -> Layer:
@@ -60,14 +59,13 @@ def remove_inverse_conversions(graph: Graph) -> Graph:
             same[layer.outputs[0]] = same.get(source, source)
     if not same:
         return graph
-    outputs = set(output_names(graph))
-    layers = [
-        replace(layer, inputs=with_inputs(layer, same))
-        for layer in graph.layers
-        if layer.outputs[0] not in same or layer.outputs[0] in outputs
-    ]
-    read = outputs | {name for layer in layers for name in layer.present_inputs}
-    return rebuilt(
-        graph,
-        [layer for layer in layers if layer.type is not LayerType.CONVERT_FP16_TO_FP32 or read & {*layer.outputs}],
-    )
+    editor = GraphEditor(graph)
+    editor.redirect(same)
+    for layer in graph.layers:
+        if layer.outputs[0] in same and not editor.is_output(layer.outputs[0]):
+            editor.remove_layer(layer.name)
+    for layer in editor.layers():
+        read = any(editor.is_output(name) or editor.consumers(name) for name in layer.outputs)
+        if layer.type is LayerType.CONVERT_FP16_TO_FP32 and not read:
+            editor.remove_layer(layer.name)
+    return editor.finish()

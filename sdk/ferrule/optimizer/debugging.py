@@ -5,33 +5,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ferrule.graph import Layer, LayerType
+from ferrule.graph import GraphEditor, Layer, LayerType, renamed
 from ferrule.operators.transfer import DebugDescriptor
-from ferrule.optimizer.draft import Draft
-from ferrule.optimizer.names import Names
-from ferrule.optimizer.rewriting import rebuilt, tensors_of
+from ferrule.optimizer.decisions import Decisions
 
 
-def insert_debug_layers(draft: Draft) -> None:
+def insert_debug_layers(decisions: Decisions) -> None:
     """Put a DEBUG layer behind every output of every layer; it belongs to the backend and device that wrote it.
 
     The DEBUG layer writes the tensor under its old name, so that readers and the graph's outputs stay as they are.
     """
-    names = Names(draft.graph)
-    tensors = tensors_of(draft.graph)
-    layers: list[Layer] = []
+    editor = GraphEditor(decisions.graph)
     added: dict[str, str] = {}
-    for layer in draft.graph.layers:
-        raw = tuple(names.take(f"{name}_raw") for name in layer.outputs)
-        layers.append(replace(layer, outputs=raw))
-        for index, (name, source) in enumerate(zip(layer.outputs, raw, strict=True)):
-            tensors[source] = replace(tensors[name], info=replace(tensors[name].info, name=source))
-            label = names.take(f"debug-{index}-{layer.name}")
-            added[label] = layer.name
+    for layer in decisions.graph.layers:
+        raw = {name: editor.fresh(f"{name}_raw") for name in layer.outputs}
+        editor.replace_layer(replace(editor.layer(layer.name), outputs=tuple(raw.values())))
+        last = layer.name
+        for index, (name, source) in enumerate(raw.items()):
+            editor.set_tensor(renamed(editor.tensor(name), source))
+            label = editor.fresh(f"debug-{index}-{layer.name}")
             descriptor = DebugDescriptor(layer=layer.name, output=index)
-            layers.append(
-                Layer(name=label, type=LayerType.DEBUG, descriptor=descriptor, inputs=(source,), outputs=(name,))
+            editor.add_layer(
+                Layer(name=label, type=LayerType.DEBUG, descriptor=descriptor, inputs=(source,), outputs=(name,)),
+                behind=last,
             )
-    draft.replace_graph(rebuilt(draft.graph, layers, tensors))
+            added[label] = layer.name
+            last = label
+    decisions.replace_graph(editor.finish())
     for label, layer_name in added.items():
-        draft.assignment[label] = draft.assignment[layer_name]
+        decisions.assignment[label] = decisions.assignment[layer_name]

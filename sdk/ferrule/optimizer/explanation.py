@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.backends.backend import Backend, BackendId
+from ferrule.backends.backend import Backend
+from ferrule.backends.device import BackendId, Device
 from ferrule.graph import Graph, LayerType
 from ferrule.optimizer.candidate import Candidate
+from ferrule.optimizer.options import OptimizerOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +25,13 @@ class LayerRow:
     """(backend, reason), in the order of the preferences; backends that would take it are not in here."""
 
 
-def explain(graph: Graph, backends: Sequence[Backend]) -> tuple[LayerRow, ...]:
-    """Return a row per layer, in order; every backend is asked for every layer, whoever takes it.
+def explain(graph: Graph, backends: Sequence[Backend], options: OptimizerOptions) -> tuple[LayerRow, ...]:
+    """Return a row per layer, in order; every backend is asked for every layer, for the device that
+    would get it.
 
     A backend of all or nothing that refuses one layer refuses them all.
     """
-    refusals = {backend.id: _refusals(graph, Candidate.of(backend)) for backend in backends}
+    refusals = {backend.id: _refusals(graph, Candidate.of(backend, options)) for backend in backends}
     rows = []
     for layer in graph.layers:
         reasons = {key: found[layer.name] for key, found in refusals.items()}
@@ -44,9 +47,15 @@ def explain(graph: Graph, backends: Sequence[Backend]) -> tuple[LayerRow, ...]:
 
 
 def _refusals(graph: Graph, candidate: Candidate) -> dict[str, str]:
-    reasons = {layer.name: candidate.refusal(graph, layer) for layer in graph.layers}
+    reasons = {layer.name: candidate.refusal(graph, layer, _device(candidate, layer.name)) for layer in graph.layers}
     offender = next((name for name, reason in reasons.items() if reason), None)
     if offender is None or not candidate.all_or_nothing:
         return reasons
     whole = f"it takes whole networks only, and refuses layer '{offender}'"
     return {name: reason or whole for name, reason in reasons.items()}
+
+
+def _device(candidate: Candidate, layer: str) -> Device:
+    """Return the device of the layer's hint if it is the candidate's, else the candidate's first."""
+    hint = candidate.options.hints.get(layer, "")
+    return next((each for each in candidate.devices if f"{candidate.id}/{each.name}" == hint), candidate.devices[0])

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferrule.backends.backend import BackendId
 from ferrule.backends.capability import HAS_FP16
 from ferrule.backends.contract import asking
+from ferrule.backends.device import BackendId
+from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import TensorHandleFactoryRegistry
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.graph import Graph
@@ -17,11 +18,11 @@ from ferrule.optimizer.candidate import BackendSource, Bench, make_bench
 from ferrule.optimizer.compatibility import add_compatibility_layers
 from ferrule.optimizer.conversion import remove_inverse_conversions
 from ferrule.optimizer.debugging import insert_debug_layers
+from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.domains import add_copies, devices_with_memory, select_edges
-from ferrule.optimizer.draft import Draft
 from ferrule.optimizer.offering import offer_subgraphs
 from ferrule.optimizer.optimized import OptimizedNetwork
-from ferrule.optimizer.options import Face, OptimizerOptions
+from ferrule.optimizer.options import OptimizerOptions
 from ferrule.optimizer.reduction import reduce_to_fp16
 from ferrule.optimizer.simplify import simplify
 from ferrule.optimizer.strategy import FactoryTable, Handles, Selector
@@ -47,30 +48,32 @@ def optimize(
     messages: list[str] = []
     bench = make_bench(network, preferences, registry, options, messages)
     graph = _prepared(network, bench, options, messages)
-    draft = _divided(graph, bench, options, messages)
+    decisions = _divided(graph, bench, messages)
     if options.debug:
-        insert_debug_layers(draft)
+        insert_debug_layers(decisions)
     handles = Handles(factories={}, edges={})
     if options.face is Face.HOST:
-        table = _factory_table(draft, bench)
-        handles = Selector(draft.graph, draft.assignment, table, options).run()
-        handles = add_compatibility_layers(draft, handles, table, options)
+        table = _factory_table(decisions, bench)
+        handles = Selector(decisions.graph, decisions.assignment, table, options).run()
+        handles = add_compatibility_layers(decisions, handles, table, options)
     else:
         apart = devices_with_memory(bench.candidates)
-        edges = select_edges(draft.graph, draft.assignment, apart)
-        handles = Handles(factories={}, edges=add_copies(draft, edges, apart))
-    used = {(given.backend, given.device) for given in draft.assignment.values()}
+        edges = select_edges(decisions.graph, decisions.assignment, apart)
+        handles = Handles(factories={}, edges=add_copies(decisions, edges, apart))
+    used = {(given.backend, given.device) for given in decisions.assignment.values()}
     return OptimizedNetwork(
-        graph=draft.graph,
-        assignment={layer.name: draft.assignment[layer.name] for layer in draft.graph.layers},
+        graph=decisions.graph,
+        assignment={layer.name: decisions.assignment[layer.name] for layer in decisions.graph.layers},
         devices=tuple(d for c in bench.candidates for d in c.devices if (d.backend, d.name) in used),
         factories=handles.factories,
         edges=handles.edges,
-        messages=tuple(draft.messages),
-        refusals=draft.refusals,
+        messages=tuple(decisions.messages),
+        refusals=decisions.refusals,
         options=options,
         replaced={
-            layer.name: draft.replaced[layer.name] for layer in draft.graph.layers if layer.name in draft.replaced
+            layer.name: decisions.replaced[layer.name]
+            for layer in decisions.graph.layers
+            if layer.name in decisions.replaced
         },
     )
 
@@ -95,20 +98,20 @@ def _prepared(network: Graph, bench: Bench, options: OptimizerOptions, messages:
     return graph
 
 
-def _divided(graph: Graph, bench: Bench, options: OptimizerOptions, messages: list[str]) -> Draft:
-    """Return a draft in which every layer is assigned and every backend has optimised its subgraphs.
+def _divided(graph: Graph, bench: Bench, messages: list[str]) -> Decisions:
+    """Return decisions by which every layer is assigned and every backend has optimised its subgraphs.
 
     Begins again, without it, when a backend of all or nothing can't have all.
     """
     refusals: dict[tuple[str, BackendId], str] = {}
     while True:
-        draft = Draft(graph=graph, messages=list(messages), refusals=dict(refusals))
+        decisions = Decisions(graph=graph, messages=dict.fromkeys(messages), refusals=dict(refusals))
         try:
-            assign_layers(draft, bench, [layer.name for layer in graph.layers])
-            check_whole(draft, bench)
-            draft.replace_graph(remove_inverse_conversions(draft.graph))
-            offer_subgraphs(draft, bench, options.model_options)
-            check_whole(draft, bench)
+            assign_layers(decisions, bench, [layer.name for layer in graph.layers])
+            check_whole(decisions, bench)
+            decisions.replace_graph(remove_inverse_conversions(decisions.graph))
+            offer_subgraphs(decisions, bench)
+            check_whole(decisions, bench)
         except RestartError as restart:
             messages.append(f"backend {restart.backend} is left out: {restart.reason}")
             refusals |= {(layer.name, restart.backend): restart.reason for layer in graph.layers}
@@ -116,12 +119,12 @@ def _divided(graph: Graph, bench: Bench, options: OptimizerOptions, messages: li
             if not bench.candidates:
                 raise FerruleError(f"no backend is left for '{graph.name}'. {'; '.join(messages)}") from None
         else:
-            return draft
+            return decisions
 
 
-def _factory_table(draft: Draft, bench: Bench) -> FactoryTable:
+def _factory_table(decisions: Decisions, bench: Bench) -> FactoryTable:
     """Return the factories of the backends that have layers left; others may not be there when the network runs."""
-    owners = {given.backend for given in draft.assignment.values()}
+    owners = {given.backend for given in decisions.assignment.values()}
     registry = TensorHandleFactoryRegistry()
     preferences = {}
     for candidate in bench.candidates:

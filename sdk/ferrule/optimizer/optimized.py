@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ferrule.backends.backend import BackendId
-from ferrule.backends.device import Device
+from ferrule._typing import override
+from ferrule.backends.device import BackendId, Device
 from ferrule.backends.tensor_handle import FactoryId
-from ferrule.graph import Graph
+from ferrule.graph import Graph, brief
 from ferrule.optimizer.options import OptimizerOptions
 
 FALLBACK_ENDING = "falling back to the next backend."
@@ -60,6 +61,12 @@ class OptimizedNetwork:
     options: OptimizerOptions
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By layer that a backend put in: the layers whose place it took, alone or with others."""
+
+    @override
+    def __repr__(self) -> str:
+        counts = Counter(given.backend for given in self.assignment.values())
+        owners = ", ".join(f"{count} on {backend}" for backend, count in counts.items())
+        return f"<OptimizedNetwork {brief(self.graph.name)}: {len(self.graph.layers)} layers, {owners}>"
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -5,20 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from ferrule.backends.device import Device
 from ferrule.backends.optimization_views import ModelOptions
-
-
-class Face(StrEnum):
-    """Where the optimised network is to run: which face of a backend it needs."""
-
-    HOST = "host"
-    """In the runtime: tensors have handles, and data that changes hands is copied or imported by layers."""
-    FIRMWARE = "firmware"
-    """On a board: what goes to a device that has a memory of its own, or comes from there, is copied by layers; where
-    else a tensor lies is the code generator's decision."""
+from ferrule.backends.target import CoreFeatures, Face, Memory, Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +34,17 @@ class OptimizerOptions:
     model_options: Mapping[str, ModelOptions] = field(default_factory=dict)
     """By backend: what the backend is given with each subgraph, and with its workloads; checked against
     `Backend.model_options`."""
+    core: CoreFeatures | None = None
+    """The core of the board that the network is optimised for; None on the host."""
+    memories: tuple[Memory, ...] = ()
+    """The memories of that board."""
+
+    def target(self, device: Device) -> Target:
+        """Return what the device's backend is told with each question about it."""
+        return Target(
+            face=self.face,
+            device=device,
+            core=self.core,
+            memories=self.memories,
+            options=self.model_options.get(device.backend, {}),
+        )

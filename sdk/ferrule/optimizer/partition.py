@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from ferrule.graph import Graph, SubgraphView
+
+_GAP = 1 << 64
+"""Between the places of neighbouring blocks, so that blocks can be moved between them."""
+_DETOUR = object()
+_DONE = object()
 
 
 def extract_subgraphs(graph: Graph, chosen: Collection[str]) -> tuple[SubgraphView, ...]:
@@ -15,77 +20,157 @@ def extract_subgraphs(graph: Graph, chosen: Collection[str]) -> tuple[SubgraphVi
     No two connected views could be united without making one. The result depends on the graph alone.
     """
     blocks = _Blocks(graph)
-    edges = list(_edges(graph, frozenset(chosen)))
+    left = list(_edges(graph, frozenset(chosen)))
     grown = True
     while grown:
-        grown = False
-        for source, target in edges:
-            grown |= blocks.unite(source, target)
-    names = [layer.name for layer in graph.layers]
+        refused = [(source, target) for source, target in left if not blocks.unite(source, target)]
+        grown = len(refused) < len(left)
+        left = refused
     members: dict[int, list[str]] = {}
-    for index, name in enumerate(names):
-        if name in chosen:
-            members.setdefault(blocks.block[index], []).append(name)
+    for index, layer in enumerate(graph.layers):
+        if layer.name in chosen:
+            members.setdefault(blocks.block(index), []).append(layer.name)
     return tuple(SubgraphView(graph, tuple(found)) for found in members.values())
 
 
 def _edges(graph: Graph, chosen: frozenset[str]) -> Iterator[tuple[int, int]]:
     """Yield (writer, reader) of the chosen layers, by index, in the order of the readers."""
-    index = {layer.name: position for position, layer in enumerate(graph.layers)}
-    for layer in graph.layers:
-        for tensor in dict.fromkeys(layer.present_inputs):
-            producer = graph.producer(tensor)
-            if producer is not None and layer.name in chosen and producer.name in chosen:
-                yield index[producer.name], index[layer.name]
+    for index, layer in enumerate(graph.layers):
+        if layer.name in chosen:
+            for tensor in dict.fromkeys(layer.present_inputs):
+                producer = graph.producer(tensor)
+                if producer is not None and producer.name in chosen:
+                    yield graph.position(producer.name), index
 
 
 class _Blocks:
-    """Sets of layers, at first one of each, that grow together; sets of indices are bits of an int."""
+    """Sets of layers, at first one of each, that grow together, in an order in which they can run.
+
+    Every block has a place, a number that is larger than those of the blocks that it reads from. Only blocks whose
+    places lie between those of two blocks can be on a path from one to the other.
+    """
 
     def __init__(self, graph: Graph) -> None:
-        index = {layer.name: position for position, layer in enumerate(graph.layers)}
-        self.block = list(range(len(index)))
-        """The block of each layer; a block is called after its first layer."""
-        self._members = {position: 1 << position for position in self.block}
-        self._above: dict[int, int] = {}
-        """By block: the layers, of other blocks, that must run before it."""
-        self._sources: dict[int, int] = {}
-        """By block: the layers, of any block, that its layers read from."""
-        for layer in graph.layers:
-            position = index[layer.name]
-            producers = (graph.producer(tensor) for tensor in layer.present_inputs)
-            direct = {index[producer.name] for producer in producers if producer is not None}
-            self._sources[position] = sum(1 << source for source in direct)
-            self._above[position] = self._sources[position]
-            for source in direct:
-                self._above[position] |= self._above[source]
+        count = len(graph.layers)
+        self._parent = list(range(count))
+        self._place = [index * _GAP for index in range(count)]
+        self._next = [*range(1, count + 1), 0]
+        """The blocks as a ring, which the number `count` closes."""
+        self._previous = [count, *range(count)]
+        self._sources: list[dict[int, None]] = [{} for _ in range(count)]
+        """By block: the blocks that it reads from."""
+        self._readers: list[dict[int, None]] = [{} for _ in range(count)]
+        for index, layer in enumerate(graph.layers):
+            for tensor in layer.present_inputs:
+                producer = graph.producer(tensor)
+                if producer is not None:
+                    source = graph.position(producer.name)
+                    self._sources[index][source] = None
+                    self._readers[source][index] = None
+
+    def block(self, layer: int) -> int:
+        """Return the block of a layer."""
+        while self._parent[layer] != layer:
+            self._parent[layer] = self._parent[self._parent[layer]]
+            layer = self._parent[layer]
+        return layer
 
     def unite(self, writer: int, reader: int) -> bool:
-        """Make one block of the blocks of two layers, unless they are one already or a cycle would arise."""
-        first, second = self.block[writer], self.block[reader]
-        if first == second or self._detour(first, second):
+        """Make one block of the blocks of two layers, and return whether they are one: not if a cycle would arise."""
+        first, second = self.block(writer), self.block(reader)
+        if first == second:
+            return True
+        moved = self._related(first, second)
+        if moved is None:
             return False
-        kept = min(first, second)
-        members = self._members.pop(first) | self._members.pop(second)
-        above = (self._above.pop(first) | self._above.pop(second)) & ~members
-        sources = self._sources.pop(first) | self._sources.pop(second)
-        self._members[kept], self._above[kept], self._sources[kept] = members, above, sources
-        for position in _bits(members):
-            self.block[position] = kept
-        for other, before in self._above.items():
-            if before & members:
-                self._above[other] = before | members | above
+        blocks, are_above = moved
+        for block in blocks:
+            self._unlink(block)
+        self._link(blocks, behind=self._previous[first] if are_above else second)
+        self._merge(place=first if are_above else second, other=second if are_above else first)
         return True
 
-    def _detour(self, first: int, second: int) -> bool:
-        """Whether a path leads from the first block to the second through others."""
-        own = self._members[first] | self._members[second]
-        between = (self.block[source] for source in _bits(self._sources[second] & ~own))
-        return any(self._above[block] & self._members[first] for block in between)
+    def _related(self, first: int, second: int) -> tuple[list[int], bool] | None:
+        """Return the blocks between two that lead to the second, and True, or those that the first leads to, and False.
 
+        The two searches take turns, and the one that ends first counts. None if the first leads to the second by way
+        of another block.
+        """
+        low, high = self._place[first], self._place[second]
+        above, below = {second: None}, {first: None}
+        searches = (
+            self._reach(self._sources, above, first, low, high),
+            self._reach(self._readers, below, second, low, high),
+        )
+        while True:
+            for search, found, are_above in zip(searches, (above, below), (True, False), strict=True):
+                state = next(search)
+                if state is _DETOUR:
+                    return None
+                if state is _DONE:
+                    start = second if are_above else first
+                    return sorted((b for b in found if b != start), key=self._place.__getitem__), are_above
 
-def _bits(value: int) -> Iterator[int]:
-    while value:
-        low = value & -value
-        yield low.bit_length() - 1
-        value ^= low
+    def _reach(
+        self, neighbours: Sequence[dict[int, None]], found: dict[int, None], goal: int, low: int, high: int
+    ) -> Iterator[object]:
+        """Add to `found` what a path between two places leads to; yield after each connection, and at the end."""
+        start = next(iter(found))
+        waiting = [start]
+        while waiting:
+            block = waiting.pop()
+            for other in neighbours[block]:
+                if other == goal and block != start:
+                    yield _DETOUR
+                if low < self._place[other] < high and other not in found:
+                    found[other] = None
+                    waiting.append(other)
+                yield None
+        yield _DONE
+
+    def _unlink(self, block: int) -> None:
+        before, behind = self._previous[block], self._next[block]
+        self._next[before], self._previous[behind] = behind, before
+
+    def _link(self, blocks: Sequence[int], behind: int) -> None:
+        """Put blocks, which are unlinked, one after the other behind another one."""
+        end = len(self._parent)
+        following = self._next[behind]
+        room = max(_GAP, len(blocks) + 1)
+        low = self._place[behind] if behind != end else self._place[following] - room
+        high = self._place[following] if following != end else low + room
+        if high - low <= len(blocks):
+            self._space_out()
+            self._link(blocks, behind)
+            return
+        for number, block in enumerate(blocks, 1):
+            self._place[block] = low + (high - low) * number // (len(blocks) + 1)
+            self._next[behind], self._previous[block] = block, behind
+            behind = block
+        self._next[behind], self._previous[following] = following, behind
+
+    def _space_out(self) -> None:
+        end = len(self._parent)
+        block, place = self._next[end], 0
+        while block != end:
+            self._place[block] = place
+            block, place = self._next[block], place + max(_GAP, end + 1)  # so that all others find room
+
+    def _merge(self, *, place: int, other: int) -> None:
+        """Make one block of two, in the place of the first; the one with more connections lends its number."""
+        self._unlink(other)
+        behind = self._previous[place]
+        self._unlink(place)
+        gone, kept = sorted((place, other), key=lambda block: len(self._sources[block]) + len(self._readers[block]))
+        self._parent[gone] = kept
+        for mine, theirs in ((self._sources, self._readers), (self._readers, self._sources)):
+            for neighbour in mine[gone]:
+                del theirs[neighbour][gone]
+                if neighbour != kept:
+                    theirs[neighbour][kept] = None
+                    mine[kept][neighbour] = None
+            mine[gone] = {}
+        self._place[kept] = self._place[place]
+        following = self._next[behind]
+        self._next[behind] = self._previous[following] = kept
+        self._previous[kept], self._next[kept] = behind, following

@@ -6,11 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.errors import FerruleError
-from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, TensorInfo
 from ferrule.network.execution import operands_of, operator_of
 from ferrule.optimizer.conversion import converted, narrowing, widening
-from ferrule.optimizer.names import Names
-from ferrule.optimizer.rewriting import output_names, rebuilt, tensors_of
 
 _CONVERSIONS = {LayerType.CONVERT_FP16_TO_FP32, LayerType.CONVERT_FP32_TO_FP16}
 
@@ -33,48 +31,48 @@ class _Reducer:
     def __init__(self, graph: Graph, reducible: set[str]) -> None:
         self._reducible = reducible
         self._graph = graph
-        self._names = Names(graph)
-        self._tensors = tensors_of(graph)
+        self._editor = GraphEditor(graph)
         self._twins: dict[str, str] = {}
-        self._layers: list[Layer] = []
-        self._wide = set(output_names(graph)) | {
-            name for layer in graph.layers if layer.name not in reducible for name in layer.present_inputs
-        }
 
     def run(self) -> Graph:
         for layer in self._graph.layers:
             if layer.name in self._reducible:
                 self._reduce(layer)
-            else:
-                self._layers.append(layer)
-        return rebuilt(self._graph, self._layers, self._tensors)
+        return self._editor.finish()
 
     def _reduce(self, layer: Layer) -> None:
-        inputs = tuple(None if name is None else self._narrow_input(name) for name in layer.inputs)
+        inputs = tuple(None if name is None else self._narrow_input(name, layer) for name in layer.inputs)
         outputs = tuple(self._twin(name) if self._is_float32(name) else name for name in layer.outputs)
-        self._layers.append(replace(layer, inputs=inputs, outputs=outputs))
+        self._editor.replace_layer(replace(layer, inputs=inputs, outputs=outputs))
+        last = layer.name
         for wide, narrow in zip(layer.outputs, outputs, strict=True):
-            if wide != narrow and wide in self._wide:
-                name = self._names.take(f"{wide}_fp32")
-                self._layers.append(widening(name, source=narrow, output=wide))
+            if wide != narrow and self._is_wide(wide):
+                name = self._editor.fresh(f"{wide}_fp32")
+                self._editor.add_layer(widening(name, source=narrow, output=wide), behind=last)
+                last = name
 
-    def _narrow_input(self, name: str) -> str:
+    def _is_wide(self, tensor: str) -> bool:
+        """Whether a float32 tensor stays beside its twin: the graph hands it out, or a layer that stays reads it."""
+        readers = self._graph.consumers(tensor)
+        return self._editor.is_output(tensor) or any(reader.name not in self._reducible for reader in readers)
+
+    def _narrow_input(self, name: str, reader: Layer) -> str:
         if not self._is_float32(name):
             return name
         known = name in self._twins
         twin = self._twin(name)
-        if not known and not self._tensors[name].is_constant:
-            self._layers.append(narrowing(twin, source=name, output=twin))
+        if not known and not self._editor.tensor(name).is_constant:
+            self._editor.add_layer(narrowing(twin, source=name, output=twin), before=reader.name)
         return twin
 
     def _twin(self, name: str) -> str:
         if name not in self._twins:
-            twin = self._twins[name] = self._names.take(f"{name}_fp16")
-            self._tensors[twin] = converted(self._tensors[name], twin, DataType.FLOAT16)
+            twin = self._twins[name] = self._editor.fresh(f"{name}_fp16")
+            self._editor.set_tensor(converted(self._editor.tensor(name), twin, DataType.FLOAT16))
         return self._twins[name]
 
     def _is_float32(self, name: str) -> bool:
-        return self._tensors[name].info.dtype is DataType.FLOAT32
+        return self._editor.info(name).dtype is DataType.FLOAT32
 
 
 def _has_float32(graph: Graph, layer: Layer) -> bool:

@@ -8,10 +8,11 @@ the one that serves its readers best, instead of none.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ferrule.backends.backend import BackendId
+from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import (
     FactoryId,
     HandleCapability,
@@ -144,13 +145,16 @@ class Selector:
         for factory in votes:
             score[factory.id] = score.get(factory.id, -1) + 1
         writer = self._writer(tensor)
-        owners = [self._owner[reader.name] for reader in self._readers.get(tensor, ())]
+        owners = Counter(self._owner[reader.name] for reader in self._readers.get(tensor, ()))
 
         def merit(factory: TensorHandleFactory) -> tuple[int, int]:
-            unserved = sum(self._edge(factory, writer, owner) is None for owner in owners)
+            unserved = sum(count for owner, count in owners.items() if self._edge(factory, writer, owner) is None)
             return -unserved, score[factory.id]
 
-        return max(votes, key=merit, default=None)
+        different: dict[FactoryId, TensorHandleFactory] = {}
+        for factory in votes:
+            different.setdefault(factory.id, factory)
+        return max(different.values(), key=merit, default=None)
 
     def _output_factory(self, layer: Layer, tensor: str) -> TensorHandleFactory | None:
         """Return the writer's factory that needs the fewest copies; its own order decides between equals."""

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ferrule.backends.backend import BackendId
+from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import InvalidViewsError, OptimizationViews
 from ferrule.errors import FerruleError, ModelError
-from ferrule.graph import Graph, Layer, LayerType, SubgraphView, Tensor
+from ferrule.graph import Graph, GraphEditor, Layer, LayerType, SubgraphView, Tensor, TensorInfo
 from ferrule.network.validation import check_layer
-from ferrule.optimizer.rewriting import output_names, rebuilt, tensors_of, with_inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,33 +49,40 @@ def apply_answers(graph: Graph, answers: Sequence[Answer]) -> Rewritten:
 
 
 def _rewrite(graph: Graph, answers: Sequence[Answer]) -> Rewritten:
-    tensors = tensors_of(graph)
-    replaced: dict[str, tuple[Layer, ...]] = {}
+    editor = GraphEditor(graph)
+    splices = _Splices(graph)
+    for view in sorted((view for answer in answers for view in answer.views.deleted), key=_position):
+        splices.delete(view)
     for answer in answers:
         for substitution in answer.views.substitutions:
-            replaced |= dict.fromkeys(substitution.replaced.names, ())
-            replaced[substitution.replaced.names[0]] = substitution.layers
-            tensors |= {info.name: Tensor(info=info) for info in substitution.tensors}
-            tensors |= {constant.info.name: constant for constant in substitution.constants}
-    splices = _Splices(graph)
-    for view in sorted((view for answer in answers for view in answer.views.deleted), key=_position(graph)):
-        splices.delete(view)
-    layers = [new for layer in graph.layers for new in replaced.get(layer.name, (layer,))]
-    return Rewritten(graph=rebuilt(graph, splices.applied(layers), tensors), kept=tuple(splices.kept))
+            for tensor in (*map(_plain, substitution.tensors), *substitution.constants):
+                editor.set_tensor(tensor)
+            editor.replace_layers(substitution.replaced.names, substitution.layers)
+    for name in splices.gone:
+        editor.remove_layer(name)
+    editor.rename(splices.names())
+    return Rewritten(graph=editor.finish(), kept=tuple(splices.kept))
+
+
+def _plain(info: TensorInfo) -> Tensor:
+    return Tensor(info=info)
+
+
+def _position(view: SubgraphView) -> int:
+    return view.graph.position(view.names[0])
 
 
 class _Splices:
     """Which tensor stands for which once layers between them are gone."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._outputs = set(output_names(graph))
+        self._outputs = {info.name for info in graph.outputs}
         self._inputs = {info.name for info in graph.inputs}
         self._source: dict[str, str] = {}
         """By output of deleted layers: what its readers read instead."""
         self._renamed: dict[str, str] = {}
         """Tensors that take over the name of a graph output."""
-        self._gone: set[str] = set()
+        self.gone: dict[str, None] = {}
         self.kept: list[str] = []
 
     def delete(self, view: SubgraphView) -> None:
@@ -90,30 +96,11 @@ class _Splices:
             self._renamed[source] = output
         else:
             self._source[output] = source
-        self._gone |= set(view.names)
+        self.gone |= dict.fromkeys(view.names)
 
-    def applied(self, layers: Iterable[Layer]) -> list[Layer]:
-        """Return the layers that stay, with the tensors' new names."""
-        final = {name: self._renamed.get(source, source) for name, source in self._source.items()} | self._renamed
-        return [
-            replace(
-                layer, inputs=with_inputs(layer, final), outputs=tuple(final.get(name, name) for name in layer.outputs)
-            )
-            for layer in layers
-            if layer.name not in self._gone
-        ]
-
-
-def _position(graph: Graph) -> _Position:
-    return _Position({layer.name: index for index, layer in enumerate(graph.layers)})
-
-
-@dataclass(frozen=True, slots=True)
-class _Position:
-    index: Mapping[str, int]
-
-    def __call__(self, view: SubgraphView) -> int:
-        return self.index[view.names[0]]
+    def names(self) -> dict[str, str]:
+        """Return the new names of tensors in the layers that stay."""
+        return {name: self._renamed.get(source, source) for name, source in self._source.items()} | self._renamed
 
 
 def _check_replacement(graph: Graph, backend: BackendId, layer: Layer) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ferrule.backends.backend import BackendId
+from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import InvalidViewsError, OptimizationViews, Substitution
 from ferrule.graph import Graph, SubgraphView, TensorInfo
 
@@ -49,8 +49,9 @@ def _check_cover(backend: BackendId, offered: SubgraphView, views: OptimizationV
             if not part.names:
                 raise InvalidViewsError(f"backend {backend} returned a view without layers in {title}")
             count.update(part.names)
+    names = set(offered.names)
     for name in count:
-        if name not in offered.names:
+        if name not in names:
             raise InvalidViewsError(f"backend {backend} returned layer '{name}', which it was not offered")
     for name in offered.names:
         if count[name] != 1:
@@ -83,12 +84,12 @@ def _check_borders(backend: BackendId, substitution: Substitution) -> None:
     own = {info.name: info for info in substitution.tensors}
     described = set(own) | {name for layer in view.layers for name in layer.outputs}
     constants = {constant.info.name for constant in substitution.constants}
-    readable = set(view.inputs) | constants | {t.info.name for t in view.graph.tensors if t.is_constant}
+    readable = set(view.inputs) | constants
     written: set[str] = set()
     for layer in substitution.layers:
         where = f"backend {backend}, replacement layer '{layer.name}'"
         for name in layer.present_inputs:
-            if name not in readable:
+            if name not in readable and not _is_constant(view.graph, name):
                 raise InvalidViewsError(
                     f"{where} reads tensor '{name}', expected an input of the replaced layers {list(view.inputs)}, "
                     "a constant, or an output of a layer before it"
@@ -110,6 +111,10 @@ def _check_borders(backend: BackendId, substitution: Substitution) -> None:
                 f"backend {backend} changes tensor '{name}' from {_described(view.info(name))} to {_described(info)}, "
                 "expected it unchanged, since others read it"
             )
+
+
+def _is_constant(graph: Graph, tensor: str) -> bool:
+    return graph.has_tensor(tensor) and graph.tensor(tensor).is_constant
 
 
 def _check_written(where: str, name: str, described: set[str], written: set[str]) -> None:

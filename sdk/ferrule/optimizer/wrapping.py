@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ferrule.backends.device import Device
-from ferrule.graph import DataType, Graph, Layer, assemble
+from ferrule.graph import DataType, Graph, GraphEditor, Layer, assemble
 from ferrule.network.execution import operands_of
 from ferrule.optimizer.candidate import Bench, Candidate
 from ferrule.optimizer.conversion import converted, narrowing, widening
-from ferrule.optimizer.draft import Draft
-from ferrule.optimizer.names import Names
-from ferrule.optimizer.rewriting import rebuilt, tensors_of, with_inputs
+from ferrule.optimizer.decisions import Decisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +24,7 @@ class Wrapping:
     """By conversion layer."""
 
 
-def wrap(graph: Graph, layer: Layer, names: Names, bench: Bench, candidate: Candidate) -> Wrapping | None:
+def wrap(graph: Graph, layer: Layer, editor: GraphEditor, bench: Bench, candidate: Candidate) -> Wrapping | None:
     """Return a float16 layer so that a backend takes it in float32; None if that does not help.
 
     The conversions go to the same backend or, if it has none, to the first that has.
@@ -34,55 +32,55 @@ def wrap(graph: Graph, layer: Layer, names: Names, bench: Bench, candidate: Cand
     operands = operands_of(graph, layer)
     if all(info is None or info.dtype is not DataType.FLOAT16 for info in (*operands.inputs, *operands.outputs)):
         return None
-    part = _between_conversions(graph, layer, names)
-    if candidate.refusal(part, part.layer(layer.name)):
+    part = _between_conversions(graph, layer, editor)
+    if candidate.refusal(part, part.layer(layer.name), bench.device(layer.name, candidate)):
         return None
     devices = {}
     for conversion in part.layers:
         if conversion.name == layer.name:
             continue
-        taker = next((c for c in (candidate, *bench.preferred) if not c.refusal(part, conversion)), None)
+        takers = (candidate, *bench.preferred)
+        taker = next((c for c in takers if not c.refusal(part, conversion, bench.device(layer.name, c))), None)
         if taker is None:
             return None
         devices[conversion.name] = bench.device(layer.name, taker)
     return Wrapping(part=part, devices=devices)
 
 
-def apply_wrappings(draft: Draft, wrappings: Mapping[str, Wrapping]) -> None:
+def apply_wrappings(decisions: Decisions, editor: GraphEditor, wrappings: Mapping[str, Wrapping]) -> None:
     """Put wrapped layers, with their conversions assigned, in the places of the plain ones."""
-    tensors = tensors_of(draft.graph)
-    layers: list[Layer] = []
-    for layer in draft.graph.layers:
-        wrapping = wrappings.get(layer.name)
-        if wrapping is None:
-            layers.append(layer)
-        else:
-            tensors = tensors_of(wrapping.part) | tensors
-            layers += wrapping.part.layers
-    draft.replace_graph(rebuilt(draft.graph, layers, tensors))
+    known = {tensor.info.name for tensor in decisions.graph.tensors}
+    for layer, wrapping in wrappings.items():
+        for tensor in wrapping.part.tensors:
+            if tensor.info.name not in known:
+                editor.set_tensor(tensor)
+        editor.replace_layers([layer], wrapping.part.layers)
+    decisions.replace_graph(editor.finish())
     for wrapping in wrappings.values():
         for name, device in wrapping.devices.items():
-            draft.give(name, device)
+            decisions.give(name, device)
 
 
-def _between_conversions(graph: Graph, layer: Layer, names: Names) -> Graph:
+def _between_conversions(graph: Graph, layer: Layer, editor: GraphEditor) -> Graph:
     tensors = {name: graph.tensor(name) for name in (*layer.present_inputs, *layer.outputs)}
     twins: dict[str, str] = {}
     before, after = [], []
     for index, name in enumerate(layer.inputs):
         if name is None or name in twins or tensors[name].info.dtype is not DataType.FLOAT16:
             continue
-        twin = twins[name] = names.take(f"convert_fp16_to_fp32-{index}-{layer.name}")
+        twin = twins[name] = editor.fresh(f"convert_fp16_to_fp32-{index}-{layer.name}")
         tensors[twin] = converted(tensors[name], twin, DataType.FLOAT32)
         if not tensors[name].is_constant:
             before.append(widening(twin, source=name, output=twin))
     for index, name in enumerate(layer.outputs):
         if tensors[name].info.dtype is DataType.FLOAT16:
-            twin = twins[name] = names.take(f"convert_fp32_to_fp16-{index}-{layer.name}")
+            twin = twins[name] = editor.fresh(f"convert_fp32_to_fp16-{index}-{layer.name}")
             tensors[twin] = converted(tensors[name], twin, DataType.FLOAT32)
             after.append(narrowing(twin, source=twin, output=name))
     inner = replace(
-        layer, inputs=with_inputs(layer, twins), outputs=tuple(twins.get(name, name) for name in layer.outputs)
+        layer,
+        inputs=tuple(None if name is None else twins.get(name, name) for name in layer.inputs),
+        outputs=tuple(twins.get(name, name) for name in layer.outputs),
     )
     sources = [name for name in dict.fromkeys(layer.present_inputs) if not tensors[name].is_constant]
     return assemble(layer.name, inputs=sources, outputs=layer.outputs, layers=[*before, inner, *after], tensors=tensors)

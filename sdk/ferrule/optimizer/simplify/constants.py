@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.graph import Graph, Layer, LayerType, Tensor
+from ferrule.graph import Graph, GraphEditor, Layer, LayerType, Tensor
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
-from ferrule.optimizer.simplify.draft import Draft
 
 _KEPT = frozenset({LayerType.DEBUG, LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.PRE_COMPILED})
 
@@ -27,33 +26,33 @@ class FoldConstants:
 
     def run(self, graph: Graph) -> Graph:
         """Return the graph with those layers computed."""
-        draft = Draft(graph)
-        for layer in draft.layers():
-            if layer.type not in _KEPT and self._folds(draft, layer):
-                _fold(draft, layer)
-        return draft.graph()
+        editor = GraphEditor(graph)
+        for layer in editor.layers():
+            if layer.type not in _KEPT and self._folds(editor, layer):
+                _fold(editor, layer)
+        return editor.finish()
 
-    def _folds(self, draft: Draft, layer: Layer) -> bool:
+    def _folds(self, editor: GraphEditor, layer: Layer) -> bool:
         names = layer.present_inputs
-        if not names or not all(draft.tensor(name).is_constant for name in names):
+        if not names or not all(editor.tensor(name).is_constant for name in names):
             return False
-        if any(draft.is_output(name) for name in layer.outputs):
+        if any(editor.is_output(name) for name in layer.outputs):
             return False  # an output keeps a layer that writes it
-        before = sum(draft.info(name).size_bytes for name in set(names))
-        after = sum(draft.info(name).size_bytes for name in layer.outputs)
+        before = sum(editor.info(name).size_bytes for name in set(names))
+        after = sum(editor.info(name).size_bytes for name in layer.outputs)
         return after <= self.growth * before
 
 
-def _fold(draft: Draft, layer: Layer) -> None:
+def _fold(editor: GraphEditor, layer: Layer) -> None:
     operands = Operands(
-        inputs=tuple(None if name is None else draft.info(name) for name in layer.inputs),
-        outputs=tuple(draft.info(name) for name in layer.outputs),
+        inputs=tuple(None if name is None else editor.info(name) for name in layer.inputs),
+        outputs=tuple(editor.info(name) for name in layer.outputs),
     )
-    arrays = [None if name is None else draft.tensor(name).data for name in layer.inputs]
+    arrays = [None if name is None else editor.tensor(name).data for name in layer.inputs]
     results = OPERATORS[layer.type].kernel(layer.descriptor, operands, arrays)
-    draft.remove_layer(layer.name)
+    editor.remove_layer(layer.name)
     for name, result in zip(layer.outputs, results, strict=True):
         data = np.ascontiguousarray(result)
         if data.flags.writeable:
             data.setflags(write=False)
-        draft.make_constant(Tensor(info=draft.info(name), data=data))
+        editor.set_tensor(Tensor(info=editor.info(name), data=data))

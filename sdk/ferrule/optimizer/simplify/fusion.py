@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ferrule.errors import FerruleError
-from ferrule.graph import Descriptor, Graph, Layer, LayerType
+from ferrule.graph import Descriptor, Graph, GraphEditor, Layer, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
@@ -18,7 +18,6 @@ from ferrule.operators.pad import PadDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.window import Padding
-from ferrule.optimizer.simplify.draft import Draft
 
 _ACTIVATIONS: Mapping[LayerType, Activation] = {
     LayerType.RELU: Activation.RELU,
@@ -41,20 +40,22 @@ class FuseActivations:
 
     def run(self, graph: Graph) -> Graph:
         """Return the graph with the activations fused that can be."""
-        draft = Draft(graph)
-        for layer in draft.layers():
+        editor = GraphEditor(graph)
+        for layer in editor.layers():
             activation = _ACTIVATIONS.get(layer.type)
             source = layer.inputs[0] if layer.inputs else None
-            if activation is None or source is None or draft.only_reader(source) is not layer:
+            if activation is None or source is None or editor.only_consumer(source) is not layer:
                 continue
-            before = draft.writer(source)
-            if before is None or replace(draft.info(source), name="") != replace(draft.info(layer.outputs[0]), name=""):
+            before = editor.producer(source)
+            if before is None or replace(editor.info(source), name="") != replace(
+                editor.info(layer.outputs[0]), name=""
+            ):
                 continue
             descriptor = _with_activation(before.descriptor, activation)
-            if descriptor is not None and _accepts(draft, before, descriptor):
-                draft.remove_layer(layer.name)
-                draft.replace_layer(replace(before, descriptor=descriptor, outputs=layer.outputs))
-        return draft.graph()
+            if descriptor is not None and _accepts(editor, before, descriptor):
+                editor.remove_layer(layer.name)
+                editor.replace_layer(replace(before, descriptor=descriptor, outputs=layer.outputs))
+        return editor.finish()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,21 +69,21 @@ class FoldPads:
 
     def run(self, graph: Graph) -> Graph:
         """Return the graph with the pads folded that can be."""
-        draft = Draft(graph)
-        for layer in draft.layers():
+        editor = GraphEditor(graph)
+        for layer in editor.layers():
             source = layer.inputs[0] if layer.inputs else None
-            pad = None if source is None else draft.writer(source)
+            pad = None if source is None else editor.producer(source)
             if pad is None or source is None or not isinstance(pad.descriptor, PadDescriptor):
                 continue
             inner = pad.inputs[0]
-            if inner is None or draft.info(inner).quantization != draft.info(source).quantization:
+            if inner is None or editor.info(inner).quantization != editor.info(source).quantization:
                 continue
             descriptor = _with_padding(layer.descriptor, pad.descriptor)
             if descriptor is not None:
                 changed = replace(layer, descriptor=descriptor, inputs=(inner, *layer.inputs[1:]))
-                if _accepts(draft, changed, descriptor):
-                    draft.replace_layer(changed)
-        return draft.graph()
+                if _accepts(editor, changed, descriptor):
+                    editor.replace_layer(changed)
+        return editor.finish()
 
 
 def _with_activation(descriptor: Descriptor, activation: Activation) -> Descriptor | None:
@@ -108,11 +109,11 @@ def _with_padding(descriptor: Descriptor, pad: PadDescriptor) -> Descriptor | No
     return replace(descriptor, padding=padding)
 
 
-def _accepts(draft: Draft, layer: Layer, descriptor: Descriptor) -> bool:
+def _accepts(editor: GraphEditor, layer: Layer, descriptor: Descriptor) -> bool:
     """Whether the operator runs with the new descriptor, so that a pass never makes a layer unsupported."""
     operands = Operands(
-        inputs=tuple(None if name is None else draft.info(name) for name in layer.inputs),
-        outputs=tuple(draft.info(name) for name in layer.outputs),
+        inputs=tuple(None if name is None else editor.info(name) for name in layer.inputs),
+        outputs=tuple(editor.info(name) for name in layer.outputs),
     )
     try:
         OPERATORS[layer.type].check(descriptor, operands)

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ferrule.graph import Graph, Layer, LayerType
+from ferrule.graph import Graph, GraphEditor, Layer, LayerType
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
-from ferrule.optimizer.simplify.draft import Draft
 
 VIEWS = frozenset({LayerType.RESHAPE, LayerType.SQUEEZE, LayerType.EXPAND_DIMS})
 """Layers that give the same bytes another shape."""
@@ -22,12 +21,12 @@ class JoinReshapes:
 
     def run(self, graph: Graph) -> Graph:
         """Return the graph in which no view reads another view; views that nothing reads then are left behind."""
-        draft = Draft(graph)
-        for layer in draft.layers():
-            before = _writer(draft, layer) if layer.type in VIEWS else None
+        editor = GraphEditor(graph)
+        for layer in editor.layers():
+            before = _writer(editor, layer) if layer.type in VIEWS else None
             if before is not None and before.type in VIEWS:
-                shape = draft.info(layer.outputs[0]).shape
-                draft.replace_layer(
+                shape = editor.info(layer.outputs[0]).shape
+                editor.replace_layer(
                     replace(
                         layer,
                         type=LayerType.RESHAPE,
@@ -35,7 +34,7 @@ class JoinReshapes:
                         inputs=before.inputs[:1],
                     )
                 )
-        return draft.graph()
+        return editor.finish()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +45,15 @@ class JoinTransposes:
 
     def run(self, graph: Graph) -> Graph:
         """Return the graph in which no transpose reads another."""
-        draft = Draft(graph)
-        for layer in draft.layers():
-            before = _writer(draft, layer) if layer.type is LayerType.TRANSPOSE else None
+        editor = GraphEditor(graph)
+        for layer in editor.layers():
+            before = _writer(editor, layer) if layer.type is LayerType.TRANSPOSE else None
             if before is None or before.type is not LayerType.TRANSPOSE:
                 continue
             first, second = _permutation(before), _permutation(layer)
             joined = TransposeDescriptor(permutation=tuple(first[axis] for axis in second))
-            draft.replace_layer(replace(layer, descriptor=joined, inputs=before.inputs))
-        return draft.graph()
+            editor.replace_layer(replace(layer, descriptor=joined, inputs=before.inputs))
+        return editor.finish()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +64,16 @@ class TransposesAsReshapes:
 
     def run(self, graph: Graph) -> Graph:
         """Return the graph with reshapes in their place."""
-        draft = Draft(graph)
-        for layer in draft.layers():
+        editor = GraphEditor(graph)
+        for layer in editor.layers():
             if layer.type is not LayerType.TRANSPOSE or layer.inputs[0] is None:
                 continue
-            shape = draft.info(layer.inputs[0]).shape
+            shape = editor.info(layer.inputs[0]).shape
             moved = [axis for axis in _permutation(layer) if shape[axis] != 1]
             if moved == sorted(moved) and list(_permutation(layer)) != sorted(_permutation(layer)):
-                descriptor = ReshapeDescriptor(shape=draft.info(layer.outputs[0]).shape)
-                draft.replace_layer(replace(layer, type=LayerType.RESHAPE, descriptor=descriptor))
-        return draft.graph()
+                descriptor = ReshapeDescriptor(shape=editor.info(layer.outputs[0]).shape)
+                editor.replace_layer(replace(layer, type=LayerType.RESHAPE, descriptor=descriptor))
+        return editor.finish()
 
 
 def _permutation(layer: Layer) -> tuple[int, ...]:
@@ -82,6 +81,6 @@ def _permutation(layer: Layer) -> tuple[int, ...]:
     return layer.descriptor.permutation
 
 
-def _writer(draft: Draft, layer: Layer) -> Layer | None:
+def _writer(editor: GraphEditor, layer: Layer) -> Layer | None:
     source = layer.inputs[0]
-    return None if source is None else draft.writer(source)
+    return None if source is None else editor.producer(source)

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ferrule.graph import Graph, Layer, LayerType
+from ferrule.graph import Graph, GraphEditor, Layer, LayerType
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.transpose import TransposeDescriptor
-from ferrule.optimizer.simplify.draft import Draft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,16 +20,16 @@ class RemoveIdentities:
 
     def run(self, graph: Graph) -> Graph:
         """Return the graph without them."""
-        draft = Draft(graph)
-        for layer in draft.layers():
+        editor = GraphEditor(graph)
+        for layer in editor.layers():
             test = _IDENTITIES.get(layer.type)
             source = layer.inputs[0] if layer.inputs else None
             if test is None or source is None or len(layer.outputs) != 1:
                 continue
-            same = replace(draft.info(source), name="") == replace(draft.info(layer.outputs[0]), name="")
+            same = replace(editor.info(source), name="") == replace(editor.info(layer.outputs[0]), name="")
             if same and test(layer):
-                draft.bypass(layer, source)
-        return draft.graph()
+                editor.bypass(layer, source)
+        return editor.finish()
 
 
 def _always(_: Layer) -> bool:
@@ -84,11 +83,11 @@ class RemoveDeadLayers:
             if needed & set(layer.outputs):
                 alive.add(layer.name)
                 needed |= set(layer.present_inputs)
-        draft = Draft(graph)
+        editor = GraphEditor(graph)
         for layer in graph.layers:
             if layer.name not in alive:
-                draft.remove_layer(layer.name)
-        return draft.graph()
+                editor.remove_layer(layer.name)
+        return editor.finish()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +98,18 @@ class MergeTwins:
 
     def run(self, graph: Graph) -> Graph:
         """Return the graph without the twins whose one output the graph does not hand out itself."""
-        draft = Draft(graph)
+        editor = GraphEditor(graph)
         seen: dict[object, Layer] = {}
-        for layer in draft.layers():
+        same: dict[str, str] = {}
+        for layer in graph.layers:
             if len(layer.outputs) != 1 or layer.type is LayerType.DEBUG:
                 continue
-            key = (layer.type, layer.descriptor, layer.inputs, replace(draft.info(layer.outputs[0]), name=""))
+            output = layer.outputs[0]
+            inputs = tuple(None if name is None else same.get(name, name) for name in layer.inputs)
+            key = (layer.type, layer.descriptor, inputs, replace(graph.info(output), name=""))
             first = seen.setdefault(key, layer)
-            if first is not layer and not draft.is_output(layer.outputs[0]):
-                draft.bypass(layer, first.outputs[0])
-        return draft.graph()
+            if first is not layer and not editor.is_output(output):
+                same[output] = first.outputs[0]
+                editor.remove_layer(layer.name)
+        editor.rename(same)
+        return editor.finish()

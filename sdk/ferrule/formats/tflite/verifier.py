@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checking a flatbuffer before anything follows its offsets.
 
-The Python flatbuffers package reads wherever an offset points. The verifier walks the tables that the importer will
+The Python flatbuffers package reads wherever an offset points. The verifier walks the tables that the decoder will
 read, as a specification describes them, and refuses whatever leaves the file. The format is described in the
 FlatBuffers documentation under "Internals".
 """
@@ -68,7 +68,7 @@ class TableSpec:
     """By slot."""
 
 
-def verify(data: bytes, root: TableSpec, identifier: bytes) -> None:
+def verify(data: bytes, root: TableSpec) -> None:
     """Check that every offset of a file stays inside it.
 
     What offsets reach is counted as often as they reach it, and may be no more than a few times the file, so that a
@@ -77,13 +77,6 @@ def verify(data: bytes, root: TableSpec, identifier: bytes) -> None:
     Raises:
         ModelError: names the byte, the table and the field.
     """
-    if len(data) < 8:
-        raise ModelError(f"the file has {len(data)} bytes, expected at least 8")
-    if data[4:8] != identifier:
-        raise ModelError(
-            f"bytes 4 to 7 are {data[4:8].hex(' ')}, expected {identifier.hex(' ')} ('{identifier.decode()}')",
-            hint="the file is not a TensorFlow Lite model",
-        )
     walk = _Walk(data)
     walk.table(walk.follow(0, root.name), root)
 

@@ -1,25 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turning a model record into the bytes of a .tflite file."""
+"""From plain values to the bytes of a .tflite file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ferrule.exporters.tflite.record import ModelRecord, OperatorRecord, Options
-from ferrule.graph import Array, DataType, Quantization, Tensor
+from ferrule.formats.tflite.schema import FILE_IDENTIFIER, SCHEMA_VERSION
+from ferrule.graph import Array, DataType, LayerType, Quantization, Tensor
 
-SCHEMA_VERSION = 3
-FILE_IDENTIFIER = b"TFL3"
 BUFFER_ALIGNMENT_BYTES = 16
 """The schema's force_align of Buffer.data."""
 _DEPRECATED_CODE_LIMIT = 127
 """Operator codes from here on stand in `builtin_code` alone (schema, version 3a)."""
 
 
-def write_model(record: ModelRecord) -> bytes:
+OptionValue = bool | int | float | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """One member of the schema's union BuiltinOptions."""
+
+    table: str
+    """The table's name in the schema; "" stands for no options."""
+    fields: Mapping[str, OptionValue] = field(default_factory=dict)
+    """By the schema's names, in camel case."""
+
+
+NO_OPTIONS = Options(table="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorContent:
+    """One operator; tensors by name, None for an absent optional input."""
+
+    type: LayerType
+    version: int
+    inputs: tuple[str | None, ...]
+    outputs: tuple[str, ...]
+    options: Options = NO_OPTIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelContent:
+    """One model with one subgraph; tensors and operators in the order of the file."""
+
+    name: str
+    description: str
+    tensors: tuple[Tensor, ...]
+    operators: tuple[OperatorContent, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def write_model(record: ModelContent) -> bytes:
     """Return the file; the same record gives the same bytes."""
     return _Writer().write(record)
 
@@ -35,7 +73,7 @@ class _Writer:
         self._builder: Any = flatbuffers.Builder(1024)
         self._strings: dict[str, int] = {}
 
-    def write(self, record: ModelRecord) -> bytes:
+    def write(self, record: ModelContent) -> bytes:
         buffers, buffer_indices = self._buffers(record.tensors)
         codes, code_indices = self._operator_codes(record.operators)
         tensor_indices = {tensor.info.name: index for index, tensor in enumerate(record.tensors)}
@@ -80,7 +118,7 @@ class _Writer:
         self._builder.Prep(BUFFER_ALIGNMENT_BYTES, len(data))
         return int(self._builder.CreateByteVector(data))
 
-    def _operator_codes(self, operators: Sequence[OperatorRecord]) -> tuple[list[int], list[int]]:
+    def _operator_codes(self, operators: Sequence[OperatorContent]) -> tuple[list[int], list[int]]:
         """Return the codes' offsets and each operator's index among them."""
         known: dict[tuple[str, int], int] = {}
         offsets: list[int] = []
@@ -122,7 +160,7 @@ class _Writer:
             QuantizedDimension=quantization.axis if quantization.per_channel else 0,
         )
 
-    def _operator(self, operator: OperatorRecord, code: int, tensors: dict[str, int]) -> int:
+    def _operator(self, operator: OperatorContent, code: int, tensors: dict[str, int]) -> int:
         inputs = [-1 if name is None else tensors[name] for name in operator.inputs]
         outputs = [tensors[name] for name in operator.outputs]
         options = self._options(operator.options)
@@ -148,9 +186,9 @@ class _Writer:
         start: Callable[[Any], None] = getattr(self._schema, f"{name}Start")
         end: Callable[[Any], int] = getattr(self._schema, f"{name}End")
         start(self._builder)
-        for field, value in fields.items():
+        for field_name, value in fields.items():
             if value is not None:
-                getattr(self._schema, f"{name}Add{field}")(self._builder, value)
+                getattr(self._schema, f"{name}Add{field_name}")(self._builder, value)
         return int(end(self._builder))
 
     def _string(self, text: str) -> int:

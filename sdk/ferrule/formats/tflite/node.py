@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator of the file as the rules see it: its tensors by position, its options by kind."""
+"""An operator of the file as the functions of its row see it: its tensors by position, its options by kind."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.formats.tflite.decoder import OperatorRecord
+from ferrule.formats.tflite.schema import OPTION_KINDS
+from ferrule.formats.tflite.tensors import Tensors
 from ferrule.graph import Array, TensorInfo
-from ferrule.importers.tflite.record import OperatorRecord
-from ferrule.importers.tflite.schema import OPTION_KINDS
-from ferrule.importers.tflite.tensors import Tensors
 from ferrule.operators.activation import Activation
 
 _ACTIVATIONS: Mapping[int, Activation] = {

@@ -1,68 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From operators of the file to descriptors: parameter tensors become fields, padding becomes explicit."""
+"""The operators that have parameter tensors or change shapes: how they are read and how they are written."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Descriptor, LayerType
-from ferrule.importers.tflite.node import Node, activation, axis, finite
-from ferrule.importers.tflite.windows import average_or_max_pool, convolution, depthwise_convolution, fully_connected
+from ferrule.formats.tflite.emitter import Emitter
+from ferrule.formats.tflite.encoder import Options
+from ferrule.formats.tflite.node import Node, activation, axis
+from ferrule.graph import Descriptor, Layer
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
-from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
-from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
-from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
-from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 
-_MANY = 1 << 12
-"""The most inputs or outputs that an operator may have."""
-_ONE = range(1, 2)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """How one operator is read."""
-
-    descriptor: Callable[[Node], Descriptor]
-    data_inputs: range
-    """Positions of the tensors that stay inputs of the layer; the others are parameters."""
-    inputs: range
-    """How many inputs the operator may have."""
-    outputs: range = _ONE
-    optional: frozenset[int] = frozenset()
-    """Positions of data inputs that may be absent."""
-
-
-def _arithmetic(table: str) -> Callable[[Node], Descriptor]:
-    """ADD, SUB, MUL. `pot_scale_int16` is ignored, as TensorFlow Lite Micro ignores it."""
-
-    def descriptor(node: Node) -> Descriptor:
-        options = node.optional_options(table)
-        if options is None:
-            return BinaryDescriptor()
-        return BinaryDescriptor(activation=activation(options.FusedActivationFunction()))
-
-    return descriptor
-
-
-def _concatenation(node: Node) -> Descriptor:
+def read_concatenation(node: Node) -> Descriptor:
+    """Read CONCATENATION."""
     options = node.options("ConcatenationOptions")
     if activation(options.FusedActivationFunction()) is not Activation.NONE:
         raise UnsupportedError("it has a fused activation, expected none")
     return ConcatenationDescriptor(axis=axis(options.Axis(), len(node.input(0).shape)))
 
 
-def _split(node: Node) -> Descriptor:
+def read_split(node: Node) -> Descriptor:
+    """Read SPLIT."""
     splits = node.options("SplitOptions").NumSplits()
     if splits != len(node.record.outputs):
         raise ModelError(f"it splits into {splits}, but has {len(node.record.outputs)} outputs")
@@ -79,12 +47,14 @@ def _pads(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(pads[:, 0].tolist()), tuple(pads[:, 1].tolist())
 
 
-def _pad(node: Node) -> Descriptor:
+def read_pad(node: Node) -> Descriptor:
+    """Read PAD."""
     before, after = _pads(node)
     return PadDescriptor(before=before, after=after)
 
 
-def _pad_v2(node: Node) -> Descriptor:
+def read_pad_v2(node: Node) -> Descriptor:
+    """Read PADV2."""
     before, after = _pads(node)
     info, data = node.scalar(2, "fill")
     output = node.output()
@@ -98,7 +68,8 @@ def _pad_v2(node: Node) -> Descriptor:
     return PadV2Descriptor(before=before, after=after, value=value)
 
 
-def _reshape(node: Node) -> Descriptor:
+def read_reshape(node: Node) -> Descriptor:
+    """Read RESHAPE."""
     options = node.optional_options("ReshapeOptions")
     if node.has_input(1):
         shape = node.integers(1, "shape")
@@ -113,37 +84,29 @@ def _reshape(node: Node) -> Descriptor:
     return ReshapeDescriptor(shape=shape)
 
 
-def _squeeze(node: Node) -> Descriptor:
+def read_squeeze(node: Node) -> Descriptor:
+    """Read SQUEEZE."""
     options = node.optional_options("SqueezeOptions")
     if options is None or not options.SqueezeDimsLength():
         return SqueezeDescriptor()
     return SqueezeDescriptor(axes=_axes(options.SqueezeDimsAsNumpy().tolist(), node))
 
 
-def _expand_dims(node: Node) -> Descriptor:
+def read_expand_dims(node: Node) -> Descriptor:
+    """Read EXPAND_DIMS."""
     return ExpandDimsDescriptor(axis=axis(node.integer(1, "axis"), len(node.input(0).shape) + 1))
 
 
-def _transpose(node: Node) -> Descriptor:
+def read_transpose(node: Node) -> Descriptor:
+    """Read TRANSPOSE."""
     permutation = node.integers(1, "permutation")
     if sorted(permutation) != list(range(len(node.input(0).shape))):
         raise ModelError(f"its permutation is {list(permutation)}, expected each axis of its input once")
     return TransposeDescriptor(permutation=permutation)
 
 
-def _reduce(node: Node) -> Descriptor:
-    options = node.optional_options("ReducerOptions")
-    return ReduceDescriptor(
-        axes=_axes(node.integers(1, "axes"), node), keep_dims=options is not None and bool(options.KeepDims())
-    )
-
-
-def _axes(values: tuple[int, ...], node: Node) -> tuple[int, ...]:
-    rank = len(node.input(0).shape)
-    return tuple(sorted({axis(value, rank) for value in values}))
-
-
-def _slice(node: Node) -> Descriptor:
+def read_slice(node: Node) -> Descriptor:
+    """Read SLICE."""
     shape = node.input(0).shape
     begin, size = node.integers(1, "begin"), node.integers(2, "size")
     if not len(begin) == len(size) == len(shape):
@@ -157,7 +120,8 @@ def _slice(node: Node) -> Descriptor:
     return SliceDescriptor(begin=begin, size=size)
 
 
-def _strided_slice(node: Node) -> Descriptor:
+def read_strided_slice(node: Node) -> Descriptor:
+    """Read STRIDED_SLICE."""
     shape = node.input(0).shape
     options = node.optional_options("StridedSliceOptions")
     begin, end, strides = (node.integers(1, "begin"), node.integers(2, "end"), node.integers(3, "strides"))
@@ -199,65 +163,84 @@ def _start(begin: int, stride: int, extent: int, *, open_: bool) -> int:
     return max(0, min(start, extent)) if stride > 0 else max(-1, min(start, extent - 1))
 
 
-def _softmax(node: Node) -> Descriptor:
-    return SoftmaxDescriptor(beta=finite(node.options("SoftmaxOptions").Beta(), "beta"))
+def _axes(values: tuple[int, ...], node: Node) -> tuple[int, ...]:
+    rank = len(node.input(0).shape)
+    return tuple(sorted({axis(value, rank) for value in values}))
 
 
-def _leaky_relu(node: Node) -> Descriptor:
-    return LeakyReluDescriptor(alpha=finite(node.options("LeakyReluOptions").Alpha(), "alpha"))
+def read_reduce(node: Node) -> Descriptor:
+    """Read MEAN or SUM."""
+    options = node.optional_options("ReducerOptions")
+    return ReduceDescriptor(
+        axes=_axes(node.integers(1, "axes"), node), keep_dims=options is not None and bool(options.KeepDims())
+    )
 
 
-def _unary(descriptor: Callable[[], Descriptor]) -> Rule:
-    return Rule(descriptor=lambda _: descriptor(), data_inputs=range(1), inputs=_ONE)
+def write_split(emitter: Emitter, layer: Layer, descriptor: SplitDescriptor) -> None:
+    """Write SPLIT."""
+    axis = emitter.parameter(layer, "axis", np.array(descriptor.axis, np.int32))
+    options = Options(table="SplitOptions", fields={"NumSplits": descriptor.splits})
+    emitter.emit(layer, options, inputs=[axis, *layer.inputs])
 
 
-def _binary(descriptor: Callable[[Node], Descriptor]) -> Rule:
-    return Rule(descriptor=descriptor, data_inputs=range(2), inputs=range(2, 3))
+def write_pad(emitter: Emitter, layer: Layer, descriptor: PadDescriptor) -> None:
+    """Write PAD."""
+    emitter.emit(layer, Options(table="PadOptions"), inputs=[*layer.inputs, emitter.paddings(layer, descriptor)])
 
 
-def _shaped(descriptor: Callable[[Node], Descriptor], parameters: int, optional: int = 0) -> Rule:
-    """Return the rule of an operator with one data input and parameters behind it."""
-    total = 1 + parameters
-    return Rule(descriptor=descriptor, data_inputs=range(1), inputs=range(total - optional, total + 1))
+def write_pad_v2(emitter: Emitter, layer: Layer, descriptor: PadV2Descriptor) -> None:
+    """Write PADV2."""
+    pads = emitter.paddings(layer, descriptor)
+    fill = emitter.fill(layer, emitter.output_info(layer), descriptor.value)
+    emitter.emit(layer, Options(table="PadV2Options"), inputs=[*layer.inputs, pads, fill])
 
 
-def _weighted(descriptor: Callable[[Node], Descriptor]) -> Rule:
-    return Rule(descriptor=descriptor, data_inputs=range(3), inputs=range(2, 4), optional=frozenset({2}))
+def write_reshape(emitter: Emitter, layer: Layer, descriptor: ReshapeDescriptor) -> None:
+    """Write RESHAPE."""
+    shape = tuple(descriptor.shape)
+    # An empty tensor cannot be told from one without data, so a scalar's shape stands in the options alone.
+    vector = [emitter.integers(layer, "shape", shape)] if shape else []
+    options = Options(table="ReshapeOptions", fields={"NewShape": shape})
+    emitter.emit(layer, options, inputs=[*layer.inputs, *vector])
 
 
-RULES: Mapping[LayerType, Rule] = {
-    LayerType.ADD: _binary(_arithmetic("AddOptions")),
-    LayerType.AVERAGE_POOL_2D: _shaped(average_or_max_pool, 0),
-    LayerType.CONCATENATION: Rule(descriptor=_concatenation, data_inputs=range(_MANY), inputs=range(1, _MANY)),
-    LayerType.CONV_2D: _weighted(convolution),
-    LayerType.DEPTHWISE_CONV_2D: _weighted(depthwise_convolution),
-    LayerType.DEQUANTIZE: _unary(DequantizeDescriptor),
-    LayerType.EXPAND_DIMS: _shaped(_expand_dims, 1),
-    LayerType.FULLY_CONNECTED: _weighted(fully_connected),
-    LayerType.HARD_SWISH: _unary(HardSwishDescriptor),
-    LayerType.LEAKY_RELU: _shaped(_leaky_relu, 0),
-    LayerType.LOGISTIC: _unary(LogisticDescriptor),
-    LayerType.MAXIMUM: _binary(lambda _: ExtremumDescriptor()),
-    LayerType.MAX_POOL_2D: _shaped(average_or_max_pool, 0),
-    LayerType.MEAN: _shaped(_reduce, 1),
-    LayerType.MINIMUM: _binary(lambda _: ExtremumDescriptor()),
-    LayerType.MUL: _binary(_arithmetic("MulOptions")),
-    LayerType.PAD: _shaped(_pad, 1),
-    LayerType.PADV2: _shaped(_pad_v2, 2),
-    LayerType.PRELU: _binary(lambda _: PreluDescriptor()),
-    LayerType.QUANTIZE: _unary(QuantizeDescriptor),
-    LayerType.RELU: _unary(ReluDescriptor),
-    LayerType.RELU6: _unary(ReluDescriptor),
-    LayerType.RELU_N1_TO_1: _unary(ReluDescriptor),
-    LayerType.RESHAPE: _shaped(_reshape, 1, optional=1),
-    LayerType.SLICE: _shaped(_slice, 2),
-    LayerType.SOFTMAX: _shaped(_softmax, 0),
-    LayerType.SPLIT: Rule(descriptor=_split, data_inputs=range(1, 2), inputs=range(2, 3), outputs=range(1, _MANY)),
-    LayerType.SQUEEZE: _shaped(_squeeze, 0),
-    LayerType.STRIDED_SLICE: _shaped(_strided_slice, 3),
-    LayerType.SUB: _binary(_arithmetic("SubOptions")),
-    LayerType.SUM: _shaped(_reduce, 1),
-    LayerType.TANH: _unary(TanhDescriptor),
-    LayerType.TRANSPOSE: _shaped(_transpose, 1),
-}
-"""One rule per layer type."""
+def write_expand_dims(emitter: Emitter, layer: Layer, descriptor: ExpandDimsDescriptor) -> None:
+    """Write EXPAND_DIMS."""
+    axis = emitter.integers(layer, "axis", [descriptor.axis])
+    emitter.emit(layer, Options(table="ExpandDimsOptions"), inputs=[*layer.inputs, axis])
+
+
+def write_transpose(emitter: Emitter, layer: Layer, descriptor: TransposeDescriptor) -> None:
+    """Write TRANSPOSE."""
+    permutation = emitter.integers(layer, "permutation", descriptor.permutation)
+    emitter.emit(layer, Options(table="TransposeOptions"), inputs=[*layer.inputs, permutation])
+
+
+def write_slice(emitter: Emitter, layer: Layer, descriptor: SliceDescriptor) -> None:
+    """Write SLICE."""
+    begin = emitter.integers(layer, "begin", descriptor.begin)
+    size = emitter.integers(layer, "size", descriptor.size)
+    emitter.emit(layer, Options(table="SliceOptions"), inputs=[*layer.inputs, begin, size])
+
+
+def write_strided_slice(emitter: Emitter, layer: Layer, descriptor: StridedSliceDescriptor) -> None:
+    """Write STRIDED_SLICE."""
+    vectors = [emitter.integers(layer, role, getattr(descriptor, role)) for role in ("begin", "end", "strides")]
+    options = Options(
+        table="StridedSliceOptions",
+        fields={
+            "BeginMask": descriptor.begin_mask,
+            "EndMask": descriptor.end_mask,
+            "ShrinkAxisMask": descriptor.shrink_axis_mask,
+        },
+    )
+    emitter.emit(layer, options, inputs=[*layer.inputs, *vectors])
+
+
+def write_reduce(emitter: Emitter, layer: Layer, descriptor: ReduceDescriptor) -> None:
+    """Write MEAN or SUM."""
+    if not descriptor.axes:
+        raise UnsupportedError(f"layer '{layer.name}': {layer.type} over no axis has no form in TensorFlow Lite")
+    axes = emitter.integers(layer, "axes", descriptor.axes)
+    options = Options(table="ReducerOptions", fields={"KeepDims": descriptor.keep_dims})
+    emitter.emit(layer, options, inputs=[*layer.inputs, axes])

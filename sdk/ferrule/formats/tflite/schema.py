@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of TensorFlow Lite's schema (version 3c) that the importer reads, for the verifier.
+"""The part of TensorFlow Lite's schema (version 3c) that the reader reads, for the verifier.
 
 Slots and sizes follow `tensorflow/compiler/mlir/lite/schema/schema.fbs`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.importers.tflite.verifier import (
+from ferrule.formats.tflite.verifier import (
     ScalarField,
     TableField,
     TableSpec,

@@ -1,47 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a .tflite file to a network."""
+"""From the bytes of a .tflite file to a network."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.formats.tflite.decoder import ModelRecord, OperatorRecord, read_model
+from ferrule.formats.tflite.node import Node
+from ferrule.formats.tflite.operators import OPERATORS
+from ferrule.formats.tflite.tensors import Tensors, check_signature
 from ferrule.graph import Layer, LayerType
-from ferrule.importers.tflite.node import Node
-from ferrule.importers.tflite.reader import read_model
-from ferrule.importers.tflite.record import ModelRecord, OperatorRecord
-from ferrule.importers.tflite.rules import RULES
-from ferrule.importers.tflite.tensors import Tensors, check_signature
 from ferrule.network import Network, check_shapes
-
-MAX_FILE_BYTES = 1 << 28
-"""256 MiB, far above what fits on a board."""
 
 _CONTROL_FLOW = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE", "WHILE"})
 
 
-def load_tflite(source: str | Path | bytes, name: str | None = None) -> Network:
-    """Return the network of a TensorFlow Lite model, from a path or from the file's bytes.
+def read_tflite(data: bytes, name: str) -> Network:
+    """Return the network of a TensorFlow Lite model.
 
-    Tensor names are kept (empty and repeated ones numbered), layers are called `<type>_<position>`. The network's
-    name is `name`, else the file's stem, else "model". An unknown batch size counts as 1.
+    Tensor names are kept (empty and repeated ones numbered), layers are called `<type>_<position>`. An unknown batch
+    size counts as 1.
 
     Raises:
-        ModelError: the file cannot be read or is malformed; the message names the place.
+        ModelError: the file is malformed; the message names the place.
         UnsupportedError: the model has something that networks do not know; the message names it and its place.
     """
-    if isinstance(source, bytes):
-        label, data = name or "model", source
-    else:
-        path = Path(source)
-        label, data = path.name, _file_bytes(path)
-        name = name or path.stem
-    with place(label):
-        return _Importer(read_model(data), name or "model").network()
+    return _Reader(read_model(data), name).network()
 
 
-class _Importer:
-    """The state of one import."""
+class _Reader:
+    """The state of one reading."""
 
     def __init__(self, model: ModelRecord, name: str) -> None:
         self._model = model
@@ -72,22 +59,22 @@ class _Importer:
             self._available.add(index)
 
     def _add_layer(self, record: OperatorRecord) -> None:
-        rule = None if record.type not in LayerType.__members__ else RULES.get(LayerType(record.type))
-        if rule is None:
-            raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted(RULES))}")
+        row = None if record.type not in LayerType.__members__ else OPERATORS.get(LayerType[record.type])
+        if row is None:
+            raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted(OPERATORS))}")
         node = Node(record, self._tensors)
-        node.check_arity(rule.inputs, rule.outputs)
+        node.check_arity(row.inputs, row.outputs)
         sources = [
-            None if position in rule.optional and not node.has_input(position) else self._source(index)
+            None if position in row.optional and not node.has_input(position) else self._source(index)
             for position, index in enumerate(record.inputs)
-            if position in rule.data_inputs
+            if position in row.data_inputs
         ]
         while sources and sources[-1] is None:  # absent at the end is the same as not listed
             sources.pop()
         layer = Layer(
             name=f"{record.type.lower()}_{record.index}",
-            type=LayerType(record.type),
-            descriptor=rule.descriptor(node),
+            type=LayerType[record.type],
+            descriptor=row.read(node),
             inputs=tuple(sources),
             outputs=tuple(self._tensors.info(index).name for index in record.outputs),
         )
@@ -121,17 +108,3 @@ def _refusal(record: OperatorRecord) -> str:
     if record.type in _CONTROL_FLOW:
         return "control flow is not supported"
     return "this operator is not supported"
-
-
-def _file_bytes(path: Path) -> bytes:
-    try:
-        if not path.is_file():
-            raise ModelError(f"there is no file '{path}'")
-        size_bytes = path.stat().st_size
-        if size_bytes > MAX_FILE_BYTES:
-            raise ModelError(f"the file '{path}' has {size_bytes} bytes, expected at most {MAX_FILE_BYTES}")
-        return path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read '{path}': {error.strerror}") from error
-    except ValueError as error:
-        raise ModelError(f"cannot read '{str(path)!r}': {error}") from error

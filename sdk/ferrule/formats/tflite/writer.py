@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from ferrule.errors import UnsupportedError
-from ferrule.exporters.tflite.record import ModelRecord
-from ferrule.exporters.tflite.translator import Translator
-from ferrule.exporters.tflite.writer import write_model
+from ferrule.formats.tflite.emitter import Emitter
+from ferrule.formats.tflite.encoder import ModelContent, write_model
+from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.graph import Graph, SubgraphView
 
 _MAX_BYTES = 2**31 - 1
@@ -31,15 +31,18 @@ def to_tflite(network: Graph | SubgraphView) -> bytes:
         raise UnsupportedError(
             f"the constants of '{network.name}' take {size_bytes} bytes, expected at most {_MAX_BYTES}"
         )
-    translator = Translator(network)
+    emitter = Emitter(network, {type_: row.version for type_, row in OPERATORS.items()})
     for layer in network.layers:
-        translator.translate(layer)
-    record = ModelRecord(
+        row = OPERATORS.get(layer.type)
+        if row is None:
+            raise UnsupportedError(f"layer '{layer.name}': {layer.type} has no form in TensorFlow Lite")
+        row.write(emitter, layer, layer.descriptor)
+    content = ModelContent(
         name=network.name,
         description="Written by Ferrule.",
-        tensors=(*network.tensors, *translator.tensors),
-        operators=tuple(translator.operators),
+        tensors=(*network.tensors, *emitter.tensors),
+        operators=tuple(emitter.operators),
         inputs=tuple(info.name for info in network.inputs),
         outputs=tuple(info.name for info in network.outputs),
     )
-    return write_model(record)
+    return write_model(content)

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network while it is being optimised."""
+"""What has been decided about a network while it is being optimised."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ferrule.backends.backend import BackendId
-from ferrule.backends.device import Device
+from ferrule.backends.device import BackendId, Device
 from ferrule.graph import Graph, Layer
 from ferrule.optimizer.optimized import FALLBACK_ENDING, Assignment
 
 
 @dataclass(slots=True, kw_only=True)
-class Draft:
+class Decisions:
     """A graph, what has been decided about its layers so far, and why."""
 
     graph: Graph
@@ -22,7 +21,8 @@ class Draft:
     failed: dict[str, set[BackendId]] = field(default_factory=dict)
     """By layer: backends that took it at first and then could not run it after all."""
     refusals: dict[tuple[str, BackendId], str] = field(default_factory=dict)
-    messages: list[str] = field(default_factory=list)
+    messages: dict[str, None] = field(default_factory=dict)
+    """Each once, in order."""
     replaced: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By layer that a backend put in: the layers whose place it took."""
 
@@ -32,8 +32,7 @@ class Draft:
 
     def warn(self, message: str) -> None:
         """Record a message, once."""
-        if message not in self.messages:
-            self.messages.append(message)
+        self.messages[message] = None
 
     def refuse(self, layer: Layer, backend: BackendId, reason: str) -> None:
         """Record why a backend does not get a layer, in Arm NN's words."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.formats.tflite.decoder import ModelRecord, TensorRecord
 from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
-from ferrule.importers.tflite.record import ModelRecord, TensorRecord
 
 MAX_RANK = 8
 MAX_TENSOR_BYTES = 2**31 - 1

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file formats of trained models: reading them into networks, and writing networks in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from ferrule.errors import FerruleError, ModelError, place
+from ferrule.formats.tflite import read_tflite, to_tflite
+from ferrule.network import Network
+
+__all__ = ["FORMATS", "MAX_FILE_BYTES", "Format", "ModelFile", "load", "to_tflite"]
+
+ModelFile = str | PathLike[str] | bytes
+"""The path of a model's file, or the file's bytes."""
+
+MAX_FILE_BYTES = 1 << 28
+"""256 MiB, far above what fits on a board."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A file format that can be read, and how its files are recognised."""
+
+    name: str
+    suffix: str
+    """In lower case, with the dot."""
+    magic: bytes
+    """Bytes that every file has at `magic_offset`."""
+    magic_offset: int
+    read: Callable[[bytes, str], Network]
+    """(contents of a file, name of the network) -> network."""
+
+    def fits(self, data: bytes) -> bool:
+        """Whether the data have the magic bytes."""
+        return data[self.magic_offset :].startswith(self.magic)
+
+
+FORMATS: Sequence[Format] = (
+    Format(name="TensorFlow Lite", suffix=".tflite", magic=b"TFL3", magic_offset=4, read=read_tflite),
+)
+"""The formats that `load` knows."""
+
+
+def load(source: ModelFile, name: str | None = None) -> Network:
+    """Return the network of a model, from a path or from the file's bytes.
+
+    A path's suffix and the file's magic bytes must name the same format of `FORMATS`; bytes have their magic alone.
+    The network's name is `name`, else the file's stem, else "model".
+
+    Raises:
+        ModelError: the file cannot be read, has no known format or is malformed; the message names the place.
+        UnsupportedError: the model has something that networks do not know; the message names it and its place.
+        FerruleError: `source` is neither a path nor bytes.
+    """
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        label = name = name or "model"
+        data, formats = bytes(source), FORMATS
+    elif not isinstance(source, (str, PathLike)):
+        raise FerruleError(
+            f"a model of type {type(source).__name__} cannot be loaded",
+            hint=f"give a file's path or its bytes; {_known()}",
+        )
+    else:
+        path = Path(source)
+        data = _file_bytes(path)
+        label, name = path.name, name or path.stem
+        formats = [format_ for format_ in FORMATS if format_.suffix == path.suffix.lower()]
+        if not formats:
+            found = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
+            raise ModelError(f"{label}: the file has {found}, expected {_suffixes()}", hint=_known())
+    with place(label):
+        return _recognised(data, formats).read(data, name)
+
+
+def _recognised(data: bytes, formats: Sequence[Format]) -> Format:
+    """Return the first of the formats whose magic the data have."""
+    for format_ in formats:
+        if format_.fits(data):
+            return format_
+    wanted = formats[0]
+    first, last = wanted.magic_offset, wanted.magic_offset + len(wanted.magic)
+    if len(data) < last:
+        raise ModelError(f"the file has {len(data)} bytes, expected at least {last}", hint=_known())
+    expected = f"{wanted.magic.hex(' ')} ('{wanted.magic.decode()}')"
+    raise ModelError(
+        f"bytes {first} to {last - 1} are {data[first:last].hex(' ')}, expected {expected} of {wanted.name}",
+        hint=_known(),
+    )
+
+
+def _suffixes() -> str:
+    return " or ".join(f"'{format_.suffix}'" for format_ in FORMATS)
+
+
+def _known() -> str:
+    return f"known formats: {', '.join(f'{format_.name} ({format_.suffix})' for format_ in FORMATS)}"
+
+
+def _file_bytes(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise ModelError(f"'{path}' is a folder, expected a file", hint=_known())
+        if not path.is_file():
+            raise ModelError(f"there is no file '{path}'", hint=_known())
+        size_bytes = path.stat().st_size
+        if size_bytes > MAX_FILE_BYTES:
+            raise ModelError(f"the file '{path}' has {size_bytes} bytes, expected at most {MAX_FILE_BYTES}")
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read '{path}': {error.strerror}") from error
+    except ValueError as error:
+        raise ModelError(f"cannot read '{str(path)!r}': {error}") from error

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorFlow Lite's file format."""
+
+from ferrule.formats.tflite.reader import read_tflite
+from ferrule.formats.tflite.writer import to_tflite
+
+__all__ = ["read_tflite", "to_tflite"]

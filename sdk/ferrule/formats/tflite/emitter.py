@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators and the added tensors of a file that is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.tflite.encoder import NO_OPTIONS, OperatorContent, Options
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Tensor, TensorInfo
+from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
+
+Version = Callable[[Any, Sequence[TensorInfo], TensorInfo], int]
+"""(descriptor, inputs that are there, first output) -> the version of the operator that has all of this."""
+
+ACTIVATION_NUMBERS: Mapping[str, int] = {"NONE": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
+"""The schema's enum ActivationFunctionType."""
+
+
+class Emitter:
+    """Collects the operators of one file and the tensors that the network does not have itself."""
+
+    def __init__(self, graph: Graph, versions: Mapping[LayerType, Version]) -> None:
+        self._graph = graph
+        self._versions = versions
+        self._names = {tensor.info.name for tensor in graph.tensors}
+        self._parameters: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self.tensors: list[Tensor] = []
+        """Parameter tensors and the outputs of added PADs, beside those of the graph."""
+        self.operators: list[OperatorContent] = []
+
+    def emit(self, layer: Layer, options: Options = NO_OPTIONS, *, inputs: Sequence[str | None] | None = None) -> None:
+        """Append one operator; `inputs` default to the layer's."""
+        sources = list(layer.inputs if inputs is None else inputs)
+        while sources and sources[-1] is None:  # LiteRT takes a listed bias for a present one
+            sources.pop()
+        record = OperatorContent(
+            type=layer.type,
+            version=self._versions[layer.type](layer.descriptor, self.input_infos(layer), self.output_info(layer)),
+            inputs=tuple(sources),
+            outputs=layer.outputs,
+            options=options,
+        )
+        self.operators.append(record)
+
+    def parameter(self, layer: Layer, role: str, values: Array) -> str:
+        """Return the name of a constant tensor with these values; equal ones are shared."""
+        key = (str(values.dtype), values.shape, values.tobytes())
+        if key not in self._parameters:
+            info = TensorInfo(
+                name=self._fresh(f"{layer.name}/{role}"), shape=values.shape, dtype=DataType(str(values.dtype))
+            )
+            self.tensors.append(Tensor(info=info, data=values))
+            self._parameters[key] = info.name
+        return self._parameters[key]
+
+    def integers(self, layer: Layer, role: str, values: Sequence[int]) -> str:
+        """Return the name of a vector of int32."""
+        return self.parameter(layer, role, np.array(values, np.int32))
+
+    def paddings(self, layer: Layer, descriptor: PadDescriptor | PadV2Descriptor) -> str:
+        """Return the name of a PAD's parameter: a row of (before, after) per axis."""
+        return self.parameter(layer, "paddings", np.array([descriptor.before, descriptor.after], np.int32).T.copy())
+
+    def padded(self, layer: Layer, info: TensorInfo, descriptor: PadDescriptor | PadV2Descriptor) -> str:
+        """Append a PAD or a PADV2 of a tensor before a layer and return its output."""
+        shape = tuple(sum(extents) for extents in zip(info.shape, descriptor.before, descriptor.after, strict=True))
+        output = replace(info, name=self._fresh(f"{layer.name}/padded"), shape=shape)
+        self.tensors.append(Tensor(info=output))
+        inputs = [info.name, self.paddings(layer, descriptor)]
+        type_, table = LayerType.PAD, "PadOptions"
+        if isinstance(descriptor, PadV2Descriptor):
+            type_, table = LayerType.PADV2, "PadV2Options"
+            inputs.append(self.fill(layer, output, descriptor.value))
+        record = OperatorContent(
+            type=type_,
+            version=self._versions[type_](descriptor, [info], output),
+            inputs=tuple(inputs),
+            outputs=(output.name,),
+            options=Options(table=table),
+        )
+        self.operators.append(record)
+        return output.name
+
+    def fill(self, layer: Layer, output: TensorInfo, value: float) -> str:
+        """Return the name of a PADV2's fill, a scalar in the output's type and quantisation."""
+        try:
+            data = np.array(value, output.dtype.numpy)
+        except OverflowError:
+            raise ModelError(f"layer '{layer.name}': the fill {value} does not fit into {output.dtype}") from None
+        name = self._fresh(f"{layer.name}/fill")
+        info = TensorInfo(name=name, shape=(), dtype=output.dtype, quantization=output.quantization)
+        self.tensors.append(Tensor(info=info, data=data))
+        return name
+
+    def input_info(self, layer: Layer, index: int) -> TensorInfo:
+        """Return what is known of an input that must be there."""
+        infos = self._graph.input_infos(layer)
+        info = infos[index] if index < len(infos) else None
+        if info is None:
+            raise UnsupportedError(f"layer '{layer.name}': {layer.type} lacks input {index}")
+        return info
+
+    def output_info(self, layer: Layer) -> TensorInfo:
+        """Return what is known of the first output."""
+        return self._graph.output_infos(layer)[0]
+
+    def input_infos(self, layer: Layer) -> list[TensorInfo]:
+        """Return what is known of the inputs that are there."""
+        return [info for info in self._graph.input_infos(layer) if info is not None]
+
+    def _fresh(self, wanted: str) -> str:
+        name, number = wanted, 1
+        while name in self._names:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._names.add(name)
+        return name

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph that is being rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from ferrule.errors import ModelError
+from ferrule.graph.assembly import assemble
+from ferrule.graph.graph import Graph
+from ferrule.graph.layer import Layer
+from ferrule.graph.tensor import Tensor, TensorInfo
+
+
+class GraphEditor:
+    """The layers and tensors of a graph, to be changed; `finish` returns the graph that they make.
+
+    Inputs and outputs of the graph keep their names and their order. Layers keep their places, except that `finish`
+    moves a layer behind those that it reads. An edit takes time in proportion to the inputs and outputs of the layers
+    that it touches. Between edits tensors may lack a layer that writes them; `finish` checks the whole.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._name = graph.name
+        self._inputs = tuple(info.name for info in graph.inputs)
+        self._outputs = tuple(info.name for info in graph.outputs)
+        self._handed_out = frozenset(self._outputs)
+        self._tensors = {tensor.info.name: tensor for tensor in graph.tensors}
+        self._taken = set(self._tensors)
+        self._numbers: dict[str, int] = {}
+        self._layers: dict[str, Layer] = {}
+        self._producers: dict[str, str] = {}
+        self._consumers: dict[str, dict[str, int]] = {}
+        """By tensor and layer: how many of the layer's inputs it is."""
+        self._next: dict[str | None, str | None] = {None: None}
+        self._previous: dict[str | None, str | None] = {None: None}
+        """The layers as a ring, which None closes."""
+        for layer in graph.layers:
+            self.add_layer(layer)
+
+    def layers(self) -> Iterator[Layer]:
+        """Yield the layers that are there now, in their order; those that are removed meanwhile are left out."""
+        names = []
+        name = self._next[None]
+        while name is not None:
+            names.append(name)
+            name = self._next[name]
+        for one in names:
+            layer = self._layers.get(one)
+            if layer is not None:
+                yield layer
+
+    def layer(self, name: str) -> Layer:
+        """Return the layer of that name; ModelError if there is none."""
+        try:
+            return self._layers[name]
+        except KeyError:
+            raise ModelError(f"graph '{self._name}' has no layer '{name}'") from None
+
+    def tensor(self, name: str) -> Tensor:
+        """Return the tensor of that name; ModelError if there is none."""
+        try:
+            return self._tensors[name]
+        except KeyError:
+            raise ModelError(f"graph '{self._name}' has no tensor '{name}'") from None
+
+    def info(self, name: str) -> TensorInfo:
+        """Return the description of a tensor; ModelError if there is none."""
+        return self.tensor(name).info
+
+    def producer(self, tensor: str) -> Layer | None:
+        """Return the layer that writes a tensor; None for inputs and constants."""
+        name = self._producers.get(tensor)
+        return None if name is None else self._layers[name]
+
+    def consumers(self, tensor: str) -> tuple[Layer, ...]:
+        """Return the layers that read a tensor, each once, in no particular order."""
+        return tuple(self._layers[name] for name in self._consumers.get(tensor, ()))
+
+    def only_consumer(self, tensor: str) -> Layer | None:
+        """Return the layer that alone reads a tensor, as one input; None if there are others or the graph's outputs."""
+        readers = self._consumers.get(tensor, {})
+        if self.is_output(tensor) or list(readers.values()) != [1]:
+            return None
+        return self._layers[next(iter(readers))]
+
+    def is_output(self, tensor: str) -> bool:
+        """Return whether the graph hands a tensor out."""
+        return tensor in self._handed_out
+
+    def fresh(self, wanted: str) -> str:
+        """Return `wanted`, or `wanted_2`, `wanted_3`... if a tensor or layer has or had it; the name is taken now."""
+        number = self._numbers.get(wanted, 1)
+        candidate = wanted if number == 1 else f"{wanted}_{number}"
+        while candidate in self._taken:
+            number += 1
+            candidate = f"{wanted}_{number}"
+        self._numbers[wanted] = number
+        self._taken.add(candidate)
+        return candidate
+
+    def set_tensor(self, tensor: Tensor) -> None:
+        """Describe a new tensor, or an old one otherwise."""
+        self._tensors[tensor.info.name] = tensor
+        self._taken.add(tensor.info.name)
+
+    def add_layer(self, layer: Layer, *, before: str | None = None, behind: str | None = None) -> None:
+        """Add a layer before or behind another, by default at the end; ModelError if its name is taken."""
+        self._insert(layer, self._previous[before] if behind is None else behind)
+
+    def replace_layer(self, layer: Layer) -> None:
+        """Put another layer of the same name in a layer's place."""
+        self._detach(self.layer(layer.name))
+        self._attach(layer)
+
+    def replace_layers(self, names: Iterable[str], layers: Iterable[Layer]) -> None:
+        """Put layers in the place of the first of `names`, all of which go; ModelError if a name is taken."""
+        gone = dict.fromkeys(names)
+        place = self._previous[next(iter(gone))]
+        while place in gone:
+            place = self._previous[place]
+        for name in gone:
+            self.remove_layer(name)
+        for layer in layers:
+            self._insert(layer, place)
+            place = layer.name
+
+    def remove_layer(self, name: str) -> None:
+        """Take a layer out; its outputs have no writer then."""
+        self._detach(self.layer(name))
+        del self._layers[name]
+        before, behind = self._previous.pop(name), self._next.pop(name)
+        self._next[before], self._previous[behind] = behind, before
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Put other tensors in the place of some, wherever a layer reads or writes them."""
+        for writer in dict.fromkeys(self._producers[old] for old in names if old in self._producers):
+            layer = self._layers[writer]
+            self.replace_layer(replace(layer, outputs=tuple(names.get(name, name) for name in layer.outputs)))
+        self.redirect(names)
+
+    def redirect(self, names: Mapping[str, str], readers: Iterable[str] | None = None) -> None:
+        """Put other tensors in the place of some, in the inputs of `readers`, by default of all layers."""
+        found = (reader for old in names for reader in self._consumers.get(old, ())) if readers is None else readers
+        for reader in dict.fromkeys(found):
+            layer = self._layers[reader]
+            inputs = tuple(None if name is None else names.get(name, name) for name in layer.inputs)
+            self.replace_layer(replace(layer, inputs=inputs))
+
+    def bypass(self, layer: Layer, source: str) -> bool:
+        """Remove a layer whose only output equals `source`; False, and nothing changes, if that is not possible.
+
+        Readers of the output read `source` instead. Where the graph hands the output out, `source` takes its name
+        if it can: if a layer writes it, and the graph does not hand it out itself.
+        """
+        target = layer.outputs[0]
+        if self.is_output(target):
+            if self.producer(source) is None or self.is_output(source):
+                return False
+            if replace(self.info(source), name=target) != self.info(target):
+                return False
+            source, target = target, source
+        self.remove_layer(layer.name)
+        self.rename({target: source})
+        return True
+
+    def finish(self) -> Graph:
+        """Return the graph, without tensors that nothing writes or reads.
+
+        Raises:
+            ModelError: the layers form a cycle, read a tensor that nothing writes, or write one twice.
+        """
+        return assemble(
+            self._name, inputs=self._inputs, outputs=self._outputs, layers=self.layers(), tensors=self._tensors
+        )
+
+    def _insert(self, layer: Layer, behind: str | None) -> None:
+        if not layer.name or layer.name in self._layers:
+            raise ModelError(f"graph '{self._name}' has a layer '{layer.name}' already, expected a new name")
+        self._attach(layer)
+        self._taken.add(layer.name)
+        following = self._next[behind]
+        self._next[behind] = self._previous[following] = layer.name
+        self._previous[layer.name], self._next[layer.name] = behind, following
+
+    def _attach(self, layer: Layer) -> None:
+        self._layers[layer.name] = layer
+        for tensor in layer.outputs:
+            self._producers[tensor] = layer.name
+        for tensor in layer.present_inputs:
+            readers = self._consumers.setdefault(tensor, {})
+            readers[layer.name] = readers.get(layer.name, 0) + 1
+
+    def _detach(self, layer: Layer) -> None:
+        for tensor in layer.outputs:
+            if self._producers.get(tensor) == layer.name:
+                del self._producers[tensor]
+        for tensor in layer.present_inputs:
+            self._consumers[tensor].pop(layer.name, None)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an order of the layers decides about: layers and storages as numbers, sets of layers as bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.graph import Graph
+from ferrule.memory.arena import round_up
+from ferrule.memory.request import Alias
+from ferrule.memory.storage import group_names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Layers that run one after the other, between the same layers in every order of the graph."""
+
+    layers: tuple[int, ...]
+    """In the order in which they run."""
+    done: int
+    """The layers that have run before, as bits."""
+    live: int
+    """Bytes that live before the first of them."""
+    peak: int
+    """The most bytes that live while one of them runs."""
+
+
+class OrderProblem:
+    """The layers of a graph, what each needs to have run, and the storages that it touches."""
+
+    def __init__(self, graph: Graph, views: Sequence[Alias], scratch_bytes: Mapping[str, int], alignment: int) -> None:
+        infos = {tensor.info.name: tensor.info for tensor in graph.tensors if not tensor.is_constant}
+        group = group_names(infos, views)
+        sizes: dict[str, int] = {}
+        for name, info in infos.items():
+            sizes[group[name]] = max(sizes.get(group[name], 0), round_up(info.size_bytes, alignment))
+        storage = {name: number for number, name in enumerate(sizes)}
+        self.sizes = list(sizes.values())
+        self.scratch = [round_up(scratch_bytes.get(layer.name, 0), alignment) for layer in graph.layers]
+        layer_number = {layer.name: number for number, layer in enumerate(graph.layers)}
+        self.sources: list[list[int]] = []
+        """Per layer: the layers whose outputs it reads."""
+        self.touched: list[list[int]] = []
+        """Per layer: the storages that it reads or writes."""
+        self.users: list[list[int]] = [[] for _ in sizes]
+        """Per storage: the layers that touch it, the one that it is born with first."""
+        for number, layer in enumerate(graph.layers):
+            producers = (graph.producer(name) for name in layer.present_inputs)
+            self.sources.append(sorted({layer_number[one.name] for one in producers if one is not None}))
+            used = {storage[group[name]] for name in (*layer.present_inputs, *layer.outputs) if name in group}
+            self.touched.append(sorted(used))
+            for one in used:
+                self.users[one].append(number)
+        self.kept = {storage[group[info.name]] for info in graph.outputs if info.name in group}
+        """Storages that are read after the last layer."""
+        self.given = {storage[group[info.name]] for info in graph.inputs}
+        """Storages that live before the first layer."""
+        self.start = sum(self.sizes[one] for one in self.given)
+        self.unread = sum(self.sizes[one] for one in self.given if not self.users[one] and one not in self.kept)
+        """Bytes of inputs that nothing reads; they live at the first step only."""
+        self.needs = [_bits(sources) for sources in self.sources]
+        """Per layer: `sources` as bits."""
+        self._user_bits = [_bits(users) for users in self.users]
+        self.readers: list[list[int]] = [[] for _ in self.sources]
+        """Per layer: the layers that read its outputs."""
+        for number, sources in enumerate(self.sources):
+            for source in sources:
+                self.readers[source].append(number)
+
+    def step(self, done: int, live: int, layer: int) -> tuple[int, int]:
+        """Return the bytes while a layer runs and those that live after it; `live` are those before it."""
+        after = done | 1 << layer
+        during = live
+        left = live if done else live - self.unread
+        for one in self.touched[layer]:
+            size, users = self.sizes[one], self._user_bits[one]
+            if not users & done and one not in self.given:
+                during += size
+                left += size
+            if not users & ~after and one not in self.kept:
+                left -= size
+        return during + self.scratch[layer], left
+
+    def peak(self, order: Sequence[int]) -> int:
+        """The most bytes that live at one step of an order."""
+        return max((during for during, _ in self.run(order)), default=self.start)
+
+    def run(self, order: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Yield for each layer of an order the bytes while it runs and those that live after it."""
+        left = [len(users) for users in self.users]
+        live = self.start
+        for place, layer in enumerate(order):
+            during = live
+            if place == 0:
+                live -= self.unread
+            for one in self.touched[layer]:
+                if left[one] == len(self.users[one]) and one not in self.given:
+                    during += self.sizes[one]
+                    live += self.sizes[one]
+                left[one] -= 1
+                if not left[one] and one not in self.kept:
+                    live -= self.sizes[one]
+            yield during + self.scratch[layer], live
+
+    def segments(self) -> list[Segment]:
+        """Return the layers in the graph's order, cut before and behind each that all others are related to."""
+        found: list[Segment] = []
+        live, done = self.start, 0
+        layers: list[int] = []
+        peak = 0
+        before = live
+        cuts = self._bottlenecks()
+        for layer, (during, after) in enumerate(self.run(range(len(self.sources)))):
+            layers.append(layer)
+            peak = max(peak, during)
+            if layer in cuts or layer + 1 in cuts or layer + 1 == len(self.sources):
+                found.append(Segment(layers=tuple(layers), done=done, live=before, peak=peak))
+                done |= ((1 << len(layers)) - 1) << layers[0]
+                layers, peak, before = [], 0, after
+        return found
+
+    def _bottlenecks(self) -> set[int]:
+        """Return the layers that stand at the same place in every order: all others lead to them or from them."""
+        count = len(self.sources)
+        ends = starts = 0
+        behind = set()
+        for layer, sources in enumerate(self.sources):
+            closed = sum(self.readers[source][0] == layer for source in sources)
+            if closed == ends:  # each layer before it leads to one that nothing else read so far, and so to it
+                behind.add(layer)
+            ends += 1 - closed
+        found = set()
+        for layer in reversed(range(count)):
+            closed = sum(self.sources[reader][-1] == layer for reader in self.readers[layer])
+            if closed == starts and layer in behind:
+                found.add(layer)
+            starts += 1 - closed
+        return found
+
+    def bound(self) -> int:
+        """Return a lower bound on the peak of every order: what must live at the first, the last or any one layer."""
+        count = len(self.sources)
+        if not count:
+            return self.start
+        inevitable = self._inevitable()
+        first = min(self.step(0, self.start, layer)[0] for layer in range(count) if not self.sources[layer])
+        last = min(self._beside_outputs(layer) for layer in range(count) if not self.readers[layer])
+        return max(self.start, first, last + sum(self.sizes[one] for one in self.kept), int(inevitable.max()))
+
+    def _beside_outputs(self, layer: int) -> int:
+        """The bytes that a layer which runs after all others needs besides the outputs of the graph."""
+        return sum(self.sizes[one] for one in self.touched[layer] if one not in self.kept) + self.scratch[layer]
+
+    def _inevitable(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Per layer: the bytes that live while it runs, in every order.
+
+        A storage does so if the layer is the one that it is born with or comes after that, and some layer that touches
+        the storage is this one or comes after it.
+        """
+        count = len(self.sources)
+        after, before = _closure(self.readers, reversed(range(count))), _closure(self.sources, range(count))
+        everything = (1 << count) - 1
+        total = np.array(self.scratch, np.int64)
+        for one, size in enumerate(self.sizes):
+            users = self.users[one]
+            born = everything if one in self.given else after[users[0]]
+            needed = everything if one in self.kept else 0
+            for user in users:
+                needed |= before[user]
+            total += np.multiply(_flags(born & needed, count), size, dtype=np.int64)
+        return total
+
+
+def _closure(neighbours: Sequence[Sequence[int]], order: Iterator[int] | range) -> list[int]:
+    """Return per layer, as bits, itself and all layers that a path leads to."""
+    found = [0] * len(neighbours)
+    for layer in order:
+        reached = 1 << layer
+        for other in neighbours[layer]:
+            reached |= found[other]
+        found[layer] = reached
+    return found
+
+
+def _bits(numbers: Sequence[int]) -> int:
+    value = 0
+    for number in numbers:
+        value |= 1 << number
+    return value
+
+
+def _flags(bits: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    packed = np.frombuffer(bits.to_bytes(-(-count // 8), "little"), np.uint8)
+    return np.unpackbits(packed, count=count, bitorder="little")

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searches for an order of a segment's layers: exhaustive, greedy, and a beam between them.
+
+Effort is counted in steps, a layer tried after a set of layers, so that the same graph gives the same order everywhere.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+
+from ferrule.memory.order_problem import OrderProblem, Segment
+
+_BEAM = 16
+
+
+class Steps:
+    """How many steps a search may take, and has taken."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+
+    def take(self, count: int) -> bool:
+        """Take some steps; False, and none is taken, if there are not that many left."""
+        if self.taken + count > self.most:
+            return False
+        self.taken += count
+        return True
+
+    @property
+    def left(self) -> int:
+        """The steps that are left."""
+        return self.most - self.taken
+
+
+class _State:
+    """A set of layers that have run."""
+
+    __slots__ = ("done", "last", "live", "ready")
+
+    def __init__(self, done: int, live: int, ready: tuple[int, ...], last: tuple[int, _State] | None) -> None:
+        self.done = done
+        """As bits."""
+        self.live = live
+        """Bytes that live on."""
+        self.ready = ready
+        """The layers that can run next."""
+        self.last = last
+        """The layer that ran last, and the state before it."""
+
+    def order(self) -> tuple[int, ...]:
+        """The layers in the order in which they ran."""
+        found = []
+        last = self.last
+        while last is not None:
+            found.append(last[0])
+            last = last[1].last
+        return tuple(reversed(found))
+
+
+_Move = tuple[_State, int, int]
+"""A state, the layer that runs next, and the bytes that live after it."""
+
+
+class _Walk:
+    """Goes from one set of layers of a segment to the next."""
+
+    def __init__(self, problem: OrderProblem, segment: Segment) -> None:
+        self._problem = problem
+        self._own = set(segment.layers)
+        self.goal = segment.done
+        for layer in segment.layers:
+            self.goal |= 1 << layer
+        ready = tuple(layer for layer in sorted(segment.layers) if not problem.needs[layer] & ~segment.done)
+        self.start = _State(segment.done, segment.live, ready, None)
+
+    def step(self, state: _State, layer: int) -> tuple[int, int, int]:
+        """Return the bytes while a layer runs, those that live after it, and the layers that have run then."""
+        during, left = self._problem.step(state.done, state.live, layer)
+        return during, left, state.done | 1 << layer
+
+    def after(self, move: _Move, done: int) -> _State:
+        """Return the state that a move leads to, in which the layers `done` have run."""
+        state, layer, left = move
+        needs = self._problem.needs
+        new = [r for r in self._problem.readers[layer] if r in self._own and not needs[r] & ~done]
+        rest = [other for other in state.ready if other != layer]
+        return _State(done, left, tuple(sorted([*rest, *new]) if new else rest), (layer, state))
+
+
+def best_first(problem: OrderProblem, segment: Segment, bound: int, steps: Steps) -> tuple[Segment | None, int]:
+    """Return the best order that is below the segment's peak, None if there is none or the steps run out.
+
+    The second value is a lower bound on the peak of every order: that of the result if it was found, the segment's own
+    if there is none. An order that reaches `bound` is not improved further.
+    """
+    walk = _Walk(problem, segment)
+    ranks = itertools.count()
+    queue: list[tuple[int, int, int, int, _Move | None]] = [(bound, 0, 0, segment.done, None)]
+    seen: set[int] = set()
+    while queue:
+        peak, depth, _, done, move = heapq.heappop(queue)
+        if done in seen:
+            continue
+        state = walk.start if move is None else walk.after(move, done)
+        if done == walk.goal:
+            return _with_order(segment, state.order(), peak), peak
+        seen.add(done)
+        if not steps.take(len(state.ready)):
+            return None, peak
+        for layer in state.ready:
+            during, left, after = walk.step(state, layer)
+            if max(peak, during) < segment.peak and after not in seen:
+                heapq.heappush(queue, (max(peak, during), depth - 1, next(ranks), after, (state, layer, left)))
+    return None, segment.peak
+
+
+def greedy(problem: OrderProblem, segment: Segment) -> Segment:
+    """Return the order that runs next what leaves the fewest bytes alive; of equals the first in the graph."""
+    own = set(segment.layers)
+    left = [sum(not segment.done >> user & 1 for user in users) for users in problem.users]
+    missing = {layer: sum(source in own for source in problem.sources[layer]) for layer in segment.layers}
+
+    def growth(layer: int) -> int:
+        total = 0
+        for one in problem.touched[layer]:
+            if left[one] == len(problem.users[one]) and one not in problem.given:
+                total += problem.sizes[one]
+            if left[one] == 1 and one not in problem.kept:
+                total -= problem.sizes[one]
+        return total
+
+    queue = [(growth(layer), layer) for layer in segment.layers if not missing[layer]]
+    heapq.heapify(queue)
+    done: set[int] = set()
+    order = []
+    while queue:
+        _, layer = heapq.heappop(queue)
+        if layer in done:
+            continue
+        done.add(layer)
+        order.append(layer)
+        for reader in problem.readers[layer]:
+            if reader in own:
+                missing[reader] -= 1
+        changed = {reader for reader in problem.readers[layer] if reader in own and not missing[reader]}
+        for one in problem.touched[layer]:
+            left[one] -= 1
+            if left[one] == 1:  # the one layer that is left frees it now
+                changed.update(u for u in problem.users[one] if u in own and u not in done and not missing[u])
+        for other in changed:
+            heapq.heappush(queue, (growth(other), other))
+    return _measured(problem, segment, tuple(order))
+
+
+def beam(problem: OrderProblem, segment: Segment, steps: Steps) -> Segment:
+    """Return a good order: at each layer the states with the lowest peak, then the fewest live bytes, go on.
+
+    The segment's own order is returned where the steps run out.
+    """
+    walk = _Walk(problem, segment)
+    width = min(_BEAM, steps.left // max(_tried(problem, segment), 1))
+    states = [(0, walk.start)]
+    for _ in segment.layers:
+        if not width or not steps.take(sum(len(state.ready) for _, state in states)):
+            return segment
+        best: dict[int, tuple[int, int, _Move]] = {}
+        for peak, state in states:
+            for layer in state.ready:
+                during, left, done = walk.step(state, layer)
+                if done not in best or max(peak, during) < best[done][0]:
+                    best[done] = (max(peak, during), left, (state, layer, left))
+        chosen = sorted(best.items(), key=lambda one: (one[1][0], one[1][1]))[:width]
+        states = [(peak, walk.after(move, done)) for done, (peak, _, move) in chosen]
+    peak, state = states[0]
+    return _with_order(segment, state.order(), peak)
+
+
+def _tried(problem: OrderProblem, segment: Segment) -> int:
+    """How many steps a beam of width 1 takes about: the layers that are ready, summed over the segment's own order."""
+    walk = _Walk(problem, segment)
+    ready = set(walk.start.ready)
+    own = set(segment.layers)
+    missing = {layer: sum(source in own for source in problem.sources[layer]) for layer in segment.layers}
+    total = 0
+    for layer in segment.layers:
+        total += len(ready)
+        ready.discard(layer)
+        for reader in problem.readers[layer]:
+            if reader in own:
+                missing[reader] -= 1
+                if not missing[reader]:
+                    ready.add(reader)
+    return total
+
+
+def _with_order(segment: Segment, order: tuple[int, ...], peak: int) -> Segment:
+    return Segment(layers=order, done=segment.done, live=segment.live, peak=peak)
+
+
+def _measured(problem: OrderProblem, segment: Segment, order: tuple[int, ...]) -> Segment:
+    done, live, peak = segment.done, segment.live, 0
+    for layer in order:
+        during, live = problem.step(done, live, layer)
+        done |= 1 << layer
+        peak = max(peak, during)
+    return _with_order(segment, order, peak)

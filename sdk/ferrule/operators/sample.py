@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One layer of an operator at random: shapes, parameters, constants and quantisations."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ferrule.graph import Array, DataType, Descriptor, Quantization, Shape, TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.window import Padding, same_padding
+
+FROM_0_TO_1: Mapping[DataType, Quantization] = {
+    DataType.INT8: Quantization.of(1 / 256, -128),
+    DataType.INT16: Quantization.of(1 / 32768),
+}
+"""The outputs of LOGISTIC and SOFTMAX, as TensorFlow Lite prescribes them."""
+FROM_MINUS_1_TO_1: Mapping[DataType, Quantization] = {
+    DataType.INT8: Quantization.of(1 / 128),
+    DataType.INT16: Quantization.of(1 / 32768),
+}
+"""The outputs of TANH, as TensorFlow Lite prescribes them."""
+
+
+@dataclass(slots=True)
+class LayerSample:
+    """A layer of one operator that is being drawn: its operator takes inputs, holds constants and sets the rest."""
+
+    dice: random.Random
+    dtype: DataType
+    descriptor: Descriptor | None = None
+    inputs: list[TensorInfo] = field(default_factory=list)
+    constants: dict[int, Array] = field(default_factory=dict)
+    """By input: the data of those that are constants."""
+    output_type: DataType | None = None
+    output: Quantization | None = None
+
+    def image(self) -> Shape:
+        """Draw the shape of an image."""
+        return (self.dice.choice([1, 1, 2]), self.dice.randint(3, 7), self.dice.randint(3, 7), self.dice.randint(1, 9))
+
+    def shape(self, most_axes: int = 4) -> Shape:
+        """Draw any shape."""
+        return tuple(self.dice.randint(1, 6) for _ in range(self.dice.randint(1, most_axes)))
+
+    def quantization(self, dtype: DataType, scale: float | None = None) -> Quantization | None:
+        """Draw the quantisation of an activation: a zero point in int8 only, none at all in int32 and wider."""
+        if dtype not in {DataType.INT8, DataType.INT16}:
+            return None
+        zero_point = self.dice.choice([-128, -5, 0, 3, 127]) if dtype is DataType.INT8 else 0
+        return Quantization.of(scale or self.dice.choice([0.5, 0.02, 0.05, 0.11]), zero_point)
+
+    def take(self, shape: Shape, quantization: Quantization | None = None) -> TensorInfo:
+        """Add an input that is computed."""
+        info = TensorInfo(
+            name=f"input_{len(self.inputs)}",
+            shape=shape,
+            dtype=self.dtype,
+            quantization=quantization or self.quantization(self.dtype),
+        )
+        self.inputs.append(info)
+        return info
+
+    def hold(self, name: str, array: Array, quantization: Quantization | None = None) -> None:
+        """Add an input that is a constant."""
+        dtype = DataType(array.dtype.name)
+        self.constants[len(self.inputs)] = array
+        self.inputs.append(TensorInfo(name=name, shape=array.shape, dtype=dtype, quantization=quantization))
+
+    def array(self, shape: Shape, dtype: DataType, low: int = -127, high: int = 127) -> Array:
+        """Draw values: normal floats, or integers of a range."""
+        generator = np.random.default_rng(self.dice.getrandbits(32))
+        if dtype.is_float:
+            return generator.normal(0, 1, shape).astype(dtype.numpy)
+        return generator.integers(low, high, shape, endpoint=True).astype(dtype.numpy)
+
+    def weigh(self, shape: Shape, axis: int) -> None:
+        """Add weights and, mostly, a bias; the output's scale is such that some results saturate."""
+        channels = shape[axis]
+        source = self.inputs[0]
+        with_bias = self.dice.random() < 0.8
+        if self.dtype.is_float:
+            self.hold("weights", self.array(shape, self.dtype))
+            if with_bias:
+                self.hold("bias", self.array((channels,), self.dtype))
+            return
+        count = self.dice.choice([1, channels])
+        scales = tuple(float(np.float32(self.dice.uniform(0.002, 0.03))) for _ in range(count))
+        self.hold(
+            "weights",
+            self.array(shape, DataType.INT8),
+            Quantization(scales=scales, zero_points=(0,) * count, axis=axis),
+        )
+        scale = 1.0 if source.quantization is None else source.scale
+        if with_bias:
+            wide = DataType.INT64 if self.dtype is DataType.INT16 else DataType.INT32
+            sums = tuple(float(np.float32(scale * own)) for own in scales)
+            self.hold(
+                "bias",
+                self.array((channels,), wide, -3000, 3000),
+                Quantization(scales=sums, zero_points=(0,) * count),
+            )
+        products = int(np.prod(shape)) // channels
+        self.output = self.quantization(self.dtype, scale * scales[0] * 40 * products**0.5)
+
+    def activation(self) -> Activation:
+        """Draw a fused activation."""
+        return self.dice.choice(list(Activation))
+
+    def padding(self, shape: Shape, window: tuple[int, int], strides: tuple[int, int]) -> Padding:
+        """Draw no padding, or what SAME gives for an image."""
+        if self.dice.random() < 0.4:
+            return Padding(top=0, bottom=0, left=0, right=0)
+        top, bottom = same_padding(shape[1], window[0], strides[0])
+        left, right = same_padding(shape[2], window[1], strides[1])
+        return Padding(top=top, bottom=bottom, left=left, right=right)
+
+
+def sample_unary(
+    descriptor: Callable[[LayerSample], Descriptor], *, same: bool = True
+) -> Callable[[LayerSample], None]:
+    """Return the maker of a layer of one input; the output has its quantisation, or one that differs."""
+
+    def make(sample: LayerSample) -> None:
+        info = sample.take(sample.shape())
+        sample.output = info.quantization if same else sample.quantization(sample.dtype)
+        sample.descriptor = descriptor(sample)
+
+    return make
+
+
+def sample_fixed(descriptor: Descriptor, fixed: Mapping[DataType, Quantization]) -> Callable[[LayerSample], None]:
+    """Return the maker of a layer whose output has a quantisation that the operator prescribes."""
+
+    def make(sample: LayerSample) -> None:
+        sample.take((sample.dice.randint(1, 3), sample.dice.randint(1, 40)))
+        sample.output = fixed.get(sample.dtype)
+        sample.descriptor = descriptor
+
+    return make
