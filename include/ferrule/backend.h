@@ -43,7 +43,7 @@ extern "C" {
 
 /** The version of this interface, for GetVersion and for struct ferrule_backend. */
 #define FERRULE_BACKEND_API_MAJOR 1u
-#define FERRULE_BACKEND_API_MINOR 0u
+#define FERRULE_BACKEND_API_MINOR 1u
 
 struct ferrule_backend;
 
@@ -120,6 +120,43 @@ struct ferrule_layer {
     uint32_t output_count;
 };
 
+/* ---- the target of a question, since version 1.1 */
+
+/** Where a network is to run. */
+enum ferrule_face {
+    FERRULE_FACE_HOST = 0,     /**< in this process */
+    FERRULE_FACE_FIRMWARE = 1, /**< on a board */
+};
+
+/** A memory on the bus of a board's core; stands in arrays and does not grow. */
+struct ferrule_core_memory {
+    const char *name;
+    uint64_t address;
+    uint64_t size_bytes;
+    bool writable;       /**< RAM; else flash */
+    bool cacheable;      /**< the core's data cache may hold its lines */
+    uint32_t line_bytes; /**< of that cache; 0 where nothing is cached */
+};
+
+/** Where a layer is to run; the same in each question about one device. */
+struct ferrule_target {
+    size_t size_bytes;                    /**< of this struct, as the host knows it */
+    int32_t face;                         /**< enum ferrule_face */
+    const char *device;                   /**< name of the device instance */
+    const struct ferrule_option *binding; /**< the device's, integers and texts */
+    uint32_t binding_count;
+    const char *const *regions; /**< names of the memories that the device reaches */
+    uint32_t region_count;      /**< 0: all of them */
+    const char *core; /**< as GCC's -mcpu names it; null on the host, and without a board */
+    bool fpu;         /**< of the core: single precision in hardware */
+    bool dsp;
+    bool mve;
+    const struct ferrule_core_memory *memories;
+    uint32_t memory_count;                /**< 0 on the host, and without a board */
+    const struct ferrule_option *options; /**< the user's for this backend */
+    uint32_t option_count;
+};
+
 /** The descriptor of a PRE_COMPILED layer: what the backend's optimizer gave for it. */
 struct ferrule_pre_compiled {
     const void *object;
@@ -139,6 +176,10 @@ struct ferrule_layer_support {
      */
     int32_t (*supports)(const struct ferrule_backend *backend, const struct ferrule_layer *layer,
                         char *reason, size_t reason_bytes);
+    /** @brief Answer the same for one device; asked instead of `supports`. Optional, since 1.1. */
+    int32_t (*supports_on)(const struct ferrule_backend *backend,
+                           const struct ferrule_target *target, const struct ferrule_layer *layer,
+                           char *reason, size_t reason_bytes);
 };
 
 /* ---- capabilities, optional */
@@ -193,6 +234,12 @@ struct ferrule_optimizer {
                         const struct ferrule_option *options, uint32_t option_count,
                         const struct ferrule_optimizer_answers *answers, char *reason,
                         size_t reason_bytes);
+    /** @brief Answer the same for one device; asked instead of `optimize`. Optional, since 1.1. */
+    int32_t (*optimize_on)(const struct ferrule_backend *backend,
+                           const struct ferrule_target *target,
+                           const struct ferrule_subgraph *subgraph,
+                           const struct ferrule_optimizer_answers *answers, char *reason,
+                           size_t reason_bytes);
 };
 
 /* ---- workloads, optional: without them the backend runs nothing */
@@ -205,6 +252,8 @@ struct ferrule_workload_info {
     const struct ferrule_option *options; /**< the user's for this backend and network */
     uint32_t option_count;
     void *memory; /**< what `create` of struct ferrule_memory made for this network, or null */
+    /** The device, with its binding. Since 1.1. */
+    const struct ferrule_target *target;
 };
 
 /** Layers made ready to run. */

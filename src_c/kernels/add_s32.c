@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/binary.h"
 
-void ferrule_add_s32(const struct ferrule_broadcast *shape, const int32_t *first,
-                     const int32_t *second, int32_t *output)
-{
-    const int32_t extent = shape->extents[FERRULE_BROADCAST_INNER];
-    const int32_t first_stride = shape->first_strides[FERRULE_BROADCAST_INNER];
-    const int32_t second_stride = shape->second_strides[FERRULE_BROADCAST_INNER];
-    struct ferrule_broadcast_row row = {0};
-
-    do {
-        const int32_t *a = &first[row.first];
-        const int32_t *b = &second[row.second];
-
-        for (int32_t i = 0; i < extent; ++i) {
-            *output++ = (int32_t)((uint32_t)*a + (uint32_t)*b);
-            a += first_stride;
-            b += second_stride;
-        }
-    } while (ferrule_broadcast_next(shape, &row));
-}
+#define FERRULE_KERNEL       ferrule_add_s32
+#define FERRULE_INPUTS       2
+#define FERRULE_PARAMS       ferrule_broadcast
+#define FERRULE_FIRST        int32_t
+#define FERRULE_SECOND       int32_t
+#define FERRULE_OUTPUT       int32_t
+#define FERRULE_SHAPE        params
+#define FERRULE_RESULT(x, y) ((int32_t)((uint32_t)(x) + (uint32_t)(y)))
+#include "ferrule/kernels/elementwise.inc.h"

@@ -2,14 +2,13 @@
 #include "ferrule/kernels/rectify.h"
 #include "ferrule/kernels/requantize.h"
 
-void ferrule_bounded_relu_f32(const struct ferrule_bounded_relu_f32_params *params,
-                              const float *input, float *output)
-{
-    const float low = params->low;
+#define FERRULE_KERNEL ferrule_bounded_relu_f32
+#define FERRULE_INPUTS 1
+#define FERRULE_PARAMS ferrule_bounded_relu_f32_params
+#define FERRULE_FIRST  float
+#define FERRULE_OUTPUT float
+#define FERRULE_LOCALS                                                                             \
+    const float low = params->low;                                                                 \
     const float high = params->high;
-    const int32_t elements = params->elements;
-
-    for (int32_t i = 0; i < elements; ++i) {
-        output[i] = ferrule_clamp_f32(input[i], low, high);
-    }
-}
+#define FERRULE_RESULT(x) ferrule_clamp_f32(x, low, high)
+#include "ferrule/kernels/elementwise.inc.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/quantize.h"
 
-void ferrule_dequantize_s8(const struct ferrule_dequantize_params *params, const int8_t *input,
-                           float *output)
-{
-    for (int32_t i = 0; i < params->elements; ++i) {
-        output[i] = params->scale * (float)(input[i] - params->zero_point);
-    }
-}
+#define FERRULE_KERNEL    ferrule_dequantize_s8
+#define FERRULE_INPUTS    1
+#define FERRULE_PARAMS    ferrule_dequantize_params
+#define FERRULE_FIRST     int8_t
+#define FERRULE_OUTPUT    float
+#define FERRULE_RESULT(x) (params->scale * (float)((x) - params->zero_point))
+#include "ferrule/kernels/elementwise.inc.h"

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/nonlinear.h"
 
-void ferrule_hard_swish_f32(const struct ferrule_nonlinear_f32_params *params, const float *input,
-                            float *output)
+static inline float hard_swish(float x)
 {
-    for (int32_t i = 0; i < params->elements; ++i) {
-        float x = input[i];
-        float gate = x + 3.0f;
+    float gate = x + 3.0f;
 
-        gate = gate < 0.0f ? 0.0f : gate;
-        gate = gate > 6.0f ? 6.0f : gate;
-        output[i] = x * (gate / 6.0f); /* in this order large numbers don't overflow */
-    }
+    gate = gate < 0.0f ? 0.0f : gate;
+    gate = gate > 6.0f ? 6.0f : gate;
+    return x * (gate / 6.0f); /* in this order large numbers don't overflow */
 }
+
+#define FERRULE_KERNEL    ferrule_hard_swish_f32
+#define FERRULE_INPUTS    1
+#define FERRULE_PARAMS    ferrule_nonlinear_f32_params
+#define FERRULE_FIRST     float
+#define FERRULE_OUTPUT    float
+#define FERRULE_RESULT(x) hard_swish(x)
+#include "ferrule/kernels/elementwise.inc.h"

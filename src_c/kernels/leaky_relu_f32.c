@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/rectify.h"
 
-void ferrule_leaky_relu_f32(const struct ferrule_leaky_relu_f32_params *params, const float *input,
-                            float *output)
-{
-    const float alpha = params->alpha;
-    const int32_t elements = params->elements;
-
-    for (int32_t i = 0; i < elements; ++i) {
-        float value = input[i];
-
-        output[i] = value > 0.0f ? value : value * alpha;
-    }
-}
+#define FERRULE_KERNEL    ferrule_leaky_relu_f32
+#define FERRULE_INPUTS    1
+#define FERRULE_PARAMS    ferrule_leaky_relu_f32_params
+#define FERRULE_FIRST     float
+#define FERRULE_OUTPUT    float
+#define FERRULE_LOCALS    const float alpha = params->alpha;
+#define FERRULE_RESULT(x) ((x) > 0.0f ? (x) : (x) * alpha)
+#include "ferrule/kernels/elementwise.inc.h"

@@ -2,14 +2,18 @@
 #include "ferrule/kernels/math.h"
 #include "ferrule/kernels/nonlinear.h"
 
-void ferrule_logistic_f32(const struct ferrule_nonlinear_f32_params *params, const float *input,
-                          float *output)
+static inline float logistic(float x)
 {
-    for (int32_t i = 0; i < params->elements; ++i) {
-        float x = input[i];
-        /* the exponential of a negative number neither overflows nor loses digits beside 1 */
-        float e = ferrule_expf(x < 0.0f ? x : -x);
+    /* the exponential of a negative number neither overflows nor loses digits beside 1 */
+    float e = ferrule_expf(x < 0.0f ? x : -x);
 
-        output[i] = (x < 0.0f ? e : 1.0f) / (1.0f + e);
-    }
+    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
+
+#define FERRULE_KERNEL    ferrule_logistic_f32
+#define FERRULE_INPUTS    1
+#define FERRULE_PARAMS    ferrule_nonlinear_f32_params
+#define FERRULE_FIRST     float
+#define FERRULE_OUTPUT    float
+#define FERRULE_RESULT(x) logistic(x)
+#include "ferrule/kernels/elementwise.inc.h"

@@ -2,18 +2,23 @@
 #include "ferrule/kernels/nonlinear.h"
 #include "ferrule/kernels/sigmoid.h"
 
-void ferrule_logistic_s16(const struct ferrule_sigmoid_s16_params *params, const int16_t *input,
-                          int16_t *output)
+static inline int16_t logistic(const struct ferrule_sigmoid_s16_params *params, int16_t x)
 {
-    for (int32_t i = 0; i < params->elements; ++i) {
-        int32_t position = ferrule_sigmoid_position(params, input[i]);
-        int32_t magnitude = position < 0 ? -position : position;
-        int32_t value = 0x7fff << 10;
+    int32_t position = ferrule_sigmoid_position(params, x);
+    int32_t magnitude = position < 0 ? -position : position;
+    int32_t value = 0x7fff << 10;
 
-        if ((magnitude >> 9) < 255) {
-            value = ferrule_sigmoid_between(params->table, magnitude, 9);
-        }
-        value = position < 0 ? (1 << 25) - value + (1 << 9) - 1 : value + (1 << 9);
-        output[i] = (int16_t)(value >> 10);
+    if ((magnitude >> 9) < 255) {
+        value = ferrule_sigmoid_between(params->table, magnitude, 9);
     }
+    value = position < 0 ? (1 << 25) - value + (1 << 9) - 1 : value + (1 << 9);
+    return (int16_t)(value >> 10);
 }
+
+#define FERRULE_KERNEL    ferrule_logistic_s16
+#define FERRULE_INPUTS    1
+#define FERRULE_PARAMS    ferrule_sigmoid_s16_params
+#define FERRULE_FIRST     int16_t
+#define FERRULE_OUTPUT    int16_t
+#define FERRULE_RESULT(x) logistic(params, x)
+#include "ferrule/kernels/elementwise.inc.h"

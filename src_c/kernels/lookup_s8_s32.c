@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/lookup.h"
 
-void ferrule_lookup_s8_s32(const struct ferrule_lookup_s8_s32_params *params, const int8_t *input,
-                           int32_t *output)
-{
-    const int32_t *table = params->table + 128;
-
-    for (int32_t i = 0; i < params->elements; ++i) {
-        output[i] = table[input[i]];
-    }
-}
+#define FERRULE_KERNEL    ferrule_lookup_s8_s32
+#define FERRULE_INPUTS    1
+#define FERRULE_PARAMS    ferrule_lookup_s8_s32_params
+#define FERRULE_FIRST     int8_t
+#define FERRULE_OUTPUT    int32_t
+#define FERRULE_LOCALS    const int32_t *table = params->table + 128;
+#define FERRULE_RESULT(x) table[x]
+#include "ferrule/kernels/elementwise.inc.h"

@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/binary.h"
 
-void ferrule_maximum_f32(const struct ferrule_broadcast *shape, const float *first,
-                         const float *second, float *output)
-{
-    const int32_t extent = shape->extents[FERRULE_BROADCAST_INNER];
-    const int32_t first_stride = shape->first_strides[FERRULE_BROADCAST_INNER];
-    const int32_t second_stride = shape->second_strides[FERRULE_BROADCAST_INNER];
-    struct ferrule_broadcast_row row = {0};
-
-    do {
-        const float *a = &first[row.first];
-        const float *b = &second[row.second];
-
-        for (int32_t i = 0; i < extent; ++i) {
-            *output++ = *a > *b ? *a : *b;
-            a += first_stride;
-            b += second_stride;
-        }
-    } while (ferrule_broadcast_next(shape, &row));
-}
+#define FERRULE_KERNEL       ferrule_maximum_f32
+#define FERRULE_INPUTS       2
+#define FERRULE_PARAMS       ferrule_broadcast
+#define FERRULE_FIRST        float
+#define FERRULE_SECOND       float
+#define FERRULE_OUTPUT       float
+#define FERRULE_SHAPE        params
+#define FERRULE_RESULT(x, y) ((x) > (y) ? (x) : (y))
+#include "ferrule/kernels/elementwise.inc.h"

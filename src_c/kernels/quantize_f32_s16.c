@@ -3,12 +3,12 @@
 #include "ferrule/kernels/requantize.h"
 #include "ferrule/kernels/round.h"
 
-void ferrule_quantize_f32_s16(const struct ferrule_quantize_f32_params *params, const float *input,
-                              int16_t *output)
-{
-    for (int32_t i = 0; i < params->elements; ++i) {
-        int32_t value = ferrule_round(input[i] / params->scale) + params->zero_point;
-
-        output[i] = (int16_t)ferrule_clamp(value, INT16_MIN, INT16_MAX);
-    }
-}
+#define FERRULE_KERNEL ferrule_quantize_f32_s16
+#define FERRULE_INPUTS 1
+#define FERRULE_PARAMS ferrule_quantize_f32_params
+#define FERRULE_FIRST  float
+#define FERRULE_OUTPUT int16_t
+#define FERRULE_RESULT(x)                                                                          \
+    (int16_t)ferrule_clamp(ferrule_round((x) / params->scale) + params->zero_point, INT16_MIN,     \
+                           INT16_MAX)
+#include "ferrule/kernels/elementwise.inc.h"

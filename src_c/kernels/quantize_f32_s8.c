@@ -3,12 +3,12 @@
 #include "ferrule/kernels/requantize.h"
 #include "ferrule/kernels/round.h"
 
-void ferrule_quantize_f32_s8(const struct ferrule_quantize_f32_params *params, const float *input,
-                             int8_t *output)
-{
-    for (int32_t i = 0; i < params->elements; ++i) {
-        int32_t value = ferrule_round(input[i] / params->scale) + params->zero_point;
-
-        output[i] = (int8_t)ferrule_clamp(value, INT8_MIN, INT8_MAX);
-    }
-}
+#define FERRULE_KERNEL ferrule_quantize_f32_s8
+#define FERRULE_INPUTS 1
+#define FERRULE_PARAMS ferrule_quantize_f32_params
+#define FERRULE_FIRST  float
+#define FERRULE_OUTPUT int8_t
+#define FERRULE_RESULT(x)                                                                          \
+    (int8_t)ferrule_clamp(ferrule_round((x) / params->scale) + params->zero_point, INT8_MIN,       \
+                          INT8_MAX)
+#include "ferrule/kernels/elementwise.inc.h"

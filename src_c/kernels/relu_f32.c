@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/rectify.h"
 
-void ferrule_relu_f32(const struct ferrule_relu_f32_params *params, const float *input,
-                      float *output)
-{
-    const int32_t elements = params->elements;
-
-    for (int32_t i = 0; i < elements; ++i) {
-        output[i] = input[i] < 0.0f ? 0.0f : input[i];
-    }
-}
+#define FERRULE_KERNEL    ferrule_relu_f32
+#define FERRULE_INPUTS    1
+#define FERRULE_PARAMS    ferrule_relu_f32_params
+#define FERRULE_FIRST     float
+#define FERRULE_OUTPUT    float
+#define FERRULE_RESULT(x) ((x) < 0.0f ? 0.0f : (x))
+#include "ferrule/kernels/elementwise.inc.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/quantize.h"
 #include "ferrule/kernels/requantize_element.h"
 
-void ferrule_requantize_s16_s32(const struct ferrule_requantize_params *params,
-                                const int16_t *input, int32_t *output)
-{
-    for (int32_t i = 0; i < params->elements; ++i) {
-        output[i] = ferrule_requantize_element(params, input[i]);
-    }
-}
+#define FERRULE_KERNEL    ferrule_requantize_s16_s32
+#define FERRULE_INPUTS    1
+#define FERRULE_PARAMS    ferrule_requantize_params
+#define FERRULE_FIRST     int16_t
+#define FERRULE_OUTPUT    int32_t
+#define FERRULE_RESULT(x) ferrule_requantize_element(params, x)
+#include "ferrule/kernels/elementwise.inc.h"

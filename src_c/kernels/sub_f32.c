@@ -2,26 +2,14 @@
 #include "ferrule/kernels/binary.h"
 #include "ferrule/kernels/requantize.h"
 
-void ferrule_sub_f32(const struct ferrule_binary_f32_params *params, const float *first,
-                     const float *second, float *output)
-{
-    const int32_t extent = params->shape.extents[FERRULE_BROADCAST_INNER];
-    const int32_t first_stride = params->shape.first_strides[FERRULE_BROADCAST_INNER];
-    const int32_t second_stride = params->shape.second_strides[FERRULE_BROADCAST_INNER];
-    const float low = params->low;
+#define FERRULE_KERNEL ferrule_sub_f32
+#define FERRULE_INPUTS 2
+#define FERRULE_PARAMS ferrule_binary_f32_params
+#define FERRULE_FIRST  float
+#define FERRULE_SECOND float
+#define FERRULE_OUTPUT float
+#define FERRULE_LOCALS                                                                             \
+    const float low = params->low;                                                                 \
     const float high = params->high;
-    struct ferrule_broadcast_row row = {0};
-
-    do {
-        const float *a = &first[row.first];
-        const float *b = &second[row.second];
-
-        for (int32_t i = 0; i < extent; ++i) {
-            float value = *a - *b;
-
-            *output++ = ferrule_clamp_f32(value, low, high);
-            a += first_stride;
-            b += second_stride;
-        }
-    } while (ferrule_broadcast_next(&params->shape, &row));
-}
+#define FERRULE_RESULT(x, y) ferrule_clamp_f32((x) - (y), low, high)
+#include "ferrule/kernels/elementwise.inc.h"

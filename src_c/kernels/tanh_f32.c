@@ -2,10 +2,10 @@
 #include "ferrule/kernels/math.h"
 #include "ferrule/kernels/nonlinear.h"
 
-void ferrule_tanh_f32(const struct ferrule_nonlinear_f32_params *params, const float *input,
-                      float *output)
-{
-    for (int32_t i = 0; i < params->elements; ++i) {
-        output[i] = ferrule_tanhf(input[i]);
-    }
-}
+#define FERRULE_KERNEL    ferrule_tanh_f32
+#define FERRULE_INPUTS    1
+#define FERRULE_PARAMS    ferrule_nonlinear_f32_params
+#define FERRULE_FIRST     float
+#define FERRULE_OUTPUT    float
+#define FERRULE_RESULT(x) ferrule_tanhf(x)
+#include "ferrule/kernels/elementwise.inc.h"

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backends: who can run a layer, and how."""
 
-from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.contract import BrokenBackendError, asking
-from ferrule.backends.device import Device, default_device
+from ferrule.backends.device import BackendId, Device, default_device
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.registry import backend_ids, create_backend
+from ferrule.backends.target import CoreFeatures, Face, Target, default_target
 
 __all__ = [
     "Backend",
     "BackendId",
     "BrokenBackendError",
+    "CoreFeatures",
     "Device",
+    "Face",
     "LayerSupport",
     "PreCompiledDescriptor",
     "Support",
+    "Target",
     "asking",
     "backend_ids",
     "create_backend",
     "default_device",
+    "default_target",
 ]

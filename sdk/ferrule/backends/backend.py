@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NewType, Protocol
+from typing import ClassVar, Protocol
 
 from ferrule.backends.capability import Capabilities
 from ferrule.backends.context import (
@@ -16,14 +16,14 @@ from ferrule.backends.context import (
     CustomAllocator,
     RuntimePart,
 )
+from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
 from ferrule.backends.option import BackendOption
+from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager, TensorHandleFactory
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.graph import Graph, Layer, SubgraphView
-
-BackendId = NewType("BackendId", str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,8 @@ class Support:
 class LayerSupport(Protocol):
     """A backend's answer to "may I give you this layer?"."""
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
-        """Return whether the backend can run the layer of that graph."""
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
+        """Return whether the backend can run the layer of that graph on the target's device."""
         ...
 
 
@@ -66,9 +66,9 @@ class Backend(ABC):
         """Return the options that users may give it with a model; others are refused. None takes whatever comes."""
         return ()
 
-    def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
-        """Return what becomes of a subgraph all of whose layers this backend takes."""
-        del options
+    def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
+        """Return what becomes of a subgraph all of whose layers this backend takes on the target's device."""
+        del target
         return untouched(view)
 
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NewType
 
-from ferrule.backends.backend import BackendId
+BackendId = NewType("BackendId", str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from ferrule.backends.contribution import Contribution
+from ferrule.backends.device import Device
+from ferrule.backends.target import Target
 from ferrule.devices import DeviceModel, SerialModel
 from ferrule.dom import (
     AddressOf,
@@ -38,9 +40,6 @@ from ferrule.graph import Array, DataType, Graph, Layer, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.operators.operator import Operands
 
-if TYPE_CHECKING:
-    from ferrule.backends.device import Device
-
 SCALARS: Mapping[DataType, Scalar] = {
     DataType.FLOAT32: Scalar.FLOAT32,
     DataType.INT8: Scalar.INT8,
@@ -53,18 +52,6 @@ SCALARS: Mapping[DataType, Scalar] = {
 """The scalar type of a tensor's elements in generated code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreFeatures:
-    """What the processor core that runs the generated C can do."""
-
-    name: str
-    """As GCC's -mcpu names it, e.g. "cortex-m4"."""
-    fpu: bool = False
-    """Single precision in hardware."""
-    dsp: bool = False
-    mve: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Blob:
     """A constant array that a lowered operator needs, such as packed weights."""
@@ -75,18 +62,6 @@ class Blob:
     """int8, uint8, int16, int32, int64 or float32."""
     alignment: int = 4
     """Bytes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contribution:
-    """C that a backend brings along in its own folder."""
-
-    folder: Path
-    """The backend's folder; its name becomes that of a folder in the generated project."""
-    sources: tuple[str, ...] = ()
-    """Files below the folder."""
-    include_dirs: tuple[str, ...] = ()
-    """Folders below the folder; all headers in them go with the firmware."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,12 +86,8 @@ class LoweredOp:
     """A call, made after the statements, that returns an int32_t: what is not FERRULE_OK fails the run."""
     headers: tuple[str, ...] = ()
     """As they are included, such as ferrule/kernels/conv2d.h."""
-    sources: tuple[str, ...] = ()
-    """Files below the resources' root, such as src_c/kernels/conv2d_s8.c."""
-    include_dirs: tuple[str, ...] = ()
-    """Folders below the resources' root."""
-    contribution: Contribution | None = None
-    """What comes from the backend's own folder instead."""
+    contributions: tuple[Contribution, ...] = ()
+    """The C that it calls, and the headers that it includes, such as `KERNELS.part("conv2d_s8")`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +96,8 @@ class LoweringContext:
 
     graph: Graph
     layer: Layer
-    core: CoreFeatures
+    target: Target
+    """The device that runs the layer, with its binding; the core, the memories and the user's options."""
     prefix: str
     """For C symbols of this layer, such as kws_conv_2d_0."""
     pointers: Mapping[str, Expression] = field(repr=False)
@@ -138,8 +110,6 @@ class LoweringContext:
     """By tensor in the memory of the device that runs the layer: its offset there, in bytes."""
     resource_handle: Expression = field(default=Null())
     """The device that runs the layer; null on the core."""
-    device: Device | None = None
-    """The instance that runs the layer, with its binding; None where the layers were given to no instances."""
 
     @property
     def operands(self) -> Operands:
@@ -299,12 +269,8 @@ class DeviceDriver:
     """Its initial value for this device; without any it is zero."""
     context_declarations: tuple[Declaration, ...] = ()
     """Storage that the context points to, such as an array; the names start with the device's."""
-    contribution: Contribution | None = None
-    """C and headers in the backend's own folder."""
-    sources: tuple[str, ...] = ()
-    """Files below the resources' root."""
-    include_dirs: tuple[str, ...] = ()
-    """Folders below the resources' root."""
+    contributions: tuple[Contribution, ...] = ()
+    """Its C and headers."""
     memory_bytes: int = 0
     """The device's own memory, which only its operators and copies reach; 0: it works on the core's."""
     alignment: int = 16

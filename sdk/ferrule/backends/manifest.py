@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ferrule.errors import FerruleError, unknown_name
+from ferrule.backends.contribution import Contribution, Warnings
+from ferrule.errors import FerruleError, place, unknown_name
 
 if TYPE_CHECKING:
     from ferrule.backends.backend import Backend
-    from ferrule.backends.firmware import Contribution
 
 MANIFEST_NAME = "backend.toml"
 SHIPPED_FOLDER = Path(__file__).parent
@@ -34,11 +34,13 @@ _loading = threading.RLock()
 
 
 class FirmwarePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the backend contributes to a firmware; paths are relative to the folder and may hold wildcards."""
+    """C of the folder that goes into a firmware; paths are relative to the folder and may hold wildcards."""
 
     sources: tuple[str, ...] = ()
-    """C files: those that a layer's lowering names are taken, each once."""
     include_dirs: tuple[str, ...] = ()
+    defines: dict[str, str] = {}
+    licence: str = "NOASSERTION"
+    warnings: Warnings = Warnings.OWN
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,15 +48,17 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     id: str
     factory: str
-    """`module:name` of what makes a new backend object when it is called without arguments.
+    """The class or function that makes a new backend object when it is called without arguments.
 
-    Where the module's first name is the folder's own, the package is taken from the folder, wherever that lies.
+    It is written `module:name`. Where the module's first name is the folder's own, the package is taken from the
+    folder, wherever that lies.
     """
     title: str = ""
     """One line for lists."""
     rank: int = 100
     """Where it stands in lists: low first."""
-    firmware: FirmwarePart = FirmwarePart()
+    firmware: FirmwarePart | tuple[FirmwarePart, ...] = ()
+    """One part, or several where licences or warnings differ."""
     tests: tuple[str, ...] = ()
     """Folders or files of tests, relative to the folder."""
     shared: tuple[str, ...] = ()
@@ -96,35 +100,32 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
                 _load_package(self.folder)
             return importlib.import_module(name)
 
-    def contribution(self, *sources: str) -> Contribution:
-        """Return what the backend's own C adds to a firmware: some of its sources, by default all.
+    def contributions(self) -> tuple[Contribution, ...]:
+        """Return the C of the folder that goes into a firmware, one contribution per part of the manifest.
 
         Raises:
-            FerruleError: a source is not among the manifest's, or a pattern of the manifest matches nothing.
+            FerruleError: a pattern of the manifest matches nothing, or a licence or a macro is malformed.
         """
-        from ferrule.backends.firmware import Contribution
-
-        known = tuple(path.relative_to(self.folder).as_posix() for path in self.sources())
-        for source in sources:
-            if source not in known:
-                raise unknown_name(f"source in {self.folder / MANIFEST_NAME}", source, known)
-        return Contribution(
-            folder=self.folder,
-            sources=sources or known,
-            include_dirs=tuple(path.relative_to(self.folder).as_posix() for path in self.include_dirs()),
-        )
-
-    def sources(self) -> tuple[Path, ...]:
-        """Return its C files; FerruleError if a pattern matches none."""
-        return self._expand(self.manifest.firmware.sources)
-
-    def include_dirs(self) -> tuple[Path, ...]:
-        """Return its include folders; FerruleError if one does not exist."""
-        return self._expand(self.manifest.firmware.include_dirs)
+        firmware = self.manifest.firmware
+        parts = (firmware,) if isinstance(firmware, FirmwarePart) else firmware
+        with place(str(self.folder / MANIFEST_NAME)):
+            return tuple(
+                Contribution(
+                    name=f"backends/{self.folder.name}",
+                    folder=self.folder,
+                    sources=self._expanded(part.sources),
+                    include_dirs=self._expanded(part.include_dirs),
+                    defines=part.defines,
+                    warnings=part.warnings,
+                    licence=part.licence,
+                )
+                for part in parts
+            )
 
     def tests(self) -> tuple[Path, ...]:
         """Return its tests; FerruleError if one does not exist."""
-        return self._expand(self.manifest.tests)
+        with place(str(self.folder / MANIFEST_NAME)):
+            return tuple(self.folder / name for name in self._expanded(self.manifest.tests))
 
     def shared(self) -> tuple[Path, ...]:
         """Return the folders of shared code that it leans on; FerruleError if one does not exist."""
@@ -134,13 +135,13 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
                 raise unknown_name(f"shared folder (in {self.folder / MANIFEST_NAME})", name, known)
         return tuple(SHARED_FOLDER / name for name in self.manifest.shared)
 
-    def _expand(self, patterns: Iterable[str]) -> tuple[Path, ...]:
-        found: list[Path] = []
+    def _expanded(self, patterns: Iterable[str]) -> tuple[str, ...]:
+        found: list[str] = []
         for pattern in patterns:
             matches = sorted(self.folder.glob(pattern))
             if not matches:
-                raise FerruleError(f"{self.folder / MANIFEST_NAME}: '{pattern}' matches nothing in the folder")
-            found += matches
+                raise FerruleError(f"'{pattern}' matches nothing in the folder")
+            found += [path.relative_to(self.folder).as_posix() for path in matches]
         return tuple(found)
 
 

@@ -17,7 +17,7 @@ ModelOptions = Mapping[str, bool | int | float | str]
 class PreCompiledDescriptor(Descriptor):
     """PRE_COMPILED: an object that the backend that made it, and nobody else, can run."""
 
-    payload: object
+    payload: object = field(repr=False)
     """Must be picklable and comparable by value where the network is to be cached; else any object."""
     label: str = "pre-compiled"
     """For reports."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ferrule._typing import override
-from ferrule.backends.backend import BackendId
+from ferrule.backends.device import BackendId
 
 
 class OriginKind(StrEnum):

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ferrule.backends.backend import Backend, BackendId
+from ferrule.backends.backend import Backend
 from ferrule.backends.context import BackendUnavailableError
+from ferrule.backends.device import BackendId
 from ferrule.backends.discovery import Found, environment, in_folders, installed, shipped
 from ferrule.backends.origin import BackendRow, Origin, OriginKind
 from ferrule.errors import FerruleError, unknown_name

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
+from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import Event, TensorHandle
 from ferrule.graph import Layer, Tensor
 from ferrule.operators.operator import Operands
@@ -36,8 +37,8 @@ class WorkloadInfo:
     constants: tuple[Tensor | None, ...]
     """One per input of the layer: the tensor where it is a constant."""
     outputs: tuple[TensorHandle, ...]
-    device: str
-    """Name of the device instance that the layer is assigned to."""
+    target: Target
+    """The device instance that the layer is assigned to, and the user's options for the backend."""
 
 
 class WorkloadFactory(ABC):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boards: reads a folder's Renode platform description (.repl) and board.toml."""
 
-from ferrule.boards.board import Board, Cpu, Memory, MemoryKind, Peripheral, Placement, QemuMachine
+from ferrule.backends.target import Memory, MemoryKind
+from ferrule.boards.board import Board, Cpu, Peripheral, Placement, QemuMachine
 from ferrule.boards.catalogue import board_names, load_board, search_folders
 from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import (

@@ -5,21 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
+from ferrule._typing import override
+from ferrule.backends.target import CoreFeatures, Memory
 from ferrule.boards.repl import Interrupt, Value
 from ferrule.boards.tags import Tag
 from ferrule.errors import FerruleError, unknown_name
+from ferrule.resources import root
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
-
-
-class MemoryKind(StrEnum):
-    """Whether a memory keeps its contents without power; code and weights are linked into the first kind only."""
-
-    FLASH = "flash"
-    RAM = "ram"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,31 +35,10 @@ class Cpu:
         """Whether floats travel in floating-point registers."""
         return self.fpu != "none"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """One memory on the core's bus."""
-
-    name: str
-    address: int
-    size_bytes: int
-    kind: MemoryKind
-    cacheable: bool
-    """Whether the core's data cache may hold its lines."""
-    line_bytes: int
-    """Bytes per line of that cache; 0 where nothing is cached."""
-    masters: tuple[str, ...]
-    """Bus masters that reach it: `cpu`, and the names of devices."""
-    aliases: tuple[int, ...] = ()
-    """Further addresses at which the same bytes appear."""
-
     @property
-    def end(self) -> int:
-        """First address behind it."""
-        return self.address + self.size_bytes
-
-    def __contains__(self, address: int) -> bool:
-        return self.address <= address < self.end
+    def features(self) -> CoreFeatures:
+        """What backends are told of it."""
+        return CoreFeatures(name=self.type, fpu=self.hard_float, dsp=self.dsp, mve=self.mve)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +142,12 @@ class Board:
     files: tuple[Path, ...]
     """board.toml, the .repl file and all that it includes."""
 
+    @override
+    def __repr__(self) -> str:
+        fpu = f" with {self.cpu.fpu}" if self.cpu.hard_float else ""
+        memories = ", ".join(f"{each.name} {each.size_bytes // 1024:,} KiB of {each.kind}" for each in self.memories)
+        return f"<Board {self.name}: {self.cpu.type}{fpu} at {self.clock_hz / 1e6:g} MHz, {memories}>"
+
     def memory(self, name: str) -> Memory:
         """Return a memory by name."""
         for memory in self.memories:
@@ -181,6 +161,30 @@ class Board:
             if peripheral.name == name:
                 return peripheral
         raise unknown_name(f"peripheral of board {self.name}", name, (each.name for each in self.peripherals))
+
+    def path_among_boards(self, file: Path) -> Path:
+        """Return the path of one of the board's files, relative to the folder of boards that it lies in.
+
+        Raises:
+            FerruleError: the file lies neither beside the board's folder nor among Ferrule's own boards.
+        """
+        around, resolved = self.folder.parent, file.resolve()
+        for start in (around, (root() / "boards").resolve()):
+            if resolved.is_relative_to(start):
+                return resolved.relative_to(start)
+        raise FerruleError(
+            f"board {self.name} includes {file}, which lies outside of {around}",
+            hint="the board's files are copied together: put the included file beside the board's folder",
+        )
+
+    def path_for_renode(self, file: Path) -> Path:
+        """Return where a copy of one of the board's files lies in Renode's folder, so that Renode's `using` finds it.
+
+        Raises:
+            FerruleError: as `path_among_boards`.
+        """
+        path, own = self.path_among_boards(file), self.folder.name
+        return path.relative_to(own) if path.is_relative_to(own) else path
 
     def setup_for(self, uarts: Collection[str]) -> tuple[Setup, ...]:
         """Return what a firmware that uses the UARTs of these names sets up."""

@@ -7,13 +7,12 @@ import itertools
 import os
 from pathlib import Path
 
+from ferrule.backends.target import Memory, MemoryKind
 from ferrule.boards.board import (
     NANOSECONDS_PER_SECOND,
     Board,
     Cpu,
     Expansion,
-    Memory,
-    MemoryKind,
     Peripheral,
     Placement,
     QemuMachine,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from ferrule.boards.board import MemoryKind
+from ferrule.backends.target import MemoryKind
 from ferrule.errors import FerruleError
 
 _Positive = Annotated[int, msgspec.Meta(gt=0)]

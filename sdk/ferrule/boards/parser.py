@@ -2,8 +2,8 @@
 """Reads Renode platform descriptions (.repl).
 
 The grammar is that of Renode 1.16; what is left out (`as "alias"`, `local`, `using ... prefixed`) is refused by
-name. Paths in `using` start from the file's folder, from that of the first file, and, for the files that Renode ships,
-from Renode's own.
+name. Paths in `using` start from the file's folder, from that of the first file (the board's), from the folder around
+that, from the folder of Ferrule's own boards and, for the files that Renode ships, from Renode's own.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ferrule.boards.repl import (
     Value,
 )
 from ferrule.errors import FerruleError
+from ferrule.resources import root
 
 _PREFIX = "Antmicro.Renode.Peripherals."
 _ROOT_MARK = ".renode-root"
@@ -163,7 +164,8 @@ class _Parser:
         token = self._next()
         if not self._peek().first:
             raise self._error(self._peek(), f"{self._peek()} is not supported behind 'using'")
-        starts = (self._file.parent.resolve(), self._parents[0].parent, *_renode_root(self._parents[0]))
+        own = self._parents[0].parent
+        starts = (self._file.parent.resolve(), own, own.parent, root() / "boards", *_renode_root(self._parents[0]))
         path = next((path for start in starts if (path := (start / _text(token)).resolve()).is_file()), None)
         if path is None:
             hint = f"paths in 'using' start from {' or '.join(dict.fromkeys(str(start) for start in starts))}"

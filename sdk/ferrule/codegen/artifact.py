@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ferrule._typing import override
 from ferrule.backends import BackendId
-from ferrule.backends.firmware import Contribution, device_declarations
+from ferrule.backends.contribution import Contribution
+from ferrule.backends.firmware import device_declarations
 from ferrule.codegen.c_writer import write_declarations
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.schedule import DeviceCall
 from ferrule.codegen.storage import StoragePlan
 from ferrule.errors import unknown_name
-from ferrule.graph import Graph
+from ferrule.graph import Graph, brief
+from ferrule.memory import Ordering
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +49,24 @@ class Artifact:
     """SHA-256 of the graph."""
     files: Mapping[str, str]
     """Generated text by file name."""
-    sources: tuple[str, ...]
-    """C files below the resources' root that the generated ones call."""
-    include_dirs: tuple[str, ...]
-    """Folders below the resources' root."""
     contributions: tuple[Contribution, ...]
-    """What comes from the folders of backends, one per folder, sorted by its name."""
+    """All C that the generated files include and call, sorted by name; a project adds its platform's."""
     operators: tuple[OperatorRecord, ...]
     storage: StoragePlan
+    ordering: Ordering
+    """The order of the layers as it was chosen for the least memory, before copies of devices were moved in it."""
     workspace_bytes: int
     """The arena, kernel scratch included."""
     devices: tuple[DeviceUse, ...] = ()
     """The devices that run layers, in the order of the members of `struct ferrule_<symbol>_devices`."""
+
+    @override
+    def __repr__(self) -> str:
+        devices = f", devices {', '.join(use.device.name for use in self.devices)}" if self.devices else ""
+        return (
+            f"<Artifact {brief(self.graph.name)}: {len(self.operators)} operators, {len(self.files)} files, "
+            f"workspace {self.workspace_bytes:,} B{devices}>"
+        )
 
     @property
     def device_calls(self) -> tuple[DeviceCall, ...]:

@@ -45,8 +45,6 @@ STATUS = Identifier("status")
 OK = Identifier("FERRULE_OK")
 HANDLE = Pointer(StructType("ferrule_device"))
 HELD_PARAMETER = Parameter(name=HELD.name, type=Pointer(StructType("ferrule_held")))
-DEVICE_SOURCES = ("src_c/device/device.c", "src_c/device/held.c")
-"""What a model with devices is linked with, below the resources' root; the platform's adapter comes with it."""
 
 
 def number_of(use: DeviceUse) -> Identifier:

@@ -18,6 +18,8 @@ from ferrule.memory import Region
 
 MOST_COPIES = 32
 """How many copies are looked at: each takes a plan of the memories, some tens of milliseconds."""
+_MOST_PLANNED = 200 * MOST_COPIES
+"""How many layers are planned in all, so that fewer copies are looked at in longer networks."""
 
 
 def with_copies_close(lowered: LoweredGraph, core: Region) -> tuple[LoweredGraph, StoragePlan]:
@@ -28,7 +30,7 @@ def with_copies_close(lowered: LoweredGraph, core: Region) -> tuple[LoweredGraph
     """
     storage = plan_storage(lowered, core)
     copies = [item for item in lowered.layers if item.call in {Call.COPY_TO, Call.COPY_FROM}]
-    for item in copies[:MOST_COPIES]:
+    for item in copies[: min(MOST_COPIES, _MOST_PLANNED // max(len(lowered.layers), 1))]:
         names = [other.layer.name for other in lowered.layers]
         moved = list(_moved(lowered.graph, names, item.layer, out=item.call is Call.COPY_FROM))
         if moved == names:

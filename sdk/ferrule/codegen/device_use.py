@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ferrule.backends import BackendId, Device
+from ferrule.backends import BackendId, Device, Target
 from ferrule.backends.firmware import DeviceDriver, DeviceTarget, FirmwareTarget
 from ferrule.codegen.names import Names
 from ferrule.errors import FerruleError
@@ -38,30 +38,27 @@ class DeviceUse:
 
 
 def used_devices(
-    order: Sequence[str], targets: Mapping[str, tuple[BackendId, FirmwareTarget]], devices: Mapping[str, Device]
+    order: Sequence[str], firmware: Mapping[str, FirmwareTarget], targets: Mapping[str, Target]
 ) -> dict[str, DeviceUse]:
     """Return, by layer in the order given, the devices behind the device API; layers on the core have none.
 
     Raises:
-        FerruleError: a layer's target has devices, but the layer has none; or a binding makes no sense.
+        FerruleError: a binding makes no sense.
     """
     names = Names()
     known: dict[str, DeviceUse] = {}
     found = {}
     for layer in order:
-        backend, target = targets[layer]
-        if not isinstance(target, DeviceTarget):
+        face, device = firmware[layer], targets[layer].device
+        if not isinstance(face, DeviceTarget):
             continue
-        if layer not in devices:
-            raise FerruleError(f"layer '{layer}' goes to {backend}, which runs on devices, but no device is given")
-        device = devices[layer]
         if device.name not in known:
             known[device.name] = DeviceUse(
                 name=names.take(device.name),
                 index=len(known),
-                backend=backend,
+                backend=device.backend,
                 device=device,
-                driver=target.driver(device),
+                driver=face.driver(device),
             )
         found[layer] = known[device.name]
     return found

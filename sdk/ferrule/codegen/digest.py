@@ -8,7 +8,7 @@ import io
 import pickle
 
 from ferrule.backends import PreCompiledDescriptor
-from ferrule.graph import Graph, Layer
+from ferrule.graph import Graph, Layer, TensorInfo
 
 
 def digest(graph: Graph) -> str:
@@ -19,12 +19,24 @@ def digest(graph: Graph) -> str:
     sha = hashlib.sha256()
     sha.update(repr((graph.name, [i.name for i in graph.inputs], [o.name for o in graph.outputs])).encode())
     for tensor in graph.tensors:
-        sha.update(repr(tensor.info).encode())
+        sha.update(_described(tensor.info))
         if tensor.data is not None:
             sha.update(tensor.data.tobytes())
     for layer in graph.layers:
         sha.update(_layer(layer))
     return sha.hexdigest()
+
+
+def _described(info: TensorInfo) -> bytes:
+    """Return all that is known of a tensor but its data; a change of this text changes every digest."""
+    given = info.quantization
+    quantization = (
+        "None"
+        if given is None
+        else f"Quantization(scales={given.scales!r}, zero_points={given.zero_points!r}, axis={given.axis!r})"
+    )
+    dtype = f"<DataType.{info.dtype.name}: {info.dtype.value!r}>"
+    return f"TensorInfo(name={info.name!r}, shape={info.shape!r}, dtype={dtype}, quantization={quantization})".encode()
 
 
 def _layer(layer: Layer) -> bytes:

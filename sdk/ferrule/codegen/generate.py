@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ferrule._version import VERSION
-from ferrule.backends import BackendId, Device, PreCompiledDescriptor
-from ferrule.backends.firmware import Contribution, CoreFeatures, FirmwareTarget
+from ferrule.backends import PreCompiledDescriptor, Target
+from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
+from ferrule.backends.firmware import FirmwareTarget
 from ferrule.codegen.artifact import Artifact, OperatorRecord
 from ferrule.codegen.c_writer import write_header, write_source
-from ferrule.codegen.device_code import DEVICE_SOURCES
 from ferrule.codegen.device_order import with_copies_close
 from ferrule.codegen.digest import digest
 from ferrule.codegen.executor import ExecutorBuilder, one_line
@@ -20,7 +20,6 @@ from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.codegen.tvm_names import tvm_header
-from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer
 from ferrule.memory import Lifetime, Region, order_layers, views
 from ferrule.operators.operator import Operands
@@ -30,23 +29,22 @@ from ferrule.operators.table import OPERATORS
 def generate(
     graph: Graph,
     *,
-    targets: Mapping[str, tuple[BackendId, FirmwareTarget]],
-    core: CoreFeatures,
+    firmware: Mapping[str, FirmwareTarget],
+    targets: Mapping[str, Target],
     workspace_bytes: int,
-    devices: Mapping[str, Device] | None = None,
 ) -> Artifact:
-    """Return the C of a graph; the same graph, targets and core give the same bytes.
+    """Return the C of a graph; the same graph and targets give the same bytes.
 
-    `targets` has every layer's firmware target by the layer's name, and `devices` the instance that runs it;
-    `workspace_bytes` is what the board has.
+    By layer, `firmware` has the firmware face of its backend, and `targets` what it is to run on; `workspace_bytes` is
+    what the board has.
 
     Raises:
         UnsupportedError: a target refuses a layer.
         ArenaOverflowError: the tensors need more than `workspace_bytes`.
     """
-    order = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT).layers
+    ordering = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT)
     region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=frozenset({"core"}))
-    lowered, storage = with_copies_close(lower(graph, order, targets, core, devices or {}), region)
+    lowered, storage = with_copies_close(lower(graph, ordering.layers, firmware, targets), region)
     planned = schedule_devices(lowered, storage)
     sha = digest(graph)
     builder = ExecutorBuilder(lowered, storage, planned)
@@ -64,54 +62,22 @@ def generate(
         symbol=lowered.symbol,
         digest=sha,
         files=files,
-        sources=_sorted_union(
-            [
-                *(item.op.sources for item in lowered.layers),
-                *(use.driver.sources for use in lowered.devices),
-                *([DEVICE_SOURCES] if lowered.devices else ()),
-            ]
-        ),
-        include_dirs=_sorted_union(
-            [*(item.op.include_dirs for item in lowered.layers), *(use.driver.include_dirs for use in lowered.devices)]
-        ),
-        contributions=_merged(
-            [*(item.op.contribution for item in lowered.layers), *(use.driver.contribution for use in lowered.devices)]
-        ),
+        contributions=_contributions(lowered),
         operators=tuple(
             _record(lowered, storage, item, step) for item, step in zip(lowered.layers, planned.steps, strict=True)
         ),
         devices=lowered.devices,
         storage=storage,
+        ordering=ordering,
         workspace_bytes=storage.plan.region(REGION).peak_bytes,
     )
 
 
-def _sorted_union(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(sorted({item for group in groups for item in group}))
-
-
-def _merged(contributions: Iterable[Contribution | None]) -> tuple[Contribution, ...]:
-    """Return one contribution per folder.
-
-    Raises:
-        FerruleError: two folders have one name, which a project cannot hold apart.
-    """
-    by_name: dict[str, list[Contribution]] = {}
-    for contribution in contributions:
-        if contribution is not None:
-            by_name.setdefault(contribution.folder.name, []).append(contribution)
-    for name, parts in by_name.items():
-        if len({part.folder for part in parts}) > 1:
-            folders = ", ".join(sorted({str(part.folder) for part in parts}))
-            raise FerruleError(f"two backends' folders are called '{name}' ({folders}), expected different names")
-    return tuple(
-        Contribution(
-            folder=parts[0].folder,
-            sources=_sorted_union(part.sources for part in parts),
-            include_dirs=_sorted_union(part.include_dirs for part in parts),
-        )
-        for _, parts in sorted(by_name.items())
-    )
+def _contributions(lowered: LoweredGraph) -> tuple[Contribution, ...]:
+    """Return the C that the layers and the devices' drivers need, and the headers that every model includes."""
+    parts = [part for item in lowered.layers for part in item.op.contributions]
+    parts += [part for use in lowered.devices for part in use.driver.contributions]
+    return merged((HEADERS, *((DEVICE,) if lowered.devices else ()), *parts))
 
 
 def schedule_devices(lowered: LoweredGraph, storage: StoragePlan) -> Schedule:

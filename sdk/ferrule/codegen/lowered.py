@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ferrule.backends import BackendId, BrokenBackendError, Device, asking
-from ferrule.backends.firmware import CoreFeatures, FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.backends import BackendId, BrokenBackendError, Target, asking
+from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.codegen.device_code import copied, handle_of
 from ferrule.codegen.device_use import DeviceUse, tensor_memories, used_devices
 from ferrule.codegen.names import Names
@@ -26,7 +26,7 @@ class LoweredLayer:
     layer: Layer
     backend: BackendId
     device: str
-    """Name of the device instance; the backend's id where there are none."""
+    """Name of the device instance."""
     symbol: str
     """The C identifier that the layer's offsets start with."""
     op: LoweredOp
@@ -66,34 +66,32 @@ def offset_name(variable: str) -> str:
 def lower(
     graph: Graph,
     order: Sequence[str],
-    targets: Mapping[str, tuple[BackendId, FirmwareTarget]],
-    core: CoreFeatures,
-    devices: Mapping[str, Device],
+    firmware: Mapping[str, FirmwareTarget],
+    targets: Mapping[str, Target],
 ) -> LoweredGraph:
-    """Lower every layer by the target, and for the device, that it is assigned to.
+    """Lower every layer, once, by the firmware face and for the target that it is assigned to.
 
     Raises:
-        UnsupportedError: a target refuses a layer; the message names both.
+        UnsupportedError: a backend refuses a layer; the message names both.
         FerruleError: a layer reads a tensor that lies in another device's memory.
     """
     names = Names()
     symbol = Names().take(graph.name)
     symbols = {layer.name: names.take(layer.name) for layer in graph.layers}
     variables = _variables(graph, Names())  # an output may be called like its layer
-    uses = used_devices(order, targets, devices)
+    uses = used_devices(order, firmware, targets)
     memories = tensor_memories(graph, uses)
     pointers: dict[str, Expression] = {
         name: Identifier(variable) for name, variable in variables.items() if name not in memories
     }
     lowered = []
     for layer in map(graph.layer, order):
-        backend, target = targets[layer.name]
-        device, use = devices.get(layer.name), uses.get(layer.name)
+        target, use = targets[layer.name], uses.get(layer.name)
         offset = Identifier(scratch_offset(symbols[layer.name]))
         context = LoweringContext(
             graph=graph,
             layer=layer,
-            core=core,
+            target=target,
             prefix=f"ferrule_{symbol}_{symbols[layer.name]}",
             pointers=pointers,
             scratch=offset if use is not None and use.has_memory else AddressOf(Index(ARENA, offset)),
@@ -103,14 +101,13 @@ def lower(
                 if name in memories
             },
             resource_handle=Null() if use is None else handle_of(use),
-            device=device,
         )
-        op, call = _lower(context, backend, target, use)
+        op, call = _lower(context, firmware[layer.name], use)
         lowered.append(
             LoweredLayer(
                 layer=layer,
-                backend=backend,
-                device=str(backend) if device is None else device.name,
+                backend=target.device.backend,
+                device=target.device.name,
                 symbol=symbols[layer.name],
                 op=op,
                 use=use,
@@ -149,17 +146,15 @@ def _variables(graph: Graph, names: Names) -> dict[str, str]:
     return variables
 
 
-def _lower(
-    context: LoweringContext, backend: BackendId, target: FirmwareTarget, use: DeviceUse | None
-) -> tuple[LoweredOp, Call | None]:
+def _lower(context: LoweringContext, firmware: FirmwareTarget, use: DeviceUse | None) -> tuple[LoweredOp, Call | None]:
     """Return a layer as C, and what it calls of its device."""
-    layer = context.layer
+    layer, backend = context.layer, context.target.device.backend
     if use is not None and use.has_memory and layer.type is LayerType.MEM_COPY:
         call = Call.COPY_TO if layer.outputs[0] in context.offsets else Call.COPY_FROM
         return LoweredOp(kernel=str(call), status=copied(context, use, call)), call
     try:
         with asking(backend, f"lower() for layer '{layer.name}' ({layer.type})"):
-            op = target.lower(context)
+            op = firmware.lower(context)
     except (UnsupportedError, BrokenBackendError):
         raise
     except FerruleError as error:

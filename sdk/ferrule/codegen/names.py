@@ -36,13 +36,16 @@ class Names:
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}
 
     def take(self, name: str) -> str:
         """Return an identifier for a name that nothing else got."""
         wanted = identifier(name)
-        candidate, number = wanted, 1
+        number = self._numbers.get(wanted, 1)
+        candidate = wanted if number == 1 else f"{wanted}_{number}"
         while candidate in self._taken:
             number += 1
             candidate = f"{wanted}_{number}"
+        self._numbers[wanted] = number
         self._taken.add(candidate)
         return candidate

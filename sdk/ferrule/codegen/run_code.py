@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 from ferrule.backends.firmware import SCALARS
 from ferrule.codegen.device_code import HELD, HELD_PARAMETER, OK, STATUS, called, checked, held_run, numbers, ran
@@ -210,44 +211,44 @@ class RunCode:
 
     def _declare(self, tensor: str) -> Declare:
         info = self._graph.info(tensor)
-        is_input = any(info.name == tensor for info in self._graph.inputs) or self._views_input(tensor)
+        given = self._given.get(self._root(tensor))
+        is_input = given is not None and given[0] == "inputs"
         type_: Type = Pointer(Const(SCALARS[info.dtype]) if is_input else SCALARS[info.dtype])
         return Declare(self._lowered.variables[tensor], Const(type_), self._home(tensor, type_))
 
     def _home(self, tensor: str, type_: Type) -> Expression:
         """Return where the bytes of a tensor are."""
-        group = self._group(tensor)
-        for name, info in self._inputs:
-            if info.name in group:
-                own = _member("inputs", name)
-                return own if info.name == tensor else _converted(own, info, self._graph.info(tensor), type_)
-        for name, info in self._outputs:
-            if info.name in group:
-                own = _member("outputs", name)
-                return own if info.name == tensor else _converted(own, info, self._graph.info(tensor), type_)
+        given = self._given.get(self._root(tensor))
+        if given is not None:
+            struct, name, info = given
+            own = _member(struct, name)
+            return own if info.name == tensor else _converted(own, info, self._graph.info(tensor), type_)
         return Cast(type_, AddressOf(Index(ARENA, Identifier(self._offset_name(tensor)))))
 
-    def _group(self, tensor: str) -> frozenset[str]:
-        """Return the tensors that share the storage of one."""
-        views = self._storage.views
-        root = tensor
-        while root in views:
-            root = views[root]
-        group, grown = {root}, True
-        while grown:
-            more = {output for output, source in views.items() if source in group} - group
-            group |= more
-            grown = bool(more)
-        return frozenset(group)
+    def _root(self, tensor: str) -> str:
+        """Return the tensor that those which share the storage of one are views of, by way of others or not."""
+        return self._roots.get(tensor, tensor)
 
-    def _views_input(self, tensor: str) -> bool:
-        return any(info.name in self._group(tensor) for info in self._graph.inputs)
+    @cached_property
+    def _roots(self) -> dict[str, str]:
+        roots: dict[str, str] = {}
+        for output, source in self._storage.views.items():  # in the order of the run: a source comes first
+            roots[output] = roots.get(source, source)
+        return roots
+
+    @cached_property
+    def _given(self) -> dict[str, tuple[str, str, TensorInfo]]:
+        """By root: the struct, the member and the tensor with which the caller gives the storage, inputs first."""
+        found: dict[str, tuple[str, str, TensorInfo]] = {}
+        for struct, members in (("inputs", self._inputs), ("outputs", self._outputs)):
+            for name, info in members:
+                found.setdefault(self._root(info.name), (struct, name, info))
+        return found
 
     def _core_tensors(self) -> Iterator[str]:
         """Yield the tensors that lie in the workspace."""
-        given = {info.name for info in (*self._graph.inputs, *self._graph.outputs)}
         for tensor in self._lowered.variables:
-            if tensor not in self._lowered.memories and not self._group(tensor) & given:
+            if tensor not in self._lowered.memories and self._root(tensor) not in self._given:
                 yield tensor
 
     def _uses_arena(self) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a network to a firmware that can be run."""
+"""From a network and a job to an inspection, a project, or a firmware that can be run."""
 
 from __future__ import annotations
 
@@ -8,25 +8,42 @@ import tempfile
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
+from typing import Unpack
 
-from ferrule.backends import Device
-from ferrule.backends.optimization_views import ModelOptions
-from ferrule.backends.registry import BackendRegistry
-from ferrule.boards import Board, load_board
+from ferrule._typing import override
+from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.devices import Fault
 from ferrule.emulation import EngineOptions
-from ferrule.facade.division import DEFAULT_BACKENDS, Division, divide
-from ferrule.facade.generation import DEFAULT_BOARD, DEFAULT_TOOLCHAIN, emit_divided
-from ferrule.facade.locating import observed_network
-from ferrule.facade.step import Progress, Step, say_nothing
-from ferrule.firmware import Image, Project, build_project, toolchain, write_project
-from ferrule.graph import Array
+from ferrule.emulation.renode.project_files import check_renode, emit_renode
+from ferrule.errors import FerruleError
+from ferrule.facade.running import run
+from ferrule.firmware import (
+    DEFAULT_PLATFORM,
+    Image,
+    Job,
+    JobKeywords,
+    Project,
+    build_project,
+    divide,
+    emit,
+    emit_divided,
+    job_from,
+    toolchain,
+    write_project,
+)
+from ferrule.formats import ModelFile, load
+from ferrule.graph import Array, brief
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
+from ferrule.progress import Progress, Step, say_nothing
 from ferrule.report import RunReport
+from ferrule.report.explaining import explain_division, explain_schedule
+from ferrule.report.inspection import Inspection, inspect_network
+from ferrule.report.locating import observed_network
 
 DEFAULT_OPTIONS = EngineOptions()
 
@@ -43,10 +60,18 @@ class Firmware:
     artifact: Artifact
     project: Project
     image: Image
-    division: Division
-    """How the user wanted it divided."""
+    job: Job
+    """As it was given."""
     toolchain_version: str
     build_s: float
+
+    @override
+    def __repr__(self) -> str:
+        return (
+            f"<Firmware {brief(self.network.name)} for {self.board.name} by {self.project.manifest.toolchain} "
+            f"-{self.project.manifest.optimization}: flash {self.image.flash_bytes:,} B, "
+            f"RAM {self.image.ram_bytes:,} B, {self.elf}>"
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -74,7 +99,7 @@ class Firmware:
         """Run the firmware on inputs and compare every output with the numpy reference.
 
         `inputs` are arrays in the order of the model's inputs, or by name; each has its input's shape, or n times its
-        first extent for n samples. None stands for the documented pattern (`ferrule.facade.samples.pattern`).
+        first extent for n samples. None stands for the documented pattern (`ferrule.network.samples.pattern`).
         `options` are the engine's, such as the port of a real board. `timeout_s` is the wall-clock time that one
         inference may take. `source` says in the report where the inputs came from. `trace_devices` puts every call
         of a device into the report. `faults` are injected into the models of devices, by device; see `ferrule.devices`.
@@ -88,11 +113,10 @@ class Firmware:
             RunFailedError: a device or an operator failed; the message names the layer.
             LinkError: the firmware answered something that it should not.
         """
-        from ferrule.facade.running import run
-
         return run(
             self,
             inputs,
+            lambda: self.observed(progress),
             engine=engine,
             options=options,
             timeout_s=timeout_s,
@@ -105,58 +129,97 @@ class Firmware:
 
     def observed(self, progress: Progress = say_nothing) -> Firmware:
         """Return the same layers with every tensor as an output, built anew; raises as `compile` does."""
-        manifest = self.project.manifest
         network = observed_network(self.network, self.optimized)
-        return _in_temporary_folder(
-            network, self.board, manifest.toolchain, self.division, manifest.optimization, progress
-        )
+        return _compile(network, replace(self.job, board=self.board, out=None), progress)
 
 
 def compile(  # noqa: A001
-    network: Network,
+    network: Network | ModelFile,
+    job: Job | None = None,
     *,
-    board: str = DEFAULT_BOARD,
-    toolchain: str = DEFAULT_TOOLCHAIN,
-    backends: Sequence[str] = DEFAULT_BACKENDS,
-    hints: Mapping[str, str] | None = None,
-    devices: Sequence[Device] = (),
-    model_options: Mapping[str, ModelOptions] | None = None,
-    registry: BackendRegistry | None = None,
-    optimization: str = "O3",
-    out: str | Path | None = None,
     progress: Progress = say_nothing,
+    **keywords: Unpack[JobKeywords],
 ) -> Firmware:
     """Generate a network's firmware for a board and build it.
 
-    `board` is a name or the path of a board's folder, `out` the folder for the project; without one it is a temporary
-    folder that lives as long as the Firmware. `backends`, `hints`, `devices` and `registry`: see
-    `ferrule.facade.generate`. `model_options` has options by backend.
+    `network` may also be a model's path or bytes. The fields of a Job may be given as keywords: see `ferrule.Job`.
 
     Raises:
+        ModelError: the model's file cannot be read or is malformed.
         UnsupportedError: no backend takes some layer; the message has every backend's reason.
         MissingToolError: the toolchain is not installed; the hint has the command that installs it.
         ArenaOverflowError, TooLargeError: the model is too big for the board; the message says by how much.
         BuildError: the compiler failed.
+        FerruleError: there is no such board, backend, device or layer; or there are a job and keywords.
     """
-    division = Division(
-        backends=tuple(backends),
-        hints=hints or {},
-        devices=tuple(devices),
-        model_options=model_options or {},
-        registry=registry,
+    return _compile(_network_of(network), job_from(job, keywords), progress)
+
+
+def generate(
+    network: Network | ModelFile,
+    job: Job | None = None,
+    *,
+    force: bool = False,
+    renode: str | Path | None = None,
+    **keywords: Unpack[JobKeywords],
+) -> Project:
+    """Write a network's firmware project into the job's folder, `out`, for the job's platform.
+
+    `network` may also be a model's path or bytes. The fields of a Job may be given as keywords: see `ferrule.Job`.
+    `force` replaces generated files that were edited by hand, and keeps the edited ones as NAME.orig. `renode` is a
+    folder for the files that run the project with Renode alone.
+
+    Raises:
+        ModelError: the model's file cannot be read or is malformed.
+        UnsupportedError: no backend takes some layer; the message has every backend's reason.
+        ArenaOverflowError: the tensors do not fit the board's workspace memory.
+        FerruleError: an unknown platform, board, toolchain, backend, device or layer, no folder, or one with other
+            contents.
+    """
+    given, wanted = _network_of(network), job_from(job, keywords)
+    artifact = emit(given, wanted)
+    if renode is not None:
+        check_renode(artifact, wanted.platform)
+    project = write_project(artifact, wanted, force=force)
+    if renode is not None:
+        emit_renode(given, artifact, wanted.load_board(), project.folder, Path(renode))
+    return project
+
+
+def inspect(
+    network: Network | ModelFile, job: Job | None = None, *, schedule: bool = False, **keywords: Unpack[JobKeywords]
+) -> Inspection:
+    """Return a network's layers, tensors, MACs and arena; with a job also which backend takes which layer, and why.
+
+    The fields of a Job may be given as keywords. `schedule` adds the firmware's calls of devices, in order.
+
+    Raises:
+        ModelError, UnsupportedError: the network is not valid, or the model's file is malformed.
+        FerruleError: a backend, device, layer or board that is named does not exist.
+    """
+    given = _network_of(network)
+    inspection = inspect_network(given)
+    if job is None and not keywords and not schedule:
+        return inspection
+    wanted = job_from(job, keywords)
+    return replace(
+        inspection,
+        division=explain_division(given, wanted),
+        schedule=explain_schedule(given, wanted) if schedule else None,
     )
-    described = load_board(board)
-    if out is not None:
-        return _compile(network, described, toolchain, division, optimization, Path(out), progress)
-    return _in_temporary_folder(network, described, toolchain, division, optimization, progress)
 
 
-def _in_temporary_folder(
-    network: Network, board: Board, toolchain: str, division: Division, optimization: str, progress: Progress
-) -> Firmware:
+def _compile(network: Network, job: Job, progress: Progress) -> Firmware:
+    if job.platform != DEFAULT_PLATFORM:
+        raise FerruleError(
+            f"a firmware for {job.platform} is built by that platform's own tools",
+            hint="ferrule.generate writes the project, and its README.md has the commands",
+        )
+    if job.out is not None:
+        return _build(network, job, Path(job.out), progress)
     temporary = tempfile.mkdtemp(prefix="ferrule-")
     try:
-        firmware = _compile(network, board, toolchain, division, optimization, Path(temporary) / "project", progress)
+        firmware = _build(network, job, Path(temporary) / "project", progress)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -164,31 +227,17 @@ def _in_temporary_folder(
     return firmware
 
 
-def _compile(
-    network: Network,
-    board: Board,
-    toolchain_name: str,
-    division: Division,
-    optimization: str,
-    folder: Path,
-    progress: Progress,
-) -> Firmware:
-    chosen = toolchain(toolchain_name)
-    chosen.require()
+def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firmware:
+    compiler = toolchain(job.toolchain)
+    compiler.require()
+    board = job.load_board()
+    placed = replace(job, board=board, out=folder)
     progress(Step(phase=f"generating C for {board.name}"))
-    optimized = divide(network, division)
-    artifact = emit_divided(optimized, board=board, registry=division.source)
-    project = write_project(
-        artifact,
-        board=board,
-        toolchain_name=toolchain_name,
-        optimization=optimization,
-        folder=folder,
-    )
-    phase = f"building with {toolchain_name}"
-    progress(Step(phase=phase))
+    optimized = divide(network, placed)
+    artifact = emit_divided(optimized, placed)
+    project = write_project(artifact, placed)
     started = time.perf_counter()
-    image = build_project(project, progress=lambda done, total, _: progress(Step(phase=phase, done=done, total=total)))
+    image = build_project(project, progress=progress)
     return Firmware(
         network=network,
         optimized=optimized,
@@ -196,7 +245,19 @@ def _compile(
         artifact=artifact,
         project=project,
         image=image,
-        division=division,
-        toolchain_version=chosen.version(),
+        job=job,
+        toolchain_version=compiler.version(),
         build_s=time.perf_counter() - started,
+    )
+
+
+def _network_of(model: Network | ModelFile) -> Network:
+    """Return a network as it is, and load everything else; raises as `load` does."""
+    if isinstance(model, Network):
+        return model
+    if isinstance(model, (str, PathLike, bytes, bytearray, memoryview)):
+        return load(model)
+    raise FerruleError(
+        f"the model is of type {type(model).__name__}, expected a ferrule.Network, a path or bytes",
+        hint="ferrule.load reads a .tflite file, ferrule.Network builds a network by hand",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import parse_options
 from ferrule.backends.registry import BackendRegistry, default_registry, registry_with
 from ferrule.errors import FerruleError
-from ferrule.facade.division import Division
+from ferrule.firmware import Job
 
 CONFIGURATION_NAME = "ferrule.toml"
 _Kind = TypeVar("_Kind")
@@ -103,8 +103,8 @@ class Configuration:
         finally:
             registry.close()
 
-    def division(self, backends: Iterable[str], hints: Mapping[str, str], options: Iterable[str] = ()) -> Division:
-        """Return how to divide a network, with the backends and devices of this project.
+    def complete(self, job: Job, options: Iterable[str] = ()) -> Job:
+        """Return a job with the backends and devices of this project.
 
         `options` are those of backends as the command line has them, "Backend.name=value".
 
@@ -112,13 +112,7 @@ class Configuration:
             FerruleError: an option is malformed, stands twice, or its backend does not take it.
         """
         registry = self.registry()
-        return Division(
-            backends=tuple(backends),
-            hints=hints,
-            devices=self.devices,
-            model_options=_model_options(options, registry),
-            registry=registry,
-        )
+        return replace(job, devices=self.devices, model_options=_model_options(options, registry), registry=registry)
 
 
 def read_configuration(path: Path | None = None) -> Configuration:

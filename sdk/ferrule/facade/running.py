@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 
-from ferrule._version import VERSION
-from ferrule.boards import Board, load_board
+from ferrule.boards import Board
 from ferrule.devices import Fault
 from ferrule.emulation import (
-    Counters,
     Engine,
     EngineError,
     EngineOptions,
@@ -24,43 +21,26 @@ from ferrule.emulation import (
     engine_names,
     require_gdb,
 )
+from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, inject
 from ferrule.errors import FerruleError
-from ferrule.facade.attachment import attached_devices, attached_wires, check_faults, inject
-from ferrule.facade.locating import ObservedRun, first_difference
-from ferrule.facade.samples import Sample, pattern_sample, split
-from ferrule.facade.step import Progress, Step
-from ferrule.facade.tracing import device_parts, explained, trace_part
-from ferrule.firmware import Group, Image
+from ferrule.firmware import Job
 from ferrule.graph import Array
-from ferrule.link import CounterSource, LinkRun, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
-from ferrule.report import (
-    BuildPart,
-    CountPart,
-    DifferencePart,
-    FlashPart,
-    LayerPart,
-    MemoryPart,
-    ModelPart,
-    RamPart,
-    ReportDocument,
-    RunReport,
-    SamplePart,
-    Verdict,
-    compare,
-    worst,
-)
-
-if TYPE_CHECKING:
-    from ferrule.facade.compilation import Firmware
+from ferrule.link import LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
+from ferrule.network.samples import Sample, pattern_sample, split
+from ferrule.progress import Progress, Step
+from ferrule.report import DifferencePart, RunReport, Verdict
+from ferrule.report.assembly import BuiltFirmware, EngineRun, assemble, layer_parts
+from ferrule.report.locating import first_difference
+from ferrule.report.tracing import explained
 
 
-def check_engine(name: str, board: str, options: EngineOptions | None = None) -> None:
-    """Refuse an engine that is unknown, not installed, or lacks what it needs, before anything is built.
+def check_engine(name: str, job: Job, options: EngineOptions | None = None) -> None:
+    """Refuse an engine that cannot run a job's board here, or lacks what it needs, before anything is built.
 
     Raises:
         FerruleError: see above; MissingToolError has the command that installs it.
     """
-    chosen = _usable(name, load_board(board))
+    chosen = _usable(name, job.load_board())
     if options is not None:
         lacking = chosen.lacks(options)
         if lacking is not None:
@@ -69,23 +49,10 @@ def check_engine(name: str, board: str, options: EngineOptions | None = None) ->
             require_gdb(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Runs:
-    """What the firmware gave: every sample's outputs, the first sample twice."""
-
-    info: ModelInfo
-    profiled: LinkRun
-    """The first sample, with every operator's count."""
-    runs: list[LinkRun]
-    traced: LinkRun | None
-    """The first sample once more, with the calls of devices, if they were asked for."""
-    counters: Counters
-    run_s: float
-
-
 def run(
-    firmware: Firmware,
+    firmware: BuiltFirmware,
     inputs: Sequence[Array] | Mapping[str, Array] | None,
+    observed: Callable[[], BuiltFirmware],
     *,
     engine: str,
     options: EngineOptions,
@@ -96,7 +63,7 @@ def run(
     locate: bool,
     progress: Progress,
 ) -> RunReport:
-    """Run the firmware; see `Firmware.run`.
+    """Run the firmware; see `Firmware.run`. `observed` builds it once more, with every tensor as an output.
 
     The first sample runs twice: once with each operator counted, and once, as all others, without; and before, if the
     calls of devices are to be traced, once with these.
@@ -112,46 +79,23 @@ def run(
     traced = trace_devices and bool(firmware.artifact.devices)
     _check_locate(chosen, locate=locate)
 
-    def execute(what: Firmware) -> _Runs:
+    def execute(what: BuiltFirmware) -> EngineRun:
         return _execute(what, chosen, options, samples, timeout_s, progress, trace=traced, faults=faults)
 
     done = execute(firmware)
     progress(Step(phase="comparing with the numpy reference"))
-    parts = []
-    for index, (sample, result) in enumerate(zip(samples, done.runs, strict=True)):
-        first = (done.traced, done.profiled) if index == 0 else ()
-        parts.append(_sample_part(index, network.run(sample), [result, *(run for run in first if run is not None)]))
-    layers = _layer_parts(firmware, done)
-    verdict = worst(part.verdict for part in parts)
-    document = ReportDocument(
-        ferrule_version=VERSION,
-        verdict=verdict,
+    document = assemble(
+        firmware,
+        done,
+        (network.run(sample) for sample in samples),
         engine=engine,
-        input=source or ("pattern" if inputs is None else "arrays"),
-        model=ModelPart(name=network.name, digest=firmware.artifact.digest, macs=network.macs()),
-        build=_build_part(firmware),
-        count=_count_part(firmware.board, done),
-        layers=layers,
-        memory=_memory_part(firmware, done),
-        run_s=done.run_s,
-        samples=tuple(parts),
-        devices=device_parts(firmware.artifact, layers),
-        device_trace=trace_part(firmware.artifact, done.traced.calls if done.traced else ()) if trace_devices else None,
-        faults=tuple(f"{device}: {fault}" for device, fault in faults.items()),
-        first_difference=(
-            _located(firmware, samples, execute, progress) if locate and verdict is Verdict.DIFFERENT else None
-        ),
+        source=source or ("pattern" if inputs is None else "arrays"),
+        trace=trace_devices,
+        faults=faults,
     )
+    if locate and document.verdict is Verdict.DIFFERENT:
+        document = replace(document, first_difference=_located(observed, samples, execute))
     return RunReport(document=document, outputs=_stacked([result.outputs for result in done.runs]))
-
-
-def _sample_part(index: int, expected: Sequence[Array], runs: Sequence[LinkRun]) -> SamplePart:
-    """Return how the worst of some runs of a sample compares with the reference."""
-    compared = [compare(run.outputs, expected) for run in runs]
-    verdict = worst(each for each, _ in compared)
-    extents = [extent for each, extent in compared if each is verdict]
-    largest = None if None in extents else max(extent for extent in extents if extent is not None)
-    return SamplePart(index=index, verdict=verdict, max_difference=largest)
 
 
 def _check_locate(chosen: Engine, *, locate: bool) -> None:
@@ -163,19 +107,17 @@ def _check_locate(chosen: Engine, *, locate: bool) -> None:
 
 
 def _located(
-    firmware: Firmware, samples: Sequence[Sample], execute: Callable[[Firmware], _Runs], progress: Progress
+    observed: Callable[[], BuiltFirmware], samples: Sequence[Sample], execute: Callable[[BuiltFirmware], EngineRun]
 ) -> DifferencePart:
     """Run everything once more with every tensor as an output, in the same order, so that faults strike again."""
     try:
-        observed = firmware.observed(progress)
-        done = execute(observed)
+        again = observed()
+        done = execute(again)
     except FerruleError as error:
         return DifferencePart(note=f"it can't be found out, with every tensor as an output: {error}")
-    expected = [observed.network.run(sample) for sample in samples]
-    first = [run for run in (done.traced, done.profiled) if run is not None]
-    runs = [ObservedRun(outputs=run.outputs, expected=expected[0]) for run in first]
-    runs += [ObservedRun(outputs=run.outputs, expected=each) for run, each in zip(done.runs, expected, strict=True)]
-    return first_difference(observed.network, observed.optimized, _layer_parts(observed, done), runs)
+    expected = [again.network.run(sample) for sample in samples]
+    runs = [(run.outputs, each) for runs, each in zip(done.by_sample(), expected, strict=True) for run in runs]
+    return first_difference(again.network, again.optimized, layer_parts(again, done), runs)
 
 
 def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
@@ -193,7 +135,7 @@ def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
     return chosen
 
 
-def _check_wires(chosen: Engine, firmware: Firmware) -> None:
+def _check_wires(chosen: Engine, firmware: BuiltFirmware) -> None:
     names = [use.name for use in firmware.artifact.devices if use.driver.wire is not None]
     reason = chosen.refuses_wires(names) if names else None
     if reason is not None:
@@ -201,7 +143,7 @@ def _check_wires(chosen: Engine, firmware: Firmware) -> None:
 
 
 def _execute(
-    firmware: Firmware,
+    firmware: BuiltFirmware,
     chosen: Engine,
     options: EngineOptions,
     samples: Sequence[Sample],
@@ -210,7 +152,7 @@ def _execute(
     *,
     trace: bool,
     faults: Mapping[str, Fault],
-) -> _Runs:
+) -> EngineRun:
     started = time.perf_counter()
     phase = f"running on {firmware.board.name} by {chosen.name}"
     progress(Step(phase=phase))
@@ -221,7 +163,7 @@ def _execute(
     devices = attached_devices(firmware.artifact, firmware.image, faults)
     machine = Machine(
         board=firmware.board,
-        elf=firmware.elf,
+        elf=firmware.image.path,
         devices=devices,
         wires=attached_wires(firmware.artifact),
         options=options,
@@ -238,7 +180,7 @@ def _execute(
             raise EngineError(str(error), hint=error.hint, report=report) from error
 
 
-def _connect(firmware: Firmware, session: Session, timeout_s: float) -> LinkSession:
+def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
     link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
     _check_identity(firmware, link.model_info())
     return link
@@ -252,14 +194,14 @@ def _serve(
     started: float,
     *,
     trace: bool,
-) -> _Runs:
+) -> EngineRun:
     traced = link.run(samples[0], trace=True) if trace else None
     profiled = link.run(samples[0], profile=True)
     runs = []
     for number, sample in enumerate(samples, start=1):
         runs.append(link.run(sample, profile=False))
         report(number)
-    return _Runs(
+    return EngineRun(
         info=link.model_info(),
         profiled=profiled,
         runs=runs,
@@ -269,7 +211,7 @@ def _serve(
     )
 
 
-def _check_identity(firmware: Firmware, info: ModelInfo) -> None:
+def _check_identity(firmware: BuiltFirmware, info: ModelInfo) -> None:
     if not firmware.artifact.digest.startswith(info.input_hash) or not info.input_hash:
         raise FerruleError(
             f"the firmware on the board was generated from another model ({info.name}, {info.input_hash})",
@@ -282,77 +224,3 @@ def _stacked(results: Sequence[Sequence[Array]]) -> list[Array]:
     if len(results) == 1:
         return first
     return [np.concatenate([np.atleast_1d(result[index]) for result in results], axis=0) for index in range(len(first))]
-
-
-def _build_part(firmware: Firmware) -> BuildPart:
-    manifest = firmware.project.manifest
-    return BuildPart(
-        board=firmware.board.name,
-        cpu=firmware.board.cpu.type,
-        toolchain=manifest.toolchain,
-        toolchain_version=firmware.toolchain_version,
-        optimization=manifest.optimization,
-        build_s=firmware.build_s,
-    )
-
-
-def _count_part(board: Board, done: _Runs) -> CountPart:
-    scale = _scale(board, done.info)
-    return CountPart(
-        unit=done.counters.unit,
-        resolution=round(done.counters.resolution),
-        source=str(done.info.counter),
-        per_inference=round(done.runs[0].total * scale),
-    )
-
-
-def _scale(board: Board, info: ModelInfo) -> float:
-    """Return how many instructions one count of the firmware stands for."""
-    if info.counter is CounterSource.SYSTICK and board.qemu is not None:
-        return board.qemu.instructions_per_tick
-    return 1.0
-
-
-def _layer_parts(firmware: Firmware, done: _Runs) -> tuple[LayerPart, ...]:
-    counts = [round(count * _scale(firmware.board, done.info)) for count in done.profiled.counters]
-    whole = sum(counts) or 1
-    return tuple(
-        LayerPart(
-            index=index,
-            name=record.layer,
-            type=record.type,
-            backend=record.backend,
-            kernel=record.kernel,
-            macs=record.macs,
-            count=count,
-            share=count / whole,
-            constant_bytes=record.constant_bytes,
-            scratch_bytes=record.scratch_bytes,
-            device=record.device,
-        )
-        for index, (record, count) in enumerate(zip(firmware.artifact.operators, counts, strict=True))
-    )
-
-
-def _memory_part(firmware: Firmware, done: _Runs) -> MemoryPart:
-    image: Image = firmware.image
-    groups = image.groups
-    region = firmware.artifact.storage.plan.regions[0]
-    reserved = groups[Group.STACK]
-    return MemoryPart(
-        flash=FlashPart(
-            code=groups[Group.CODE],
-            constants=groups[Group.CONSTANTS] + groups[Group.DATA],
-            weights=groups[Group.WEIGHTS],
-            total=image.flash_bytes,
-        ),
-        ram=RamPart(
-            workspace=groups[Group.WORKSPACE],
-            activations=region.activation_peak_bytes,
-            activations_certificate=region.activation_certificate,
-            stack_used=max(result.stack.peak_bytes for result in (done.profiled, *done.runs)),
-            stack_reserved=reserved,
-            other=groups[Group.DATA] + groups[Group.BSS],
-            total=image.ram_bytes,
-        ),
-    )

@@ -4,15 +4,15 @@
 from ferrule.firmware.build import BuildError, TooLargeError, execute
 from ferrule.firmware.folder import Kept
 from ferrule.firmware.image import Group, Image, Section, Segment, Symbol, read_image
+from ferrule.firmware.job import DEFAULT_BOARD, Job, JobKeywords, divide, job_from
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.manifest import Manifest
+from ferrule.firmware.placement import emit, emit_divided
 from ferrule.firmware.plan import (
     BuildPlan,
     CompileStep,
     LinkStep,
     plan_build,
-    startup_include_dirs,
-    startup_sources,
 )
 from ferrule.firmware.platforms import DEFAULT_PLATFORM, PLATFORMS, Platform, ProjectFiles, ProjectRequest, platform
 from ferrule.firmware.probe import ToolStatus, probe_tools
@@ -31,6 +31,7 @@ from ferrule.firmware.toolchain import (
 from ferrule.firmware.wires import WireUse, spare_uarts, wires
 
 __all__ = [
+    "DEFAULT_BOARD",
     "DEFAULT_PLATFORM",
     "DEFAULT_TOOLCHAIN",
     "PLATFORMS",
@@ -42,6 +43,8 @@ __all__ = [
     "GccToolchain",
     "Group",
     "Image",
+    "Job",
+    "JobKeywords",
     "Kept",
     "LinkStep",
     "Manifest",
@@ -59,7 +62,11 @@ __all__ = [
     "WireUse",
     "ZigToolchain",
     "build_project",
+    "divide",
+    "emit",
+    "emit_divided",
     "execute",
+    "job_from",
     "linker_script",
     "load_project",
     "plan_build",
@@ -67,8 +74,6 @@ __all__ = [
     "probe_tools",
     "read_image",
     "spare_uarts",
-    "startup_include_dirs",
-    "startup_sources",
     "toolchain",
     "wires",
     "write_project",

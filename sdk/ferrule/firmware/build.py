@@ -17,9 +17,6 @@ from ferrule.firmware.image import Image, Section, read_image
 from ferrule.firmware.linker import roomy_memories
 from ferrule.firmware.plan import BuildPlan, LinkStep
 
-Progress = Callable[[int, int, str], None]
-"""Called with the number of steps done, of all steps, and the name of the file just made."""
-
 OUTPUT_LINES = 20
 
 _UNDEFINED = re.compile(r"undefined (?:symbol|reference)")
@@ -57,10 +54,13 @@ class TooLargeError(FerruleError):
         )
 
 
-def execute(plan: BuildPlan, *, progress: Progress | None = None, jobs: int | None = None) -> Path:
+def execute(
+    plan: BuildPlan, *, progress: Callable[[int, int, str], None] | None = None, jobs: int | None = None
+) -> Path:
     """Build the firmware and return its ELF file; on failure no firmware is left in the folder.
 
-    `progress` is called in the caller's thread. `jobs` is the number of compilers at once, by default one per core.
+    `progress` is called in the caller's thread with the number of steps done, of all steps, and the name of the file
+    just made. `jobs` is the number of compilers at once, by default one per core.
 
     Raises:
         BuildError: a command failed.

@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,13 +57,29 @@ def write_folder(
     """
     if folder.exists() and not folder.is_dir():
         raise FerruleError(f"{folder} is a file, expected a folder or nothing")
-    try:
+    with _explained(folder):
         if folder.is_dir() and any(folder.iterdir()):
             return _Update(folder, generated, starters, manifest).write(force=force)
-        _create(folder, {**generated, **starters, MANIFEST_NAME: manifest_bytes(manifest)})
+    create_folder(folder, {**generated, **starters, MANIFEST_NAME: manifest_bytes(manifest)})
+    return ()
+
+
+def create_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files, by path relative to the folder, into a new or empty folder, which appears whole or not at all.
+
+    Raises:
+        FerruleError: the folder cannot be written.
+    """
+    with _explained(folder):
+        _create(folder, files)
+
+
+@contextlib.contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise FerruleError(f"{folder} cannot be written: {error.strerror or error}") from error
-    return ()
 
 
 def _create(folder: Path, files: Mapping[str, bytes]) -> None:

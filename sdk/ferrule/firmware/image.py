@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ferrule._typing import override
 from ferrule.errors import FerruleError, unknown_name
 
 if TYPE_CHECKING:
@@ -83,6 +84,10 @@ class Image:
     segments: tuple[Segment, ...]
     symbols: tuple[Symbol, ...]
     """Sorted by address."""
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Image {self.path}: flash {self.flash_bytes:,} B, RAM {self.ram_bytes:,} B>"
 
     @cached_property
     def groups(self) -> Mapping[Group, int]:

@@ -27,7 +27,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     optimization: str
     sources: tuple[str, ...]
     """C files, relative to the project."""
+    third_party: tuple[str, ...] = ()
+    """Those of the C files that are compiled without warnings."""
     include_dirs: tuple[str, ...]
+    system_include_dirs: tuple[str, ...] = ()
+    """The include folders of third parties."""
+    defines: dict[str, str] = {}
+    """Macros of all C files."""
     files: dict[str, str]
     """SHA-256 in hexadecimal, as generated, by path relative to the project; this file left out."""
     starters: tuple[str, ...]
@@ -69,7 +75,8 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = msgspec.json.decode(data, type=Manifest)
     except msgspec.MsgspecError as error:
         raise FerruleError(f"{path}: {error}", hint="generate the project anew, into another folder") from error
-    for name in (manifest.board, *manifest.sources, *manifest.include_dirs, *manifest.files, *manifest.starters):
+    folders = (*manifest.include_dirs, *manifest.system_include_dirs)
+    for name in (manifest.board, *manifest.sources, *folders, *manifest.files, *manifest.starters):
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise FerruleError(
                 f"{path}: '{name}' leads out of the project", hint="generate the project anew, into another folder"

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule.backends.contribution import HEADERS, STARTUP
 from ferrule.boards import Board
 from ferrule.errors import FerruleError
 from ferrule.firmware.linker import linker_script, roomy_memories
-from ferrule.firmware.toolchain import WARNINGS, Optimization, Toolchain, check_optimization
-from ferrule.resources import root
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, Optimization, Toolchain, check_optimization
 
 SCRIPT_NAME = "firmware.ld"
 ELF_NAME = "firmware.elf"
@@ -58,16 +58,6 @@ class BuildPlan:
         return self.link.output
 
 
-def startup_sources() -> tuple[Path, ...]:
-    """Return the sources of start-up: vector table, reset, fault handler, memcpy and its like."""
-    return tuple(sorted((root() / "src_c" / "startup").glob("*.c")))
-
-
-def startup_include_dirs() -> tuple[Path, ...]:
-    """Return the include folders that start-up and everything linked with it need."""
-    return (root() / "include", root() / "src_c" / "startup" / "include")
-
-
 def plan_build(
     sources: Sequence[Path],
     include_dirs: Sequence[Path],
@@ -78,10 +68,13 @@ def plan_build(
     *,
     startup: bool = True,
     defines: Mapping[str, str] | None = None,
+    third_party: Collection[Path] = (),
+    system_include_dirs: Sequence[Path] = (),
 ) -> BuildPlan:
     """Plan the build of a firmware from its C sources.
 
-    `startup` adds the sources of start-up. Objects are named after their sources, numbered where two have one name.
+    `startup` adds the sources of start-up. The sources in `third_party` are compiled without warnings, and the headers
+    below `system_include_dirs` cause none. Objects are named after their sources, numbered where two have one name.
 
     Raises:
         MissingToolError: the toolchain is not installed.
@@ -90,18 +83,23 @@ def plan_build(
     level = check_optimization(optimization)
     command = toolchain.require()
     folder = build_dir.resolve()
-    every = [*sources, *(startup_sources() if startup else ())]
+    every = [*sources, *(STARTUP.source_paths if startup else ())]
     flags = (
-        *toolchain.compile_flags(board, level),
-        *WARNINGS,
         *(f"-D{name}={value}" if value else f"-D{name}" for name, value in (defines or {}).items()),
-        *(f"-I{path.resolve()}" for path in (*include_dirs, *startup_include_dirs())),
+        *(f"-I{path.resolve()}" for path in (*include_dirs, *HEADERS.include_paths, *STARTUP.include_paths)),
+        *(f"-isystem{path.resolve()}" for path in system_include_dirs),
     )
     steps = tuple(
         CompileStep(
             source=source.resolve(),
             output=output,
-            argv=(*command, *flags, "-c", str(source.resolve()), "-o", str(output)),
+            argv=(
+                *command,
+                *toolchain.compile_flags(board, level),
+                *(THIRD_PARTY_WARNINGS if source in third_party else WARNINGS),
+                *flags,
+                *("-c", str(source.resolve()), "-o", str(output)),
+            ),
         )
         for source, output in zip(every, _outputs(every, folder), strict=True)
     )

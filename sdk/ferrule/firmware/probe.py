@@ -6,10 +6,15 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
+
+from ferrule.errors import MissingToolError
+from ferrule.nativelib import COMPILER_REMEDY, host_compiler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +49,13 @@ _PACKAGES = (
 )
 _OPENCL = "opencl"
 _OPENCL_PURPOSE = "the backend GpuAcc: runs int8 layers on this machine's OpenCL device"
-_OPENCL_REMEDY = "pip install 'ferrule[gpu]'"
+_OPENCL_REMEDY = "pip install 'ferrule[gpu]'; where that is installed, ferrule backends says what is wrong with OpenCL"
 _OPENCL_PROGRAM = """
-import pyopencl
-device = next(device for platform in pyopencl.get_platforms() for device in platform.get_devices())
+from ferrule.backends.gpu_acc.opencl import choose_device
+device = choose_device().device
 print(device.name.strip(), device.platform.version.strip(), sep=", ")
 """
+_HOST_COMPILER = "cc"
 _PROGRAMS = (
     _Program(
         name="arm-none-eabi-gcc",
@@ -70,12 +76,6 @@ _PROGRAMS = (
         spellings=("make", "gmake"),
     ),
     _Program(
-        name="cc",
-        purpose="compiles the C kernels for this machine",
-        remedy="apt-get install gcc libc6-dev",
-        spellings=("cc", "gcc", "clang"),
-    ),
-    _Program(
         name="renode",
         purpose="the engine renode: runs firmware on the boards' platform descriptions",
         remedy="unpack a portable release from https://github.com/renode/renode/releases, "
@@ -92,6 +92,7 @@ def probe_tools() -> list[ToolStatus]:
     return [
         *(_probe_package(name, purpose, remedy) for name, purpose, remedy in _PACKAGES),
         _probe_opencl(),
+        _probe_host_compiler(),
         *(_probe_program(program) for program in _PROGRAMS),
     ]
 
@@ -108,7 +109,7 @@ def _probe_package(name: str, purpose: str, remedy: str) -> ToolStatus:
 
 
 def _probe_opencl() -> ToolStatus:
-    """Return the status of OpenCL: there if pyopencl finds a device, in a process of its own as drivers may crash."""
+    """Return the status of OpenCL, found if a device runs kernels; in a process of its own, as drivers may crash."""
     spec = importlib.util.find_spec("pyopencl")
     device = None if spec is None else _printed((sys.executable, "-c", _OPENCL_PROGRAM))
     return ToolStatus(
@@ -130,6 +131,26 @@ def _printed(arguments: tuple[str, ...]) -> str | None:
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
     return done.stdout.strip().partition("\n")[0] or None
+
+
+def _probe_host_compiler() -> ToolStatus:
+    """Return the status of what compiles C for this host, with its command in brackets behind its version."""
+    purpose = "compiles C for this machine: the engine unicorn's core, CpuAcc's kernels, tests of drivers"
+    try:
+        command = host_compiler("ferrule doctor")
+    except MissingToolError as error:
+        remedy = error.hint or COMPILER_REMEDY
+        return ToolStatus(name=_HOST_COMPILER, purpose=purpose, remedy=remedy, found=False)
+    version = _printed((*command, "--version"))
+    spelling = shlex.join((Path(command[0]).name, *command[1:]))
+    return ToolStatus(
+        name=_HOST_COMPILER,
+        purpose=purpose,
+        remedy=COMPILER_REMEDY,
+        found=True,
+        version=f"{version or 'unknown version'} [{spelling}]",
+        path=command[0],
+    )
 
 
 def _probe_program(program: _Program) -> ToolStatus:

@@ -6,17 +6,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.boards import Board, load_board
+from ferrule.boards import load_board
 from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
-from ferrule.firmware.build import Progress, execute
+from ferrule.firmware.build import execute
 from ferrule.firmware.folder import Kept, sha256, write_folder
 from ferrule.firmware.image import Image, read_image
+from ferrule.firmware.job import Job
 from ferrule.firmware.manifest import Manifest, read_manifest
 from ferrule.firmware.plan import plan_build
-from ferrule.firmware.platforms import DEFAULT_PLATFORM, ProjectRequest, platform
+from ferrule.firmware.platforms import ProjectRequest, platform
 from ferrule.firmware.toolchain import check_optimization, toolchain
+from ferrule.graph import brief
+from ferrule.progress import Progress, Step, say_nothing
 
 BUILD_FOLDER = "build"
 
@@ -34,42 +38,47 @@ class Project:
     build_hint: str = ""
     """How the project is built, in one line."""
 
+    @override
+    def __repr__(self) -> str:
+        manifest = self.manifest
+        return f"<Project {self.folder}: {brief(manifest.model)} for {manifest.platform}, {len(manifest.files)} files>"
 
-def write_project(
-    artifact: Artifact,
-    *,
-    board: Board,
-    toolchain_name: str,
-    optimization: str,
-    folder: Path,
-    platform_name: str = DEFAULT_PLATFORM,
-    force: bool = False,
-) -> Project:
-    """Write the project of a model for a board and a platform: complete in itself, so that it can be moved.
+
+def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Project:
+    """Write the project of a model into the job's folder: complete in itself, so that it can be moved.
 
     The toolchain need not be installed. `force` replaces generated files that were edited by hand, and keeps the
     edited ones beside them as NAME.orig.
 
     Raises:
-        FerruleError: as `ferrule.firmware.folder.write_folder` does; or there is no such platform, toolchain or
-            optimization; or the platform can't have this board or model. Nothing is written then.
+        FerruleError: as `ferrule.firmware.folder.write_folder` does; or the job names no folder; or there is no such
+            platform, board, toolchain or optimization; or the platform can't have this board or model. Nothing is
+            written then.
     """
-    chosen = platform(platform_name)
-    toolchain(toolchain_name)
-    check_optimization(optimization)
-    request = ProjectRequest(artifact=artifact, board=board, toolchain=toolchain_name, optimization=optimization)
+    if job.out is None:
+        raise FerruleError("the job names no folder for the project", hint='give out="..."')
+    folder = Path(job.out)
+    chosen = platform(job.platform)
+    toolchain(job.toolchain)
+    check_optimization(job.optimization)
+    request = ProjectRequest(
+        artifact=artifact, board=job.load_board(), toolchain=job.toolchain, optimization=job.optimization
+    )
     files = chosen.files(request)
     every = {**files.generated, **files.starters}
     manifest = Manifest(
         ferrule_version=VERSION,
-        platform=platform_name,
+        platform=job.platform,
         model=artifact.graph.name,
         digest=artifact.digest,
         board=files.board_folder,
-        toolchain=toolchain_name,
-        optimization=optimization,
+        toolchain=job.toolchain,
+        optimization=job.optimization,
         sources=files.sources,
+        third_party=files.third_party,
         include_dirs=files.include_dirs,
+        system_include_dirs=files.system_include_dirs,
+        defines=dict(files.defines),
         files={name: sha256(every[name]) for name in sorted(every)},
         starters=tuple(sorted(files.starters)),
     )
@@ -93,7 +102,7 @@ def build_project(
     *,
     toolchain_name: str | None = None,
     optimization: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = say_nothing,
 ) -> Image:
     """Build a project of bare metal into its folder `build` and return the firmware's image.
 
@@ -111,13 +120,21 @@ def build_project(
             f"{folder} is a project for {manifest.platform}, which its own tools build",
             hint=f"{folder / 'README.md'} has the commands",
         )
+    name = toolchain_name or manifest.toolchain
+    phase = f"building with {name}"
+    progress(Step(phase=phase))
     plan = plan_build(
         [folder / name for name in manifest.sources],
         [folder / name for name in manifest.include_dirs],
         load_board(folder / manifest.board),
-        toolchain(toolchain_name or manifest.toolchain),
+        toolchain(name),
         folder / BUILD_FOLDER,
         optimization or manifest.optimization,
         startup=False,
+        defines=manifest.defines,
+        third_party=[folder / name for name in manifest.third_party],
+        system_include_dirs=[folder / name for name in manifest.system_include_dirs],
     )
-    return read_image(execute(plan, progress=progress))
+    return read_image(
+        execute(plan, progress=lambda done, total, _: progress(Step(phase=phase, done=done, total=total)))
+    )

@@ -19,6 +19,15 @@ def render(template: str, **values: object) -> str:
     return _environment().get_template(template).render(values)
 
 
+def render_folder(folder: str, **values: object) -> dict[str, str]:
+    """Return all templates in a folder with their values filled in, by their paths in it without `.j2`."""
+    top = _FOLDER / folder
+    return {
+        path.relative_to(top).with_suffix("").as_posix(): render(path.relative_to(_FOLDER).as_posix(), **values)
+        for path in sorted(top.rglob("*.j2"))
+    }
+
+
 def c_call(head: str, *arguments: str) -> str:
     """Return a C call, filled into lines as clang-format does it; `head` is all that stands before the parenthesis."""
     lines, column = [f"{head}("], len(head) + 1

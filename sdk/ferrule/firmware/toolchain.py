@@ -21,6 +21,8 @@ OPTIMIZATIONS: tuple[Optimization, ...] = get_args(Optimization)
 ENTRY_SYMBOL = "ferrule_reset"
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+THIRD_PARTY_WARNINGS = ("-w",)
+"""What takes their place for the sources of third parties."""
 _LANGUAGE = (
     "-std=c11",
     "-ffreestanding",
@@ -72,7 +74,7 @@ class Toolchain(Protocol):
         """Return all flags of a compile step but warnings, include folders and files."""
         ...
 
-    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool = True) -> tuple[str, ...]:
+    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> tuple[str, ...]:
         """Return all flags of the link step but the linker script, for the compiler as the driver.
 
         `runtime` asks for the compiler's arithmetic routines (64-bit division, floats without an FPU); without it a
@@ -126,7 +128,7 @@ class ZigToolchain(Toolchain):
         return (*self.target_flags(board), *_LANGUAGE, f"-{optimization}")
 
     @override
-    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool = True) -> tuple[str, ...]:
+    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> tuple[str, ...]:
         return (
             *self.target_flags(board),
             f"-{optimization}",
@@ -185,7 +187,7 @@ class GccToolchain(Toolchain):
         return (*self.target_flags(board), *_LANGUAGE, f"-{optimization}")
 
     @override
-    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool = True) -> tuple[str, ...]:
+    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> tuple[str, ...]:
         return (
             *self.target_flags(board),
             f"-{optimization}",

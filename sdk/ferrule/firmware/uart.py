@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ferrule.backends.contribution import UART_DRIVERS, Contribution
 from ferrule.boards import Board, Peripheral
 from ferrule.errors import FerruleError
 
@@ -15,8 +16,8 @@ class UartDriver:
     """A polling driver in `src_c/drivers`; its functions are called <prefix>_init, _read and _write."""
 
     prefix: str
-    source: str
-    """Below the resources' root."""
+    contribution: Contribution
+    """Its C."""
     header: str
     """As it is included."""
     tells_room: bool = False
@@ -30,13 +31,13 @@ class UartDriver:
 DRIVERS: Mapping[str, UartDriver] = {
     "UART.CMSDK_APB_UART": UartDriver(
         prefix="ferrule_uart_cmsdk",
-        source="src_c/drivers/uart_cmsdk.c",
+        contribution=UART_DRIVERS.part("uart_cmsdk"),
         header="ferrule/drivers/uart_cmsdk.h",
         tells_room=True,
     ),
     "UART.NRF52840_UART": UartDriver(
         prefix="ferrule_uart_nrf",
-        source="src_c/drivers/uart_nrf.c",
+        contribution=UART_DRIVERS.part("uart_nrf"),
         header="ferrule/drivers/uart_nrf.h",
         tells_room=True,
         clocked=False,
@@ -44,7 +45,7 @@ DRIVERS: Mapping[str, UartDriver] = {
     ),
     "UART.STM32_UART": UartDriver(
         prefix="ferrule_uart_stm32",
-        source="src_c/drivers/uart_stm32.c",
+        contribution=UART_DRIVERS.part("uart_stm32"),
         header="ferrule/drivers/uart_stm32.h",
         tells_room=True,
     ),

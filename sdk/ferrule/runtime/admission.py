@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ferrule.backends.backend import Backend, BackendId
+from ferrule.backends.backend import Backend
 from ferrule.backends.capability import PROTECTED_CONTENT_ALLOCATION, has_capability
 from ferrule.backends.context import (
     BackendContext,
@@ -16,6 +16,7 @@ from ferrule.backends.context import (
     CustomAllocator,
 )
 from ferrule.backends.contract import answer_with
+from ferrule.backends.device import BackendId
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.tensor_handle import MemorySource

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from ferrule.backends.backend import BackendId
 from ferrule.backends.context import BackendContext, NetworkId
 from ferrule.backends.contract import asking
+from ferrule.backends.device import BackendId
 from ferrule.runtime.errors import NetworkLoadError, NetworkUnloadError
 
 _LOGGER = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 
 from ferrule._typing import override
-from ferrule.backends.backend import BackendId
 from ferrule.backends.context import BackendProfilingContext
+from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import Event, MemoryManager
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, Graph

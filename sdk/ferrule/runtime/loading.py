@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.backends.backend import BackendId
 from ferrule.backends.contract import answer_with, asking
+from ferrule.backends.device import BackendId
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HostTensorHandle, MemCopyWorkload, MemImportWorkload
 from ferrule.backends.tensor_handle import MemorySource, TensorHandle, TensorHandleFactory
@@ -62,6 +62,7 @@ class _Loader:
     def __init__(self, optimized: OptimizedNetwork, members: Members, tensors: TensorTable) -> None:
         self._graph = optimized.graph
         self._assignment = optimized.assignment
+        self._targets = {device.name: optimized.options.target(device) for device in optimized.devices}
         self._members = members
         self._tensors = tensors
         self.links: dict[str, ImportLink] = {}
@@ -135,7 +136,7 @@ class _Loader:
             ),
             constants=tuple(tensor if tensor is not None and tensor.is_constant else None for tensor in tensors),
             outputs=tuple(self._tensors[name].handle for name in layer.outputs),
-            device=assignment.device,
+            target=self._targets[assignment.device],
         )
         question = f"create_workload() for layer '{layer.name}' ({layer.type})"
         with asking(assignment.backend, question):

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ferrule.backends.backend import BackendId
 from ferrule.backends.capability import ASYNC_EXECUTION, has_capability
 from ferrule.backends.context import RuntimePart
 from ferrule.backends.contract import answer_with, asking
+from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ferrule.backends.backend import BackendId
 from ferrule.backends.contract import answer_with, asking
+from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.graph import Layer, LayerType, TensorInfo
 from ferrule.optimizer.optimized import Assignment, OptimizedNetwork

@@ -7,20 +7,22 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, Capabilities
 from ferrule.backends.context import BackendContext, CreationOptions, CustomAllocator
 from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
+from ferrule.backends.cpu_acc.lowering.plain import WEIGHTED, check_weighted
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
-from ferrule.backends.firmware import CoreFeatures, FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.backends.device import BackendId
+from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import BackendOption
 from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager, MemorySource
 from ferrule.backends.workload import WorkloadFactory
-from ferrule.dom import Identifier
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import DataType, Graph, Layer
 from ferrule.operators.operator import Operands
@@ -28,9 +30,9 @@ from ferrule.operators.table import OPERATORS
 
 
 class CpuAccSupport:
-    """Takes each layer that the operator itself accepts and that has a kernel in C."""
+    """Takes each layer that the operator itself accepts and that has a kernel in C; lowers nothing to find out."""
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether there is a kernel for the layer."""
         if layer.type not in LOWERINGS or layer.type not in OPERATORS:
             return Support(reason=f"there is no C kernel for {layer.type}")
@@ -40,17 +42,11 @@ class CpuAccSupport:
                 return Support(reason=f"tensor '{info.name}' is float16, which no C kernel takes")
         try:
             OPERATORS[layer.type].check(layer.descriptor, operands)
-            _try_lowering(graph, layer)
+            if layer.type in WEIGHTED:
+                check_weighted(LoweringContext(graph=graph, layer=layer, target=target, prefix="", pointers={}))
         except FerruleError as error:
             return Support(reason=str(error))
         return Support()
-
-
-def _try_lowering(graph: Graph, layer: Layer) -> None:
-    """Raise what the lowering of the layer raises: weights that are computed, sums that may overflow and the like."""
-    pointers = {name: Identifier("tensor") for name in (*layer.present_inputs, *layer.outputs)}
-    core = CoreFeatures(name="any")
-    LOWERINGS[layer.type](LoweringContext(graph=graph, layer=layer, core=core, prefix="layer", pointers=pointers))
 
 
 class CpuAccTarget:

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, BackendId, LayerSupport
+from ferrule.backends.backend import Backend, LayerSupport
 from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, HAS_FP16, Capabilities
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.cpu_ref.support import CpuRefSupport
 from ferrule.backends.cpu_ref.workloads import CpuRefWorkloadFactory
+from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
-from ferrule.backends.tensor_handle import MemoryManager, MemorySource
+from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandleFactory
 from ferrule.backends.workload import WorkloadFactory
 
 
@@ -47,6 +48,6 @@ class CpuRef(Backend):
         return HostMemoryManager(allocator)
 
     @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
         manager = memory if isinstance(memory, HostMemoryManager) else None
         return (HostTensorHandleFactory(manager=manager),)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ferrule.backends.backend import Support
+from ferrule.backends.target import Target
 from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer
 from ferrule.operators.operator import Operands
@@ -13,7 +14,7 @@ from ferrule.operators.table import OPERATORS
 class CpuRefSupport:
     """Takes each layer of the operator table that the operator itself accepts: all types but PRE_COMPILED."""
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether there is a numpy kernel for the layer."""
         operator = OPERATORS.get(layer.type)
         if operator is None:

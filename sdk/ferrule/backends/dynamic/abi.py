@@ -39,6 +39,7 @@ STATUS_TEXTS = {
 }
 
 OPTION_BOOL, OPTION_INT, OPTION_FLOAT, OPTION_TEXT = range(4)
+FACE_HOST, FACE_FIRMWARE = range(2)
 
 
 class Option(Structure):
@@ -97,6 +98,41 @@ class LayerStruct(Structure):
     )
 
 
+class CoreMemoryStruct(Structure):
+    """struct ferrule_core_memory."""
+
+    _fields_ = (
+        ("name", c_char_p),
+        ("address", c_uint64),
+        ("size_bytes", c_uint64),
+        ("writable", c_bool),
+        ("cacheable", c_bool),
+        ("line_bytes", c_uint32),
+    )
+
+
+class TargetStruct(Structure):
+    """struct ferrule_target."""
+
+    _fields_ = (
+        ("size_bytes", c_size_t),
+        ("face", c_int32),
+        ("device", c_char_p),
+        ("binding", POINTER(Option)),
+        ("binding_count", c_uint32),
+        ("regions", POINTER(c_char_p)),
+        ("region_count", c_uint32),
+        ("core", c_char_p),
+        ("fpu", c_bool),
+        ("dsp", c_bool),
+        ("mve", c_bool),
+        ("memories", POINTER(CoreMemoryStruct)),
+        ("memory_count", c_uint32),
+        ("options", POINTER(Option)),
+        ("option_count", c_uint32),
+    )
+
+
 class PreCompiledStruct(Structure):
     """struct ferrule_pre_compiled."""
 
@@ -141,6 +177,7 @@ class WorkloadInfoStruct(Structure):
         ("options", POINTER(Option)),
         ("option_count", c_uint32),
         ("memory", c_void_p),
+        ("target", POINTER(TargetStruct)),
     )
 
 
@@ -188,7 +225,11 @@ class LayerSupportTable(Table):
     """struct ferrule_layer_support."""
 
     required = ("supports",)
-    _fields_ = (("size_bytes", c_size_t), ("supports", _function(c_int32, c_void_p, POINTER(LayerStruct))))
+    _fields_ = (
+        ("size_bytes", c_size_t),
+        ("supports", _function(c_int32, c_void_p, POINTER(LayerStruct))),
+        ("supports_on", _function(c_int32, c_void_p, POINTER(TargetStruct), POINTER(LayerStruct))),
+    )
 
 
 class CapabilitiesTable(Table):
@@ -207,6 +248,10 @@ class OptimizerTable(Table):
         (
             "optimize",
             _function(c_int32, c_void_p, POINTER(SubgraphStruct), POINTER(Option), c_uint32, POINTER(AnswersStruct)),
+        ),
+        (
+            "optimize_on",
+            _function(c_int32, c_void_p, POINTER(TargetStruct), POINTER(SubgraphStruct), POINTER(AnswersStruct)),
         ),
     )
 
@@ -350,6 +395,8 @@ C_NAMES: dict[type[Structure], str] = {
     QuantizationStruct: "ferrule_quantization",
     TensorStruct: "ferrule_tensor",
     LayerStruct: "ferrule_layer",
+    CoreMemoryStruct: "ferrule_core_memory",
+    TargetStruct: "ferrule_target",
     PreCompiledStruct: "ferrule_pre_compiled",
     SubgraphStruct: "ferrule_subgraph",
     AnswersStruct: "ferrule_optimizer_answers",

@@ -8,36 +8,31 @@ from collections.abc import Iterable, Sequence
 
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.library import DynamicLibraryError, ReasonBuffer, Tables
-from ferrule.backends.dynamic.records import OptionsRecord, SubgraphRecord
+from ferrule.backends.dynamic.records import OptionsRecord, SubgraphRecord, TargetRecord
 from ferrule.backends.optimization_views import (
-    ModelOptions,
     OptimizationViews,
     PreCompiledDescriptor,
     Substitution,
     pre_compiled,
 )
+from ferrule.backends.target import Target
 from ferrule.graph import SubgraphView
 
 
-def ask_optimizer(
-    tables: Tables, table: abi.OptimizerTable, view: SubgraphView, options: ModelOptions
-) -> OptimizationViews:
+def ask_optimizer(tables: Tables, table: abi.OptimizerTable, view: SubgraphView, target: Target) -> OptimizationViews:
     """Return the backend's answer.
 
     Raises:
         DynamicLibraryError: it failed, or named a layer twice or one that is not there.
     """
-    record, own, reason = SubgraphRecord(view), OptionsRecord(options), ReasonBuffer()
-    answers = _Answers(view)
-    status = table.optimize(
-        tables.address,
-        ctypes.byref(record.struct),
-        own.array,
-        own.count,
-        ctypes.byref(answers.struct),
-        reason.address,
-        reason.size_bytes,
-    )
+    record, reason, answers = SubgraphRecord(view), ReasonBuffer(), _Answers(view)
+    subgraph, rest = ctypes.byref(record.struct), (ctypes.byref(answers.struct), reason.address, reason.size_bytes)
+    if table.optimize_on:
+        device = TargetRecord(target)
+        status = table.optimize_on(tables.address, ctypes.byref(device.struct), subgraph, *rest)
+    else:
+        options = OptionsRecord(target.options)
+        status = table.optimize(tables.address, subgraph, options.array, options.count, *rest)
     problem = reason.take(status) if status != abi.OK else answers.problem
     if problem:
         raise DynamicLibraryError(f"backend '{tables.library.id}' cannot optimise its layers: {problem}")

@@ -8,18 +8,20 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.capability import Capabilities
 from ferrule.backends.context import BackendContext, BackendProfilingContext, CreationOptions, CustomAllocator
+from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.answers import ask_optimizer
 from ferrule.backends.dynamic.context import DynamicContext, DynamicProfiling
 from ferrule.backends.dynamic.handles import AllocatorRecord, DynamicHandleFactory, DynamicMemory
 from ferrule.backends.dynamic.library import Library, ReasonBuffer, Tables
-from ferrule.backends.dynamic.records import layer_record, read_option
+from ferrule.backends.dynamic.records import TargetRecord, layer_record, read_option
 from ferrule.backends.dynamic.workload import DynamicWorkloadFactory
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
 from ferrule.backends.shared.host_memory import HostTensorHandleFactory
+from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandleFactory
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.errors import UnsupportedError
@@ -32,16 +34,19 @@ class DynamicLayerSupport:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether the backend can run the layer of that graph."""
         try:
             record = layer_record(graph, layer)
         except UnsupportedError as error:
             return Support(reason=str(error))
-        reason = ReasonBuffer()
-        status = self._tables.layer_support.supports(
-            self._tables.address, ctypes.byref(record.struct), reason.address, reason.size_bytes
-        )
+        table, reason = self._tables.layer_support, ReasonBuffer()
+        rest = (ctypes.byref(record.struct), reason.address, reason.size_bytes)
+        if table.supports_on:
+            own = TargetRecord(target)
+            status = table.supports_on(self._tables.address, ctypes.byref(own.struct), *rest)
+        else:
+            status = table.supports(self._tables.address, *rest)
         return Support() if status == abi.OK else Support(reason=reason.take(status))
 
 
@@ -72,10 +77,10 @@ class DynamicBackend(Backend):
         """Take whatever comes: the C interface has no table that declares options."""
 
     @override
-    def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
+    def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
         if self._tables.optimizer is None or not view.names:
             return untouched(view)
-        return ask_optimizer(self._tables, self._tables.optimizer, view, options)
+        return ask_optimizer(self._tables, self._tables.optimizer, view, target)
 
     @override
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ferrule.backends.dynamic.codes import ACTIVATION_CODES, LAYER_CODES
+from ferrule.backends.dynamic.codes import ACTIVATION_CODES
 from ferrule.graph import Descriptor, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.table import OPERATORS
@@ -122,7 +122,7 @@ class DescriptorStruct:
 def descriptor_structs() -> Mapping[type[Descriptor], DescriptorStruct]:
     """Return the struct of each descriptor class of the operator table, in the order of the layer types' numbers."""
     users: dict[type[Descriptor], list[LayerType]] = {}
-    for layer_type in sorted(LAYER_CODES, key=LAYER_CODES.__getitem__):
+    for layer_type in sorted(LayerType, key=lambda type_: type_.code):
         if layer_type in OPERATORS:
             users.setdefault(OPERATORS[layer_type].descriptor, []).append(layer_type)
     return {descriptor: _make_struct(descriptor, tuple(layers)) for descriptor, layers in users.items()}

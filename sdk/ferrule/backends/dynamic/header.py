@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TypeVar
 
-from ferrule.backends.dynamic.codes import ACTIVATION_CODES, LAYER_CODES, TYPE_CODES
+from ferrule.backends.dynamic.codes import ACTIVATION_CODES, TYPE_CODES
 from ferrule.backends.dynamic.descriptors import DescriptorStruct, descriptor_structs
+from ferrule.graph import LayerType
 
 _WIDTH = 100
 
@@ -57,10 +58,11 @@ _BOTTOM = """\
 
 def layers_header() -> str:
     """Return the header."""
+    layers = {type_: type_.code for type_ in LayerType}
     parts = [
         _TOP,
         _enum("ferrule_data_type", "FERRULE_TYPE_", "What the elements of a tensor are.", TYPE_CODES),
-        _enum("ferrule_layer_type", "FERRULE_LAYER_", "The operators, and what the optimizer adds.", LAYER_CODES),
+        _enum("ferrule_layer_type", "FERRULE_LAYER_", "The operators, and what the optimizer adds.", layers),
         _enum("ferrule_activation", "FERRULE_ACTIVATION_", "A clamp that follows an operator.", ACTIVATION_CODES),
         _PADDING,
         *(_struct(struct) for struct in descriptor_structs().values() if struct.fields),

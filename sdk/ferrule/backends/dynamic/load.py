@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ferrule.backends.backend import BackendId
+from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic.backend import backend_factory
 from ferrule.backends.dynamic.library import DynamicLibraryError, Library
 from ferrule.backends.dynamic.paths import Candidate, find_candidates, search_paths

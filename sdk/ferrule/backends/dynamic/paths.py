@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ferrule.backends.dynamic.build_paths import BUILD_PATHS
-from ferrule.backends.dynamic.names import is_backend_name, resembles_backend
 from ferrule.backends.dynamic.report import LoadReport, Reason
 
 PATHS_VARIABLE = "FERRULE_DYNAMIC_BACKENDS"
 """Environment variable with folders, separated by colons; where it is set it replaces the build's list."""
+_NAME = re.compile(r"[a-zA-Z0-9]+_[a-zA-Z0-9]+_backend\.so(\.[0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,17 @@ class Candidate:
     path: Path
     """As found."""
     canonical: Path
+
+
+def is_backend_name(name: str) -> bool:
+    """Return whether a file name, without folder, is `<vendor>_<name>_backend.so[.<version>]`."""
+    return _NAME.fullmatch(name) is not None
+
+
+def resembles_backend(name: str) -> bool:
+    """Return whether a file with another name may have been meant as a backend, so that reports mention it."""
+    lowered = name.lower()
+    return "backend" in lowered or ".so" in lowered
 
 
 def search_paths(

@@ -9,10 +9,11 @@ from typing import Any
 
 from ferrule.backends.capability import CapabilityValue
 from ferrule.backends.dynamic import abi
-from ferrule.backends.dynamic.codes import LAYER_CODES, TYPE_CODES
+from ferrule.backends.dynamic.codes import TYPE_CODES
 from ferrule.backends.dynamic.descriptors import descriptor_structs
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.shared.host_memory import address
+from ferrule.backends.target import Face, MemoryKind, Target
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType, SubgraphView, Tensor, TensorInfo
 
@@ -59,7 +60,7 @@ class LayerRecord:
         self.output_array = tensor_array(outputs)
         self.struct = abi.LayerStruct(
             name=name,
-            type=LAYER_CODES[layer.type],
+            type=layer.type.code,
             descriptor_bytes=size_bytes,
             descriptor=descriptor,
             inputs=self.input_array,
@@ -179,6 +180,48 @@ class OptionsRecord:
             return abi.Option(name=text, kind=abi.OPTION_FLOAT, number=value)
         self._alive.append(value.encode())
         return abi.Option(name=text, kind=abi.OPTION_TEXT, text=self._alive[-1])
+
+
+class TargetRecord:
+    """A struct ferrule_target and what it points to."""
+
+    __slots__ = ("_alive", "struct")
+
+    def __init__(self, target: Target) -> None:
+        device, core = target.device, target.core
+        binding, options = OptionsRecord(device.binding), OptionsRecord(target.options)
+        regions = (ctypes.c_char_p * len(device.regions))(*(name.encode() for name in device.regions))
+        memories = (abi.CoreMemoryStruct * len(target.memories))(
+            *(
+                abi.CoreMemoryStruct(
+                    name=memory.name.encode(),
+                    address=memory.address,
+                    size_bytes=memory.size_bytes,
+                    writable=memory.kind is MemoryKind.RAM,
+                    cacheable=memory.cacheable,
+                    line_bytes=memory.line_bytes,
+                )
+                for memory in target.memories
+            )
+        )
+        self.struct = abi.TargetStruct(
+            size_bytes=ctypes.sizeof(abi.TargetStruct),
+            face=abi.FACE_HOST if target.face is Face.HOST else abi.FACE_FIRMWARE,
+            device=device.name.encode(),
+            binding=binding.array,
+            binding_count=binding.count,
+            regions=regions,
+            region_count=len(regions),
+            core=None if core is None else core.name.encode(),
+            fpu=core is not None and core.fpu,
+            dsp=core is not None and core.dsp,
+            mve=core is not None and core.mve,
+            memories=memories,
+            memory_count=len(memories),
+            options=options.array,
+            option_count=options.count,
+        )
+        self._alive = (binding, options, regions, memories)
 
 
 def read_option(option: abi.Option) -> tuple[str, CapabilityValue]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ferrule.backends.backend import BackendId
+from ferrule.backends.device import BackendId
 
 
 class Reason(StrEnum):

@@ -12,7 +12,7 @@ from ferrule._typing import override
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.handles import DynamicHandle, DynamicMemory
 from ferrule.backends.dynamic.library import DynamicLibraryError, ReasonBuffer, Tables
-from ferrule.backends.dynamic.records import LayerRecord, OptionsRecord, TensorRecord, workload_record
+from ferrule.backends.dynamic.records import LayerRecord, OptionsRecord, TargetRecord, TensorRecord, workload_record
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import address
 from ferrule.backends.tensor_handle import Event, TensorHandle
@@ -40,13 +40,14 @@ class DynamicWorkloadFactory(WorkloadFactory):
             info.constants,
             info.operands.outputs,
         )
-        device = info.device.encode()
+        target = TargetRecord(info.target)
         given = abi.WorkloadInfoStruct(
             layer=ctypes.pointer(record.struct),
-            device=device,
+            device=target.struct.device,
             options=self._options.array,
             option_count=self._options.count,
             memory=None if self._memory is None else self._memory.pointer,
+            target=ctypes.pointer(target.struct),
         )
         made, reason = ctypes.c_void_p(), ReasonBuffer()
         status = self._table.create(

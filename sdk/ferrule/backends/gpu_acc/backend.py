@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, BackendId, LayerSupport
+from ferrule.backends.backend import Backend, LayerSupport
 from ferrule.backends.capability import ASYNC_EXECUTION, Capabilities
 from ferrule.backends.context import (
     BackendContext,
@@ -16,6 +16,7 @@ from ferrule.backends.context import (
     CustomAllocator,
     RuntimePart,
 )
+from ferrule.backends.device import BackendId
 from ferrule.backends.gpu_acc.context import GpuContext
 from ferrule.backends.gpu_acc.handle import GpuTensorHandleFactory
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from ferrule.backends.context import BackendUnavailableError
+from ferrule.backends.gpu_acc.trial import try_platform
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -21,7 +21,7 @@ DEVICE_OPTION = "device"
 _REMEDY = "pip install 'ferrule[gpu]' brings pyopencl and PoCL, which runs OpenCL on the processor"
 _NEWER = (
     "install a newer driver; for a processor that PoCL from PyPI does not know: apt-get install pocl-opencl-icd, "
-    "and set OCL_ICD_VENDORS=/etc/OpenCL/vendors"
+    "and set OCL_ICD_VENDORS=/etc/OpenCL/vendors; PoCL links kernels by the program ld: apt-get install binutils"
 )
 
 
@@ -51,6 +51,8 @@ class OpenClDevice:
 def opencl_devices() -> tuple[OpenClDevice, ...]:
     """Return the devices, in the order of the platforms; they are looked for once per process.
 
+    A child process tries each platform first.
+
     Raises:
         BackendUnavailableError: there is none, or pyopencl is missing.
     """
@@ -64,9 +66,12 @@ def opencl_devices() -> tuple[OpenClDevice, ...]:
         raise BackendUnavailableError(f"there is no OpenCL platform ({error})", hint=_REMEDY) from error
     found: list[OpenClDevice] = []
     obstacles: list[str] = []
-    for platform in platforms:
-        for device in _devices_of(platform):
-            obstacle = _obstacle(device)
+    for index, platform in enumerate(platforms):
+        trial = try_platform(index, WORK_GROUP)
+        if trial.death:  # not touched in this process
+            obstacles.append(f"{platform.name.strip()} ({platform.version.partition('  ')[0].strip()}) {trial.death}")
+            continue
+        for device, obstacle in zip(_devices_of(platform), trial.obstacles, strict=True):
             if obstacle:
                 obstacles.append(f"{device.name.strip()} ({platform.name.strip()}) {obstacle}")
             else:
@@ -119,30 +124,6 @@ def _devices_of(platform: cl.Platform) -> list[cl.Device]:
         return list(platform.get_devices())
     except cl.Error:  # a platform without devices
         return []
-
-
-def _obstacle(device: cl.Device) -> str:
-    """Return why a device cannot run the kernels; "" if it can."""
-    if not device.available or not device.compiler_available:
-        return "is not available, or has no compiler"
-    if device.max_work_group_size < WORK_GROUP:
-        return f"takes work-groups of {device.max_work_group_size}, expected at least {WORK_GROUP}"
-    return _trial(device)
-
-
-def _trial(device: cl.Device) -> str:
-    """Build a kernel that does nothing: a compiler may be there and not know the processor that it compiles for."""
-    import pyopencl as cl
-
-    program = cl.Program(cl.Context([device]), "__kernel void nothing(void) {}")
-    try:
-        with warnings.catch_warnings():  # what compilers say besides
-            warnings.simplefilter("ignore")
-            program.build(cache_dir=False)  # type: ignore[arg-type]  # False: no cache, which its types leave out
-    except cl.Error:
-        log = str(program.get_build_info(device, cl.program_build_info.LOG)).strip()  # type: ignore[no-untyped-call]
-        return f"builds no kernel: {log.splitlines()[0] if log else 'its compiler says nothing'}"
-    return ""
 
 
 def _describe(device: cl.Device, number: int) -> OpenClDevice:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ferrule.backends.backend import Support
 from ferrule.backends.gpu_acc.opencl import choose_device, unavailable_reason
 from ferrule.backends.gpu_acc.workloads.factory import WORKLOADS
+from ferrule.backends.target import Target
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, Layer, LayerType
 from ferrule.operators.operator import Operands
@@ -25,7 +26,7 @@ _TYPES = {
 class GpuAccSupport:
     """Takes layers of int8 that have a kernel, where the machine has an OpenCL device."""
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether there is a kernel for the layer."""
         if layer.type not in WORKLOADS:
             return Support(reason=f"there is no OpenCL kernel for {layer.type}")

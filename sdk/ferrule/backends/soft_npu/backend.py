@@ -6,21 +6,23 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.cpu_acc.backend import CpuAccSupport
+from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.soft_npu.firmware import SoftNpuTarget
+from ferrule.backends.target import Target
 from ferrule.graph import Graph, Layer
 
 
 class SoftNpuSupport:
     """Takes what has a C kernel and something to compute: a layer without a computed input would copy a constant."""
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether the kernels that the device runs take the layer."""
         if all(graph.tensor(name).is_constant for name in layer.present_inputs):
             return Support(reason="all of its inputs are constants")
-        return CpuAccSupport().supports(graph, layer)
+        return CpuAccSupport().supports(graph, layer, target)
 
 
 class SoftNpu(Backend):

@@ -85,7 +85,7 @@ class SoftNpuTarget:
             context="soft_npu",
             context_fields=(("memory", Identifier(memory.name)), ("bytes", memory_bytes)),
             context_declarations=(memory,),
-            contribution=read_manifest(FOLDER).contribution(),
+            contributions=read_manifest(FOLDER).contributions(),
             memory_bytes=memory_bytes,
             alignment=ALIGNMENT,
             activation_lead=_number(device, "activation_lead", 0, low=0),

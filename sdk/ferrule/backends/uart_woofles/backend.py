@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.backend import Backend, LayerSupport, Support
+from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget
+from ferrule.backends.target import Target
 from ferrule.backends.uart_woofles.firmware import MAX_STORE_BYTES, UartWooflesTarget, constant_bytes
 from ferrule.backends.woofles.translation import translate_in
 from ferrule.errors import FerruleError
@@ -17,7 +19,7 @@ from ferrule.graph import Graph, Layer
 class UartWooflesSupport:
     """Takes what can be translated into one command, if a device can have the memory for its weights."""
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether UartWoofles has the layer, and which tensor, type or parameter it refuses."""
         try:
             work = translate_in(graph, layer)

@@ -13,7 +13,6 @@ from ferrule.backends import woofles
 from ferrule.backends.device import Device
 from ferrule.backends.firmware import (
     Blob,
-    Contribution,
     DeviceDriver,
     LoweredOp,
     LoweringContext,
@@ -40,7 +39,7 @@ DEFAULT_ATTEMPTS = 5
 ALIGNMENT = 16
 SLOWEST_CYCLES_PER_MS = 1000
 """An accelerator of 1 MHz still ends its commands within the driver's patience."""
-_COMMAND_HEADERS = Contribution(folder=Path(woofles.__file__).parent, include_dirs=("include",))
+_COMMAND_HEADERS = tuple(part.part() for part in read_manifest(Path(woofles.__file__).parent).contributions())
 _RANGES = {
     "memory_bytes": (ALIGNMENT, MAX_STORE_BYTES),
     "store_bytes": (0, MAX_STORE_BYTES),
@@ -94,7 +93,7 @@ class UartWooflesTarget:
             blobs=tuple(blob for blob in blobs.values() if isinstance(blob, Blob)),
             status=Call(Identifier("uart_woofles_execute"), (context.resource_handle, layer, *_places(context, work))),
             headers=(HEADER,),
-            contribution=_COMMAND_HEADERS,
+            contributions=_COMMAND_HEADERS,
         )
 
     def driver(self, device: Device) -> DeviceDriver:
@@ -122,7 +121,7 @@ class UartWooflesTarget:
                 ("transport", AddressOf(Identifier(f"{device.name}_transport"))),
                 *((name, numbers[name]) for name in context),
             ),
-            contribution=read_manifest(FOLDER).contribution(),
+            contributions=read_manifest(FOLDER).contributions(),
             memory_bytes=numbers["memory_bytes"],
             alignment=ALIGNMENT,
             activation_lead=numbers["activation_lead"],
@@ -149,10 +148,9 @@ def constant_bytes(work: Work) -> int:
 
 
 def _check_store(context: LoweringContext, work: Work) -> None:
-    device = context.device
-    store = DEFAULT_STORE_BYTES if device is None else _numbers(device)["store_bytes"]
+    name = context.target.device.name
+    store = _numbers(context.target.device)["store_bytes"]
     if constant_bytes(work) > store:
-        name = "UartWoofles" if device is None else device.name
         raise FerruleError(
             f"layer '{context.layer.name}' has {constant_bytes(work)} B of constants, "
             f"the store of device '{name}' holds {store} B",

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.context import CustomAllocator
+from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.backends.woofles.firmware import WooflesTarget
 from ferrule.backends.woofles.host import WooflesWorkloadFactory
@@ -24,7 +26,7 @@ from ferrule.graph import Graph, Layer
 class WooflesSupport:
     """Takes what can be translated into one command."""
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether Woofles has the layer, and which tensor, type or parameter it refuses."""
         try:
             translate_in(graph, layer)

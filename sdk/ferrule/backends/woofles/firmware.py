@@ -88,7 +88,7 @@ class WooflesTarget:
             header=HEADER,
             context="woofles",
             context_fields=tuple(fields_),
-            contribution=read_manifest(FOLDER).contribution(),
+            contributions=read_manifest(FOLDER).contributions(),
             activation_lead=_number(device, "activation_lead", 1 << 16) or 0,
             base=base,
             interrupt=interrupt if use_interrupt else None,

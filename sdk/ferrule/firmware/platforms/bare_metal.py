@@ -8,33 +8,22 @@ from dataclasses import dataclass
 
 from ferrule._typing import override
 from ferrule._version import VERSION
+from ferrule.backends.contribution import BARE_METAL, LINK, RUNTIME, STARTUP, UART_DRIVERS, Contribution
 from ferrule.boards import Board
 from ferrule.codegen import DeviceUse
 from ferrule.errors import FerruleError
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
-from ferrule.firmware.platforms.library import (
-    c_sources,
-    library_files,
-    library_include_dirs,
-    model_files,
-    model_sources,
-)
-from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.library import Library, model_files, model_sources
+from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
-from ferrule.firmware.toolchain import WARNINGS, check_optimization, toolchain
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization, toolchain
 from ferrule.firmware.uart import UartDriver, uart_driver
 from ferrule.firmware.wires import WireUse, wires
 
 BOARD_FOLDER = "board"
-_STARTUP_FOLDER = "src_c/startup"
-_STARTUP_INCLUDE = "src_c/startup/include"
-_ADAPTER_SOURCES = ("src_c/device/device.c", "platforms/bare_metal/src/bare_metal.c")
-_WIRE_SOURCE = "src_c/drivers/uart_transport.c"
-_INTERRUPT_SOURCE = "platforms/bare_metal/src/interrupt.c"
 _INTERRUPT_LINES = 128
 """FERRULE_INTERRUPT_LINES in ferrule/platform/interrupt.h."""
-_ADAPTER_INCLUDES = ("platforms/bare_metal/include",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +43,16 @@ class BareMetalPlatform(Platform):
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
         artifact, board = request.artifact, request.board
-        adapter = _adapter_sources(request)
-        own_include_dirs = (_STARTUP_INCLUDE, *(_ADAPTER_INCLUDES if artifact.devices else ()))
-        library = library_files(
-            artifact,
-            folders=(_STARTUP_FOLDER,),
-            sources=(uart_driver(board).source, *adapter),
-            include_dirs=own_include_dirs,
+        library = Library.of(
+            *artifact.contributions, RUNTIME, LINK, STARTUP, uart_driver(board).contribution, *_adapter(request)
         )
         own_sources = ("devices.c", "main.c") if artifact.devices else ("main.c",)
-        sources = tuple(sorted((*c_sources(library), *model_sources(artifact), *own_sources)))
-        include_dirs = library_include_dirs(artifact, include_dirs=own_include_dirs)
-        if artifact.devices:
-            include_dirs = (".", *include_dirs)
-        values = _values(request, sources, include_dirs)
+        sources = tuple(sorted((*library.sources, *model_sources(artifact), *own_sources)))
+        include_dirs = (*((".",) if artifact.devices else ()), MODEL_FOLDER, *library.include_dirs)
+        values = _values(request, library, sources, include_dirs)
         generated = {
             **model_files(artifact),
-            **library,
+            **library.files,
             **_board_files(board),
             SCRIPT_NAME: linker_script(board).encode(),
             "ferrule.mk": _rendered("ferrule.mk.j2", values),
@@ -88,18 +70,24 @@ class BareMetalPlatform(Platform):
                 "README.md": _rendered("README.md.j2", values),
             },
             sources=sources,
+            third_party=library.third_party,
             include_dirs=include_dirs,
+            system_include_dirs=library.system_include_dirs,
+            defines=library.defines,
             board_folder=f"{BOARD_FOLDER}/{board.name}",
             build_hint="make -C {folder}",
         )
 
 
-def _adapter_sources(request: ProjectRequest) -> tuple[str, ...]:
-    """Return the sources behind the device API, and those of interrupts and serial lines where drivers need them."""
+def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:
+    """Return the C behind the device API, and that of interrupts and serial lines where drivers need them."""
     if not request.artifact.devices:
         return ()
-    lines = {_WIRE_SOURCE, *(driver.source for _, driver in _wires(request))} if _wires(request) else set()
-    return (*_ADAPTER_SOURCES, *((_INTERRUPT_SOURCE,) if _interrupts(request) else ()), *sorted(lines))
+    lines = [driver.contribution for _, driver in _wires(request)]
+    return (
+        BARE_METAL.part("bare_metal", *(("interrupt",) if _interrupts(request) else ())),
+        *((UART_DRIVERS.part("uart_transport"), *lines) if lines else ()),
+    )
 
 
 def _wires(request: ProjectRequest) -> tuple[tuple[WireUse, UartDriver], ...]:
@@ -112,7 +100,7 @@ def _wires(request: ProjectRequest) -> tuple[tuple[WireUse, UartDriver], ...]:
     for wire, driver in found:
         if not driver.tells_room:
             raise FerruleError(
-                f"device '{wire.use.device.name}' can't be behind {wire.uart.name}: the driver {driver.source} has no "
+                f"device '{wire.use.device.name}' can't be behind {wire.uart.name}: the driver {driver.header} has no "
                 f"{driver.prefix}_can_write, without which a write may wait for ever"
             )
     return found
@@ -143,7 +131,9 @@ def _rendered(template: str, values: Mapping[str, object]) -> bytes:
     return render(f"bare_metal/{template}", **values).encode()
 
 
-def _values(request: ProjectRequest, sources: tuple[str, ...], include_dirs: tuple[str, ...]) -> dict[str, object]:
+def _values(
+    request: ProjectRequest, library: Library, sources: tuple[str, ...], include_dirs: tuple[str, ...]
+) -> dict[str, object]:
     board = request.board
     chosen = toolchain(request.toolchain)
     level = check_optimization(request.optimization)
@@ -167,12 +157,18 @@ def _values(request: ProjectRequest, sources: tuple[str, ...], include_dirs: tup
         ),
         "toolchain": chosen,
         "sources": sources,
+        "third_party": library.third_party,
         "include_dirs": include_dirs,
+        "system_include_dirs": library.system_include_dirs,
+        "defines": library.defines,
         "script": SCRIPT_NAME,
         "core_flags": tuple(flag for flag in chosen.compile_flags(board, level) if not flag.startswith("-O")),
         "optimization": request.optimization,
         "warnings": WARNINGS,
-        "link_flags": tuple(flag for flag in chosen.link_flags(board, level) if not flag.startswith("-O")),
+        "third_party_warnings": THIRD_PARTY_WARNINGS,
+        "link_flags": tuple(
+            flag for flag in chosen.link_flags(board, level, runtime=True) if not flag.startswith("-O")
+        ),
         "libraries": chosen.libraries,
     }
 
@@ -184,9 +180,4 @@ def _board_files(board: Board) -> dict[str, bytes]:
 
 def _each_board_file(board: Board) -> Iterator[tuple[str, bytes]]:
     for path in board.files:
-        if not path.is_relative_to(board.folder.parent):
-            raise FerruleError(
-                f"board {board.name} includes {path}, which lies outside of {board.folder.parent}",
-                hint="a project takes the board's files along: put what the board includes beside its folder",
-            )
-        yield f"{BOARD_FOLDER}/{path.relative_to(board.folder.parent).as_posix()}", path.read_bytes()
+        yield f"{BOARD_FOLDER}/{board.path_among_boards(path).as_posix()}", path.read_bytes()

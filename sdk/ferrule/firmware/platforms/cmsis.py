@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ferrule._typing import override
 from ferrule._version import VERSION
+from ferrule.backends.contribution import CMSIS, DEVICE, LINK, RUNTIME, STARTUP
 from ferrule.codegen import Artifact
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
@@ -21,18 +22,11 @@ from ferrule.firmware.platforms.cmsis_solution import (
     project_yaml,
     solution_yaml,
 )
-from ferrule.firmware.platforms.library import (
-    c_sources,
-    library_files,
-    library_include_dirs,
-    model_files,
-    model_sources,
-)
-from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.library import Library, model_files, model_sources
+from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
-from ferrule.firmware.toolchain import WARNINGS, GccToolchain, check_optimization
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, GccToolchain, check_optimization
 from ferrule.firmware.wires import wires
-from ferrule.resources import root
 
 BOARD_FOLDER = "board"
 CMAKE_FOLDER = "cmake"
@@ -44,17 +38,14 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
     ("FERRULE_CMSIS_EVENT_FLAGS_BYTES", "16"),
     ("FERRULE_PORT_H", "<ferrule/platform/cmsis_port.h>"),  # quotes would not get through every tool
 )
-_ADAPTER = ("platforms/cmsis/src/cmsis.c", "platforms/cmsis/src/cmsis_usart.c", "platforms/cmsis/src/cmsis_counter.c")
-_OTHER_FILES = (
-    "platforms/cmsis/drivers/usart_cmsdk.c",
-    "platforms/cmsis/drivers/usart_cmsdk.h",
-    "src_c/startup/fault.c",
-    "src_c/startup/startup.h",
+_PLATFORM = (
+    CMSIS,
+    DEVICE.part("device"),
+    LINK,
+    RUNTIME.without("counter"),  # it takes SysTick, which is the kernel's here; cmsis_counter.c stands in for it
+    replace(STARTUP.part("fault"), include_dirs=(".",)),
 )
-_INCLUDE_DIRS = ("platforms/cmsis/include",)
-_PRIVATE_INCLUDE_DIRS = ("platforms/cmsis/drivers", "src_c/startup")
-_SYSTICK_COUNTER = f"{LIBRARY_FOLDER}/src_c/runtime/counter.c"
-"""Takes SysTick, which is the kernel's here; cmsis_counter.c stands in for it."""
+"""What the layer of the platform takes along."""
 
 _GCC = GccToolchain()
 """CMSIS-Toolbox knows it as GCC; csolution's other compilers want another linker script."""
@@ -93,18 +84,17 @@ class CmsisPlatform(Platform):
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
         board = cmsis_board(request.board, _interrupts(request.artifact))
-        library = _library(request)
-        values = _values(request, board, library)
+        values = _values(request, board)
         generated = {
             **model_files(request.artifact),
-            **library,
+            **Library.of(*request.artifact.contributions, *_PLATFORM).files,
             **_rendered(values, _GENERATED),
             **(_rendered(values, _DEVICES) if request.artifact.devices else {}),
             SCRIPT_NAME: linker_script(request.board, entry="Reset_Handler").encode(),
         }
         starters = _rendered(values, _STARTERS)
         return ProjectFiles(
-            generated=generated | _layers(request, library),
+            generated=generated | _layers(request),
             starters=starters | _solution(request, board),
             build_hint=f"cbuild {{folder}}/{request.artifact.symbol}.csolution.yml --packs",
             notes=()
@@ -144,52 +134,37 @@ def _rendered(values: Mapping[str, object], templates: Mapping[str, str]) -> dic
     return {name: render(template, **values).encode() for name, template in templates.items()}
 
 
-def _library(request: ProjectRequest) -> dict[str, bytes]:
-    """Return the C that comes with Ferrule, by path in the project."""
-    files = library_files(
-        request.artifact,
-        sources=("src_c/device/device.c", *_ADAPTER),
-        include_dirs=_INCLUDE_DIRS,
-    )
-    del files[_SYSTICK_COUNTER]
-    return files | {f"{LIBRARY_FOLDER}/{name}": (root() / name).read_bytes() for name in _OTHER_FILES}
-
-
-def _split(request: ProjectRequest, library: Mapping[str, bytes]) -> tuple[LayerFiles, LayerFiles]:
+def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
     """Return what belongs to the model's layer, and to the platform's."""
     artifact = request.artifact
-    own = {f"{LIBRARY_FOLDER}/{name}" for name in artifact.sources}
-    backends = f"{LIBRARY_FOLDER}/backends/"
-    sources = c_sources(library)
-    kernels = tuple(name for name in sources if name in own or name.startswith(backends))
+    own, platform = Library.of(*artifact.contributions), Library.of(*_PLATFORM)
+    kernels = tuple(name for name in own.sources if name not in own.third_party)
     link = tuple(name for name in model_sources(artifact) if name.endswith("_link.c"))
-    rest = tuple(name for name in sources if name not in kernels)
+    rest = tuple(name for name in platform.sources if name not in own.sources)
     board = tuple(sorted(name for name in _GENERATED if name.startswith(BOARD_FOLDER)))
     devices = ("devices.c",) if artifact.devices else ()
-    include_dirs = library_include_dirs(artifact, include_dirs=_INCLUDE_DIRS)
-    adapter = tuple(f"{LIBRARY_FOLDER}/{name}" for name in _INCLUDE_DIRS)
     return (
         LayerFiles(
             groups={"Model": tuple(n for n in model_sources(artifact) if n not in link), "Kernels": kernels},
-            include_dirs=tuple(name for name in include_dirs if name not in adapter),
+            third_party=own.third_party,
+            include_dirs=(MODEL_FOLDER, *own.include_dirs),
+            system_include_dirs=own.system_include_dirs,
+            defines=own.defines,
         ),
         LayerFiles(
             groups={"Link": link, "Ferrule": (*rest, *devices), "Board": board},
-            include_dirs=(*((".",) if devices else ()), *adapter, *_private_include_dirs()),
+            include_dirs=(*((".",) if devices else ()), *platform.include_dirs),
+            defines=dict(DEFINITIONS),
         ),
     )
 
 
-def _private_include_dirs() -> tuple[str, ...]:
-    return tuple(f"{LIBRARY_FOLDER}/{name}" for name in _PRIVATE_INCLUDE_DIRS)
-
-
-def _layers(request: ProjectRequest, library: Mapping[str, bytes]) -> dict[str, bytes]:
-    model, platform = _split(request, library)
+def _layers(request: ProjectRequest) -> dict[str, bytes]:
+    model, platform = _split(request)
     name = request.artifact.symbol
     return {
         f"{name}.clayer.yml": model_layer(name, model).encode(),
-        PLATFORM_LAYER: platform_layer(request.board.name, platform, DEFINITIONS, SCRIPT_NAME).encode(),
+        PLATFORM_LAYER: platform_layer(request.board.name, platform, SCRIPT_NAME).encode(),
         "cdefault.yml": default_yaml(_compile_flags(request), _LINK_FLAGS).encode(),
     }
 
@@ -214,9 +189,9 @@ def _compile_flags(request: ProjectRequest) -> tuple[str, ...]:
     return tuple(flag for flag in flags if flag not in core and not flag.startswith(("-O", "-std=", "-ffreestanding")))
 
 
-def _values(request: ProjectRequest, board: CmsisBoard, library: Mapping[str, bytes]) -> dict[str, object]:
+def _values(request: ProjectRequest, board: CmsisBoard) -> dict[str, object]:
     artifact = request.artifact
-    layers = _split(request, library)
+    layers = _split(request)
     return {
         "version": VERSION,
         "artifact": artifact,
@@ -234,8 +209,11 @@ def _values(request: ProjectRequest, board: CmsisBoard, library: Mapping[str, by
         "toolchain": _GCC,
         "sources": tuple(sorted(source for layer in layers for source in layer.sources)),
         "include_dirs": tuple(dict.fromkeys(name for layer in layers for name in layer.include_dirs)),
+        "third_party": tuple(name for layer in layers for name in layer.third_party),
+        "third_party_warnings": THIRD_PARTY_WARNINGS,
+        "system_include_dirs": tuple(name for layer in layers for name in layer.system_include_dirs),
         "cmake_folder": CMAKE_FOLDER,
-        "definitions": DEFINITIONS,
+        "definitions": [each for layer in reversed(layers) for each in layer.defines.items()],
         "script": SCRIPT_NAME,
         "core_flags": _GCC.target_flags(request.board),
         "compile_flags": ("-std=c11", *_compile_flags(request)),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ferrule._version import VERSION
 from ferrule.boards import Board, Cpu
@@ -33,12 +33,18 @@ class LayerFiles:
 
     groups: Mapping[str, tuple[str, ...]]
     """C files, relative to the project, by the name of their group."""
+    third_party: tuple[str, ...] = ()
+    """C files that are compiled without warnings, in a group of their own."""
     include_dirs: tuple[str, ...]
+    system_include_dirs: tuple[str, ...] = ()
+    """The include folders of third parties."""
+    defines: Mapping[str, str] = field(default_factory=dict)
+    """Macros of all C files of the program."""
 
     @property
     def sources(self) -> tuple[str, ...]:
         """The files of all groups."""
-        return tuple(source for group in self.groups.values() for source in group)
+        return (*(source for group in self.groups.values() for source in group), *self.third_party)
 
 
 def solution_yaml(name: str, board: Board, cmsis: CmsisBoard, optimization: Optimization) -> str:
@@ -101,13 +107,12 @@ def model_layer(name: str, files: LayerFiles) -> str:
     return yaml_text({"layer": content}, comment=_GENERATED)
 
 
-def platform_layer(board: str, files: LayerFiles, definitions: Sequence[tuple[str, str]], script: str) -> str:
+def platform_layer(board: str, files: LayerFiles, script: str) -> str:
     """Return the layer with the device API on CMSIS, the link and the board."""
     content: dict[str, YamlValue] = {
         "type": "Board",
         "description": f"Ferrule's devices and link on CMSIS-RTOS2, and start-up of {board}",
         **_paths(files),
-        "define": [{name: int(value) if value.isdigit() else value} for name, value in definitions],
         "linker": [{"script": f"./{script}"}],
     }
     return yaml_text({"layer": content}, comment=_GENERATED)
@@ -120,11 +125,24 @@ def default_yaml(compile_flags: Sequence[str], link_flags: Sequence[str]) -> str
 
 
 def _paths(files: LayerFiles) -> dict[str, YamlValue]:
-    return {
-        "groups": [_group(name, sources) for name, sources in files.groups.items() if sources],
-        "add-path": [f"./{folder}" for folder in files.include_dirs],
+    """Return files, folders and macros; csolution does not tell folders of system headers from others."""
+    groups = [_group(name, sources) for name, sources in files.groups.items() if sources]
+    if files.third_party:
+        groups.append({**_group("Third party", files.third_party), "warnings": "off"})
+    found: dict[str, YamlValue] = {
+        "groups": groups,
+        "add-path": [f"./{folder}" for folder in (*files.include_dirs, *files.system_include_dirs)],
     }
+    if files.defines:
+        found["define"] = [_define(name, value) for name, value in files.defines.items()]
+    return found
 
 
-def _group(name: str, sources: Sequence[str]) -> YamlValue:
+def _define(name: str, value: str) -> YamlValue:
+    if not value:
+        return name
+    return {name: int(value) if value.isdigit() else value}
+
+
+def _group(name: str, sources: Sequence[str]) -> dict[str, YamlValue]:
     return {"group": name, "files": [{"file": f"./{source}"} for source in sources]}

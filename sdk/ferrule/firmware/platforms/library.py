@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C that every project takes along: the model's, its kernels, the backends' own, runtime and link."""
+"""The C of a project: the model's own, and the library of contributions that it is linked with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 
-from ferrule.backends.firmware import Contribution
+from ferrule.backends.contribution import Contribution, Warnings, defines_of, merged
 from ferrule.codegen import Artifact
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER
-from ferrule.resources import root
-
-PORTABLE_FOLDERS = ("src_c/runtime", "src_c/link")
-"""Folders below the resources' root whose sources every firmware has."""
-INCLUDE_DIR = "include"
 
 
 def model_files(artifact: Artifact) -> dict[str, bytes]:
@@ -26,52 +22,63 @@ def model_sources(artifact: Artifact) -> tuple[str, ...]:
     return tuple(sorted(f"{MODEL_FOLDER}/{name}" for name in artifact.files if name.endswith(".c")))
 
 
-def library_files(
-    artifact: Artifact, *, folders: Iterable[str] = (), sources: Iterable[str] = (), include_dirs: Iterable[str] = ()
-) -> dict[str, bytes]:
-    """Return the C that the model is linked with, by path in the project.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """Contributions as they lie in a project; all paths are relative to the project."""
 
-    That is what its operators name, `PORTABLE_FOLDERS`, the public headers, and what a platform adds: all C below
-    `folders`, the files `sources`, the headers below `include_dirs`, all relative to the resources' root.
-    """
-    names: set[str] = {*artifact.sources, *sources}
-    for folder in (*PORTABLE_FOLDERS, *folders):
-        names |= set(_below(folder, ".c")) | set(_below(folder, ".h"))
-    for folder in (INCLUDE_DIR, *include_dirs, *artifact.include_dirs):
-        names |= set(_below(folder, ".h"))
-    for source in artifact.sources:  # headers that are private to kernels stand beside them
-        names |= {str(Path(source).parent / path.name) for path in (root() / source).parent.glob("*.h")}
-    files = {f"{LIBRARY_FOLDER}/{name}": (root() / name).read_bytes() for name in sorted(names)}
-    for contribution in artifact.contributions:
-        for path in _contributed(contribution):
-            files[f"{_home(contribution)}/{path.relative_to(contribution.folder).as_posix()}"] = path.read_bytes()
-    return files
+    contributions: tuple[Contribution, ...]
+
+    @classmethod
+    def of(cls, *contributions: Contribution) -> Library:
+        """Return the library of contributions, parts of the same one put together.
+
+        Raises:
+            FerruleError: two contributions contradict each other.
+        """
+        return cls(contributions=merged(contributions))
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The content of all files by path; FerruleError if one does not exist."""
+        return {
+            _in_project(part, name): (part.folder / name).read_bytes()
+            for part in self.contributions
+            for name in part.files
+        }
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All C files, sorted."""
+        return tuple(sorted(_in_project(part, name) for part in self.contributions for name in part.sources))
+
+    @property
+    def third_party(self) -> tuple[str, ...]:
+        """Those of the C files that are compiled without warnings, sorted."""
+        parts = self._with(Warnings.THIRD_PARTY)
+        return tuple(sorted(_in_project(part, name) for part in parts for name in part.sources))
+
+    @property
+    def include_dirs(self) -> tuple[str, ...]:
+        """The include folders whose headers are compiled with all warnings."""
+        return self._include_dirs(Warnings.OWN)
+
+    @property
+    def system_include_dirs(self) -> tuple[str, ...]:
+        """The include folders of third parties."""
+        return self._include_dirs(Warnings.THIRD_PARTY)
+
+    @property
+    def defines(self) -> Mapping[str, str]:
+        """The macros of all contributions."""
+        return defines_of(self.contributions)
+
+    def _with(self, warnings: Warnings) -> Iterator[Contribution]:
+        return (part for part in self.contributions if part.warnings is warnings)
+
+    def _include_dirs(self, warnings: Warnings) -> tuple[str, ...]:
+        folders = (_in_project(part, name) for part in self._with(warnings) for name in part.include_dirs)
+        return tuple(dict.fromkeys(folders))
 
 
-def library_include_dirs(artifact: Artifact, *, include_dirs: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the include folders of the model and of `library_files`, by path in the project."""
-    shared = (f"{LIBRARY_FOLDER}/{name}" for name in (INCLUDE_DIR, *include_dirs, *artifact.include_dirs))
-    own = (f"{_home(part)}/{include}" for part in artifact.contributions for include in part.include_dirs)
-    return tuple(dict.fromkeys((MODEL_FOLDER, *shared, *own)))
-
-
-def c_sources(files: Iterable[str]) -> tuple[str, ...]:
-    """Return the C files among the files of a project, sorted."""
-    return tuple(sorted(name for name in files if name.endswith(".c")))
-
-
-def _home(contribution: Contribution) -> str:
-    """Return where a backend's own C lies in the project."""
-    return f"{LIBRARY_FOLDER}/backends/{contribution.folder.name}"
-
-
-def _contributed(contribution: Contribution) -> Iterator[Path]:
-    for source in contribution.sources:
-        yield contribution.folder / source
-    for include in contribution.include_dirs:
-        yield from sorted((contribution.folder / include).rglob("*.h"))
-
-
-def _below(folder: str, suffix: str) -> Iterator[str]:
-    for path in sorted((root() / folder).rglob(f"*{suffix}")):
-        yield path.relative_to(root()).as_posix()
+def _in_project(part: Contribution, name: str) -> str:
+    return str(PurePosixPath(LIBRARY_FOLDER, part.name, name))

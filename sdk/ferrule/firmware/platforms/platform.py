@@ -38,7 +38,13 @@ class ProjectFiles:
     """The user's own after the first time, such as main.c: one that was edited by hand is left alone and told."""
     sources: tuple[str, ...] = ()
     """The C files of the program, where Ferrule itself can build it (`ferrule build`)."""
+    third_party: tuple[str, ...] = ()
+    """Those of the C files that are compiled without warnings."""
     include_dirs: tuple[str, ...] = ()
+    system_include_dirs: tuple[str, ...] = ()
+    """The include folders of third parties."""
+    defines: Mapping[str, str] = field(default_factory=dict)
+    """Macros of all C files."""
     board_folder: str = ""
     """The folder with the board's description, where Ferrule itself can build the project."""
     build_hint: str = ""

@@ -8,30 +8,22 @@ from dataclasses import dataclass
 
 from ferrule._typing import override
 from ferrule._version import VERSION
+from ferrule.backends.contribution import DEVICE, LINK, RUNTIME
 from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.errors import FerruleError
-from ferrule.firmware.platforms.library import (
-    c_sources,
-    library_files,
-    library_include_dirs,
-    model_files,
-    model_sources,
-)
-from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.library import Library, model_files, model_sources
+from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
-from ferrule.firmware.toolchain import check_optimization
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
 from ferrule.firmware.wires import spare_uarts, wires
 from ferrule.resources import root
 
 MODULE_FOLDER = "platforms/zephyr"
 """The module below the resources' root, and in `lib` of a project."""
-_DEVICE_FOLDER = "src_c/device"
-_REPLACED = ("src_c/runtime/counter.c", "src_c/link/serve.c")
-"""What the module does in Zephyr's way."""
-_MODULE_SOURCES = (_DEVICE_FOLDER, "src_c/link", "src_c/runtime", MODULE_FOLDER)
-"""What the module's own CMakeLists.txt compiles."""
+_MODULE = (DEVICE, LINK.without("serve"), RUNTIME.without("counter"))
+"""What the module's own CMakeLists.txt compiles; it counts and serves in Zephyr's way."""
 _NATIVE_LINK = "uart1"
 _NATIVE_STEMS = ("native_sim", "native_sim_64")
 """Names of the files of native_sim with 32 and 64 bits, which all releases understand."""
@@ -80,24 +72,21 @@ class ZephyrPlatform(Platform):
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
         artifact = request.artifact
-        library = library_files(artifact, folders=(_DEVICE_FOLDER,))
-        for name in _REPLACED:
-            del library[f"{LIBRARY_FOLDER}/{name}"]
-        values = _values(request, library)
+        library = Library.of(*artifact.contributions, *_MODULE)
+        values = _values(request)
         return ProjectFiles(
-            generated={**model_files(artifact), **library, **_module_files(), **_glue(artifact, values)},
+            generated={**model_files(artifact), **library.files, **_module_files(), **_glue(artifact, values)},
             starters={**_starters(values), **_board_files(request, values)},
             build_hint=f"west build -b {_platforms(request)[-1]} {{folder}}",
             notes=tuple(_notes(request)),
         )
 
 
-def _values(request: ProjectRequest, library: Iterable[str]) -> dict[str, object]:
+def _values(request: ProjectRequest) -> dict[str, object]:
     artifact = request.artifact
-    own = tuple(f"{LIBRARY_FOLDER}/{folder}/" for folder in _MODULE_SOURCES)
-    kernels = tuple(name for name in c_sources(library) if not name.startswith(own))
+    library = Library.of(*(part for part in artifact.contributions if part.name != DEVICE.name))
     glue = ("zephyr/devices.c",) if artifact.devices else ()
-    include_dirs = library_include_dirs(artifact)
+    include_dirs = (MODEL_FOLDER, *library.include_dirs)
     return {
         "version": VERSION,
         "artifact": artifact,
@@ -107,8 +96,12 @@ def _values(request: ProjectRequest, library: Iterable[str]) -> dict[str, object
         "platforms": _platforms(request),
         "single_uart": _has_single_uart(request.board),
         "optimization": check_optimization(request.optimization),
-        "sources": (*kernels, *model_sources(artifact), *glue),
+        "sources": (*library.sources, *model_sources(artifact), *glue),
+        "third_party": library.third_party,
+        "third_party_warnings": THIRD_PARTY_WARNINGS,
         "include_dirs": ("zephyr", *include_dirs) if artifact.devices else include_dirs,
+        "system_include_dirs": library.system_include_dirs,
+        "defines": library.defines,
         "device_headers": tuple(dict.fromkeys(_device_headers(request))),
         "wires": {wire.use.name: wire for wire in wires(artifact, request.board)},
     }

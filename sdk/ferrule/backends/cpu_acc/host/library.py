@@ -10,15 +10,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ferrule import resources
 from ferrule.backends.context import BackendUnavailableError
+from ferrule.backends.contribution import KERNELS, Contribution
 from ferrule.backends.cpu_acc.host.declarations import declarations
 from ferrule.errors import FerruleError
 from ferrule.nativelib import NativeLibrary
 
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off")
 OWN_FOLDER = Path(__file__).parents[1] / "src_c"
-"""C for the host alone."""
+HOST = Contribution(
+    name="backends/cpu_acc",
+    folder=OWN_FOLDER,
+    sources=tuple(sorted(path.relative_to(OWN_FOLDER).as_posix() for path in OWN_FOLDER.rglob("*.c"))),
+    include_dirs=("include",),
+    licence="Apache-2.0",
+)
+"""C for the host alone; it reaches no firmware."""
+_PARTS = (KERNELS, HOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,15 +41,13 @@ class HostLibrary:
 
 def native_library(extra_flags: Sequence[str] = ()) -> NativeLibrary:
     """Return what the library is made from: the portable kernels, and those for the host's own instructions."""
-    portable = resources.root() / "src_c" / "kernels"
-    includes = (portable / "include", OWN_FOLDER / "include")
     return NativeLibrary(
         name="cpu_acc",
         title="kernels of CpuAcc",
         purpose="CpuAcc on the host",
-        sources=(*sorted(portable.rglob("*.c")), *sorted(OWN_FOLDER.rglob("*.c"))),
-        headers=(*sorted(portable.rglob("*.h")), *sorted(OWN_FOLDER.rglob("*.h"))),
-        flags=(*FLAGS, *extra_flags, *(f"-I{folder}" for folder in includes)),
+        sources=tuple(path for part in _PARTS for path in part.source_paths),
+        headers=tuple(part.folder / name for part in _PARTS for name in part.files if name.endswith(".h")),
+        flags=(*FLAGS, *extra_flags, *(f"-I{path}" for part in _PARTS for path in part.include_paths)),
     )
 
 
@@ -49,7 +55,7 @@ def load(path: Path) -> HostLibrary:
     """Return a compiled library with the declarations of its functions."""
     from cffi import FFI
 
-    folders = (resources.root() / "src_c" / "kernels" / "include", OWN_FOLDER / "include")
+    folders = [path for part in _PARTS for path in part.include_paths]
     found = [path.relative_to(folder) for folder in folders for path in sorted(folder.rglob("*.h"))]
     headers = [path.as_posix() for path in found if not path.name.endswith(".inc.h")]  # those are bodies, for sources
     ffi = FFI()

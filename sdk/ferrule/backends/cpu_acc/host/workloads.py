@@ -13,15 +13,14 @@ from ferrule.backends.cpu_acc.host.lowering.call import POOL, Host, pieces_of
 from ferrule.backends.cpu_acc.host.lowering.table import HOST_LOWERINGS
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
-from ferrule.backends.firmware import CoreFeatures, LoweredOp, LoweringContext
+from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.shared.host_memory import address, aligned_empty
+from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.dom import Identifier
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph
-
-HOST_CORE = CoreFeatures(name="host", fpu=True)
 
 
 class KernelWorkload:
@@ -115,7 +114,7 @@ class CpuAccWorkloadFactory(WorkloadFactory):
     def create_workload(self, info: WorkloadInfo) -> Workload:
         graph, handles = _graph_of(info), _handles_of(info)
         names = {name: f"tensor_{index}" for index, name in enumerate(handles)}
-        op = _lower(graph, names, self._host)
+        op = _lower(graph, names, info.target, self._host)
         if op.view_of is not None:
             return ViewWorkload(handles[op.view_of], info.outputs[0])
         scratch = None
@@ -138,7 +137,7 @@ class CpuAccWorkloadFactory(WorkloadFactory):
         return self._pool
 
 
-def _lower(graph: Graph, names: dict[str, str], host: Host | None) -> LoweredOp:
+def _lower(graph: Graph, names: dict[str, str], target: Target, host: Host | None) -> LoweredOp:
     (layer,) = graph.layers
     lowering = LOWERINGS.get(layer.type)
     if lowering is None:
@@ -146,7 +145,7 @@ def _lower(graph: Graph, names: dict[str, str], host: Host | None) -> LoweredOp:
     context = LoweringContext(
         graph=graph,
         layer=layer,
-        core=HOST_CORE,
+        target=target,
         prefix="layer",
         pointers={name: Identifier(identifier) for name, identifier in names.items()},
         scratch=Identifier(SCRATCH),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule.backends.contribution import KERNELS, Contribution
 from ferrule.backends.cpu_acc.lowering.movement import bytes_for_c, dense_strides
 from ferrule.backends.firmware import (
     Blob,
@@ -102,9 +103,15 @@ def result_fields(result: Result) -> Aggregate:
 
 
 def binary_call(
-    context: LoweringContext, kernel: str, struct: str, *, header: str = "binary", **fields: FieldValue
+    context: LoweringContext,
+    kernel: str,
+    struct: str,
+    *,
+    header: str = "binary",
+    contribution: Contribution | None = None,
+    **fields: FieldValue,
 ) -> LoweredOp:
-    """Return the call ferrule_<kernel>(table, first, second, output)."""
+    """Return the call ferrule_<kernel>(table, first, second, output); `contribution` is as in `kernel_call`."""
     parameters, pointer = parameter_table(context, f"ferrule_{struct}", **fields)
     operands = context.operands
     blobs = [value for value in fields.values() if isinstance(value, Blob)]
@@ -128,8 +135,7 @@ def binary_call(
         blobs=tuple(blobs),
         overlaps=tuple(overlaps.values()),
         headers=(f"ferrule/kernels/{header}.h",),
-        sources=(f"src_c/kernels/{kernel}.c",),
-        include_dirs=("src_c/kernels/include",),
+        contributions=(contribution or KERNELS.part(kernel),),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ferrule.backends.contribution import KERNELS, Contribution
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
 from ferrule.dom import Aggregate, Call, Evaluate, Expression, Field, Float, Identifier, Integer
 from ferrule.graph import TensorInfo
@@ -25,12 +26,14 @@ def kernel_call(
     table: str | None = None,
     scratch_bytes: int = 0,
     extra_blobs: tuple[Blob, ...] = (),
+    contribution: Contribution | None = None,
     **fields: FieldValue,
 ) -> LoweredOp:
     """Return the call ferrule_<kernel>(parameters, input, output[, scratch]).
 
     `fields` are the members of `struct ferrule_<table>`, by default `<kernel>_params`; `extra_blobs` are
-    those that its nested members refer to. Input and output do not overlap.
+    those that its nested members refer to. `contribution` has the kernel's C, by default the source of its name among
+    the kernels that Ferrule ships. Input and output do not overlap.
     """
     return table_call(
         context,
@@ -40,6 +43,7 @@ def kernel_call(
         table=table or f"{kernel}_params",
         scratch_bytes=scratch_bytes,
         extra_blobs=extra_blobs,
+        contribution=contribution,
     )
 
 
@@ -52,6 +56,7 @@ def table_call(
     table: str,
     scratch_bytes: int = 0,
     extra_blobs: tuple[Blob, ...] = (),
+    contribution: Contribution | None = None,
 ) -> LoweredOp:
     """Return the same as `kernel_call`, the members in a mapping."""
     parameters, pointer = parameter_table(context, f"ferrule_{table}", **fields)
@@ -73,8 +78,7 @@ def table_call(
         scratch_bytes=scratch_bytes,
         scratch_alignment=4,
         headers=(f"ferrule/kernels/{header}.h",),
-        sources=(f"src_c/kernels/{kernel}.c",),
-        include_dirs=("src_c/kernels/include",),
+        contributions=(contribution or KERNELS.part(kernel),),
     )
 
 

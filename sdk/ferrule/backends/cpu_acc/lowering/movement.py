@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule.backends.contribution import KERNELS
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext, numbers
 from ferrule.dom import (
     AddressOf,
@@ -130,8 +131,7 @@ class Movements:
             declarations=tuple(self._declarations),
             blobs=tuple(self._blobs),
             headers=("ferrule/kernels/copy.h",),
-            sources=tuple(f"src_c/kernels/{name}.c" for name in kernels),
-            include_dirs=("src_c/kernels/include",),
+            contributions=(KERNELS.part(*kernels),),
         )
 
     def _copy(

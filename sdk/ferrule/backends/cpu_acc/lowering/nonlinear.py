@@ -22,7 +22,7 @@ def lower_logistic(context: LoweringContext) -> LoweredOp:
         case DataType.INT16:
             return _sigmoid(context, "logistic_s16", (0,))
         case _:
-            return _float(context, "logistic_f32", ("math/expf",))
+            return _float(context, "logistic_f32", ("expf",))
 
 
 def lower_tanh(context: LoweringContext) -> LoweredOp:
@@ -34,7 +34,7 @@ def lower_tanh(context: LoweringContext) -> LoweredOp:
         case DataType.INT16:
             return _sigmoid(context, "tanh_s16", (0, 1))
         case _:
-            return _float(context, "tanh_f32", ("math/tanhf", "math/expf"))
+            return _float(context, "tanh_f32", ("tanhf", "expf"))
 
 
 def lower_hard_swish(context: LoweringContext) -> LoweredOp:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value, table_call, window_value
+from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range, reduced_multiplier
 from ferrule.operators.weighted import Factor, is_wide
@@ -19,6 +20,18 @@ from ferrule.operators.window import Window
 _SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
 _LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
 """The largest magnitude of a stored value less its zero point."""
+
+
+WEIGHTED = frozenset({LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED})
+
+
+def check_weighted(context: LoweringContext) -> None:
+    """Refuse what the lowerings of `WEIGHTED` refuse beyond the operator's own rules, without lowering.
+
+    Raises:
+        UnsupportedError: weights or bias are computed at run time, or an accumulator may overflow.
+    """
+    check_reach(context, product_matrix(context.layer, weights_of(context)))
 
 
 def weights_of(context: LoweringContext) -> Array:
@@ -34,11 +47,11 @@ def check_reach(context: LoweringContext, matrix: Array) -> None:
 
     `matrix` is [channels, products].
     """
-    data = context.input(0)
+    bias, data = _bias(context, len(matrix)), context.input(0)
     if data.dtype.is_float:
         return
     magnitudes = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DIFFERENCE[data.dtype]
-    reach = int((magnitudes + np.abs(_bias(context, len(matrix)).astype(np.int64))).max())
+    reach = int((magnitudes + np.abs(bias.astype(np.int64))).max())
     bits = 47 if is_wide(context.operands) else 31
     if reach >= 1 << bits:
         raise UnsupportedError(

@@ -52,7 +52,7 @@ def lower_softmax(context: LoweringContext) -> LoweredOp:
                 "softmax_f32",
                 header="softmax",
                 parameters="softmax_f32_params",
-                sources=("math/expf",),
+                sources=("expf",),
                 beta=descriptor.beta,
                 rows=rows,
                 depth=depth,

@@ -20,6 +20,7 @@ from ferrule.backends.cpu_acc.lowering.reshape import lower_view
 from ferrule.backends.cpu_acc.lowering.slice import lower_slice, lower_strided_slice
 from ferrule.backends.cpu_acc.lowering.softmax import lower_softmax
 from ferrule.backends.cpu_acc.lowering.transpose import lower_transpose
+from ferrule.backends.cpu_acc.lowering.unary import lower_elementwise_unary
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
 
@@ -59,5 +60,8 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.RELU6: lower_rectify,
     LayerType.RELU_N1_TO_1: lower_rectify,
     LayerType.LEAKY_RELU: lower_rectify,
+    LayerType.CEIL: lower_elementwise_unary,
+    LayerType.FLOOR: lower_elementwise_unary,
+    LayerType.NEG: lower_elementwise_unary,
 }
 """One row per layer type with a kernel in C."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ferrule.backends.contribution import KERNELS
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
 from ferrule.dom import Call, Evaluate, Expression, Identifier
 from ferrule.graph import DataType
@@ -26,7 +27,7 @@ def unary_call(
     may lie over the input.
 
     `parameters` is the tag of the parameter struct without `ferrule_`, and `fields` are its members in order.
-    `sources` are the kernel's other source files, below src_c/kernels and without suffix.
+    `sources` names the kernel's other sources among the kernels that Ferrule ships.
     """
     source, output = context.input(0), context.operands.output
     variable, pointer = parameter_table(context, f"ferrule_{parameters}", **fields)
@@ -49,8 +50,18 @@ def unary_call(
         blobs=tuple(blobs),
         overlaps=overlaps,
         headers=(f"ferrule/kernels/{header}.h",),
-        sources=tuple(f"src_c/kernels/{name}.c" for name in (kernel, *sources)),
-        include_dirs=("src_c/kernels/include",),
+        contributions=(KERNELS.part(kernel, *sources),),
+    )
+
+
+def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
+    """Return the call of the kernel that is called after the layer's type."""
+    return unary_call(
+        context,
+        f"{context.layer.type.lower()}_f32",
+        header="elementwise_unary",
+        parameters="elementwise_unary_params",
+        elements=context.input(0).elements,
     )
 
 

@@ -45,7 +45,7 @@ class Loading:
     def __init__(self, info: WorkloadInfo, session: Session) -> None:
         self.info = info
         self.session = session
-        session.check_instance(info.device)
+        session.check_instance(info.target.device.name)
 
     def constant(self, array: Array) -> cl.Buffer:
         """Return a buffer with a copy of an array."""

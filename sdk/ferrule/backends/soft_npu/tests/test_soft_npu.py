@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from device_bench import Bench, build_bench
 from device_networks import artifact, sample
-from needs import require_module, require_program
+from needs import require_cc, require_module
 from small_networks import dense, float_dense, int8_input
 
 import ferrule
@@ -19,8 +19,11 @@ from ferrule.backends.manifest import read_manifest
 from ferrule.backends.registry import default_registry
 from ferrule.backends.soft_npu import SoftNpu
 from ferrule.backends.soft_npu.firmware import DEFAULT_MEMORY_BYTES, SoftNpuTarget
+from ferrule.backends.target import Face, default_target
 from ferrule.errors import FerruleError
 from ferrule.memory import ArenaOverflowError
+
+TARGET = default_target(BackendId("SoftNpu"), Face.FIRMWARE)
 
 FOLDER = Path(__file__).parents[1]
 SOFT_NPU = BackendId("SoftNpu")
@@ -35,22 +38,22 @@ def test_it_is_registered_and_has_a_firmware_face_only() -> None:
     assert isinstance(backend, SoftNpu)
     assert not backend.has_host_face()
     assert isinstance(backend.firmware_target(), DeviceTarget)
-    assert [path.name for path in read_manifest(FOLDER).sources()] == ["soft_npu.c"]
+    assert [path.name for part in read_manifest(FOLDER).contributions() for path in part.source_paths] == ["soft_npu.c"]
 
 
 def test_it_takes_what_the_kernels_take() -> None:
     support = SoftNpu().layer_support()
     for network in (dense(), float_dense()):
         for layer in network.layers:
-            assert support.supports(network, layer)
+            assert support.supports(network, layer, TARGET)
     network = ferrule.Network("constants")
     network.add_input(int8_input("x", 1, 4))
     network.add_constant(int8_input("k", 1, 4), np.zeros((1, 4), np.int8))
     network.add_maximum_layer("k", "k", name="y")
     network.add_maximum_layer("x", "k", name="z")
     network.set_outputs(["y", "z"])
-    assert support.supports(network, network.layer("y")).reason == "all of its inputs are constants"
-    assert support.supports(network, network.layer("z"))
+    assert support.supports(network, network.layer("y"), TARGET).reason == "all of its inputs are constants"
+    assert support.supports(network, network.layer("z"), TARGET)
 
 
 def test_the_binding() -> None:
@@ -91,7 +94,7 @@ def test_it_cannot_run_on_the_host() -> None:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     require_module("cffi", "pip install ferrule[run]")
-    cc = require_program("cc", "apt-get install gcc")
+    cc = require_cc()
     return build_bench(artifact(), tmp_path_factory.mktemp("soft_npu"), cc)
 
 

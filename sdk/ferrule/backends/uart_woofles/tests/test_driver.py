@@ -8,9 +8,9 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from needs import require_module, require_program
+from needs import require_cc, require_module, require_sanitizers
 from uart_woofles_bench import (
     DRIVER,
     MEMORY_BYTES,
@@ -40,7 +40,7 @@ MakeBench = Callable[..., UartBench]
 @pytest.fixture(scope="module")
 def adapter() -> Adapter[Any]:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     return build_adapter("bare_metal", **DRIVER)
 
 
@@ -269,7 +269,7 @@ def bear(bench: MakeBench, job: Job, line_faults: list[LineFault]) -> UartBench:
     return device
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(name=st.sampled_from(sorted(JOBS)), line_faults=st.lists(faults(st.integers(0, 700)), max_size=30))
 def test_faults_of_the_line_are_borne(bench: MakeBench, name: str, line_faults: list[LineFault]) -> None:
     bear(bench, JOBS[name], line_faults)
@@ -285,7 +285,7 @@ def test_one_fault_at_any_byte_is_made_good(bench: MakeBench, kind: LineFaultKin
         assert device.run(JOBS["fully_connected"]) == (OK, True), fault
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100)
 @given(st.binary(max_size=300))
 def test_any_answer_is_borne(bench: MakeBench, noise: bytes) -> None:
     class Once(SerialModel):
@@ -320,5 +320,6 @@ def every_operation() -> None:
 
 def test_without_undefined_behaviour() -> None:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
+    require_sanitizers("address", "undefined")
     run_sanitized(every_operation)

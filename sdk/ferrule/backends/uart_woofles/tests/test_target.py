@@ -17,14 +17,15 @@ from ferrule.backends import BackendId, Device
 from ferrule.backends.firmware import PluggableTarget, WiredTarget
 from ferrule.backends.manifest import read_manifest
 from ferrule.backends.registry import default_registry
+from ferrule.backends.target import Face, default_target
 from ferrule.backends.uart_woofles import UartWoofles, UartWooflesModel, firmware
 from ferrule.backends.uart_woofles.firmware import DEFAULT_MEMORY_BYTES, DEFAULT_STORE_BYTES, UartWooflesTarget
 from ferrule.backends.uart_woofles.protocol import MAX_PAYLOAD_BYTES, VERSION, ErrorCode, MessageType
-from ferrule.boards import load_board
 from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
-from ferrule.facade.division import Division
-from ferrule.facade.generation import emit
+from ferrule.firmware import Job, emit
+
+TARGET = default_target(BackendId("UartWoofles"), Face.FIRMWARE)
 
 FOLDER = Path(__file__).parents[1]
 
@@ -34,8 +35,8 @@ def device(**binding: str | int) -> Device:
 
 
 def emitted(network: ferrule.Network, **binding: str | int) -> Artifact:
-    division = Division(backends=("UartWoofles", "CpuAcc"), devices=(device(**binding),))
-    return emit(network, board=load_board("mps2-an386"), division=division)
+    job = Job(backends=("UartWoofles", "CpuAcc"), devices=(device(**binding),))
+    return emit(network, job)
 
 
 def test_it_is_registered_and_has_a_firmware_face_only() -> None:
@@ -44,17 +45,20 @@ def test_it_is_registered_and_has_a_firmware_face_only() -> None:
     assert not backend.has_host_face()
     assert isinstance(backend.firmware_target(), WiredTarget)
     assert not isinstance(backend.firmware_target(), PluggableTarget)
-    assert {path.name for path in read_manifest(FOLDER).sources()} == {"uart_woofles.c", "request.c"}
+    assert {path.name for part in read_manifest(FOLDER).contributions() for path in part.source_paths} == {
+        "uart_woofles.c",
+        "request.c",
+    }
 
 
 def test_it_takes_what_woofles_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     support = UartWoofles().layer_support()
     network = dense()
-    assert support.supports(network, network.layers[0])
+    assert support.supports(network, network.layers[0], TARGET)
     floats = float_dense()
-    assert "Woofles takes int8" in support.supports(floats, floats.layers[0]).reason
+    assert "Woofles takes int8" in support.supports(floats, floats.layers[0], TARGET).reason
     monkeypatch.setattr("ferrule.backends.uart_woofles.backend.MAX_STORE_BYTES", 71)
-    assert support.supports(network, network.layers[0]).reason == "its constants take 72 B, more than 71"
+    assert support.supports(network, network.layers[0], TARGET).reason == "its constants take 72 B, more than 71"
 
 
 def test_the_driver_and_its_model() -> None:

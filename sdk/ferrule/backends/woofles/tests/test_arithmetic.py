@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import weighted_cases
 from elementwise_cases import SCALES, info
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
 
+from ferrule.backends.device import BackendId
+from ferrule.backends.target import default_target
 from ferrule.backends.woofles import arithmetic
 from ferrule.backends.woofles.backend import Woofles
 from ferrule.backends.woofles.command import Command, Operation, ShapeError
@@ -26,7 +28,9 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor
 
-RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+TARGET = default_target(BackendId("Woofles"))
+
+RELAXED = settings(max_examples=60)
 
 
 def on_the_model(network: Network, inputs: list[Array]) -> Array:
@@ -51,7 +55,7 @@ def check(network: Network, seed: int) -> None:
     except UnsupportedError:
         assume(False)  # what nobody runs
     (layer,) = network.layers
-    assert Woofles().layer_support().supports(network, layer).reason == ""
+    assert Woofles().layer_support().supports(network, layer, TARGET).reason == ""
     random = np.random.default_rng(seed)
     shapes = [each.shape for each in network.inputs]
     for values in (None, [-128], [127], [-128, 127]):
@@ -142,7 +146,7 @@ WILD_MEMBERS = (
 
 
 @given(st.sampled_from(Operation), st.fixed_dictionaries({}, optional=dict.fromkeys(WILD_MEMBERS, WILD)))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_no_sealed_command_upsets_the_model(operation: Operation, members: dict[str, int]) -> None:
     """It is done, or ends with an error of the device's own."""
     device = Operated()

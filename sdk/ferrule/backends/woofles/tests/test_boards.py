@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from covering import covering
 from needs import MODELS_SOURCE, lacking, require_module
 from small_networks import int8_input
 
@@ -18,7 +19,7 @@ from ferrule.backends import BackendId, Device
 from ferrule.backends.woofles.registers import TABLE
 from ferrule.cli.main import main
 from ferrule.devices import Fault, RegisterAccess
-from ferrule.exporters import to_tflite
+from ferrule.formats import to_tflite
 from ferrule.report import ReportDocument
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
@@ -38,15 +39,19 @@ def device(name: str = "npu0", **binding: str | int) -> Device:
     return Device(name=name, backend=BackendId("Woofles"), binding=binding)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("use_interrupt", [0, 1], ids=["polling", "interrupt"])
-@pytest.mark.parametrize("board", ["mps2-an386", "mps2-an505"])
-@pytest.mark.parametrize("model", TAKEN)
+@covering(
+    "model, board, use_interrupt",
+    tuple(TAKEN),
+    ("mps2-an386", "mps2-an505"),
+    (0, 1),
+    seed=3,
+    sentinel=("ad01_int8", "mps2-an386", 1),
+)
 def test_the_int8_models(model: str, board: str, use_interrupt: int) -> None:
     folder = os.environ.get("FERRULE_MODELS")
     if not folder:
         lacking("FERRULE_MODELS", MODELS_SOURCE)
-    network = ferrule.load(Path(folder or "") / f"{model}.tflite")
+    network = ferrule.load(Path(folder) / f"{model}.tflite")
     npu = device(use_interrupt=use_interrupt)
     firmware = ferrule.compile(network, board=board, backends=["Woofles", "CpuAcc"], devices=[npu])
     report = firmware.run(trace_devices=True)

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from needs import require_module, require_program
+from coverage_gate import count_c, counted
+from needs import require_cc, require_module, require_sanitizers
 from woofles_bench import ARGUMENT, BASE, DEVICE, DRIVER, OK, TIMEOUT, UNAVAILABLE, Job, WooflesBench, jobs
 
 from ferrule._typing import override
@@ -15,7 +17,7 @@ from ferrule.backends.woofles.model import IMMEDIATE
 from ferrule.backends.woofles.registers import TABLE
 from ferrule.devices import Fault, FaultInjector, FlippedValue, NeverDone, RegisterAccess, StuckBit, WrongId
 from ferrule.testing import Adapter, build_adapter, run_sanitized
-from ferrule.testing.coverage import coverage
+from ferrule.testing.coverage import FileCoverage
 
 pytestmark = pytest.mark.cc
 
@@ -27,8 +29,8 @@ MakeBench = Callable[..., WooflesBench]
 @pytest.fixture(scope="module")
 def adapter() -> Adapter[Any]:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("gcov", "apt-get install gcc")
-    return build_adapter("bare_metal", coverage=True, **DRIVER)
+    require_cc()
+    return counted(build_adapter, "bare_metal", **DRIVER)
 
 
 @pytest.fixture
@@ -289,10 +291,21 @@ def every_operation() -> None:
 
 def test_without_undefined_behaviour() -> None:
     require_module("cffi", "pip install 'ferrule[testing]'")
+    require_sanitizers("address", "undefined")
     run_sanitized(every_operation)
 
 
-def test_all_of_the_driver_is_tested(adapter: Adapter[Any]) -> None:
-    """Last in the file: what the tests above have run."""
-    report = coverage(adapter)
-    assert report.file("woofles.c").is_full, report.table()
+def covered(tmp_path: Path, tests: str) -> FileCoverage:
+    (report,) = count_c(Path(__file__).parent, "test_driver.py", "-k", tests, output=tmp_path / "counts.json")
+    return report.file("woofles.c")
+
+
+def test_all_of_the_driver_is_tested(tmp_path: Path) -> None:
+    file = covered(tmp_path, f"not {test_without_undefined_behaviour.__name__} and not is_tested and not is_noticed")
+    assert (file.missed_lines, file.missed_branches) == ([], [])
+    assert len(file.lines) > 100
+    assert len(file.branches) > 50
+
+
+def test_what_does_not_run_is_noticed(tmp_path: Path) -> None:
+    assert not covered(tmp_path, "test_patience").is_full

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from campaign import EXHAUSTIVE, Case, all_faults, chosen
+from campaign import Case, all_faults, chosen
+from covering import EXHAUSTIVE, covering
 from needs import require_module
 from woofles_bench import DRIVER, OK, Job, Prepared, WooflesBench, jobs
 
@@ -75,9 +76,7 @@ def back_to_work(bench: WooflesBench, job: Prepared, fault: Fault, *, held: bool
     assert job.is_right, fault
 
 
-@pytest.mark.parametrize("held", [False, True], ids=["scheduled", "held_active"])
-@pytest.mark.parametrize("interrupt", [False, True], ids=["polling", "interrupt"])
-@pytest.mark.parametrize("name", JOBS)
+@covering("name, interrupt, held", tuple(JOBS), (False, True), (False, True), seed=5)
 def test_each_fault_at_each_access(adapter: Adapter[Any], name: str, interrupt: bool, held: bool) -> None:
     job: Job = JOBS[name]
 

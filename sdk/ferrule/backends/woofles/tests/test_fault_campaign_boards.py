@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from campaign import EXHAUSTIVE, all_faults, chosen
+from campaign import all_faults, chosen
+from covering import EXHAUSTIVE
 from needs import require_module
 
 import ferrule
@@ -21,7 +22,7 @@ from ferrule.backends import BackendId, Device
 from ferrule.backends.woofles.registers import TABLE
 from ferrule.devices import BusErrorAt, DmaErrorAt, Fault, FaultInjector, Flip, FlippedData, NeverDone, Transfer
 from ferrule.emulation import EngineError, Machine, Session, engine
-from ferrule.facade.attachment import attached_devices, inject
+from ferrule.emulation.attached import attached_devices, inject
 from ferrule.graph import Array
 from ferrule.link import LinkSession, RunFailedError
 
@@ -111,7 +112,6 @@ def check(fault: Fault, ended: Array | str, expected: Array, *, command: bool) -
         assert ended.tolist() == expected.tolist(), fault
 
 
-@pytest.mark.slow
 def test_each_fault_at_each_access(built: tuple[ferrule.Firmware, list[Array]]) -> None:
     firmware, image = built
     (expected,) = firmware.network.run(image)

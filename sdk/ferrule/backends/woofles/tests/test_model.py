@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule._typing import override
@@ -349,7 +349,6 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=30), st.sampled_from([IMMEDIATE, DEFAULT_TIMING]))
-@settings(deadline=None)
 def test_whatever_is_written_it_keeps_its_word(steps: list[tuple[int, int]], timing: Timing) -> None:
     """BUSY ends, the line is INTERRUPT and its enable, and a stopped device stands still."""
     board = Board(timing)

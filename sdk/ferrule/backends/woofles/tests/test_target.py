@@ -14,19 +14,21 @@ from ferrule.backends import BackendId, Device
 from ferrule.backends.firmware import PluggableTarget, Socket
 from ferrule.backends.manifest import read_manifest
 from ferrule.backends.registry import default_registry
+from ferrule.backends.target import default_target
 from ferrule.backends.woofles import Woofles, WooflesModel
 from ferrule.backends.woofles.command import Command, Operation
 from ferrule.backends.woofles.firmware import FOLDER, PATIENCE_FLOOR, WooflesTarget, _patience
 from ferrule.boards import load_board
 from ferrule.errors import FerruleError
-from ferrule.facade.division import Division
-from ferrule.facade.generation import emit
+from ferrule.firmware import Job, emit
 from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.rectify import ReluDescriptor
+
+TARGET = default_target(BackendId("Woofles"))
 
 INT8, FLOAT32 = DataType.INT8, DataType.FLOAT32
 HALF = Quantization.of(0.5)
@@ -35,7 +37,7 @@ SUM, DENSE, CONV = BinaryDescriptor(), FullyConnectedDescriptor(), Conv2dDescrip
 
 def reason(network: Network) -> str:
     (layer,) = network.layers
-    return Woofles().layer_support().supports(network, layer).reason
+    return Woofles().layer_support().supports(network, layer, TARGET).reason
 
 
 def q(name: str, *shape: int) -> TensorInfo:
@@ -93,7 +95,7 @@ def test_it_is_registered_with_both_faces() -> None:
     backend = default_registry().create("Woofles")
     assert backend.has_host_face()
     assert isinstance(backend.firmware_target(), PluggableTarget)
-    assert [path.name for path in read_manifest(FOLDER).sources()] == ["woofles.c"]
+    assert [path.name for part in read_manifest(FOLDER).contributions() for path in part.source_paths] == ["woofles.c"]
 
 
 def device(**binding: str | int) -> Device:
@@ -152,9 +154,9 @@ def test_a_board_that_has_no_place_left() -> None:
         last = network.add_add_layer(last, last, quantization=HALF, name=f"sum_{each.name}")
         hints[last] = f"Woofles/{each.name}"
     network.set_outputs([last])
-    division = Division(backends=("Woofles",), hints=hints, devices=tuple(devices))
+    job = Job(backends=("Woofles",), hints=hints, devices=tuple(devices))
     with pytest.raises(FerruleError, match=f"has {places} places for accelerators, none for 'npu{places}'"):
-        emit(network, board=load_board("mps2-an386"), division=division)
+        emit(network, job)
 
 
 def test_patience_grows_with_the_command_and_fits_32_bits() -> None:

@@ -16,4 +16,21 @@ static inline int32_t ferrule_apply_slope(const struct ferrule_slope *slope, int
     return slope->sign < 0 ? -scaled : scaled;
 }
 
+/** @brief Return what PRELU makes of a stored value and a stored factor, before it is clamped.
+ *
+ * The factor is read for negative values alone.
+ */
+static inline int32_t ferrule_prelu(const struct ferrule_prelu_params *params, int32_t stored,
+                                    const int8_t *alpha)
+{
+    int32_t value = stored - params->input_zero_point;
+
+    if (value >= 0) {
+        value = ferrule_apply_slope(&params->positive, value);
+    } else {
+        value = ferrule_apply_slope(&params->negative, value * (*alpha - params->alpha_zero_point));
+    }
+    return ferrule_add_wrap(value, params->output_zero_point);
+}
+
 #endif

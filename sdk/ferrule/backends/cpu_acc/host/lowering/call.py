@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ferrule.backends.cpu_acc.host.instruction_set import InstructionSet
+from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.lowering.kernel_call import table_call
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Call, Evaluate, Identifier, Integer, Variable
@@ -55,10 +56,11 @@ def host_call(
         header="host",
         table=f"host_{kernel}_params",
         scratch_bytes=scratch_bytes,
+        contribution=HOST,
     )
     (statement,) = op.statements
     assert isinstance(statement, Evaluate)
     assert isinstance(statement.expression, Call)
     call = statement.expression
     shared = replace(call, arguments=(*call.arguments, POOL))
-    return replace(op, statements=(Evaluate(shared),), headers=("ferrule/cpu_acc/host.h",), sources=(), include_dirs=())
+    return replace(op, statements=(Evaluate(shared),), headers=("ferrule/cpu_acc/host.h",))

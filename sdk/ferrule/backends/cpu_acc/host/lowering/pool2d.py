@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.host.lowering.call import Host
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, window_value
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -28,9 +29,10 @@ def lower_pool2d(context: LoweringContext, host: Host) -> LoweredOp | None:
         f"host_{'average' if average else 'max'}_pool2d_s8_{host.instructions.name}",
         header="host",
         table="pool2d_params",
+        contribution=HOST,
         scratch_bytes=4 * image.shape[3] if average else 0,
         window=window_value(descriptor.window, image, output),
         low=low,
         high=high,
     )
-    return replace(op, headers=("ferrule/cpu_acc/host.h",), sources=(), include_dirs=())
+    return replace(op, headers=("ferrule/cpu_acc/host.h",))

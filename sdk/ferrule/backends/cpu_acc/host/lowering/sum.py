@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.host.lowering.call import Host
 from ferrule.backends.cpu_acc.lowering.binary import binary_call
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -53,6 +54,7 @@ def lower_sum(context: LoweringContext, host: Host) -> LoweredOp | None:
         context,
         f"host_sum_s8_{host.instructions.name}",
         "host_sum_s8_params",
+        contribution=HOST,
         elements=output.elements,
         first=line.first,
         second=line.second,
@@ -61,7 +63,7 @@ def lower_sum(context: LoweringContext, host: Host) -> LoweredOp | None:
         low=total.result.low,
         high=total.result.high,
     )
-    return replace(op, headers=("ferrule/cpu_acc/host.h",), sources=(), include_dirs=())
+    return replace(op, headers=("ferrule/cpu_acc/host.h",))
 
 
 def linear_sum(total: Sum) -> LinearSum | None:

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C for a firmware: the only road on which sources and headers reach one, and the C that Ferrule itself ships."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+
+from ferrule.errors import FerruleError, unknown_name
+from ferrule.resources import root
+
+_LICENCE = re.compile(r"[\w.+:() -]+", re.ASCII)
+_MACRO = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_VALUE = re.compile(r"[\w.+-]*", re.ASCII)
+
+
+class Warnings(StrEnum):
+    """How strictly a contribution's C is compiled."""
+
+    OWN = "own"
+    """With the warnings of Ferrule's own C, each of which is an error."""
+    THIRD_PARTY = "third-party"
+    """Without warnings, and its headers are system headers, so that they cause none in sources that include them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """Sources, and folders of headers, that a firmware is built with.
+
+    Raises:
+        FerruleError: the name leads out of the project's library, the licence is no SPDX expression, or a macro is
+            none that every build tool passes on unchanged.
+    """
+
+    name: str
+    """Names it in lists, and is the place of its files below `lib` in a project, such as backends/my_npu."""
+    folder: Path
+    """Where the files are."""
+    sources: tuple[str, ...] = ()
+    """C files, relative to the folder. The headers that stand beside them come along."""
+    include_dirs: tuple[str, ...] = ()
+    """Folders relative to the folder; all headers below them come along."""
+    defines: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Macros by name, an empty value for none. They hold in every C file of the firmware, since headers may depend on
+    them."""
+    warnings: Warnings = Warnings.OWN
+    licence: str = "NOASSERTION"
+    """An SPDX expression, such as "BSD-3-Clause"; SPDX's NOASSERTION where nothing is known."""
+
+    def __post_init__(self) -> None:
+        place = PurePosixPath(self.name)
+        if place.is_absolute() or ".." in place.parts or not place.parts:
+            raise FerruleError(f"contribution '{self.name}' must be named like a folder below the project's library")
+        if not _LICENCE.fullmatch(self.licence):
+            raise FerruleError(
+                f"contribution '{self.name}': licence '{self.licence}' is no SPDX expression",
+                hint='give an identifier of spdx.org/licenses, such as "BSD-3-Clause"',
+            )
+        for macro, value in self.defines.items():
+            if not (_MACRO.fullmatch(macro) and _VALUE.fullmatch(value)):
+                raise FerruleError(
+                    f"contribution '{self.name}' defines {macro} as '{value}', expected a C identifier, and a value "
+                    "of letters, digits and '_.+-'",
+                    hint="other values do not get through every build tool: define them in a header",
+                )
+
+    def part(self, *names: str) -> Contribution:
+        """Return the contribution with some of its sources alone; without names, its headers alone.
+
+        A source is named by its file name without suffix, such as conv2d_s8.
+
+        Raises:
+            FerruleError: there is no source of that name.
+        """
+        return replace(self, sources=tuple(dict.fromkeys(source for name in names for source in self._named(name))))
+
+    def without(self, *names: str) -> Contribution:
+        """Return the contribution without some of its sources, named as in `part`."""
+        left_out = {source for name in names for source in self._named(name)}
+        return replace(self, sources=tuple(source for source in self.sources if source not in left_out))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All files that go into a project, relative to the folder, sorted.
+
+        Raises:
+            FerruleError: a source or an include folder does not exist.
+        """
+        found = set()
+        for source in self.sources:
+            path = self.folder / source
+            if not path.is_file():
+                raise FerruleError(f"contribution '{self.name}': there is no source {path}")
+            found |= {path, *path.parent.glob("*.h")}
+        for include in self.include_dirs:
+            path = self.folder / include
+            if not path.is_dir():
+                raise FerruleError(f"contribution '{self.name}': there is no include folder {path}")
+            found |= set(path.rglob("*.h"))
+        return tuple(sorted(path.relative_to(self.folder).as_posix() for path in found))
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256, in hexadecimal, of the names and contents of all files and of the macros."""
+        sha = hashlib.sha256(repr(sorted(self.defines.items())).encode())
+        for name in self.files:
+            sha.update(f"{name}\0{hashlib.sha256((self.folder / name).read_bytes()).hexdigest()}\n".encode())
+        return sha.hexdigest()
+
+    @property
+    def source_paths(self) -> tuple[Path, ...]:
+        """The C files where they are."""
+        return tuple(self.folder / source for source in self.sources)
+
+    @property
+    def include_paths(self) -> tuple[Path, ...]:
+        """The folders of headers where they are."""
+        return tuple(self.folder / include for include in self.include_dirs)
+
+    def _named(self, name: str) -> list[str]:
+        found = [source for source in self.sources if PurePosixPath(source).stem == name]
+        if not found:
+            known = (PurePosixPath(source).stem for source in self.sources)
+            raise unknown_name(f"source in contribution '{self.name}'", name, known)
+        return found
+
+
+def merged(contributions: Iterable[Contribution]) -> tuple[Contribution, ...]:
+    """Return the contributions sorted by name, parts of the same one put together.
+
+    Raises:
+        FerruleError: two have one name and different folders, one file comes with two kinds of warnings or licences,
+            or two macros of one name have different values.
+    """
+    given = tuple(contributions)
+    folders: dict[str, Path] = {}
+    by_identity: dict[tuple[str, Warnings, str], list[Contribution]] = {}
+    for each in given:
+        if folders.setdefault(each.name, each.folder) != each.folder:
+            raise FerruleError(
+                f"two contributions are called '{each.name}' ({folders[each.name]}, {each.folder}), "
+                "expected different names"
+            )
+        by_identity.setdefault((each.name, each.warnings, each.licence), []).append(each)
+    found = tuple(_together(by_identity[key]) for key in sorted(by_identity))
+    _check_sources(found)
+    defines_of(found)
+    return found
+
+
+def defines_of(contributions: Iterable[Contribution]) -> dict[str, str]:
+    """Return all macros, sorted by name; FerruleError if two of one name have different values."""
+    owners: dict[str, Contribution] = {}
+    for each in contributions:
+        for macro, value in each.defines.items():
+            owner = owners.setdefault(macro, each)
+            if owner.defines[macro] != value:
+                raise FerruleError(
+                    f"contributions '{owner.name}' and '{each.name}' define {macro} differently: "
+                    f"'{owner.defines[macro]}' and '{value}'"
+                )
+    return {macro: owners[macro].defines[macro] for macro in sorted(owners)}
+
+
+def _together(parts: list[Contribution]) -> Contribution:
+    return replace(
+        parts[0],
+        sources=tuple(sorted({source for part in parts for source in part.sources})),
+        include_dirs=tuple(sorted({include for part in parts for include in part.include_dirs})),
+        defines=defines_of(parts),
+    )
+
+
+def _check_sources(contributions: tuple[Contribution, ...]) -> None:
+    owners: dict[Path, Contribution] = {}
+    for each in contributions:
+        for path in each.source_paths:
+            if owners.setdefault(path, each) is not each:
+                raise FerruleError(
+                    f"source {path} is contributed twice: {owners[path].warnings} under {owners[path].licence}, "
+                    f"and {each.warnings} under {each.licence}"
+                )
+
+
+def _shipped(name: str, *include_dirs: str) -> Contribution:
+    """Return a folder of C that comes with Ferrule, all its sources in it."""
+    folder = root() / name
+    return Contribution(
+        name=name,
+        folder=folder,
+        sources=tuple(sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.c"))),
+        include_dirs=include_dirs,
+        licence="Apache-2.0",
+    )
+
+
+HEADERS = _shipped("include", ".")
+"""The public headers, which the generated C includes."""
+KERNELS = _shipped("src_c/kernels", "include")
+"""The kernels, one source each: `KERNELS.part("conv2d_s8")`."""
+DEVICE = _shipped("src_c/device")
+"""What a model with devices is linked with; the platform's adapter comes with it."""
+RUNTIME = _shipped("src_c/runtime")
+"""The counter and the watch on the stack."""
+LINK = _shipped("src_c/link")
+"""The serial protocol between host and firmware."""
+STARTUP = _shipped("src_c/startup", "include")
+"""Vector table, reset, fault handler, memcpy and its like."""
+UART_DRIVERS = _shipped("src_c/drivers")
+"""Polling drivers of UARTs, and the transport over one."""
+BARE_METAL = _shipped("platforms/bare_metal", "include")
+"""The adapter of the device API to a core without an operating system."""
+CMSIS = _shipped("platforms/cmsis", "include", "drivers")
+"""The adapter of the device API, the link and the UARTs to CMSIS."""

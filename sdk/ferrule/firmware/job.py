@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The job: all that a user wishes of a firmware, in one value that every step reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TypedDict
+
+from ferrule._typing import override
+from ferrule.backends import Device
+from ferrule.backends.optimization_views import ModelOptions
+from ferrule.backends.registry import BackendRegistry, default_registry
+from ferrule.backends.target import Face
+from ferrule.boards import Board, load_board
+from ferrule.errors import FerruleError, unknown_name
+from ferrule.firmware.platforms import DEFAULT_PLATFORM
+from ferrule.firmware.toolchain import DEFAULT_TOOLCHAIN
+from ferrule.network import Network
+from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
+
+DEFAULT_BOARD = "mps2-an386"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Which firmware a network becomes; every default can stay as it is.
+
+    Lists may be given for tuples. Names are checked by the step that looks them up.
+    """
+
+    board: str | Path | Board = DEFAULT_BOARD
+    """A board's name, the path of its folder, or the board itself."""
+    toolchain: str = DEFAULT_TOOLCHAIN
+    backends: Sequence[str] = ("CpuAcc",)
+    """In order of preference: each layer goes to the first that takes it."""
+    devices: Sequence[Device] = ()
+    """The instances of backends; a backend without one has a device that is called like it."""
+    hints: Mapping[str, str] = field(default_factory=dict)
+    """By layer: "Backend" or "Backend/device", tried before the preferences."""
+    model_options: Mapping[str, ModelOptions] = field(default_factory=dict)
+    """Options by backend."""
+    optimization: str = "O3"
+    """The compiler's level: O2, O3 or Os."""
+    platform: str = DEFAULT_PLATFORM
+    """What the project is made for: bare-metal, cmsis or zephyr."""
+    out: str | Path | None = None
+    """The folder of the project; None for a temporary one that lives as long as its firmware."""
+    registry: BackendRegistry | None = None
+    """Where backends come from; None for all that are installed."""
+
+    def __post_init__(self) -> None:
+        for name in ("backends", "devices"):
+            value = getattr(self, name)
+            if isinstance(value, (str, Device)):
+                raise FerruleError(f"{name} is {value!r}, expected a list", hint=f"write {name}=[{value!r}]")
+            object.__setattr__(self, name, tuple(value))
+        for name in ("hints", "model_options"):
+            object.__setattr__(self, name, dict(getattr(self, name) or {}))
+
+    @override
+    def __repr__(self) -> str:
+        board = self.board.name if isinstance(self.board, Board) else str(self.board)
+        said = [f"board={board!r}", f"toolchain={self.toolchain!r}", f"backends={', '.join(self.backends)!r}"]
+        said += [f"{len(getattr(self, name))} {name}" for name in ("devices", "hints") if getattr(self, name)]
+        if self.model_options:
+            said.append(f"options of {', '.join(self.model_options)}")
+        said += [f"optimization={self.optimization!r}", f"platform={self.platform!r}"]
+        if self.out is not None:
+            said.append(f"out={str(self.out)!r}")
+        return f"Job({', '.join(said)})"
+
+    def load_board(self) -> Board:
+        """Return the board; FerruleError if there is none of that name."""
+        return self.board if isinstance(self.board, Board) else load_board(self.board)
+
+    def backend_source(self) -> BackendRegistry:
+        """Return the registry that backends come from."""
+        return self.registry or default_registry()
+
+    def optimizer_options(self, face: Face) -> OptimizerOptions:
+        """Return the optimizer's options for one face; FerruleError if it is firmware and there is no such board."""
+        board = self.load_board() if face is Face.FIRMWARE else None
+        return OptimizerOptions(
+            face=face,
+            hints=self.hints,
+            devices=tuple(self.devices),
+            model_options=self.model_options,
+            core=None if board is None else board.cpu.features,
+            memories=() if board is None else board.memories,
+        )
+
+
+class JobKeywords(TypedDict, total=False):
+    """The fields of a Job, where a function takes them as keywords."""
+
+    board: str | Path | Board
+    toolchain: str
+    backends: Sequence[str]
+    devices: Sequence[Device]
+    hints: Mapping[str, str] | None
+    model_options: Mapping[str, ModelOptions] | None
+    optimization: str
+    platform: str
+    out: str | Path | None
+    registry: BackendRegistry | None
+
+
+def job_from(job: Job | None, keywords: JobKeywords) -> Job:
+    """Return the job that is given, or the one that the keywords make.
+
+    Raises:
+        FerruleError: there are both, a keyword is no field of a Job, or `job` is something else.
+    """
+    known = [each.name for each in fields(Job)]
+    for name in keywords:
+        if name not in known:
+            raise unknown_name("field of a Job", name, known)
+    if job is None:
+        return Job(**keywords)  # type: ignore[arg-type]
+    if not isinstance(job, Job):
+        raise FerruleError(
+            f"the job is of type {type(job).__name__}, expected a ferrule.Job",
+            hint='give keywords, such as board="mps2-an386"',
+        )
+    if keywords:
+        raise FerruleError(
+            f"there is a job, and its fields as keywords, too: {', '.join(keywords)}",
+            hint="give one of them; dataclasses.replace(job, ...) changes a job",
+        )
+    return job
+
+
+def divide(network: Network, job: Job | None = None, *, face: Face = Face.FIRMWARE) -> OptimizedNetwork:
+    """Return the network divided over the job's backends, for firmware or for the host.
+
+    Raises:
+        UnsupportedError: no backend takes some layer; the message has every backend's reason.
+        FerruleError: a backend, device or layer that is named does not exist, or no backend has that face.
+    """
+    wanted = job or Job()
+    network.validate()
+    return optimize(network, wanted.backends, wanted.backend_source(), wanted.optimizer_options(face))

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places a network's devices on a board, and has its C generated for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ferrule import codegen
+from ferrule.backends import Backend, BackendId, Device
+from ferrule.backends.firmware import FirmwareTarget, PluggableTarget, Socket, WiredTarget
+from ferrule.boards import Board
+from ferrule.errors import FerruleError, UnsupportedError, unknown_name
+from ferrule.firmware.job import Job, divide
+from ferrule.firmware.wires import spare_uarts
+from ferrule.network import Network
+from ferrule.optimizer import OptimizedNetwork
+
+Faces = Mapping[BackendId, FirmwareTarget]
+
+
+def emit(network: Network, job: Job | None = None) -> codegen.Artifact:
+    """Return the network as C for the job's board; raises as `divide` and `emit_divided` do."""
+    wanted = job or Job()
+    wanted = replace(wanted, board=wanted.load_board())
+    return emit_divided(divide(network, wanted), wanted)
+
+
+def emit_divided(optimized: OptimizedNetwork, job: Job) -> codegen.Artifact:
+    """Return a divided network as C for the job's board: one executor that calls the backends' code in turn.
+
+    Raises:
+        ArenaOverflowError: the tensors do not fit the board's workspace memory.
+        FerruleError: a device does not reach the board's memory, or the board has no place left for it.
+    """
+    board = job.load_board()
+    registry = job.backend_source()
+    firmware = {name: _face(registry.create(name)) for name in optimized.backends}
+    devices = _placed(optimized, firmware, board)
+    graph = optimized.graph
+    return codegen.generate(
+        graph,
+        firmware={layer.name: firmware[optimized.assignment[layer.name].backend] for layer in graph.layers},
+        targets={
+            layer.name: optimized.options.target(devices[optimized.assignment[layer.name].device])
+            for layer in graph.layers
+        },
+        workspace_bytes=board.memory(board.placement.workspace).size_bytes,
+    )
+
+
+def _placed(optimized: OptimizedNetwork, firmware: Faces, board: Board) -> dict[str, Device]:
+    """Return the devices by name, each with its place on the board in its binding."""
+    for device in optimized.devices:
+        _check_regions(device, board)
+    return _wired(_plugged(optimized.devices, firmware, board), firmware, board)
+
+
+def _plugged(devices: Sequence[Device], firmware: Faces, board: Board) -> dict[str, Device]:
+    """Return the devices by name; those with registers on the bus get the board's expansions, one after the other."""
+    sockets = iter(board.expansions)
+    found = {}
+    for device in devices:
+        target = firmware[device.backend]
+        found[device.name] = device
+        if isinstance(target, PluggableTarget) and "base" not in device.binding:
+            expansion = next(sockets, None)
+            if expansion is None:
+                raise FerruleError(
+                    f"board {board.name} has {len(board.expansions)} places for accelerators, none for '{device.name}'",
+                    hint=f"say where its registers are: [devices.{device.name}.binding] base = 0x50000000",
+                )
+            socket = Socket(address=expansion.address, interrupt=expansion.interrupt)
+            found[device.name] = target.plugged(device, socket)
+    return found
+
+
+def _wired(devices: Mapping[str, Device], firmware: Faces, board: Board) -> dict[str, Device]:
+    """Return the devices; those behind a serial line that name no UART get the board's spare ones in order."""
+    named = {device.binding["uart"] for device in devices.values() if "uart" in device.binding}
+    spare = iter([uart.name for uart in spare_uarts(board) if uart.name not in named])
+    found = dict(devices)
+    for name, device in devices.items():
+        target = firmware[device.backend]
+        if isinstance(target, WiredTarget) and "uart" not in device.binding:
+            uart = next(spare, None)
+            if uart is None:
+                raise FerruleError(
+                    f"board {board.name} has no UART left for device '{name}': "
+                    f"{len(spare_uarts(board))} are neither link nor console"
+                )
+            found[name] = target.wired(device, uart)
+    return found
+
+
+def _face(backend: Backend) -> FirmwareTarget:
+    target = backend.firmware_target()
+    if target is None:
+        raise UnsupportedError(f"backend {backend.id} has no firmware face")
+    return target
+
+
+def _check_regions(device: Device, board: Board) -> None:
+    """Refuse a device whose regions are not memories of the board, or leave out where tensors and weights lie."""
+    known = [memory.name for memory in board.memories]
+    for region in device.regions:
+        if region not in known:
+            raise unknown_name(f"memory on {board.name} (a region of device '{device.name}')", region, known)
+    for purpose in ("workspace", "weights"):
+        needed = getattr(board.placement, purpose)
+        if device.regions and needed not in device.regions:
+            raise FerruleError(
+                f"device '{device.name}' does not reach memory '{needed}', where {board.name} has its {purpose}",
+                hint=f"its regions are {', '.join(device.regions)}; without `regions` it reaches every memory",
+            )
