@@ -7,6 +7,8 @@ network = ferrule.load("model.tflite")
 outputs = network.run([x])
 firmware = ferrule.compile(network, board="mps2-an386")
 report = firmware.run([x], engine="unicorn")
+
+docs/api.md lists these names and the modules that users may import.
 """
 
 from __future__ import annotations
@@ -18,7 +20,11 @@ from ferrule._version import VERSION as __version__  # noqa: N811
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
-    from ferrule.facade import Firmware, compile, load  # noqa: A004
+    from ferrule import backends, boards
+    from ferrule._typing import override
+    from ferrule.facade import Firmware, compile, generate, inspect  # noqa: A004
+    from ferrule.firmware import Job
+    from ferrule.formats import load
     from ferrule.graph import DataType, Quantization, TensorInfo
     from ferrule.network import Network
     from ferrule.report import RunReport, Verdict
@@ -27,32 +33,50 @@ __all__ = [
     "DataType",
     "FerruleError",
     "Firmware",
+    "Job",
     "Network",
     "Quantization",
     "RunReport",
     "TensorInfo",
     "Verdict",
     "__version__",
+    "backends",
+    "boards",
     "compile",
+    "generate",
+    "inspect",
     "load",
+    "override",
 ]
 
 _HOMES = {
     "DataType": "ferrule.graph",
     "Firmware": "ferrule.facade",
+    "Job": "ferrule.firmware",
     "Network": "ferrule.network",
     "Quantization": "ferrule.graph",
     "RunReport": "ferrule.report",
     "TensorInfo": "ferrule.graph",
     "Verdict": "ferrule.report",
     "compile": "ferrule.facade",
-    "load": "ferrule.facade",
+    "generate": "ferrule.facade",
+    "inspect": "ferrule.facade",
+    "load": "ferrule.formats",
+    "override": "ferrule._typing",
 }
+_PACKAGES = ("backends", "boards")
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for, so that `import ferrule` costs nothing else."""
+    """Import the name that is asked for, so that `import ferrule` costs nothing else."""
+    if name in _PACKAGES:
+        return importlib.import_module(f"ferrule.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ferrule' has no attribute '{name}'")
     return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

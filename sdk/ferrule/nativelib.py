@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,8 +22,13 @@ from pathlib import Path
 from ferrule.errors import FerruleError, MissingToolError
 
 COMPILE_TIMEOUT_S = 300
+COMPILER_REMEDY = "apt-get install gcc libc6-dev, or pip install 'ferrule[run]', which brings ziglang"
+_COMPILERS = ("cc", "gcc", "clang")
 _SHARED = ("-shared", *(() if sys.platform == "darwin" else ("-nostdlib",)))
 """Without a C library of its own, which is in the process anyway: zig would build one first, for seconds."""
+
+
+_CHECKSUM = ".sha256"
 
 
 class CompilationError(FerruleError):
@@ -41,19 +47,36 @@ def host_compiler(purpose: str) -> tuple[str, ...]:
     """Return the command that compiles C for this host: $CC, else cc, gcc or clang, else the ziglang wheel.
 
     Raises:
-        MissingToolError: there is none; the message says what `purpose` it was wanted for.
+        MissingToolError: there is none, or CC names none; the message says what `purpose` needs it.
     """
-    named = shlex.split(os.environ.get("CC", ""))
-    for command in ([named] if named else []) + [["cc"], ["gcc"], ["clang"]]:
-        program = shutil.which(command[0])
+    if os.environ.get("CC"):
+        return _named_compiler(os.environ["CC"], purpose)
+    for name in _COMPILERS:
+        program = shutil.which(name)
         if program is not None:
-            return (program, *command[1:])
+            return (program,)
     if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
-    raise MissingToolError(
-        f"no C compiler for this host was found, which {purpose} needs once",
-        hint="pip install ziglang (or install gcc)",
-    )
+    raise MissingToolError(f"no C compiler for this host was found, which {purpose} needs", hint=COMPILER_REMEDY)
+
+
+def is_zig(command: Sequence[str]) -> bool:
+    """Return whether a compiler's command is that of zig, by its name."""
+    return "ziglang" in command or Path(command[0]).stem == "zig"
+
+
+def _named_compiler(command: str, purpose: str) -> tuple[str, ...]:
+    try:
+        named = shlex.split(command)
+    except ValueError:  # a quotation without its end
+        named = []
+    program = shutil.which(named[0]) if named else None
+    if program is None:
+        raise MissingToolError(
+            f"CC is '{command}', which names no program of this host; {purpose} needs a C compiler",
+            hint=f"set CC to a C compiler, or unset it: then {', '.join(_COMPILERS)} or ziglang is used",
+        )
+    return (program, *named[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +98,7 @@ class NativeLibrary:
     """Whatever else the result depends on, such as the version of a library whose headers are used."""
 
     def file(self) -> Path:
-        """Return the shared library, compiled anew unless the cache has it whole.
+        """Return the shared library, compiled anew unless the cache has it whole; of several processes, one compiles.
 
         A file beside it holds its hash, so that a truncated or changed library is never loaded.
 
@@ -87,24 +110,25 @@ class NativeLibrary:
         command = host_compiler(self.purpose)
         kept = cache_folder()
         library = kept / f"{self.name}_{self._key(command)}.so"
-        checksum = library.with_suffix(".sha256")
-        try:
-            if hashlib.sha256(library.read_bytes()).hexdigest() == checksum.read_text(encoding="ascii"):
-                return library
-        except (OSError, UnicodeDecodeError):
-            pass  # not there, or unreadable: the same remedy
+        if _is_whole(library):
+            return library
         try:
             kept.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=kept) as scratch:
-                data = self._build(Path(scratch), command).read_bytes()
-            write_atomically(library, data)
-            write_atomically(checksum, hashlib.sha256(data).hexdigest().encode())
+            with _locked(kept):
+                if not _is_whole(library):  # another process may have compiled it meanwhile
+                    self._compile_into(library, command)
         except OSError as error:
             raise FerruleError(
                 f"can't keep the compiled {self.title} in {kept}: {error.strerror or error}",
                 hint="set FERRULE_CACHE to a folder that you may write",
             ) from error
         return library
+
+    def _compile_into(self, library: Path, command: tuple[str, ...]) -> None:
+        with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+            data = self._build(Path(scratch), command).read_bytes()
+        write_atomically(library, data)
+        write_atomically(library.with_suffix(_CHECKSUM), hashlib.sha256(data).hexdigest().encode())
 
     def _key(self, command: tuple[str, ...]) -> str:
         digest = hashlib.sha256()
@@ -142,8 +166,32 @@ class NativeLibrary:
             last = "\n".join(done.stderr.splitlines()[-20:])
             raise CompilationError(
                 f"can't compile the {self.title}: {shlex.join(argv)} ended with {done.returncode}\n{last}",
-                hint="set CC to a working C compiler, or pip install ziglang",
+                hint=f"set CC to a working C compiler, or unset it; {COMPILER_REMEDY}",
             )
+
+
+def _is_whole(library: Path) -> bool:
+    try:
+        checksum = library.with_suffix(_CHECKSUM).read_text(encoding="ascii")
+        return hashlib.sha256(library.read_bytes()).hexdigest() == checksum
+    except (OSError, UnicodeDecodeError):  # not there, or unreadable: the same remedy
+        return False
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which ends with the process at the latest; Windows has none of that kind."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _identity(command: tuple[str, ...]) -> str:

@@ -22,11 +22,12 @@ def command(dynamic_path: Path | None, config: Path | None, as_json: bool) -> No
     A backend that cannot be used here, and every file that was refused as a dynamic one, is listed with the reason.
     docs/backends.md shows how to write a backend.
     """
-    from ferrule.facade.backend_listing import list_backends
     from ferrule.facade.configuration import read_configuration
+    from ferrule.report.backend_listing import list_backends
 
     logging.getLogger("ferrule").addHandler(logging.NullHandler())  # the listing says what the log would
-    listing = list_backends(read_configuration(config), dynamic_path)
+    configuration = read_configuration(config)
+    listing = list_backends(configuration.registry(), configuration.devices, dynamic_path)
     if as_json:
         import msgspec
 

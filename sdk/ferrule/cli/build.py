@@ -18,19 +18,11 @@ from ferrule.cli.progress import progress
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(project: Path, toolchain: str | None, optimization: str | None, quiet: bool) -> None:
     """Build the generated project in the folder PROJECT; prints the firmware's path and its sizes."""
-    from ferrule.facade.step import Step
     from ferrule.firmware import Group, build_project, load_project
 
     loaded = load_project(project)
-    phase = f"building with {toolchain or loaded.manifest.toolchain}"
     with progress(quiet=quiet) as say:
-        say(Step(phase=phase))
-        image = build_project(
-            loaded,
-            toolchain_name=toolchain,
-            optimization=optimization,
-            progress=lambda done, total, _: say(Step(phase=phase, done=done, total=total)),
-        )
+        image = build_project(loaded, toolchain_name=toolchain, optimization=optimization, progress=say)
     if not quiet:
         sizes = ", ".join(f"{group} {image.groups[group]:,}" for group in Group if image.groups[group])
         click.echo(f"{image.path}: {sizes} B")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def _brief(version: str) -> str:
     """Return the number in what a tool says of its version, and what stands in brackets at its end."""
     found = re.search(r"\d+\.\d+[\w.+-]*", re.sub(r"\([^)]*\)", "", version))
-    kind = re.search(r" \[[\w. ]+\]$", version)
+    kind = re.search(r" \[[^\[\]]+\]$", version)
     return (found.group() if found else version) + (kind.group() if found and kind else "")
 
 

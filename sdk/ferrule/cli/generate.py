@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.options import PLATFORMS, make_division, model_argument, target_options
+from ferrule.cli.options import PLATFORMS, JobOptions, job_options, model_argument
 
 if TYPE_CHECKING:
     from ferrule.firmware import Kept
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("generate")
 @model_argument
-@target_options
+@job_options
 @click.option(
     "--platform",
     type=click.Choice(PLATFORMS),
@@ -37,14 +37,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
 def command(
     model: Path,
-    board: str,
-    toolchain: str,
-    backends: str,
-    hints: tuple[str, ...],
-    devices: tuple[str, ...],
-    backend_options: tuple[str, ...],
-    config: Path | None,
-    optimization: str,
+    options: JobOptions,
     platform: str,
     force: bool,
     renode: Path | None,
@@ -56,24 +49,8 @@ def command(
     main.c; any other folder that is not empty is refused.
     """
     from ferrule import facade
-    from ferrule.facade.configuration import read_configuration
 
-    division = make_division(backends, hints, devices, backend_options, read_configuration(config))
-    project = facade.generate(
-        facade.load(model),
-        board=board,
-        toolchain=toolchain,
-        backends=division.backends,
-        hints=division.hints,
-        devices=division.devices,
-        model_options=division.model_options,
-        registry=division.registry,
-        optimization=optimization,
-        platform=platform,
-        force=force,
-        out=out,
-        renode=renode,
-    )
+    project = facade.generate(model, options.job(platform=platform, out=out), force=force, renode=renode)
     click.echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
     if renode is not None:
         click.echo(f"{renode}: when it is built, run it with: renode {renode / 'ferrule.resc'}")

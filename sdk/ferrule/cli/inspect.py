@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from ferrule.cli.console import console
-from ferrule.cli.options import division_options, dynamic_path_option, make_division, model_argument
+from ferrule.cli.options import JobOptions, division_options, dynamic_path_option, model_argument
 from ferrule.errors import FerruleError
 
 
@@ -28,11 +27,7 @@ def command(
     show_schedule: bool,
     as_json: bool,
     dynamic_path: Path | None,
-    backends: str | None,
-    hints: tuple[str, ...],
-    devices: tuple[str, ...],
-    backend_options: tuple[str, ...],
-    config: Path | None,
+    options: JobOptions,
 ) -> None:
     """Show the layers of MODEL (.tflite): shapes, quantisation, MACs, weights, and the arena that they need.
 
@@ -40,26 +35,21 @@ def command(
     firmware, once every backend has optimised its layers. Dynamic backends are asked too. --schedule adds when devices
     are activated, opened, closed and deactivated, and what is copied to and from their memories.
     """
-    from ferrule import facade
-    from ferrule.report.inspection import inspect_network
+    from ferrule import facade, formats
 
-    network = facade.load(model)
-    inspection = inspect_network(network)
-    if backends is not None:
-        from ferrule.boards import load_board
+    network = formats.load(model)
+    if options.backends is not None:
         from ferrule.facade.configuration import read_configuration
-        from ferrule.facade.explaining import explain_division, explain_schedule
 
-        with read_configuration(config).with_dynamic_backends(dynamic_path) as configuration:
-            division = make_division(backends, hints, devices, backend_options, configuration)
-            inspection = replace(inspection, division=explain_division(network, division))
-            if show_schedule:
-                schedule = explain_schedule(network, division, load_board(facade.DEFAULT_BOARD))
-                inspection = replace(inspection, schedule=schedule)
-    elif hints or devices or backend_options or dynamic_path or show_schedule:
+        with read_configuration(options.config).with_dynamic_backends(dynamic_path) as configuration:
+            inspection = facade.inspect(network, options.job(configuration), schedule=show_schedule)
+    elif any((options.board, options.hints, options.devices, options.backend_options, dynamic_path, show_schedule)):
         raise FerruleError(
-            "--hint, --device, --backend-option, --dynamic-path and --schedule are of no use without --backends"
+            "--board, --hint, --device, --backend-option, --dynamic-path and --schedule are of no use without "
+            "--backends"
         )
+    else:
+        inspection = facade.inspect(network)
     if as_json:
         import msgspec
 

@@ -29,6 +29,7 @@ _COMMANDS = {
     "doctor": ("ferrule.cli.doctor", "Tell which tools are installed, which are missing, and how to get them."),
     "generate": ("ferrule.cli.generate", "Write a firmware project that builds on its own with make."),
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
+    "new": ("ferrule.cli.new", "Write the first files of a backend or a board, with a test that passes."),
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Be the device behind a serial line."),
     "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
 }

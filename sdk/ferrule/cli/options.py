@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from ferrule.errors import FerruleError
+
 if TYPE_CHECKING:
     from ferrule.facade.configuration import Configuration
-    from ferrule.facade.division import Division
+    from ferrule.firmware import Job
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+BOARD = "mps2-an386"
 OPTIMIZATIONS = ("O3", "O2", "Os")
 PLATFORMS = ("bare-metal", "cmsis", "zephyr")
 """Those of ferrule.firmware.PLATFORMS, the default first; a test compares them, so that --help need not import it."""
@@ -25,8 +30,58 @@ def model_argument(function: _F) -> _F:
     return click.argument("model", type=click.Path(dir_okay=False, path_type=Path))(function)
 
 
-def target_options(function: _F) -> _F:
-    """--board, --toolchain and --optimization, and those of `division_options`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """The options of a job as they were typed; options that a command lacks have their defaults."""
+
+    backends: str | None
+    hints: tuple[str, ...]
+    devices: tuple[str, ...]
+    backend_options: tuple[str, ...]
+    config: Path | None
+    board: str | None
+    toolchain: str = "zig"
+    optimization: str = "O3"
+
+    def job(
+        self, configuration: Configuration | None = None, *, platform: str = PLATFORMS[0], out: Path | None = None
+    ) -> Job:
+        """Return the job; `configuration` is by default what the file of `--config` says.
+
+        Raises:
+            FerruleError: an option is malformed, or the file is.
+        """
+        from ferrule.facade.configuration import read_configuration
+        from ferrule.firmware import Job
+
+        assert self.backends is not None  # a command whose --backends has no default asks first
+        project = (configuration or read_configuration(self.config)).with_devices(self.devices)
+        job = Job(
+            board=self.board or BOARD,
+            toolchain=self.toolchain,
+            optimization=self.optimization,
+            backends=[name.strip() for name in self.backends.split(",")],
+            hints=_hints(self.hints),
+            platform=platform,
+            out=out,
+        )
+        return project.complete(job, self.backend_options)
+
+
+def _hints(texts: tuple[str, ...]) -> dict[str, str]:
+    wishes: dict[str, str] = {}
+    for hint in texts:
+        layer, separator, backend = hint.rpartition("=")
+        if not separator or not backend:
+            raise FerruleError(f"--hint {hint}: expected layer=Backend or layer=Backend/device")
+        if layer in wishes:
+            raise FerruleError(f"--hint {hint}: layer '{layer}' has a hint already")
+        wishes[layer] = backend
+    return wishes
+
+
+def job_options(function: _F) -> _F:
+    """--board, --toolchain, --optimization and those of `division_options`, as one argument `options`."""
     for option in (
         click.option(
             "-O",
@@ -37,20 +92,26 @@ def target_options(function: _F) -> _F:
             help="The compiler's optimization level.",
         ),
         click.option("--toolchain", default="zig", show_default=True, help="The compiler: zig or arm-none-eabi-gcc."),
-        click.option(
-            "--board",
-            default="mps2-an386",
-            show_default=True,
-            help="A board's name (see `ferrule boards`), or the path of a board's folder.",
-        ),
     ):
         function = option(function)
     return division_options("CpuAcc")(function)
 
 
 def division_options(default: str | None) -> Callable[[_F], _F]:
-    """--backends, with a default or without, --hint, --device, --backend-option and --config."""
-    return lambda function: _with_division_options(function, default)
+    """--board, --backends with a default or without, --hint, --device, --backend-option, --config, as `options`."""
+    return lambda function: _with_division_options(_collecting(function), default)
+
+
+def _collecting(function: _F) -> _F:
+    """Return the command with the options of a job as one argument."""
+    names = tuple(JobOptions.__dataclass_fields__)
+
+    @wraps(function)
+    def command(**given: Any) -> Any:  # noqa: ANN401 what click gives
+        typed = {name: given.pop(name) for name in names if name in given}
+        return function(options=JobOptions(**typed), **given)
+
+    return cast(_F, command)
 
 
 def _with_division_options(function: _F, default: str | None) -> _F:
@@ -84,6 +145,12 @@ def _with_division_options(function: _F, default: str | None) -> _F:
             show_default=True,
             help="Backends in order of preference, separated by commas (see `ferrule backends`).",
         ),
+        click.option(
+            "--board",
+            default=None if default is None else BOARD,
+            show_default=BOARD,
+            help="A board's name (see `ferrule boards`), or the path of a board's folder.",
+        ),
     ):
         function = option(function)
     return function
@@ -105,25 +172,3 @@ def dynamic_path_option(function: _F) -> _F:
         type=click.Path(path_type=Path),
         help="The only folder to look for dynamic backends in; it must be absolute.",
     )(function)
-
-
-def make_division(
-    backends: str,
-    hints: Sequence[str],
-    devices: Sequence[str],
-    backend_options: Sequence[str],
-    configuration: Configuration,
-) -> Division:
-    """Return what the options of `division_options` say; FerruleError if they are malformed."""
-    from ferrule.errors import FerruleError
-
-    wishes: dict[str, str] = {}
-    for hint in hints:
-        layer, separator, backend = hint.rpartition("=")
-        if not separator or not backend:
-            raise FerruleError(f"--hint {hint}: expected layer=Backend or layer=Backend/device")
-        if layer in wishes:
-            raise FerruleError(f"--hint {hint}: layer '{layer}' has a hint already")
-        wishes[layer] = backend
-    names = [name.strip() for name in backends.split(",")]
-    return configuration.with_devices(devices).division(names, wishes, backend_options)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ferrule.facade.step import Progress, Step
+    from ferrule.progress import Progress, Step
 
 
 @contextmanager

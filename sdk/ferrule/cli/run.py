@@ -3,22 +3,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ferrule.cli.console import console
-from ferrule.cli.options import make_division, model_argument, target_options
+from ferrule.cli.options import JobOptions, job_options, model_argument
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
     from ferrule.devices import Fault
-    from ferrule.network import Network
     from ferrule.report import RunReport
 
 GDB_TIMEOUT_S = 7 * 24 * 3600.0
@@ -27,7 +23,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 
 @click.command("run", short_help="Run a model on a board and compare it with the numpy reference.")
 @model_argument
-@target_options
+@job_options
 @click.option(
     "--engine",
     default="unicorn",
@@ -80,14 +76,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
     model: Path,
-    board: str,
-    toolchain: str,
-    backends: str,
-    hints: tuple[str, ...],
-    devices: tuple[str, ...],
-    backend_options: tuple[str, ...],
-    config: Path | None,
-    optimization: str,
+    options: JobOptions,
     engine: str,
     port: str | None,
     baud: int,
@@ -107,45 +96,33 @@ def command(
     The table shows what each layer is and took; the verdict tells how the outputs compare with the numpy
     reference. Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
     """
-    from ferrule import facade
+    from ferrule import facade, formats
+    from ferrule.cli.arrays import parse_input_options, parse_output_options, require_writable
     from ferrule.emulation import EngineOptions
-    from ferrule.facade.configuration import read_configuration
-    from ferrule.facade.samples import parse_input_options, split
-    from ferrule.facade.step import Step
+    from ferrule.network.samples import split
+    from ferrule.progress import Step
 
     injected = _faults(faults)
-    division = make_division(backends, hints, devices, backend_options, read_configuration(config))
+    job = options.job(out=keep)
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {model}"))
-        network = facade.load(model)
+        network = formats.load(model)
         arrays = parse_input_options(inputs, network.inputs) if inputs else None
         if arrays is not None:
             split(network.inputs, arrays)  # refuses what does not fit before anything is built
-        targets = _output_paths(outputs, network)
+        targets = parse_output_options(outputs, network.outputs)
         if json_path is not None and str(json_path) != "-":
-            _require_writable("--json", json_path)
-        options = EngineOptions(port=port, baud=baud, gdb=gdb)
-        facade.check_engine(engine, board, options)
-        firmware = facade.compile(
-            network,
-            board=board,
-            toolchain=toolchain,
-            backends=division.backends,
-            hints=division.hints,
-            devices=division.devices,
-            model_options=division.model_options,
-            registry=division.registry,
-            optimization=optimization,
-            out=keep,
-            progress=say,
-        )
+            require_writable("--json", json_path)
+        engine_options = EngineOptions(port=port, baud=baud, gdb=gdb)
+        facade.check_engine(engine, job, engine_options)
+        firmware = facade.compile(network, job, progress=say)
         if gdb is not None:
             click.echo(f"waiting: gdb-multiarch {firmware.elf} -ex 'target remote localhost:{gdb}'", err=True)
             timeout_s = GDB_TIMEOUT_S
         report = firmware.run(
             arrays,
             engine=engine,
-            options=options,
+            options=engine_options,
             timeout_s=timeout_s,
             progress=say,
             source=", ".join(inputs) or "pattern",
@@ -175,57 +152,16 @@ def _faults(options: tuple[str, ...]) -> dict[str, Fault]:
     return faults
 
 
-def _output_paths(options: tuple[str, ...], network: Network) -> dict[int, Path]:
-    names = [info.name for info in network.outputs]
-    paths: dict[int, Path] = {}
-    for option in options:
-        name, separator, path = option.rpartition("=")
-        if separator and name in names:
-            index = names.index(name)
-        elif len(names) == 1:
-            index, path = 0, option
-        else:
-            raise FerruleError(
-                f"--output {option} does not name an output, expected name=file",
-                hint=f"the model's outputs: {', '.join(names)}",
-            )
-        if index in paths:
-            raise FerruleError(f"--output {option}: the output '{names[index]}' is written to {paths[index]} already")
-        paths[index] = Path(path)
-        _require_writable("--output", paths[index])
-    return paths
-
-
-def _require_writable(option: str, path: Path) -> None:
-    """Refuse a path that cannot become a file, before anything is built."""
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise FerruleError(f"{option} {path}: there is no folder {folder}")
-    if path.is_dir():
-        raise FerruleError(f"{option} {path}: is a folder, expected a file")
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        raise FerruleError(f"{option} {path}: cannot be written")
-
-
 def _write(report: RunReport, targets: dict[int, Path], json_path: Path | None) -> None:
-    import numpy as np
+    from ferrule.cli.arrays import save_array, writing
 
     for index, path in targets.items():
-        with _writing(path), path.open("wb") as file:
-            np.save(file, report.outputs[index], allow_pickle=False)
+        save_array(path, report.outputs[index])
     if json_path is None:
         return
     text = report.to_json() + "\n"
     if str(json_path) == "-":
         click.echo(text, nl=False)
         return
-    with _writing(json_path):
+    with writing(json_path):
         json_path.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise FerruleError(f"{path} cannot be written: {error.strerror or error}") from error

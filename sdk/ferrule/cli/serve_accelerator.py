@@ -37,7 +37,7 @@ def command(port: str, baud: int, backend: str | None, bindings: tuple[str, ...]
     A board at the other end of the port, real or emulated, uses it as it would use the accelerator. Each request is
     logged with the seconds since the start.
     """
-    from ferrule.facade.serving import open_port, serial_model, serve
+    from ferrule.emulation.serving import open_port, serial_model, serve
     from ferrule.link import ListeningChannel
 
     name, model = serial_model(backend, dict(_binding(text) for text in bindings))

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 
 from ferrule._typing import override
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image
-
-FAULT_RECORD = "ferrule_fault_record"
-"""Symbol of the memory that the firmware's fault handler writes."""
 
 
 def address_text(address: int) -> str:
@@ -21,7 +20,7 @@ def address_text(address: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashReport:
-    """Where a firmware stood, and why somebody asked."""
+    """Where a firmware stood, and why the report was made."""
 
     reason: str
     pc: int
@@ -52,6 +51,16 @@ class CrashReport:
 def called_from(image: Image, registers: Mapping[str, int]) -> str:
     """Return a note on the call that lr stands behind."""
     return f"called from {image.describe((registers.get('lr', 0) - 2) & ~1)}, if lr still has the return address"
+
+
+def disassemble(code: bytes, address: int) -> str | None:
+    """Return the Thumb instruction at the start of `code`; None without the optional package capstone."""
+    if not code or find_spec("capstone") is None:
+        return None
+    capstone = import_module("capstone")
+    decoder = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
+    first = next(decoder.disasm_lite(code, address, 1), None)
+    return f"{first[2]} {first[3]}".strip() if first else None
 
 
 class EngineError(FerruleError):

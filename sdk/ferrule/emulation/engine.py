@@ -76,7 +76,7 @@ class Counters:
 
 
 class Session(Protocol):
-    """A running firmware. It ends with `stop`, or at the end of its `with` block. One thread may use it."""
+    """A running firmware, for one thread. It ends with `stop`, or at the end of its `with` block."""
 
     def channel(self, name: str = "link") -> Channel:
         """Return the bytes of a UART: `link`, `console`, or a name from the platform description."""
@@ -85,16 +85,18 @@ class Session(Protocol):
         """Return the counts so far."""
 
     def crash_report(self, reason: str) -> CrashReport | None:
-        """Return where the firmware stands now, None if nobody knows; `reason` says why one asks, as a time-out."""
+        """Return where the firmware stands now, None if that is unknown; `reason` says why it is asked for."""
 
     def stop(self) -> None:
         """End it; a second call does nothing."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.stop()
 
 
 class Engine(Protocol):

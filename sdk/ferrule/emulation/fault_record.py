@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from ferrule.emulation.crash import address_text
 
+FAULT_RECORD = "ferrule_fault_record"
+"""Symbol of the memory that the firmware's fault handler writes."""
 MAGIC = 0x544C_4146
 FIELDS = (
     "magic", "exception", "r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr", "sp", "exc_return",

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong on the link."""
+"""The faults of the link itself; `RunFailedError`, of a model's run, stands with the session."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ferrule.errors import FerruleError
-
-if TYPE_CHECKING:
-    from ferrule.link.protocol import LinkCall
 
 
 class LinkError(FerruleError):
@@ -29,18 +24,3 @@ class FirmwareError(LinkError):
     def __init__(self, message: str, *, code: int, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.code = code
-
-
-class RunFailedError(LinkError):
-    """The model's run returned an error: `status` is its code, `failed_operator` the operator's index or None.
-
-    `calls` are the calls of devices, if they were traced.
-    """
-
-    def __init__(
-        self, message: str, *, status: int, failed_operator: int | None, calls: tuple[LinkCall, ...] = ()
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.failed_operator = failed_operator
-        self.calls = calls

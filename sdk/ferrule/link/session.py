@@ -15,7 +15,7 @@ import numpy as np
 from ferrule.errors import InputError
 from ferrule.graph.tensor import Array
 from ferrule.link.channel import Channel
-from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError, ProtocolVersionError, RunFailedError
+from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError, ProtocolVersionError
 from ferrule.link.frame import Frame, FrameReceiver
 from ferrule.link.protocol import (
     MAX_PAYLOAD_BYTES,
@@ -73,6 +73,21 @@ class LinkRun:
     def stack_used(self) -> int:
         """Bytes of stack that the run took."""
         return self.stack.run_bytes
+
+
+class RunFailedError(LinkError):
+    """The model's run returned an error: `status` is its code, `failed_operator` the operator's index or None.
+
+    `calls` are the calls of devices, if they were traced.
+    """
+
+    def __init__(
+        self, message: str, *, status: int, failed_operator: int | None, calls: tuple[LinkCall, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.failed_operator = failed_operator
+        self.calls = calls
 
 
 class LinkSession:

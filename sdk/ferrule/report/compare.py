@@ -22,7 +22,7 @@ def compare(outputs: Sequence[Array], expected: Sequence[Array]) -> tuple[Verdic
 
     The difference is None where it is no number: shapes differ, or one side alone has a NaN or an infinity.
     Integers are compared bit for bit. A float32 is within tolerance where
-    |x - reference| <= RELATIVE * |reference| + FLOOR * max(1, largest |reference| of the tensor).
+    `|x - reference| <= RELATIVE * |reference| + FLOOR * max(1, largest |reference| of the tensor)`.
     """
     pairs = list(zip(outputs, expected, strict=True))
     differences = [_difference(output, reference) for output, reference in pairs]

@@ -6,6 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ferrule._typing import override
+from ferrule.graph import brief
+
 SCHEMA_VERSION = 1
 """Raised when a field changes its meaning or goes away; new fields do not raise it."""
 
@@ -97,7 +100,7 @@ class RamPart:
     """Activations and kernel scratch."""
     activations: int
     activations_certificate: str
-    """"optimal", or how far above the proved lower bound."""
+    """"optimal", or how far above the proved lower bound; the same of the order of layers where that is not optimal."""
     stack_used: int
     """Painted before the inference and looked at afterwards: the deepest use during it."""
     stack_reserved: int
@@ -210,6 +213,16 @@ class ReportDocument:
     """What was injected into device models, by device."""
     first_difference: DifferencePart | None = None
     """None unless it was asked for and the run differs."""
+
+    @override
+    def __repr__(self) -> str:
+        flash, ram = self.memory.flash.total, self.memory.ram.total
+        plural = "" if len(self.samples) == 1 else "s"
+        return (
+            f"<ReportDocument {brief(self.model.name)} on {self.build.board} by {self.engine}: {self.verdict}, "
+            f"{len(self.samples)} sample{plural}, {self.count.per_inference:,} {self.count.unit} per inference, "
+            f"flash {flash:,} B, RAM {ram:,} B>"
+        )
 
 
 def json_schema() -> dict[str, object]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import sys
 from dataclasses import MISSING, dataclass, fields
 
-from ferrule.graph import Graph, Layer, TensorInfo
+from ferrule._typing import override
+from ferrule.graph import Graph, Layer, TensorInfo, brief
 from ferrule.memory import GraphPlan, Region, plan_graph
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
@@ -52,6 +53,7 @@ class ArenaPart:
     bound_bytes: int
     """No plan is smaller: proved for the order of layers given."""
     certificate: str
+    """How good the arena is, and the order of layers where it is not proved to be the best."""
     order: tuple[str, ...]
 
 
@@ -158,6 +160,13 @@ class Inspection:
     schedule: tuple[ScheduledPart, ...] | None = None
     """None unless it was asked for."""
 
+    @override
+    def __repr__(self) -> str:
+        return (
+            f"<Inspection {brief(self.name)}: {len(self.layers)} layers, {self.macs:,} MACs, "
+            f"{self.constant_bytes:,} B of constants, {self.arena.activation_bytes:,} B of activations>"
+        )
+
     def tensor(self, name: str) -> TensorPart:
         """Return a tensor by name; KeyError if there is none."""
         for part in self.tensors:
@@ -187,7 +196,7 @@ def inspect_network(graph: Graph) -> Inspection:
         arena=ArenaPart(
             activation_bytes=region.activation_peak_bytes,
             bound_bytes=region.activation_bound_bytes,
-            certificate=region.activation_certificate,
+            certificate=planned.ordering.qualify(region.activation_certificate),
             order=planned.ordering.layers,
         ),
     )

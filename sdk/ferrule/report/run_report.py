@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ferrule._typing import override
 from ferrule.graph import Array
 from ferrule.report.document import LayerPart, MemoryPart, ReportDocument, SamplePart, Verdict
 
@@ -18,6 +19,10 @@ class RunReport:
     document: ReportDocument
     outputs: list[Array]
     """Each output of the model; with several samples they are stacked on the first axis."""
+
+    @override
+    def __repr__(self) -> str:
+        return repr(self.document).replace("ReportDocument", "RunReport", 1)
 
     @property
     def verdict(self) -> Verdict:

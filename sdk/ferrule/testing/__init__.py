@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ferrule.nativelib import host_compiler
     from ferrule.testing.adapter import build_adapter, build_driver
     from ferrule.testing.calls import Call
     from ferrule.testing.cdata import CData
@@ -27,6 +28,7 @@ __all__ = [
     "ZephyrFakes",
     "build_adapter",
     "build_driver",
+    "host_compiler",
     "run_sanitized",
 ]
 
@@ -42,6 +44,7 @@ _HOMES = {
     "ZephyrFakes": "ferrule.testing.platforms",
     "build_adapter": "ferrule.testing.adapter",
     "build_driver": "ferrule.testing.adapter",
+    "host_compiler": "ferrule.nativelib",
     "run_sanitized": "ferrule.testing.sanitizers",
 }
 

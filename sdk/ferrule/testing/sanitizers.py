@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ferrule.errors import FerruleError, MissingToolError
-from ferrule.nativelib import host_compiler
+from ferrule.nativelib import host_compiler, is_zig
 from ferrule.testing.adapter import SANITIZE
 from ferrule.testing.compilation import PRELOADED, SANITIZERS
 
@@ -77,7 +77,10 @@ def sanitizer_environment(sanitizers: Sequence[str]) -> dict[str, str]:
 
 
 def _library(name: str) -> str:
-    command = [*host_compiler("sanitizers"), f"-print-file-name={name}"]
+    compiler = host_compiler("sanitizers")
+    if is_zig(compiler):  # it finds gcc's, which does not fit what it compiles
+        raise MissingToolError(f"{shlex.join(compiler)} has no {name}, the sanitizer's library", hint="set CC to gcc")
+    command = [*compiler, f"-print-file-name={name}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     path = Path(done.stdout.strip())
     if done.returncode != 0 or not path.is_absolute():

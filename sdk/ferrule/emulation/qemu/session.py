@@ -6,19 +6,15 @@ from __future__ import annotations
 import select
 import socket
 import time
-from types import TracebackType
-from typing import Self
 
 from ferrule._typing import override
-from ferrule.emulation.crash import FAULT_RECORD, CrashReport, EngineError, called_from
-from ferrule.emulation.disassembly import disassemble
-from ferrule.emulation.engine import Counters, Machine, Session
-from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
+from ferrule.emulation.crash import CrashReport, EngineError
+from ferrule.emulation.emulator_session import EmulatorSession
+from ferrule.emulation.engine import Counters, Machine
+from ferrule.emulation.fault_record import FIELDS
 from ferrule.emulation.qemu.monitor import Monitor
 from ferrule.emulation.qemu.process import QemuProcess
-from ferrule.emulation.qemu.wire import QemuWire
-from ferrule.errors import unknown_name
-from ferrule.firmware import read_image
+from ferrule.emulation.socket_wire import SocketWire
 from ferrule.link import Channel
 
 FIRST_SILENCE_S, SILENCE_S = 0.01, 0.5
@@ -88,12 +84,11 @@ class QemuChannel(Channel):
         """Do nothing: the session owns the connection."""
 
 
-class QemuSession(Session):
+class QemuSession(EmulatorSession):
     """A firmware in QEMU; it runs by itself."""
 
     def __init__(self, program: str, machine: Machine) -> None:
-        self._board = machine.board
-        self._image = read_image(machine.elf)
+        super().__init__(machine)
         uarts = {machine.board.link_uart.name, machine.board.console_uart.name}
         wired = {wire.uart: wire for wire in machine.wires}
         names = sorted(uarts | set(wired))
@@ -101,27 +96,17 @@ class QemuSession(Session):
         self._monitor = Monitor(self._process.monitor)
         sockets = self._process.uarts
         self._channels = {name: QemuChannel(self, link) for name, link in sockets.items() if name in uarts}
-        self._wires = [QemuWire(wire.name, sockets[uart], wire.model) for uart, wire in wired.items()]
-        self._failure: EngineError | None = None
+        self._wires = [SocketWire(wire.name, sockets[uart], wire.model) for uart, wire in wired.items()]
         self._ask("query-status")
 
     @override
     def channel(self, name: str = "link") -> QemuChannel:
-        roles = {"link": self._board.link_uart.name, "console": self._board.console_uart.name}
-        channel = self._channels.get(roles.get(name, name))
-        if channel is None:
-            raise unknown_name("UART that QEMU connects", name, [*roles, *self._channels])
-        return channel
+        return self._find_uart("UART that QEMU connects", name, self._channels)
 
     @override
     def counters(self) -> Counters:
         qemu = self._board.qemu
         return Counters(instructions=None, resolution=qemu.instructions_per_tick if qemu else 1)
-
-    def require_running(self) -> None:
-        """Raise what ended the session, if something did."""
-        if self._failure is not None:
-            raise self._failure
 
     def died(self) -> EngineError:
         """Return the error for a QEMU that ended on its own."""
@@ -146,10 +131,9 @@ class QemuSession(Session):
             raise self._failure
         return not isinstance(status, dict) or bool(status.get("running", True))
 
-    def _recorded_fault(self) -> FaultRecord | None:
-        if not self._image.has(FAULT_RECORD):
-            return None
-        return fault_record(self._monitor.words(self._image.address_of(FAULT_RECORD), len(FIELDS)))
+    @override
+    def _record_words(self, address: int) -> list[int]:
+        return self._monitor.words(address, len(FIELDS))
 
     @override
     def crash_report(self, reason: str) -> CrashReport:
@@ -159,32 +143,11 @@ class QemuSession(Session):
         record = self._recorded_fault()
         self._ask("cont")
         if record is not None:
-            reason = record.reason
-            registers = record.registers
-        pc = registers.get("pc", 0)
-        return CrashReport(
-            reason=reason,
-            pc=pc,
-            symbol=self._image.describe(pc),
-            registers=registers,
-            instruction=disassemble(self._image.read(pc, 4), pc),
-            notes=(called_from(self._image, registers),),
-        )
+            reason, registers = record.reason, record.registers
+        return self._report(reason, registers)
 
     @override
-    def stop(self) -> None:
-        if self._failure is None:
-            self._failure = EngineError("the session is over")
+    def _end(self) -> None:
         for wire in self._wires:
             wire.stop()
         self._process.stop()
-
-    @override
-    def __enter__(self) -> Self:
-        return self
-
-    @override
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

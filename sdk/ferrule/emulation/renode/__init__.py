@@ -10,7 +10,7 @@ Each client speaks to a Renode that somebody has started; `docs/renode.md` has a
 - `CosimulationPeer`: a device model behind the co-simulation socket of 1.15 and 1.16.
 """
 
-from ferrule.emulation.renode.cosimulation import CosimulationPeer, WireFormat
+from ferrule.emulation.renode.cosimulation import GETS, PUSHES, Action, CosimulationPeer, Message, WireFormat
 from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
 from ferrule.emulation.renode.external_control import (
     ControlError,
@@ -26,12 +26,16 @@ from ferrule.emulation.renode.stream import Stream
 from ferrule.emulation.renode.terminal import SocketTerminal
 
 __all__ = [
+    "GETS",
+    "PUSHES",
+    "Action",
     "ControlError",
     "CosimulationPeer",
     "ExternalControl",
     "FramedControl",
     "KeywordError",
     "LegacyControl",
+    "Message",
     "Monitor",
     "RenodeConnectionError",
     "RenodeError",

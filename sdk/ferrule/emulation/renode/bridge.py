@@ -3,21 +3,21 @@
 
 It connects to this process and sends a message for each access to a register; before the answer the model reads and
 writes whole blocks of the guest's memory and sets its interrupt line. A message is a header of 24 bytes, kind, a, b,
-c (32 bits each) and d (64 bits), little-endian, and what follows it (c bytes, where the table says so).
+c (32 bits each) and d (64 bits), little-endian, and what follows it (c bytes, where the table says so)::
 
-| from | kind | a, b, c, d | answered by |
-|---|---|---|---|
-| bridge | 1 HELLO | version 1, size of the window | ANSWER |
-| bridge | 2 READ | offset, width, 0, cycles since the last answer | ANSWER, b = value |
-| bridge | 3 WRITE | offset, width, value, cycles since the last answer | ANSWER |
-| bridge | 4 RESET | | ANSWER |
-| bridge | 5 EVENT | d = cycles since the last answer | ANSWER |
-| model | 16 GET | address, size | DATA, c bytes follow |
-| model | 17 PUT | address, 0, size; the bytes follow | DATA |
-| bridge | 18 DATA | 0, or 1 for a refusal with its reason in c bytes | |
-| model | 19 LINE | level | nothing |
-| model | 20 TEXT | 1 for an error; c bytes of text follow | nothing |
-| model | 32 ANSWER | 0, or 1 for a refusal with its reason in c bytes; d = cycles to the next event, 0 for none | |
+    | from | kind | a, b, c, d | answered by |
+    |---|---|---|---|
+    | bridge | 1 HELLO | version 1, size of the window | ANSWER |
+    | bridge | 2 READ | offset, width, 0, cycles since the last answer | ANSWER, b = value |
+    | bridge | 3 WRITE | offset, width, value, cycles since the last answer | ANSWER |
+    | bridge | 4 RESET | | ANSWER |
+    | bridge | 5 EVENT | d = cycles since the last answer | ANSWER |
+    | model | 16 GET | address, size | DATA, c bytes follow |
+    | model | 17 PUT | address, 0, size; the bytes follow | DATA |
+    | bridge | 18 DATA | 0, or 1 for a refusal with its reason in c bytes | |
+    | model | 19 LINE | level | nothing |
+    | model | 20 TEXT | 1 for an error; c bytes of text follow | nothing |
+    | model | 32 ANSWER | 0, or 1 for a refusal with its reason in c bytes; d = cycles to the next event, 0 for none | |
 """
 
 from __future__ import annotations

@@ -94,7 +94,10 @@ def core_name(board: Board) -> str:
 def platform_text(board: Board, entries: Sequence[BridgedDevice | CosimulatedDevice]) -> str:
     """Return a platform description: the board's own, and the devices."""
     controller = _single(read_platform(board.platform), "IRQControllers.NVIC") if entries else ""
-    parts = [f'using "{_local_name(board, board.platform)}"\n', *(each.entry(board, controller) for each in entries)]
+    parts = [
+        f'using "{board.path_for_renode(board.platform).as_posix()}"\n',
+        *(each.entry(board, controller) for each in entries),
+    ]
     return "\n".join(parts)
 
 
@@ -132,7 +135,7 @@ def write_files(
     """Write what the commands name: platform descriptions, the bridge if it is needed, the firmware if it is given."""
     for file in board.files:
         if file.suffix == ".repl":
-            target = folder / _local_name(board, file)
+            target = folder / board.path_for_renode(file)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
     (folder / PLATFORM_FILE).write_text(platform_text(board, entries), encoding="utf-8")
@@ -140,13 +143,3 @@ def write_files(
         shutil.copyfile(bridge.SOURCE, folder / bridge.SOURCE.name)
     if elf is not None:
         shutil.copyfile(elf, folder / ELF_FILE)
-
-
-def _local_name(board: Board, file: Path) -> str:
-    """Return the path of one of the board's files in the folder that Renode runs in."""
-    try:
-        return file.resolve().relative_to(board.folder).as_posix()
-    except ValueError:
-        raise EngineError(
-            f"{file} is not below {board.folder}: its platform description can't be copied to where Renode runs"
-        ) from None

@@ -9,15 +9,12 @@ import tempfile
 import time
 import weakref
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ferrule._typing import override
-from ferrule.emulation.crash import FAULT_RECORD, CrashReport, EngineError, called_from
-from ferrule.emulation.disassembly import disassemble
-from ferrule.emulation.engine import Counters, Machine, Session
-from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
-from ferrule.emulation.qemu.wire import QemuWire
+from ferrule.emulation.crash import CrashReport, EngineError
+from ferrule.emulation.emulator_session import EmulatorSession
+from ferrule.emulation.engine import Counters, Machine
+from ferrule.emulation.fault_record import FIELDS
 from ferrule.emulation.renode.attachment import Attachment, AttachmentKind, attach
 from ferrule.emulation.renode.errors import RenodeError
 from ferrule.emulation.renode.install import OLDEST, release
@@ -32,8 +29,7 @@ from ferrule.emulation.renode.script import (
     write_files,
 )
 from ferrule.emulation.renode.terminal import SocketTerminal
-from ferrule.errors import unknown_name
-from ferrule.firmware import read_image
+from ferrule.emulation.socket_wire import SocketWire
 from ferrule.link import Channel
 
 FIRST_SILENCE_S, SILENCE_S = 0.05, 1.0
@@ -89,21 +85,19 @@ class RenodeChannel(Channel):
         """Do nothing: the session owns the connection."""
 
 
-class RenodeSession(Session):
+class RenodeSession(EmulatorSession):
     """A firmware in Renode; it runs by itself, in virtual time that the host's does not hold back."""
 
     def __init__(self, program: Path, machine: Machine, kind: AttachmentKind) -> None:
-        self._board = machine.board
-        self._image = read_image(machine.elf)
+        super().__init__(machine)
         self._core = core_name(machine.board)
         self._has_ticks = kind is AttachmentKind.COSIMULATION_TICKS and bool(machine.devices)
         folder = Path(tempfile.mkdtemp(prefix="ferrule-renode-"))
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._failure: EngineError | None = None
         self._release = OLDEST
         self._attachments: list[Attachment] = []
         self._terminals: dict[str, SocketTerminal] = {}
-        self._wires: list[QemuWire] = []
+        self._wires: list[SocketWire] = []
         self._wire_sockets: list[socket.socket] = []
         self._process: RenodeProcess | None = None
         self._robot: RobotServer | None = None
@@ -152,16 +146,12 @@ class RenodeSession(Session):
         self._terminals = {name: SocketTerminal(process.connect(ports[name])) for name in sorted(uarts)}
         for name, wire in wired.items():
             self._wire_sockets.append(process.connect(ports[name]))
-            self._wires.append(QemuWire(wire.name, self._wire_sockets[-1], wire.model))
+            self._wires.append(SocketWire(wire.name, self._wire_sockets[-1], wire.model))
         robot.start()
 
     @override
     def channel(self, name: str = "link") -> RenodeChannel:
-        roles = {"link": self._board.link_uart.name, "console": self._board.console_uart.name}
-        terminal = self._terminals.get(roles.get(name, name))
-        if terminal is None:
-            raise unknown_name("UART that is connected to Renode", name, [*roles, *self._terminals])
-        return RenodeChannel(self, terminal)
+        return RenodeChannel(self, self._find_uart("UART that is connected to Renode", name, self._terminals))
 
     @override
     def counters(self) -> Counters:
@@ -170,11 +160,6 @@ class RenodeSession(Session):
             instructions=int(self._execute(f"sysbus.{self._core} ExecutedInstructions"), 0),
             resolution=max(resolution, TICK_CYCLES) if self._has_ticks else resolution,
         )
-
-    def require_running(self) -> None:
-        """Raise what ended the session, if something did."""
-        if self._failure is not None:
-            raise self._failure
 
     def died(self) -> EngineError:
         """Return the error for a Renode that ended on its own, or that a device made end."""
@@ -215,14 +200,12 @@ class RenodeSession(Session):
     def _word(self, address: int) -> int:
         return int(self._execute(f"sysbus ReadDoubleWord {address:#x}"), 0)
 
-    def _recorded_fault(self) -> FaultRecord | None:
-        if not self._image.has(FAULT_RECORD):
-            return None
-        address = self._image.address_of(FAULT_RECORD)
+    @override
+    def _record_words(self, address: int) -> list[int]:
         first = self._word(address)
-        if not first:  # the record begins with a mark
-            return None
-        return fault_record([first, *(self._word(address + 4 * index) for index in range(1, len(FIELDS)))])
+        if not first:  # the record begins with a mark; without one a single question is enough
+            return [first]
+        return [first, *(self._word(address + 4 * index) for index in range(1, len(FIELDS)))]
 
     @override
     def crash_report(self, reason: str) -> CrashReport:
@@ -237,30 +220,13 @@ class RenodeSession(Session):
         self._execute("start")
         if record is not None:
             reason, registers = record.reason, dict(record.registers)
-        pc = registers.get("pc", 0)
-        network = "" if process.isolated else "Renode's servers listen on all interfaces of this machine"
-        return CrashReport(
-            reason=reason,
-            pc=pc,
-            symbol=self._image.describe(pc),
-            registers=registers,
-            instruction=disassemble(self._image.read(pc, 4), pc),
-            notes=tuple(
-                note
-                for note in (
-                    called_from(self._image, registers),
-                    f"{executed} instructions executed",
-                    *process.last_errors(),
-                    network,
-                )
-                if note
-            ),
-        )
+        notes = [f"{executed} instructions executed", *process.last_errors()]
+        if not process.isolated:
+            notes.append("Renode's servers listen on all interfaces of this machine")
+        return self._report(reason, registers, notes=notes)
 
     @override
-    def stop(self) -> None:
-        if self._failure is None:
-            self._failure = EngineError("the session is over")
+    def _end(self) -> None:
         for attachment in self._attachments:
             attachment.ending()
         if self._robot is not None and self._process is not None and self._remove.alive:
@@ -280,13 +246,3 @@ class RenodeSession(Session):
         for attachment in self._attachments:
             attachment.stop()
         self._remove()
-
-    @override
-    def __enter__(self) -> Self:
-        return self
-
-    @override
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

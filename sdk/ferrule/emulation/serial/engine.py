@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 from ferrule._typing import override
 from ferrule.boards import Board
@@ -38,16 +36,6 @@ class SerialSession(Session):
     @override
     def stop(self) -> None:
         self._channel.close()
-
-    @override
-    def __enter__(self) -> Self:
-        return self
-
-    @override
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 class SerialEngine(Engine):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structs of src_c/emulation as ctypes sees them."""
+"""The structs of the C hooks as ctypes sees them."""
 
 from __future__ import annotations
 

@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ferrule import resources
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.unicorn import layout
 from ferrule.nativelib import NativeLibrary
 
 PURPOSE = "the unicorn engine"
+SOURCE_FOLDER = Path(__file__).parent / "src"
 FLAGS = ("-std=c11", "-O2")
 HEADERS = (
     *("guest", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
@@ -25,13 +25,12 @@ SOURCES = (*HEADERS, "run")
 
 def compiled_hooks() -> Path:
     """Return the shared library, compiled anew unless the cache has it whole; see `NativeLibrary.file`."""
-    folder = resources.root() / "src_c" / "emulation"
     return NativeLibrary(
         name="unicorn_hooks",
         title="unicorn hooks",
         purpose=PURPOSE,
-        sources=tuple(folder / f"{name}.c" for name in SOURCES),
-        headers=tuple(folder / f"{name}.h" for name in HEADERS),
+        sources=tuple(SOURCE_FOLDER / f"{name}.c" for name in SOURCES),
+        headers=tuple(SOURCE_FOLDER / f"{name}.h" for name in HEADERS),
         flags=FLAGS,
         facts=(importlib.metadata.version("unicorn"),),
     ).file()

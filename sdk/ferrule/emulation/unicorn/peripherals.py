@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which model stands for which class of the platform description."""
+"""The model of each class of the platform description, and the cycle counter, which has no more to it."""
 
 from __future__ import annotations
 
+import ctypes
+
 from ferrule.boards import Board, Peripheral
-from ferrule.emulation.unicorn.cycle_counter import CycleCounter
+from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.processor import NVIC_TYPE, Processor
 from ferrule.emulation.unicorn.uart import KINDS, Uart
@@ -12,6 +14,18 @@ from ferrule.emulation.unicorn.uart import KINDS, Uart
 UART_TYPES = tuple(KINDS)
 TRACE_TYPES = ("Miscellaneous.DWT",)
 MODELLED = (*UART_TYPES, NVIC_TYPE, *TRACE_TYPES)
+TRACE_BYTES = 0x1000
+"""Registers of the data watchpoint and trace unit (Armv7-M ARM, C1.8): CTRL and CYCCNT are modelled."""
+
+
+class CycleCounter:
+    """CYCCNT counts executed instructions while DEMCR.TRCENA and CTRL.CYCCNTENA are set and the core is awake."""
+
+    def __init__(self, guest: Guest, processor: Processor, address: int) -> None:
+        self._state = layout.CycleCounterState(guest=ctypes.pointer(guest.state))
+        guest.map_c(address, TRACE_BYTES, "ferrule_cycle_counter_read", "ferrule_cycle_counter_write", self._state)
+        guest.synchronise(address, TRACE_BYTES)
+        processor.attach_trace("ferrule_cycle_counter_enable", self._state)
 
 
 def interrupt_line(peripheral: Peripheral, output: str | None, board: Board) -> int | None:

@@ -6,14 +6,12 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
 from ferrule._typing import override
-from ferrule.emulation.crash import FAULT_RECORD, CrashReport, EngineError, address_text, called_from
-from ferrule.emulation.disassembly import disassemble
-from ferrule.emulation.engine import AttachedWire, Counters, Machine, Session
-from ferrule.emulation.fault_record import FIELDS, FaultRecord, fault_record
+from ferrule.emulation.crash import CrashReport, EngineError, address_text
+from ferrule.emulation.emulator_session import EmulatorSession
+from ferrule.emulation.engine import Counters, Machine
+from ferrule.emulation.fault_record import FIELDS, FaultRecord
 from ferrule.emulation.gdb import GdbConnection
 from ferrule.emulation.unicorn.debugger import Debugger
 from ferrule.emulation.unicorn.device import BoardDevice
@@ -22,10 +20,7 @@ from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.layout import FAULT_REGISTERS, CoreFault, Stop
 from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
 from ferrule.emulation.unicorn.processor import Processor
-from ferrule.emulation.unicorn.uart import Uart
-from ferrule.emulation.unicorn.wire import BoardWire
-from ferrule.errors import unknown_name
-from ferrule.firmware import read_image
+from ferrule.emulation.unicorn.uart import Uart, UartWire
 from ferrule.link import Channel
 
 SLICE_INSTRUCTIONS = 2_000_000
@@ -64,20 +59,20 @@ class UnicornChannel(Channel):
         """Do nothing: the session owns the UART."""
 
 
-class UnicornSession(Session):
+class UnicornSession(EmulatorSession):
     """A firmware in unicorn."""
 
     def __init__(self, machine: Machine) -> None:
-        self._board = machine.board
-        self._image = read_image(machine.elf)
+        super().__init__(machine)
         vector_table = self._board.memory(self._board.placement.code).address
         self._guest = Guest(self._board)
         self._processor = Processor(self._guest, self._board, vector_table)
         self._uarts = attach(self._guest, self._processor, self._board)
         self._guest.load(self._image)
         self._devices = [BoardDevice(self._guest, self._processor, device) for device in machine.devices]
-        self._wires = [BoardWire(self._wired_uart(wire), wire.model) for wire in machine.wires]
-        self._failure: EngineError | None = None
+        self._wires = [
+            UartWire(self._uart(wire.uart, f" for device {wire.name}"), wire.model) for wire in machine.wires
+        ]
         self._slice = SLICE_INSTRUCTIONS
         self._reset(vector_table)
         self._debugger: Debugger | None = None
@@ -96,20 +91,11 @@ class UnicornSession(Session):
 
     @override
     def channel(self, name: str = "link") -> UnicornChannel:
-        roles = {"link": self._board.link_uart.name, "console": self._board.console_uart.name}
-        uart = self._uarts.get(roles.get(name, name))
-        if uart is None:
-            kinds = ", ".join(UART_TYPES)
-            raise unknown_name(f"UART that the unicorn engine models ({kinds})", name, [*roles, *self._uarts])
-        return UnicornChannel(self, uart)
+        return UnicornChannel(self, self._uart(name))
 
-    def _wired_uart(self, wire: AttachedWire) -> Uart:
-        uart = self._uarts.get(wire.uart)
-        if uart is None:
-            kinds = ", ".join(UART_TYPES)
-            what = f"UART for device {wire.name} that the unicorn engine models ({kinds})"
-            raise unknown_name(what, wire.uart, self._uarts)
-        return uart
+    def _uart(self, name: str, purpose: str = "") -> Uart:
+        what = f"UART{purpose} that the unicorn engine models ({', '.join(UART_TYPES)})"
+        return self._find_uart(what, name, self._uarts)
 
     @override
     def counters(self) -> Counters:
@@ -145,13 +131,12 @@ class UnicornSession(Session):
                 return
 
     def _run_slice(self) -> Stop:
-        if self._failure is not None:
-            raise self._failure
+        self.require_running()
         start = time.monotonic()
         try:
             stop = (self._debugger or self._processor).run(self._slice)
         except EngineError as error:
-            report = self._report(str(error), self._guest.failed_registers or self._guest.registers(), None)
+            report = self._stand(str(error), self._guest.failed_registers or self._guest.registers(), None)
             self._failure = EngineError(str(error), hint=error.hint, report=report)
             raise self._failure from None
         self._check(stop)
@@ -184,11 +169,10 @@ class UnicornSession(Session):
             for uart in self._uarts.values()
         )
 
-    def _recorded_fault(self) -> FaultRecord | None:
-        if not self._image.has(FAULT_RECORD):
-            return None
-        data = self._guest.read_memory(self._image.address_of(FAULT_RECORD), 4 * len(FIELDS))
-        return fault_record(struct.unpack(f"<{len(data) // 4}I", data[: len(data) & ~3]))
+    @override
+    def _record_words(self, address: int) -> tuple[int, ...]:
+        data = self._guest.read_memory(address, 4 * len(FIELDS))
+        return struct.unpack(f"<{len(data) // 4}I", data[: len(data) & ~3])
 
     def _recorded_error(self, record: FaultRecord, fault: CoreFault | None) -> EngineError:
         """Return the error for a fault that the firmware's start-up has recorded, with what the engine knows of it."""
@@ -205,40 +189,21 @@ class UnicornSession(Session):
     def _error(
         self, reason: str, registers: Mapping[str, int] | None = None, executed: int | None = None
     ) -> EngineError:
-        return EngineError(reason, report=self._report(reason, registers or self._guest.registers(), executed))
+        return EngineError(reason, report=self._stand(reason, registers or self._guest.registers(), executed))
 
     @override
     def crash_report(self, reason: str) -> CrashReport:
-        return self._report(reason, self._guest.registers(), None)
+        return self._stand(reason, self._guest.registers(), None)
 
-    def _report(self, reason: str, registers: Mapping[str, int], executed: int | None) -> CrashReport:
-        pc = registers.get("pc", 0)
-        return CrashReport(
-            reason=reason,
-            pc=pc,
-            symbol=self._image.describe(pc),
-            registers=registers,
-            instruction=disassemble(self._guest.read_memory(pc, 4), pc),
-            notes=(
-                called_from(self._image, registers),
-                f"{self._guest.executed() if executed is None else executed} instructions executed",
-                *(note for uart in self._uarts.values() for note in uart.notes()),
-            ),
+    def _stand(self, reason: str, registers: Mapping[str, int], executed: int | None) -> CrashReport:
+        """Return the report on the guest at these registers; `executed` is None for the count so far."""
+        notes = (
+            f"{self._guest.executed() if executed is None else executed} instructions executed",
+            *(note for uart in self._uarts.values() for note in uart.notes()),
         )
+        return self._report(reason, registers, self._guest.read_memory(registers.get("pc", 0), 4), notes)
 
     @override
-    def stop(self) -> None:
-        if self._failure is None:
-            self._failure = EngineError("the session is over")
+    def _end(self) -> None:
         if self._debugger is not None:
             self._debugger.close()
-
-    @override
-    def __enter__(self) -> Self:
-        return self
-
-    @override
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferrule.boards import Peripheral
+from ferrule.devices import SerialModel
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.guest import Guest
 
 NO_LINE = -1
+MOST_BYTES = 1 << 20
+"""A wire takes so many bytes from its UART at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,3 +123,19 @@ class Uart:
         if waiting:
             notes.append(f"{waiting} B wait in {self.name} for the firmware")
         return notes
+
+
+class UartWire:
+    """A serial line between a UART of the guest and a device's model: bytes are carried while the guest stands."""
+
+    def __init__(self, uart: Uart, model: SerialModel) -> None:
+        self._uart = uart
+        self._model = model
+        uart.state.wired = 1
+
+    def carry(self) -> bool:
+        """Give each end the bytes that the other has sent; return whether the guest got any."""
+        answer = self._model.receive(self._uart.take(MOST_BYTES))
+        if answer:
+            self._uart.give(answer)
+        return bool(answer)

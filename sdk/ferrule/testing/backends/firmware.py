@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from ferrule.backends.backend import Backend
+from ferrule.backends.target import Face, default_target
 from ferrule.errors import MissingToolError
-from ferrule.facade.compilation import compile as compile_firmware
+from ferrule.facade import compile as compile_firmware
 from ferrule.graph import Array, DataType, Graph
 from ferrule.network import Network
 from ferrule.report import RunReport
@@ -67,11 +68,12 @@ class FirmwareFamily(SubjectFamily):
 
 def taken(backend: Backend, dtype: DataType) -> list[Graph]:
     """Return a layer of each type that a backend takes in an element type: the first of some that it takes."""
-    support = backend.layer_support()
+    support, target = backend.layer_support(), default_target(backend.id, Face.FIRMWARE)
     found = []
     for type_ in LAYER_TYPES:
         cases = (layer_case(type_, dtype, seed) for seed in _SEEDS)
-        chosen = (case for case in cases if not refusal_of_reference(case) and support.supports(case, case.layers[0]))
+        valid = (case for case in cases if not refusal_of_reference(case))
+        chosen = (case for case in valid if support.supports(case, case.layers[0], target))
         found += [case for case in [next(chosen, None)] if case is not None]
     return found
 

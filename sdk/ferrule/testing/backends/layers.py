@@ -9,6 +9,7 @@ import pytest
 
 from ferrule.backends.backend import Backend, Support
 from ferrule.backends.optimization_views import PreCompiledDescriptor
+from ferrule.backends.target import default_target
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
 from ferrule.network.validation import check_layer
@@ -34,7 +35,7 @@ def refusal_of_reference(graph: Graph) -> str:
 
 def answer(backend: Backend, graph: Graph) -> Support:
     """Return what a backend says of a graph's only layer; AssertionError if it is no answer."""
-    support = backend.layer_support().supports(graph, graph.layers[0])
+    support = backend.layer_support().supports(graph, graph.layers[0], default_target(backend.id))
     assert isinstance(support, Support), f"supports() returned {type(support).__name__}, expected Support"
     assert support.reason == support.reason.strip(), f"the reason {support.reason!r} has blanks around it"
     return support

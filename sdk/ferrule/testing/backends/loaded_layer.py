@@ -10,6 +10,7 @@ import numpy as np
 from ferrule.backends.backend import Backend
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.target import default_target
 from ferrule.backends.tensor_handle import MemoryManager, TensorHandle, TensorHandleFactory
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import FerruleError
@@ -39,7 +40,7 @@ class LoadedLayer:
                 inputs=tuple(None if name is None else self.handles.get(name) for name in layer.inputs),
                 constants=tuple(tensor if tensor is not None and tensor.is_constant else None for tensor in tensors),
                 outputs=tuple(self.handles[name] for name in layer.outputs),
-                device=str(backend.id),
+                target=default_target(backend.id, options=options),
             )
         )
         for handle in self.handles.values():

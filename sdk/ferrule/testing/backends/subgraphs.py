@@ -9,6 +9,7 @@ import pytest
 
 from ferrule.backends.backend import Backend
 from ferrule.backends.optimization_views import OptimizationViews
+from ferrule.backends.target import default_target
 from ferrule.graph import Graph, SubgraphView
 from ferrule.optimizer.partition import extract_subgraphs
 from ferrule.optimizer.views import TakenNames, check_views
@@ -54,13 +55,13 @@ class SubgraphFamily(Family):
         assert first_taken(subject, runtime) is not None, f"{subject.id} takes none of the families' layers"
 
     def _offered(self, backend: Backend, graph: Graph) -> Iterator[SubgraphView]:
-        support = backend.layer_support()
-        taken = [layer.name for layer in graph.layers if support.supports(graph, layer)]
+        support, target = backend.layer_support(), default_target(backend.id)
+        taken = [layer.name for layer in graph.layers if support.supports(graph, layer, target)]
         yield from extract_subgraphs(graph, taken)
 
     def _checked(self, subject: Subject, runtime: Runtime, view: SubgraphView) -> OptimizationViews:
         backend = backend_of(runtime, subject)
-        views = backend.optimize_subgraph(view, subject.model_options)
+        views = backend.optimize_subgraph(view, default_target(backend.id, options=subject.model_options))
         check_views(backend.id, view, views, TakenNames(view.graph))
         return views
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, BackendId
+from ferrule.backends.backend import Backend
 from ferrule.backends.context import CreationOptions, CustomAllocator
 from ferrule.backends.cpu_ref import CpuRef
+from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry, registry_with
 from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory

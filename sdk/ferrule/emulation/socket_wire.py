@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices behind the UARTs of a board in QEMU: a thread for each carries the bytes."""
+"""Devices behind the UARTs of a board in an emulator's process: a thread for each carries the bytes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ferrule.devices import SerialModel
 from ferrule.emulation.crash import EngineError
 
 QUIET_S = 0.02
-"""After so long without a byte the model is asked whether it has something to say."""
+"""After so long without a byte the model is asked for bytes of its own."""
 CHUNK_BYTES = 65536
 END_TIMEOUT_S = 10
 
 
-class QemuWire:
-    """A serial line between a socket of QEMU's and a model."""
+class SocketWire:
+    """A serial line between a model and the socket to which an emulator connects a UART."""
 
     def __init__(self, name: str, connection: socket.socket, model: SerialModel) -> None:
         self._name = name
@@ -43,7 +43,7 @@ class QemuWire:
     def _answer(self, data: bytes) -> bytes:
         try:
             return self._model.receive(data)
-        except Exception as error:  # noqa: BLE001 it is told by the session, in its own thread
+        except Exception as error:  # noqa: BLE001 the session raises it, in its own thread
             self._failure = error
             self._ending.set()
             return b""

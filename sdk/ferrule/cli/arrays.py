@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs and outputs of a run as .npy files."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from ferrule.errors import FerruleError, InputError
+from ferrule.graph import Array, TensorInfo
+
+
+def load_array(path: Path) -> Array:
+    """Return the array of a .npy file.
+
+    Raises:
+        InputError: the file cannot be read, or is no plain .npy.
+    """
+    try:
+        with path.open("rb") as file:
+            if zipfile.is_zipfile(file):
+                raise InputError(f"{path}: is an archive, expected one array", hint="write it with numpy.save")
+            file.seek(0)
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, EOFError, MemoryError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"{path}: is no .npy file: {reason}", hint="write it with numpy.save") from error
+    return array
+
+
+def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) -> list[Array] | dict[str, Array]:
+    """Return the arrays of `--input` options: "x.npy" for the only input, or "name=x.npy" for each.
+
+    Raises:
+        InputError: a file cannot be read, or a name is given twice or is missing where there are several inputs.
+    """
+    names = {info.name for info in inputs}
+    arrays: dict[str, Array] = {}
+    for option in options:
+        name, separator, path = option.rpartition("=")
+        if not separator or name not in names:
+            if len(inputs) == 1 and (not separator or Path(option).exists()):
+                name, path = inputs[0].name, option
+            elif not separator:
+                raise InputError(
+                    f"--input {option} does not say which input it is for, expected name=file",
+                    hint=f"the model's inputs: {', '.join(info.name for info in inputs)}",
+                )
+        if name in arrays:
+            raise InputError(f"input '{name}' is given twice")
+        arrays[name] = load_array(Path(path))
+    return arrays
+
+
+def parse_output_options(options: Sequence[str], outputs: Sequence[TensorInfo]) -> dict[int, Path]:
+    """Return the files of `--output` options, by the output's index.
+
+    Raises:
+        FerruleError: an option names no output, two name the same one, or a file cannot be written.
+    """
+    names = [info.name for info in outputs]
+    paths: dict[int, Path] = {}
+    for option in options:
+        name, separator, path = option.rpartition("=")
+        if separator and name in names:
+            index = names.index(name)
+        elif len(names) == 1:
+            index, path = 0, option
+        else:
+            raise FerruleError(
+                f"--output {option} does not name an output, expected name=file",
+                hint=f"the model's outputs: {', '.join(names)}",
+            )
+        if index in paths:
+            raise FerruleError(f"--output {option}: the output '{names[index]}' is written to {paths[index]} already")
+        paths[index] = Path(path)
+        require_writable("--output", paths[index])
+    return paths
+
+
+def require_writable(option: str, path: Path) -> None:
+    """Refuse a path that cannot become a file, before anything is built."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise FerruleError(f"{option} {path}: there is no folder {folder}")
+    if path.is_dir():
+        raise FerruleError(f"{option} {path}: is a folder, expected a file")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise FerruleError(f"{option} {path}: cannot be written")
+
+
+def save_array(path: Path, array: Array) -> None:
+    """Write an array as a .npy file; FerruleError if that fails."""
+    with writing(path), path.open("wb") as file:
+        np.save(file, array, allow_pickle=False)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the file in the error of a write that fails."""
+    try:
+        yield
+    except OSError as error:
+        raise FerruleError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule new`: the first files of a backend or a board, which work as they are."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import keyword
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ferrule.boards import Board
+
+_BACKEND_ID = re.compile(r"[A-Z][A-Za-z0-9]*")
+_BOARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]*|[0-9]+")
+
+out_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="The folder in which the new one is made; by default the current folder.",
+)
+
+
+@click.group("new")
+def command() -> None:
+    """Write the first files of a backend or a board, with a test that passes."""
+
+
+@command.command("backend")
+@click.argument("name")
+@out_option
+def backend(name: str, out: Path) -> None:
+    """Write the folder of a backend with the id NAME, such as AcmeNpu.
+
+    The backend runs MAXIMUM and MINIMUM of int8, on this machine and in a firmware. docs/backends.md goes through its
+    files.
+    """
+    package = package_name(name)
+    folder = out / package
+    _write(folder, "new_backend", package, {"id": name, "package": package})
+    click.echo(f"{folder}: backend {name}; test it with: pytest {folder}")
+    click.echo(f'to use it, write in ferrule.toml: [backends] folders = ["{folder.as_posix()}"]')
+
+
+@command.command("board")
+@click.argument("name")
+@click.option("--base", default="mps2-an386", show_default=True, help="The board that the new one begins as.")
+@out_option
+def board(name: str, base: str, out: Path) -> None:
+    """Write the folder of a board called NAME, such as my-board, which begins as another board.
+
+    docs/boards.md explains its files and what to change in them.
+    """
+    from ferrule.boards import board_names, load_board
+    from ferrule.boards.description import read_description
+    from ferrule.emulation import engine
+    from ferrule.errors import FerruleError
+
+    if not _BOARD_NAME.fullmatch(name):
+        raise FerruleError(f"'{name}' is no name for a board", hint="use letters, digits, hyphens and underscores")
+    if name in board_names():
+        raise FerruleError(f"there is a board '{name}' already", hint="choose another name; see: ferrule boards")
+    old = load_board(base)
+    values = {
+        "name": name,
+        "title": f"{name}, which begins as {old.name}",
+        "base": old.name,
+        "base_platform": _included(old, out),
+        "board": read_description(old.folder / "board.toml"),
+        "engine": "unicorn" if engine("unicorn").refuses(old) is None else "qemu",
+        "literal": _literal,
+    }
+    folder = out / name
+    _write(folder, "new_board", name, values)
+    click.echo(f"{folder}: board {name}, which begins as {old.name}; test it with: pytest {folder}")
+    click.echo(f"to use it: ferrule run MODEL.tflite --board {folder.absolute()}")
+
+
+def package_name(backend_id: str) -> str:
+    """Return the Python package for a backend's id: `acme_npu` for `AcmeNpu`.
+
+    Raises:
+        FerruleError: the id is malformed or taken, or Python has a module of that name.
+    """
+    from ferrule.backends.registry import default_registry
+    from ferrule.errors import FerruleError
+
+    if not _BACKEND_ID.fullmatch(backend_id):
+        raise FerruleError(
+            f"'{backend_id}' is no id for a backend",
+            hint="use letters and digits, with a capital at the start of each word, such as AcmeNpu",
+        )
+    if backend_id in default_registry():
+        raise FerruleError(
+            f"there is a backend '{backend_id}' already", hint="choose another id; see: ferrule backends"
+        )
+    package = "_".join(_WORD.findall(backend_id)).lower()
+    if keyword.iskeyword(package) or importlib.util.find_spec(package) is not None:
+        raise FerruleError(
+            f"a backend '{backend_id}' would be the Python package '{package}', and Python has one of that name",
+            hint="choose another id",
+        )
+    return package
+
+
+def _included(base: Board, out: Path) -> str:
+    """Return the path by which a board in the folder `out` includes the platform description of its base."""
+    from ferrule.errors import FerruleError
+    from ferrule.resources import root
+
+    around = base.folder.parent
+    if around not in {(root() / "boards").resolve(), out.resolve()}:
+        raise FerruleError(
+            f"a board in {out} cannot include the platform description of {base.name}, which lies in {around}",
+            hint=f"make it beside its base: --out {around}",
+        )
+    return base.platform.resolve().relative_to(around).as_posix()
+
+
+def _literal(value: object) -> str:
+    """Return a text, a truth value, a list or a flat table as TOML writes it."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_literal(each)}' for key, each in value.items())} }}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _write(folder: Path, template: str, name: str, values: Mapping[str, object]) -> None:
+    from ferrule.errors import FerruleError
+    from ferrule.firmware.folder import create_folder
+    from ferrule.firmware.template import render_folder
+
+    if folder.exists():
+        raise FerruleError(f"{folder} is there already", hint="choose another name or another folder (--out)")
+    rendered = render_folder(template, **values)
+    create_folder(folder, {path.replace("NAME", name): text.encode() for path, text in rendered.items()})

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device models that a firmware's devices need on an emulated board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ferrule.codegen import Artifact, DeviceUse
+from ferrule.devices import DeviceModel, Fault, FaultInjector, Range
+from ferrule.emulation.engine import AttachedDevice, AttachedWire
+from ferrule.errors import unknown_name
+from ferrule.firmware import Group, Image
+
+_SHARED = {Group.WORKSPACE: True, Group.WEIGHTS: False, Group.CONSTANTS: False}
+"""What every device may reach, and whether it may write there."""
+
+
+def attached_devices(
+    artifact: Artifact, image: Image, faults: Mapping[str, Fault] | None = None
+) -> tuple[AttachedDevice, ...]:
+    """Return a new model for each device with registers on the bus, and the memory that it may reach.
+
+    That is the model's workspace and constants, and the context of its own driver. Those with a fault get an
+    injector, which does nothing until `inject`.
+    """
+    return tuple(
+        AttachedDevice(
+            name=use.device.name,
+            model=_model(use, faults or {}),
+            address=use.driver.base,
+            interrupt=use.driver.interrupt,
+            ranges=(*_shared(image), *_context(image, f"{use.name}_context")),
+        )
+        for use in artifact.devices
+        if use.driver.model is not None and use.driver.base is not None
+    )
+
+
+def attached_wires(artifact: Artifact) -> tuple[AttachedWire, ...]:
+    """Return a new model for each device behind a serial line that has one."""
+    return tuple(
+        AttachedWire(name=use.device.name, model=use.driver.wire.model(use.index), uart=use.driver.wire.uart)
+        for use in artifact.devices
+        if use.driver.wire is not None and use.driver.wire.model is not None and use.driver.wire.uart is not None
+    )
+
+
+def check_faults(artifact: Artifact, faults: Mapping[str, Fault]) -> None:
+    """Refuse faults for devices that have no model on the bus, by name."""
+    on_bus = [use for use in artifact.devices if use.driver.model is not None and use.driver.base is not None]
+    known = [use.device.name for use in on_bus]
+    for name in faults:
+        if name not in known:
+            raise unknown_name("device with a model on the bus, to inject a fault into,", name, known)
+
+
+def _model(use: DeviceUse, faults: Mapping[str, Fault]) -> DeviceModel:
+    assert use.driver.model is not None
+    model = use.driver.model()
+    return FaultInjector(model) if use.device.name in faults else model
+
+
+def inject(devices: Sequence[AttachedDevice], faults: Mapping[str, Fault]) -> None:
+    """Let the faults strike from now on: accesses are numbered from here."""
+    for device in devices:
+        if isinstance(device.model, FaultInjector):
+            device.model.inject(faults.get(device.name))
+
+
+def _shared(image: Image) -> Iterator[Range]:
+    for section in image.sections:
+        if section.group in _SHARED and section.size_bytes:
+            yield Range(
+                name=str(section.group),
+                address=section.address,
+                size_bytes=section.size_bytes,
+                writable=_SHARED[section.group],
+            )
+
+
+def _context(image: Image, name: str) -> Iterator[Range]:
+    for symbol in image.symbols:
+        if symbol.name == name and symbol.size_bytes:
+            yield Range(name=name, address=symbol.address, size_bytes=symbol.size_bytes)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The common part of the emulators' sessions: image, recorded fault, crash report, and the error that ends them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from ferrule._typing import override
+from ferrule.emulation.crash import CrashReport, EngineError, called_from, disassemble
+from ferrule.emulation.engine import Machine, Session
+from ferrule.emulation.fault_record import FAULT_RECORD, FaultRecord, fault_record
+from ferrule.errors import unknown_name
+from ferrule.firmware import read_image
+
+_T = TypeVar("_T")
+
+
+class EmulatorSession(Session):
+    """A firmware in an emulator."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._board = machine.board
+        self._image = read_image(machine.elf)
+        self._failure: EngineError | None = None
+        """What ended the session."""
+
+    def require_running(self) -> None:
+        """Raise the EngineError that ended the session, if it has ended."""
+        if self._failure is not None:
+            raise self._failure
+
+    @override
+    def stop(self) -> None:
+        if self._failure is None:
+            self._failure = EngineError("the session is over")
+        self._end()
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Release what the session holds; it may be called more than once."""
+
+    @abstractmethod
+    def _record_words(self, address: int) -> Sequence[int]:
+        """Return the words of the fault record at an address; none where its memory cannot be read."""
+
+    def _find_uart(self, what: str, name: str, uarts: Mapping[str, _T]) -> _T:
+        """Return the UART of a role (`link`, `console`) or a name; `what` describes the choice in the error."""
+        roles = {"link": self._board.link_uart.name, "console": self._board.console_uart.name}
+        found = uarts.get(roles.get(name, name))
+        if found is None:
+            raise unknown_name(what, name, [*roles, *uarts])
+        return found
+
+    def _recorded_fault(self) -> FaultRecord | None:
+        if not self._image.has(FAULT_RECORD):
+            return None
+        return fault_record(self._record_words(self._image.address_of(FAULT_RECORD)))
+
+    def _report(
+        self, reason: str, registers: Mapping[str, int], code: bytes | None = None, notes: Sequence[str] = ()
+    ) -> CrashReport:
+        """Return the report on a firmware that stands at these registers; `code` is at pc, by default the image's."""
+        pc = registers.get("pc", 0)
+        return CrashReport(
+            reason=reason,
+            pc=pc,
+            symbol=self._image.describe(pc),
+            registers=registers,
+            instruction=disassemble(self._image.read(pc, 4) if code is None else code, pc),
+            notes=(called_from(self._image, registers), *notes),
+        )

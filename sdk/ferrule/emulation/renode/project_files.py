@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that run a generated project with Renode alone: platform (.repl), script (.resc) and Robot test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ferrule.boards import Board
+from ferrule.codegen import Artifact
+from ferrule.emulation.renode.script import MACHINE, QUANTUM_S, core_name
+from ferrule.errors import FerruleError
+from ferrule.firmware import DEFAULT_PLATFORM
+from ferrule.firmware.project import BUILD_FOLDER
+from ferrule.graph import Array
+from ferrule.link import DEFAULT_BAUD
+from ferrule.link.frame import Frame
+from ferrule.link.protocol import (
+    MAX_PAYLOAD_BYTES,
+    PROTOCOL_VERSION,
+    RESPONSE,
+    WRITE_HEADER_BYTES,
+    MessageType,
+    output_request,
+    run_request,
+    write_request,
+)
+from ferrule.network import Network
+from ferrule.network.samples import pattern_sample
+
+SCRIPT_NAME, TEST_NAME = "ferrule.resc", "ferrule.robot"
+MOST_INPUT_BYTES = 4096
+"""A longer input would make the test thousands of lines long."""
+RUN_TIMEOUT_S = 600
+"""Virtual time that one inference may take."""
+_ROW_BYTES = 16
+_DIGEST_CHARACTERS = 8
+"""Enough to tell models apart, and few enough that no block of COBS ends within them but for very long names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Exchange:
+    """What is sent to the firmware, and what has to come back somewhere."""
+
+    sent: bytes
+    awaited: bytes
+
+
+def check_renode(artifact: Artifact, platform: str) -> None:
+    """Refuse what Renode alone can't run, before anything is written.
+
+    Raises:
+        FerruleError: the project is for an RTOS, or has devices whose models are in Python.
+    """
+    if platform != DEFAULT_PLATFORM:
+        raise FerruleError(f"files for Renode are made for the platform {DEFAULT_PLATFORM}, not for {platform}")
+    modelled = [use.name for use in artifact.devices]
+    if modelled:
+        raise FerruleError(
+            f"the models of devices ({', '.join(modelled)}) are in Python: Renode alone does not have them",
+            hint="run it with: ferrule run MODEL --engine renode; or generate it without these backends",
+        )
+
+
+def emit_renode(network: Network, artifact: Artifact, board: Board, project: Path, folder: Path) -> list[Path]:
+    """Write the files for a project into a folder, and return their paths; those of these names are replaced.
+
+    The test compares the firmware's identity, and for integer models of small inputs every output of one inference,
+    byte by byte, with the numpy reference.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for file in board.files:
+        if file.suffix == ".repl":
+            target = folder / board.path_for_renode(file)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+            written.append(target)
+    elf = os.path.relpath(project / BUILD_FOLDER / "firmware.elf", folder)
+    texts = {
+        SCRIPT_NAME: "\n".join(_script(board, Path(elf).as_posix())) + "\n",
+        TEST_NAME: "\n".join(_test(network, artifact, board)) + "\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        written.append(folder / name)
+    return written
+
+
+def _script(board: Board, elf: str) -> Iterator[str]:
+    core = core_name(board)
+    yield f":name: {board.name} with a firmware of Ferrule"
+    yield f":description: Runs {elf} on {board.title}."
+    yield ""
+    yield "emulation SetSeed 1"
+    yield f'emulation SetGlobalQuantum "{QUANTUM_S:g}"'
+    yield "emulation SetGlobalAdvanceImmediately true"
+    yield f'mach create "{MACHINE}"'
+    yield "path add $ORIGIN"
+    yield f"machine LoadPlatformDescription $ORIGIN/{board.path_for_renode(board.platform).as_posix()}"
+    yield f"sysbus.{core} PerformanceInMips {max(1, round(board.clock_hz / 1e6))}"
+    yield f"sysbus LoadELF $ORIGIN/{elf}"
+    yield f"sysbus.{core} VectorTableOffset {board.memory(board.placement.code).address:#x}"
+    yield ""
+    yield "# A host can talk to the firmware here: ferrule run ... --engine serial --port socket://localhost:3456"
+    yield f"# (the link is on {board.link_uart.name}; a real board would run at {DEFAULT_BAUD} baud)."
+    yield '# emulation CreateServerSocketTerminal 3456 "link" false'
+    yield f"# connector Connect sysbus.{board.link_uart.name} link"
+
+
+def _test(network: Network, artifact: Artifact, board: Board) -> Iterator[str]:
+    uart = f"sysbus.{board.link_uart.name}"
+    yield "*** Comments ***"
+    yield f"Run it with Renode's own test runner: renode-test {TEST_NAME}"
+    yield "Frames are those of the link between host and firmware: COBS between zero bytes, with a CRC-32."
+    yield ""
+    yield "*** Keywords ***"
+    yield "Boot"
+    yield f"    Execute Script              ${{CURDIR}}/{SCRIPT_NAME}"
+    yield f"    Create Terminal Tester      {uart}  binaryMode=true"
+    yield "    Start Emulation"
+    yield ""
+    yield "Send"
+    yield "    [Arguments]                 @{bytes}"
+    yield "    FOR  ${byte}  IN  @{bytes}"
+    yield f"        Execute Command         {uart} WriteChar 0x${{byte}}"
+    yield "    END"
+    yield ""
+    yield "*** Test Cases ***"
+    yield "The Firmware Has The Model"
+    yield "    Boot"
+    yield from _steps(_identity(artifact))
+    samples = pattern_sample(network.inputs)
+    if _is_checked(network, samples):
+        yield ""
+        yield "One Inference Is Bit-Exact"
+        yield "    Boot"
+        yield from _steps([*_identity(artifact), *_inference(samples, network.run(samples))])
+
+
+def _is_checked(network: Network, samples: Sequence[Array]) -> bool:
+    integers = all(np.issubdtype(info.dtype.numpy, np.integer) for info in network.outputs)
+    return integers and sum(sample.nbytes for sample in samples) <= MOST_INPUT_BYTES
+
+
+def _steps(exchanges: Sequence[_Exchange]) -> Iterator[str]:
+    for exchange in exchanges:
+        rows = [exchange.sent[at : at + _ROW_BYTES] for at in range(0, len(exchange.sent), _ROW_BYTES)]
+        for number, row in enumerate(rows):
+            yield f"    {'Send' if number == 0 else '...':<28}{row.hex('|').replace('|', '  ')}"
+        yield f"    Wait For Bytes On Uart      {exchange.awaited.hex(' ')}  timeout={RUN_TIMEOUT_S}"
+
+
+def _identity(artifact: Artifact) -> list[_Exchange]:
+    """Say hello and ask for the model; its digest stands in the answer as text, which COBS leaves as it is."""
+    hello = _frames(MessageType.HELLO, 1, b"", b"").sent
+    request = _frames(MessageType.MODEL_INFO, 2, b"", b"").sent
+    return [
+        _Exchange(sent=hello, awaited=_header(MessageType.HELLO | RESPONSE, 1)),
+        _Exchange(sent=request, awaited=artifact.digest[:_DIGEST_CHARACTERS].encode()),
+    ]
+
+
+def _inference(inputs: Sequence[Array], outputs: Sequence[Array]) -> Iterator[_Exchange]:
+    """Write the inputs, run, and read the outputs."""
+    sequence = 3
+    step = MAX_PAYLOAD_BYTES - WRITE_HEADER_BYTES
+    for index, array in enumerate(inputs):
+        data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+        for offset in range(0, len(data), step):
+            payload = write_request(index, offset, data[offset : offset + step])
+            yield _frames(MessageType.WRITE_INPUT, sequence, payload, b"")
+            sequence += 1
+    started = _frames(MessageType.RUN, sequence, run_request(profile=False), b"")
+    yield _Exchange(sent=started.sent, awaited=_header(MessageType.RUN | RESPONSE, sequence))
+    for index, array in enumerate(outputs):
+        data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+        for offset in range(0, len(data), MAX_PAYLOAD_BYTES):
+            sequence += 1
+            piece = data[offset : offset + MAX_PAYLOAD_BYTES]
+            yield _frames(MessageType.READ_OUTPUT, sequence, output_request(index, offset, len(piece)), piece)
+
+
+def _frames(kind: MessageType, sequence: int, payload: bytes, answer: bytes) -> _Exchange:
+    return _Exchange(
+        sent=Frame(version=PROTOCOL_VERSION, type=kind, sequence=sequence, payload=payload).encode(),
+        awaited=Frame(version=PROTOCOL_VERSION, type=kind | RESPONSE, sequence=sequence, payload=answer).encode(),
+    )
+
+
+def _header(kind: int, sequence: int) -> bytes:
+    """Return the header of a frame as COBS leaves it; the sequence is below 255 and not 0."""
+    return bytes([PROTOCOL_VERSION, kind, sequence])

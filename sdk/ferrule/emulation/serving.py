@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serves the model of a device behind a serial line to whatever is at the other end of a port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ferrule.backends import BackendId, Device
+from ferrule.backends.firmware import WiredTarget
+from ferrule.backends.registry import BackendRegistry, default_registry
+from ferrule.devices import SerialModel
+from ferrule.errors import FerruleError
+from ferrule.link import DEFAULT_BAUD, Channel, ListeningChannel, SerialChannel
+
+LISTEN = "listen://"
+POLL_S = 0.02
+"""After so long without a byte the model is asked whether it has something to say."""
+CHUNK_BYTES = 4096
+DEVICE = "accelerator"
+
+
+def serial_model(
+    backend: str | None = None,
+    binding: Mapping[str, str | int] | None = None,
+    registry: BackendRegistry | None = None,
+) -> tuple[str, SerialModel]:
+    """Return the name of a backend with devices behind serial lines, and a new model of such a device.
+
+    `backend` may be None where there is one such backend only.
+
+    Raises:
+        FerruleError: the backend's devices are not behind serial lines, or the binding makes no sense.
+    """
+    source = registry or default_registry()
+    name = backend or _only(source)
+    target = source.create(name).firmware_target()
+    if not isinstance(target, WiredTarget):
+        raise FerruleError(f"devices of {name} are not behind a serial line", hint=_known(source))
+    driver = target.driver(Device(name=DEVICE, backend=BackendId(name), binding=binding or {}))
+    if driver.wire is None or driver.wire.model is None:
+        raise FerruleError(f"{name} has no model of its devices")
+    return name, driver.wire.model(None)
+
+
+def open_port(url: str, *, baud: int = DEFAULT_BAUD) -> Channel:
+    """Return the channel of a port: a device name or URL of pyserial's, or `listen://host:port`."""
+    return ListeningChannel(url) if url.startswith(LISTEN) else SerialChannel(url, baud=baud)
+
+
+def serve(model: SerialModel, channel: Channel, *, until: Callable[[], bool] = lambda: False) -> None:
+    """Carry bytes between a channel and a model until `until` says so, looked at some 50 times a second.
+
+    Raises:
+        LinkError: the port failed.
+    """
+    while not until():
+        answer = model.receive(channel.read(CHUNK_BYTES, POLL_S))
+        if answer:
+            channel.write(answer)
+
+
+def _wired(registry: BackendRegistry) -> list[str]:
+    return [name for name in registry.ids() if _is_wired(name, registry)]
+
+
+def _is_wired(name: str, registry: BackendRegistry) -> bool:
+    try:
+        return isinstance(registry.create(name).firmware_target(), WiredTarget)
+    except FerruleError:  # one that can't be had here is no choice; naming it says why
+        return False
+
+
+def _known(registry: BackendRegistry) -> str:
+    return f"backends with such devices: {', '.join(_wired(registry)) or 'none'}"
+
+
+def _only(registry: BackendRegistry) -> str:
+    found = _wired(registry)
+    if len(found) != 1:
+        raise FerruleError("name the backend whose device is served: --backend", hint=_known(registry))
+    return found[0]

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assembles the report of a run from the firmware, from what the engine gave, and from the numpy reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ferrule._version import VERSION
+from ferrule.boards import Board
+from ferrule.codegen import Artifact
+from ferrule.devices import Fault
+from ferrule.emulation import Counters
+from ferrule.firmware import Group, Image, Project
+from ferrule.graph import Array
+from ferrule.link import CounterSource, LinkRun, ModelInfo
+from ferrule.network import Network
+from ferrule.optimizer import OptimizedNetwork
+from ferrule.report.compare import compare, worst
+from ferrule.report.document import (
+    BuildPart,
+    CountPart,
+    FlashPart,
+    LayerPart,
+    MemoryPart,
+    ModelPart,
+    RamPart,
+    ReportDocument,
+    SamplePart,
+)
+from ferrule.report.tracing import device_parts, trace_part
+
+
+class BuiltFirmware(Protocol):
+    """What a report tells of a firmware; `ferrule.Firmware` is one."""
+
+    @property
+    def network(self) -> Network:
+        """The network whose numpy reference counts."""
+
+    @property
+    def optimized(self) -> OptimizedNetwork:
+        """The network as it was divided over backends."""
+
+    @property
+    def board(self) -> Board:
+        """The board that it is built for."""
+
+    @property
+    def artifact(self) -> Artifact:
+        """The C that was generated."""
+
+    @property
+    def project(self) -> Project:
+        """The project that was built."""
+
+    @property
+    def image(self) -> Image:
+        """The ELF file's contents."""
+
+    @property
+    def toolchain_version(self) -> str:
+        """The compiler's version, in one line."""
+
+    @property
+    def build_s(self) -> float:
+        """Wall-clock seconds of the build."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRun:
+    """What an engine gave of a firmware: every sample's outputs, the first sample twice."""
+
+    info: ModelInfo
+    profiled: LinkRun
+    """The first sample, with every operator's count."""
+    runs: Sequence[LinkRun]
+    traced: LinkRun | None
+    """The first sample once more, with the calls of devices, if they were asked for."""
+    counters: Counters
+    run_s: float
+
+    def by_sample(self) -> Iterator[list[LinkRun]]:
+        """Give all runs of each sample, in the order of execution."""
+        for index, run in enumerate(self.runs):
+            first = (self.traced, self.profiled) if index == 0 else ()
+            yield [*(other for other in first if other is not None), run]
+
+
+def assemble(
+    firmware: BuiltFirmware,
+    done: EngineRun,
+    expected: Iterable[Sequence[Array]],
+    *,
+    engine: str,
+    source: str,
+    trace: bool = False,
+    faults: Mapping[str, Fault] | None = None,
+) -> ReportDocument:
+    """Return the report of a run; `expected` has the reference's outputs for each sample.
+
+    `source` says where the inputs came from, `trace` whether the calls of devices are reported.
+    """
+    artifact, network = firmware.artifact, firmware.network
+    samples = tuple(_samples(done, expected))
+    layers = layer_parts(firmware, done)
+    return ReportDocument(
+        ferrule_version=VERSION,
+        verdict=worst(part.verdict for part in samples),
+        engine=engine,
+        input=source,
+        model=ModelPart(name=network.name, digest=artifact.digest, macs=network.macs()),
+        build=_build(firmware),
+        count=_count(firmware.board, done),
+        layers=layers,
+        memory=_memory(firmware, done),
+        run_s=done.run_s,
+        samples=samples,
+        devices=device_parts(artifact, layers),
+        device_trace=trace_part(artifact, done.traced.calls if done.traced else ()) if trace else None,
+        faults=tuple(f"{device}: {fault}" for device, fault in (faults or {}).items()),
+    )
+
+
+def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ...]:
+    """Return what each layer is and took, in the order of execution."""
+    scale = _scale(firmware.board, done.info)
+    counts = [round(count * scale) for count in done.profiled.counters]
+    whole = sum(counts) or 1
+    return tuple(
+        LayerPart(
+            index=index,
+            name=record.layer,
+            type=record.type,
+            backend=record.backend,
+            kernel=record.kernel,
+            macs=record.macs,
+            count=count,
+            share=count / whole,
+            constant_bytes=record.constant_bytes,
+            scratch_bytes=record.scratch_bytes,
+            device=record.device,
+        )
+        for index, (record, count) in enumerate(zip(firmware.artifact.operators, counts, strict=True))
+    )
+
+
+def _samples(done: EngineRun, expected: Iterable[Sequence[Array]]) -> Iterator[SamplePart]:
+    """Give how the worst run of each sample compares with the reference."""
+    for index, (runs, reference) in enumerate(zip(done.by_sample(), expected, strict=True)):
+        compared = [compare(run.outputs, reference) for run in runs]
+        verdict = worst(each for each, _ in compared)
+        extents = [extent for each, extent in compared if each is verdict]
+        largest = None if None in extents else max(extent for extent in extents if extent is not None)
+        yield SamplePart(index=index, verdict=verdict, max_difference=largest)
+
+
+def _build(firmware: BuiltFirmware) -> BuildPart:
+    manifest = firmware.project.manifest
+    return BuildPart(
+        board=firmware.board.name,
+        cpu=firmware.board.cpu.type,
+        toolchain=manifest.toolchain,
+        toolchain_version=firmware.toolchain_version,
+        optimization=manifest.optimization,
+        build_s=firmware.build_s,
+    )
+
+
+def _count(board: Board, done: EngineRun) -> CountPart:
+    return CountPart(
+        unit=done.counters.unit,
+        resolution=round(done.counters.resolution),
+        source=str(done.info.counter),
+        per_inference=round(done.runs[0].total * _scale(board, done.info)),
+    )
+
+
+def _scale(board: Board, info: ModelInfo) -> float:
+    """Return how many instructions one count of the firmware stands for."""
+    if info.counter is CounterSource.SYSTICK and board.qemu is not None:
+        return board.qemu.instructions_per_tick
+    return 1.0
+
+
+def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
+    image = firmware.image
+    groups = image.groups
+    region = firmware.artifact.storage.plan.regions[0]
+    reserved = groups[Group.STACK]
+    return MemoryPart(
+        flash=FlashPart(
+            code=groups[Group.CODE],
+            constants=groups[Group.CONSTANTS] + groups[Group.DATA],
+            weights=groups[Group.WEIGHTS],
+            total=image.flash_bytes,
+        ),
+        ram=RamPart(
+            workspace=groups[Group.WORKSPACE],
+            activations=region.activation_peak_bytes,
+            activations_certificate=firmware.artifact.ordering.qualify(region.activation_certificate),
+            stack_used=max(result.stack.peak_bytes for result in (done.profiled, *done.runs)),
+            stack_reserved=reserved,
+            other=groups[Group.DATA] + groups[Group.BSS],
+            total=image.ram_bytes,
+        ),
+    )

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who takes each layer of a network, and why the others don't."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ferrule.backends import Backend, PreCompiledDescriptor
+from ferrule.backends.context import BackendUnavailableError
+from ferrule.backends.target import Face
+from ferrule.errors import FerruleError
+from ferrule.firmware import Job, divide, emit
+from ferrule.graph import Layer
+from ferrule.network import Network
+from ferrule.optimizer import LayerRow, OptimizedNetwork, explain
+from ferrule.report.inspection import (
+    BackendPart,
+    DivisionPart,
+    FinalLayerPart,
+    FinalPart,
+    RefusalPart,
+    ScheduledPart,
+    TakerPart,
+)
+
+
+def explain_division(network: Network, job: Job) -> DivisionPart:
+    """Return who takes each layer as it is given (its hint first, then the preferences), and who finally runs what.
+
+    Backends optimise their subgraphs for that; nothing is generated or run.
+
+    Raises:
+        FerruleError: a backend, or the layer of a hint, does not exist.
+    """
+    hinted = {layer: wish.partition("/") for layer, wish in job.hints.items()}
+    for layer in hinted:
+        network.layer(layer)
+    names = dict.fromkeys((*job.backends, *(backend for backend, _, _ in hinted.values())))
+    found = {name: _create(name, job) for name in names}
+    unusable = {name: backend for name, backend in found.items() if isinstance(backend, str)}
+    usable = [backend for backend in found.values() if not isinstance(backend, str)]
+    rows = explain(network, usable, job.optimizer_options(Face.FIRMWARE))
+    return DivisionPart(
+        backends=tuple(_backend(name, backend) for name, backend in found.items()),
+        layers=tuple(_taker(row, job, hinted.get(row.layer, ("", "", "")), unusable) for row in rows),
+        finals=tuple(_final(network, job, face) for face in Face),
+    )
+
+
+def explain_schedule(network: Network, job: Job) -> tuple[ScheduledPart, ...]:
+    """Return the operators of the firmware in order, with the calls of devices round each; raises as `emit`."""
+    artifact = emit(network, job)
+    names = {use.name: use.device.name for use in artifact.devices}
+    return tuple(
+        ScheduledPart(
+            index=index,
+            layer=record.layer,
+            backend=record.backend,
+            device=record.device,
+            calls=tuple(f"{names[call.device]} {call.call}" for call in record.device_calls),
+        )
+        for index, record in enumerate(artifact.operators)
+    )
+
+
+def _final(network: Network, job: Job, face: Face) -> FinalPart:
+    try:
+        optimized = divide(network, job, face=face)
+    except FerruleError as error:
+        return FinalPart(face=str(face), problem=str(error))
+    layers = tuple(_final_layer(optimized, layer) for layer in optimized.graph.layers)
+    accounted = {name for layer in layers for name in (layer.layer, *layer.replaces)}
+    return FinalPart(
+        face=str(face),
+        layers=layers,
+        gone=tuple(layer.name for layer in network.layers if layer.name not in accounted),
+        messages=optimized.warnings,
+    )
+
+
+def _final_layer(optimized: OptimizedNetwork, layer: Layer) -> FinalLayerPart:
+    given = optimized.assignment[layer.name]
+    descriptor = layer.descriptor
+    return FinalLayerPart(
+        layer=layer.name,
+        type=str(layer.type),
+        backend=given.backend,
+        device=given.device,
+        replaces=optimized.replaced.get(layer.name, ()),
+        label=descriptor.label if isinstance(descriptor, PreCompiledDescriptor) else "",
+    )
+
+
+def _create(name: str, job: Job) -> Backend | str:
+    """Return the backend, or why it cannot be used here; FerruleError if there is none of that id."""
+    try:
+        return job.backend_source().create(name)
+    except BackendUnavailableError as error:
+        return str(error)
+
+
+def _backend(name: str, backend: Backend | str) -> BackendPart:
+    if isinstance(backend, str):
+        return BackendPart(id=name, host=False, firmware=False)
+    return BackendPart(id=name, host=backend.has_host_face(), firmware=backend.firmware_target() is not None)
+
+
+def _taker(row: LayerRow, job: Job, hint: tuple[str, str, str], unusable: Mapping[str, str]) -> TakerPart:
+    refusals = dict(unusable) | {str(backend): reason for backend, reason in row.refusals}
+    wished, _, wanted = hint
+    asked = dict.fromkeys((wished, *job.backends) if wished else job.backends)
+    taker = next((name for name in asked if name not in refusals), None)
+    return TakerPart(
+        layer=row.layer,
+        backend=taker,
+        device=None if taker is None else wanted if wanted and taker == wished else _device(taker, job),
+        refusals=tuple(
+            RefusalPart(backend=backend, reason=refusals[backend]) for backend in asked if backend in refusals
+        ),
+    )
+
+
+def _device(backend: str, job: Job) -> str:
+    return next((device.name for device in job.devices if device.backend == backend), backend)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names for what the link reports of devices: the calls of a run, and the operator in which one failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ferrule.codegen import Artifact, Call
+from ferrule.link import LinkCall, LinkError, RunFailedError, status_text
+from ferrule.report.document import DeviceCallPart, DevicePart, DeviceTracePart, LayerPart
+
+
+def device_parts(artifact: Artifact, layers: Sequence[LayerPart]) -> tuple[DevicePart, ...]:
+    """Return the devices that run layers, what these took, and what the plan takes of their memories."""
+    regions = {region.region: region.peak_bytes for region in artifact.storage.plan.regions}
+    ran = {use.device.name: [part for part in layers if part.device == use.device.name] for use in artifact.devices}
+    return tuple(
+        DevicePart(
+            name=use.device.name,
+            backend=use.backend,
+            activation_lead=use.lead,
+            memory_bytes=use.driver.memory_bytes,
+            memory_used=regions.get(f"device {use.device.name}", 0),
+            layers=len(ran[use.device.name]),
+            count=sum(part.count for part in ran[use.device.name]),
+            share=sum(part.share for part in ran[use.device.name]),
+        )
+        for use in artifact.devices
+    )
+
+
+def trace_part(artifact: Artifact, calls: Iterable[LinkCall]) -> DeviceTracePart:
+    """Return the calls with names, and whether they are those of the plan.
+
+    Raises:
+        LinkError: a call names an operator, a device or a call that there is not.
+    """
+    parts = tuple(_call(artifact, call) for call in calls)
+    planned = [(call.operator, call.device, str(call.call), 0) for call in artifact.device_calls]
+    names = {use.device.name: use.name for use in artifact.devices}
+    made = [(part.operator, names[part.device], part.call, part.status) for part in parts]
+    return DeviceTracePart(calls=parts, as_planned=made == planned)
+
+
+def explained(error: RunFailedError, artifact: Artifact) -> RunFailedError:
+    """Return the error with the layer that failed, and the calls of devices if they were traced."""
+    lines = [str(error)]
+    operator = error.failed_operator
+    if operator is not None and operator < len(artifact.operators):
+        record = artifact.operators[operator]
+        runner = record.backend if record.device == record.backend else f"{record.backend}/{record.device}"
+        lines[0] += f": layer '{record.layer}' on {runner}"
+    if error.calls:
+        lines.append("calls of devices until then:")
+        lines += (
+            f"  {part.operator} {part.device} {part.call}: {status_text(part.status)}"
+            for part in trace_part(artifact, error.calls).calls
+        )
+    return RunFailedError("\n".join(lines), status=error.status, failed_operator=operator, calls=error.calls)
+
+
+def _call(artifact: Artifact, call: LinkCall) -> DeviceCallPart:
+    known = set(Call)
+    if call.operator > len(artifact.operators) or call.device >= len(artifact.devices) or call.call not in known:
+        raise LinkError(f"the firmware traced a call that the model does not make: {call}")
+    layers = [record.layer for record in artifact.operators]
+    return DeviceCallPart(
+        operator=call.operator,
+        layer=layers[call.operator] if call.operator < len(layers) else "",
+        device=artifact.devices[call.device].device.name,
+        call=str(Call(call.call)),
+        status=call.status,
+    )
