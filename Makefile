@@ -1,27 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-# make demo: train a small model, run it on an emulated board.   make test: the tests.   make lint: the linters.
+# make demo: train a small model, run it on an emulated board.   make lint: the linters.
+# make test: the tests under a second, and one of each dear family.   make test-all: all but the dearest.   make nightly: everything, all
+# rows of every matrix, all faults of every campaign.   PYTEST_OPTIONS adds to them, such as `-n 0` or a folder.
+# make docs: the documentation as a site, in build/docs.
+# make mutants: faults put into the sources, which the tests have to notice (SEED, NUMBER, JOBS; 0 is one job per core).
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+SEED ?= 1
+NUMBER ?= 100
+JOBS ?= 0
+# One worker a core. Each begins with a part of the tests that lies together, so that what the tests of a file share is made once.
+PYTEST = $(BIN)/python -m pytest -q -n auto --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 demo: $(VENV)/demo
 	$(BIN)/python examples/digits/demo.py
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest $(PYTEST_OPTIONS)
+	$(PYTEST) -m "not slow or sentinel" $(PYTEST_OPTIONS)
 
-lint: $(VENV)/dev
+test-all: $(VENV)/dev
+	$(PYTEST) -m "not nightly" $(PYTEST_OPTIONS)
+
+nightly: $(VENV)/dev
+	FERRULE_EXHAUSTIVE=1 $(PYTEST) $(PYTEST_OPTIONS)
+
+lint: lint-python lint-c
+
+lint-python: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+lint-c: $(VENV)/dev
 	git ls-files '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 	cppcheck --std=c11 --enable=warning,portability,performance --inline-suppr --quiet --error-exitcode=1 -UFERRULE_PORT_H \
 	    --suppress=missingIncludeSystem -Iinclude -Isrc_c/kernels/include -Isrc_c/startup/include \
 	    -Iplatforms/bare_metal/include -Iplatforms/cmsis/include -Iplatforms/cmsis/drivers -Isdk/ferrule/testing/fakes/cmsis \
 	    -Iplatforms/zephyr/include -Isdk/ferrule/testing/fakes/zephyr -DCONFIG_FERRULE_UART_RX_BYTES=64 \
-	    -DCONFIG_FERRULE_UART_TX_BYTES=64 src_c platforms/bare_metal platforms/cmsis platforms/zephyr
+	    -DCONFIG_FERRULE_UART_TX_BYTES=64 src_c platforms/bare_metal platforms/cmsis platforms/zephyr \
+	    sdk/ferrule/emulation/unicorn/src
+
+docs: $(VENV)/docs
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs --doctree-dir build/docs-trees . build/docs
+	@echo build/docs/index.html
+
+dev: $(VENV)/dev
+
+mutants: $(VENV)/dev
+	PYTHONPATH=tests/support $(BIN)/python tests/mutants.py --seed $(SEED) --number $(NUMBER) --jobs $(JOBS)
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -35,7 +64,11 @@ $(VENV)/dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet -e '.[run,demo,oracle,dev,gpu]'
 	@touch $@
 
+$(VENV)/docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet -e '.[docs]'
+	@touch $@
+
 clean:
 	rm -rf $(VENV) build
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-all nightly lint lint-python lint-c mutants docs dev clean

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from golden import Golden
-from needs import MODELS_SOURCE, lacking, require_program
+from needs import MODELS_SOURCE, lacking, require_cc, require_program
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,7 +28,6 @@ def models() -> Path:
     folder = os.environ.get("FERRULE_MODELS")
     if not folder:
         lacking("FERRULE_MODELS", MODELS_SOURCE)
-    assert folder is not None
     return Path(folder).resolve()
 
 
@@ -45,6 +44,6 @@ def qemu() -> str:
 
 
 @pytest.fixture(scope="session")
-def host_cc() -> str:
-    """The host's C compiler."""
-    return require_program("cc", "apt-get install gcc")
+def host_cc() -> tuple[str, ...]:
+    """The command that compiles C for this host."""
+    return require_cc()

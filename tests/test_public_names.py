@@ -3,25 +3,131 @@
 
 from __future__ import annotations
 
-import ferrule
+import ast
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
 
+import pytest
+
+import ferrule
+from ferrule.firmware import JobKeywords
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "api.md"
+USERS = (
+    *(ROOT / "docs").rglob("*.md"),
+    ROOT / "README.md",
+    *(path for suffix in ("py", "md") for path in (ROOT / "examples").rglob(f"*.{suffix}")),
+    *(path for path in (ROOT / "benchmarks").rglob("*.py") if path.name != "scale.py"),  # it measures what is inside
+)
+IMPORT = re.compile(r"^[ >]*(?:from +(ferrule[\w.]*) +import +\(?([^#\n)]*)|import +(ferrule[\w.]*))", re.MULTILINE)
 NAMES = {
     "DataType",
     "FerruleError",
     "Firmware",
+    "Job",
     "Network",
     "Quantization",
     "RunReport",
     "TensorInfo",
     "Verdict",
     "__version__",
+    "backends",
+    "boards",
     "compile",
+    "generate",
+    "inspect",
     "load",
+    "override",
 }
+MODULES = {
+    "ferrule",
+    "ferrule.backends",
+    "ferrule.backends.capability",
+    "ferrule.backends.context",
+    "ferrule.backends.contribution",
+    "ferrule.backends.cpu_ref",
+    "ferrule.backends.firmware",
+    "ferrule.backends.manifest",
+    "ferrule.backends.optimization_views",
+    "ferrule.backends.option",
+    "ferrule.backends.registry",
+    "ferrule.backends.shared.host_memory",
+    "ferrule.backends.tensor_handle",
+    "ferrule.backends.woofles",
+    "ferrule.backends.workload",
+    "ferrule.boards",
+    "ferrule.devices",
+    "ferrule.dom",
+    "ferrule.emulation",
+    "ferrule.emulation.renode",
+    "ferrule.emulation.renode.bridge",
+    "ferrule.emulation.unicorn.guest",
+    "ferrule.emulation.unicorn.session",
+    "ferrule.errors",
+    "ferrule.firmware",
+    "ferrule.formats",
+    "ferrule.graph",
+    "ferrule.link",
+    "ferrule.network",
+    "ferrule.operators.activation",
+    "ferrule.operators.binary",
+    "ferrule.operators.elementwise",
+    "ferrule.operators.operator",
+    "ferrule.operators.table",
+    "ferrule.optimizer",
+    "ferrule.report",
+    "ferrule.report.console",
+    "ferrule.resources",
+    "ferrule.runtime",
+    "ferrule.testing",
+    "ferrule.testing.backends",
+    "ferrule.testing.coverage",
+    "ferrule.testing.pytest_plugin",
+}
+
+
+def rows(heading: str) -> list[str]:
+    """Return the code in the first column of the table below a heading of the page."""
+    section = PAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    cells = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def imports(text: str, path: Path) -> Iterator[tuple[str, str | None]]:
+    """Give the modules of ferrule that a text imports, each with a name that is imported from it."""
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                yield from ((alias.name, None) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield from ((node.module, alias.name) for alias in node.names)
+        return
+    for module, names, plain in IMPORT.findall(text):
+        yield from ((module or plain, name.split(" as ")[0].strip() or None) for name in (names or "").split(","))
+
+
+@cache
+def used() -> dict[tuple[str, str | None], Path]:
+    """Return what users are shown: each import of ferrule with one place of it."""
+    found = {}
+    for path in USERS:
+        text = path.read_text(encoding="utf-8")
+        for module, name in imports(text, path):
+            if module.split(".")[0] == "ferrule":
+                found[module, name] = path.relative_to(ROOT)
+    return found
 
 
 def test_names() -> None:
     assert set(ferrule.__all__) == NAMES
+    assert set(rows("`ferrule`")) == NAMES
 
 
 def test_every_name_can_be_imported() -> None:
@@ -31,3 +137,46 @@ def test_every_name_can_be_imported() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(ferrule, "nothing_of_the_kind")
+
+
+def test_a_fresh_process_shows_the_names_and_imports_none() -> None:
+    program = (
+        "import sys, ferrule; shown = dir(ferrule); assert set(ferrule.__all__) <= set(shown), shown;"
+        "assert 'numpy' not in sys.modules; print(ferrule.boards.board_names()[0], ferrule.backends.backend_ids()[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "mps2-an385 CpuAcc\n"), done.stdout + done.stderr
+
+
+def test_modules() -> None:
+    assert set(rows("Modules")) == MODULES
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_a_module_has_what_it_lists(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__
+    for each in getattr(module, "__all__", ()):
+        assert getattr(module, each) is not None
+
+
+def test_users_are_shown_public_modules_only() -> None:
+    private = {f"{place}: {module}" for (module, _), place in used().items() if module not in MODULES}
+    assert not private, f"not in docs/api.md: {sorted(private)}"
+    assert len(used()) > 100
+
+
+@pytest.mark.parametrize(("module", "name"), sorted((module, name) for module, name in used() if name))
+def test_what_users_are_shown_is_there_and_public(module: str, name: str) -> None:
+    found = importlib.import_module(module)
+    assert not name.startswith("_")
+    assert hasattr(found, name) or importlib.util.find_spec(f"{module}.{name}"), used()[module, name]
+    if hasattr(found, "__all__"):
+        submodule = importlib.util.find_spec(f"{module}.{name}") if hasattr(found, "__path__") else None
+        assert name in found.__all__ or submodule, f"{module}.__all__ lacks {name}: {used()[module, name]}"
+
+
+def test_the_fields_of_a_job_are_its_keywords_and_on_the_page() -> None:
+    names = [field.name for field in fields(ferrule.Job)]
+    assert list(JobKeywords.__annotations__) == names
+    assert rows("A job") == names

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from needs import lacking, require_program
 
 ROOT = Path(__file__).parents[1]
 MODULE_LIMIT = 700
@@ -18,14 +19,14 @@ FORBIDDEN_NAMES = {"utils.py", "common.py", "helpers.py", "core.py", "misc.py"}
 
 def tracked(*suffixes: str) -> list[Path]:
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        [require_program("git", "apt-get install git"), "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     if listed.returncode:
-        pytest.skip(f"this is no git checkout ({listed.stderr.strip()}): clone the repository to check its files")
+        lacking(f"a git checkout ({listed.stderr.strip()})", "clone the repository")
     names = (name for name in listed.stdout.splitlines() if name.endswith(suffixes))
     return [ROOT / name for name in names if (ROOT / name).exists()]
 

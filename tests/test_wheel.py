@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from needs import require_module, require_program
+from needs import require_cc, require_module, require_program
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = ("boards", "include", "platforms", "src_c")
@@ -51,18 +51,25 @@ def test_the_package_finds_its_own(installed: Path, found: Path) -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_file_of_the_tree_is_there(found: Path, name: str) -> None:
-    listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", name], capture_output=True, text=True, check=True, timeout=60
-    ).stdout.splitlines()
+    argv = [require_program("git", "apt-get install git"), "-C", str(ROOT), "ls-files", name]
+    listed = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
     there = [path for path in listed if (ROOT / path).is_file()]
     assert there
     assert [path for path in there if not (found / path).is_file()] == []
 
 
+def test_the_templates_are_there(installed: Path) -> None:
+    """Those of projects, of generated code, and of new backends and boards."""
+    package = ROOT / "sdk" / "ferrule"
+    names = [path.relative_to(package) for path in package.rglob("*.j2")]
+    assert len({path.parts[0] for path in names}) > 1
+    assert [name for name in names if not (installed / "ferrule" / name).is_file()] == []
+
+
 @pytest.mark.cc
 def test_the_device_api_is_compiled_from_it(found: Path, tmp_path: Path) -> None:
     argv = [
-        *(require_program("gcc", "apt-get install gcc"), "-std=c11", "-Wall", "-Wextra", "-Werror", "-c"),
+        *(*require_cc(), "-std=c11", "-Wall", "-Wextra", "-Werror", "-c"),
         *(f"-I{found / 'include'}", f"-I{found / BARE_METAL / 'include'}"),
         *(str(found / "src_c/device/device.c"), str(found / BARE_METAL / "src/bare_metal.c")),
     ]

@@ -14,7 +14,9 @@ from sample_networks import samples
 from ferrule.backends.backend import Support
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.cpu_ref import CpuRef
+from ferrule.backends.device import BackendId
 from ferrule.backends.shared.host_memory import HOST_FACTORY, HostTensorHandle
+from ferrule.backends.target import default_target
 from ferrule.backends.tensor_handle import MemorySource
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import FerruleError, UnsupportedError
@@ -23,6 +25,8 @@ from ferrule.network.execution import check_inputs, execute, operands_of
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.table import OPERATORS
 from ferrule.runtime import Runtime
+
+TARGET = default_target(BackendId("CpuRef"))
 
 GRAPHS = list(samples())
 NAMES = [f"{graph.name}_{index}" for index, graph in enumerate(GRAPHS)]
@@ -39,7 +43,7 @@ def inputs_of(graph: Graph) -> list[Array]:
 
 
 def ask(graph: Graph, layer: Layer) -> Support:
-    return CpuRef().layer_support().supports(graph, layer)
+    return CpuRef().layer_support().supports(graph, layer, TARGET)
 
 
 def refusal(operator: Operator, layer: Layer, operands: Operands) -> str:
@@ -105,7 +109,7 @@ def workload_info(graph: Graph, layer: Layer) -> WorkloadInfo:
         inputs=tuple(None if t is None or t.is_constant else HostTensorHandle(t.info) for t in tensors),
         constants=tuple(t if t is not None and t.is_constant else None for t in tensors),
         outputs=tuple(HostTensorHandle(info) for info in graph.output_infos(layer)),
-        device="CpuRef",
+        target=TARGET,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ferrule.backends.contribution import Warnings
 from ferrule.backends.discovery import FOLDERS_VARIABLE, environment, in_folders, shipped
 from ferrule.backends.manifest import MANIFEST_NAME, SHIPPED_FOLDER, backend_folders, read_manifest
 from ferrule.backends.origin import OriginKind
@@ -25,7 +26,7 @@ class Nothing(Backend):
     def layer_support(self):
         return self
 
-    def supports(self, graph, layer):
+    def supports(self, graph, layer, target):
         return Support(reason="it takes nothing")
 """
 MANIFEST = 'id = "Nothing"\nfactory = "nothing_at_all.backend:Nothing"\n'
@@ -109,12 +110,12 @@ def test_contributions(folder: Path) -> None:
     firmware = '[firmware]\nsources = ["src_c/*.c"]\ninclude_dirs = ["include"]\n'
     (folder / MANIFEST_NAME).write_text(MANIFEST + 'tests = ["tests"]\n' + firmware)
     found = read_manifest(folder)
-    assert found.contribution().sources == ("src_c/one.c", "src_c/two.c")
-    assert found.contribution("src_c/two.c").sources == ("src_c/two.c",)
-    assert found.contribution().include_dirs == ("include",)
+    (part,) = found.contributions()
+    assert part.name == f"backends/{folder.name}"
+    assert part.sources == ("src_c/one.c", "src_c/two.c")
+    assert part.include_dirs == ("include",)
+    assert (part.licence, part.warnings, part.defines) == ("NOASSERTION", Warnings.OWN, {})
     assert found.tests() == (folder / "tests",)
-    with pytest.raises(FerruleError, match=r"there is no source in .* 'src_c/three\.c'"):
-        found.contribution("src_c/three.c")
     (folder / MANIFEST_NAME).write_text(MANIFEST + 'shared = ["nothing"]\ntests = ["test"]')
     with pytest.raises(FerruleError, match="there is no shared folder"):
         read_manifest(folder).shared()
@@ -122,13 +123,40 @@ def test_contributions(folder: Path) -> None:
         read_manifest(folder).tests()
 
 
+def test_parts_differ_in_licence_and_warnings(folder: Path) -> None:
+    (folder / MANIFEST_NAME).write_text(
+        MANIFEST
+        + '[[firmware]]\nsources = ["src_c/one.c"]\nlicence = "MIT"\n'
+        + '[[firmware]]\nsources = ["src_c/two.c"]\nlicence = "BSD-3-Clause"\nwarnings = "third-party"\n'
+        + 'defines = { MODE = "2" }\n'
+    )
+    own, vendor = read_manifest(folder).contributions()
+    assert (own.sources, own.licence, own.warnings) == (("src_c/one.c",), "MIT", Warnings.OWN)
+    assert (vendor.sources, vendor.licence, vendor.warnings) == (("src_c/two.c",), "BSD-3-Clause", Warnings.THIRD_PARTY)
+    assert vendor.defines == {"MODE": "2"}
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('sources = ["src_c/three.c"]', "'src_c/three.c' matches nothing"),
+        ('licence = ""', "licence '' is no SPDX expression"),
+        ('defines = { "A B" = "1" }', "defines A B as '1', expected a C identifier"),
+    ],
+)
+def test_contributions_that_cannot_be(folder: Path, line: str, reason: str) -> None:
+    (folder / MANIFEST_NAME).write_text(MANIFEST + f"[firmware]\n{line}\n")
+    with pytest.raises(FerruleError, match=reason) as caught:
+        read_manifest(folder).contributions()
+    assert str(caught.value).startswith(str(folder / MANIFEST_NAME))
+
+
 @pytest.mark.parametrize("path", list(backend_folders()), ids=lambda path: path.name)
 def test_shipped_manifests_say_all(path: Path) -> None:
     found = read_manifest(path)
     assert found.manifest.title
     found.shared()
-    found.sources()
-    found.include_dirs()
+    assert all(part.licence == "Apache-2.0" for part in found.contributions())
     listed = [test for part in found.tests() for test in ([part] if part.is_file() else part.rglob("test_*.py"))]
     assert sorted(listed) == sorted(path.rglob("test_*.py"))
 

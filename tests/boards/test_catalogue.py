@@ -19,9 +19,13 @@ SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547",
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of a shipped board, to be changed."""
-    folder = tmp_path / "boards" / "mine"
-    shutil.copytree(root() / "boards" / "mps2-an386", folder)
+    """A copy of a shipped board, to be changed; its platform description includes no other."""
+    shipped, folder = root() / "boards", tmp_path / "boards" / "mine"
+    shutil.copytree(shipped / "mps2-an386", folder)
+    shared = (shipped / "mps2" / "mps2.repl").read_text(encoding="utf-8")
+    own = (folder / "mps2-an386.repl").read_text(encoding="utf-8")
+    flat = shared.replace("cortex-m3", "cortex-m4") + "\n" + own[own.index("psram") :]
+    (folder / "mps2-an386.repl").write_text(flat, encoding="utf-8")
     return folder
 
 
@@ -224,9 +228,9 @@ def test_refuses_a_wrong_description(copy: Path, old: str, new: str, message: st
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('cpuType: "cortex-m4"', 'cpuType: "cortex-a9"', "repl:4: core 'cortex-a9' is not supported"),
-        ('cpuType: "cortex-m4"', "cpuType: 4", "repl:4: 'cpuType' of 'cpu' has to be a string"),
-        ('    cpuType: "cortex-m4"\n', "", "repl:4: 'cpu' has no cpuType"),
+        ('cpuType: "cortex-m4"', 'cpuType: "cortex-a9"', "repl:5: core 'cortex-a9' is not supported"),
+        ('cpuType: "cortex-m4"', "cpuType: 4", "repl:5: 'cpuType' of 'cpu' has to be a string"),
+        ('    cpuType: "cortex-m4"\n', "", "repl:5: 'cpu' has no cpuType"),
         ("cpu: CPU.CortexM", "cpu: CPU.Cortex", "0 entries of type CPU.CortexM"),
         ("size: 0x00400000", "size: 0x50000000", "'ssram1' and 'ssram23' overlap at 0x20000000"),
         ("size: 0x00400000", "size: true", "'size' of 'ssram1' has to be an integer"),
@@ -286,7 +290,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_any_damage_to_a_description_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -306,3 +310,14 @@ def test_any_damage_to_a_description_is_read_or_refused(
     except FerruleError as error:
         message = str(error)
     assert (name == "damaged") != bool(message)
+
+
+def test_a_copied_board_finds_what_it_shares_among_the_shipped_ones(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(root() / "boards" / "mps2-an500", folder)
+    board = load_board(folder)
+    assert board.memory("psram").address == 0x6000_0000
+    platform, shared = (file for file in board.files if file.suffix == ".repl")
+    assert board.path_among_boards(platform) == Path("mine", "mps2-an500.repl")
+    assert board.path_for_renode(platform) == Path("mps2-an500.repl")
+    assert board.path_among_boards(shared) == board.path_for_renode(shared) == Path("mps2", "mps2.repl")

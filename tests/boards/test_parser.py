@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from needs import lacking_variable
 from renode_install import renode_root
 
 from ferrule.boards import (
@@ -189,7 +190,7 @@ FRAGMENTS = {"leon3-externals.repl", "stm32f4_discovery-additional_gpios.repl", 
 def test_reads_what_renode_ships() -> None:
     root = renode_root()
     if root is None:
-        pytest.skip("Renode is missing: set RENODE to its program; platforms/ is in its folder or above it")
+        lacking_variable("RENODE")
     cores = 0
     for file in sorted((root / "platforms").rglob("*.repl")):
         if file.name not in FRAGMENTS:
@@ -314,13 +315,13 @@ def _whole_or_error(folder: Path, text: str) -> None:
     assert all(name == entry.name for name, entry in entries.items())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pieces=st.lists(st.sampled_from(PIECES), max_size=40))
 def test_any_pieces_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, pieces: list[str]) -> None:
     _whole_or_error(tmp_path_factory.getbasetemp(), " ".join(pieces))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_any_damage_to_a_whole_description_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -333,7 +334,7 @@ def test_any_damage_to_a_whole_description_is_read_or_refused(
     _whole_or_error(tmp_path_factory.getbasetemp(), text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=60))
 def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     _whole_or_error(tmp_path_factory.getbasetemp(), text)

@@ -12,7 +12,7 @@ import small_networks
 from needs import require_module
 
 from ferrule.cli import main
-from ferrule.exporters import to_tflite
+from ferrule.formats import to_tflite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

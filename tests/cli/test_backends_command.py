@@ -12,7 +12,7 @@ import pytest
 
 from ferrule import DataType, Network, Quantization, TensorInfo
 from ferrule.backends.dynamic import Reason
-from ferrule.exporters import to_tflite
+from ferrule.formats import to_tflite
 from ferrule.report.backend_listing import BackendListing
 from ferrule.report.inspection import FinalPart, Inspection
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ import pytest
 
 from ferrule import __version__, firmware
 from ferrule.boards import board_names
-from ferrule.cli.options import PLATFORMS
+from ferrule.cli.options import PLATFORMS, JobOptions
 from ferrule.cli.progress import progress
-from ferrule.facade.step import Step
-from ferrule.firmware import ToolStatus, ZigToolchain
+from ferrule.facade.configuration import Configuration
+from ferrule.firmware import Job, ToolStatus, ZigToolchain
+from ferrule.progress import Step
 from ferrule.report.inspection import Inspection
 
 Ferrule = Callable[..., Any]
@@ -196,6 +198,12 @@ def test_generate(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
 def test_the_platforms_are_those_of_the_package() -> None:
     assert set(PLATFORMS) == set(firmware.PLATFORMS)
     assert PLATFORMS[0] == firmware.DEFAULT_PLATFORM
+
+
+def test_defaults_are_those_of_a_job() -> None:
+    none = JobOptions(backends="CpuAcc", hints=(), devices=(), backend_options=(), config=None, board=None)
+    job = replace(none.job(Configuration()), registry=None)
+    assert job == Job()
 
 
 @pytest.mark.cc

@@ -14,7 +14,7 @@ from needs import require_module
 
 import ferrule as api
 from ferrule.codegen.schedule import Call
-from ferrule.exporters import to_tflite
+from ferrule.formats import to_tflite
 
 Ferrule = Callable[..., Any]
 
@@ -50,6 +50,17 @@ def test_a_schedule_needs_backends(ferrule: Ferrule, model: Path) -> None:
     shown = ferrule("inspect", model, "--schedule")
     assert shown.code == 2
     assert "--schedule are of no use without --backends" in shown.err
+
+
+def test_the_schedule_is_that_of_a_board(ferrule: Ferrule, model: Path) -> None:
+    asked = ("inspect", model, "--backends", "Woofles,CpuAcc", *("--device", "a=Woofles", "--device", "b=Woofles"))
+    names = [layer.name for layer in api.load(model).layers]
+    both = ("--hint", f"{names[0]}=Woofles/a", "--hint", f"{names[1]}=Woofles/b", "--schedule", "--board")
+    assert ferrule(*asked, *both, "mps2-an386").code == 0
+    shown = ferrule(*asked, *both, "mps2-an999")
+    assert (shown.code, "there is no board 'mps2-an999'" in shown.err) == (2, True)
+    shown = ferrule("inspect", model, "--board", "mps2-an386")
+    assert (shown.code, "are of no use without --backends" in shown.err) == (2, True)
 
 
 @pytest.mark.cc

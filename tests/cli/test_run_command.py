@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import small_networks
 
-from ferrule.facade import Firmware
+from ferrule import Firmware
 from ferrule.firmware import ZigToolchain
 from ferrule.report import ReportDocument, Verdict
 

@@ -110,17 +110,18 @@ def test_what_c_cannot_say_is_refused(value: float) -> None:
         float_literal(np.float32(value))
 
 
-def _compiled(tmp_path: Path, cc: str, text: str) -> ctypes.CDLL:
+def _compiled(tmp_path: Path, cc: tuple[str, ...], text: str) -> ctypes.CDLL:
     source, library = tmp_path / "x.c", tmp_path / "x.so"
     source.write_text(text)
     subprocess.run(
-        [cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", str(source), "-o", str(library)], check=True
+        [*cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", str(source), "-o", str(library)],
+        check=True,
     )
     return ctypes.CDLL(str(library))
 
 
 @pytest.mark.cc
-def test_integer_literals_read_back(tmp_path: Path, host_cc: str) -> None:
+def test_integer_literals_read_back(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     values = [0, 1, -1, 2**31 - 1, -(2**31), 2**31, 2**32 - 1, 2**32, 2**63 - 1, -(2**63), -(2**31) - 1]
     rows = ", ".join(integer(value) for value in values)
     library = _compiled(tmp_path, host_cc, f"#include <stdint.h>\nconst int64_t x[] = {{{rows}}};\n")
@@ -131,7 +132,7 @@ def test_integer_literals_read_back(tmp_path: Path, host_cc: str) -> None:
 
 @pytest.mark.cc
 @pytest.mark.parametrize("text", ['say "hi"', "a\\b\n\r\t", "naïve ∂", "??/", "\x01" + "23"])
-def test_string_literals_read_back(tmp_path: Path, host_cc: str, text: str) -> None:
+def test_string_literals_read_back(tmp_path: Path, host_cc: tuple[str, ...], text: str) -> None:
     library = _compiled(tmp_path, host_cc, f"const char x[] = {string_literal(text)};\n")
     assert bytes((ctypes.c_char * (len(text.encode()) + 1)).in_dll(library, "x")) == text.encode() + b"\0"
 
@@ -155,7 +156,7 @@ def _module(*statements: Statement) -> Module:
 
 
 @pytest.mark.cc
-def test_statements_run(tmp_path: Path, host_cc: str) -> None:
+def test_statements_run(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     total, n, i = Identifier("total"), Identifier("n"), Identifier("i")
     module = _module(
         Declare("total", Scalar.INT32, Integer(0)),

@@ -10,21 +10,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from device_bench import SOFT_NPU, WARNINGS
+from device_bench import WARNINGS
 from device_networks import NPU0, artifact
 from needs import require_module, require_program
 from small_networks import int8_input
 
 from ferrule import Network
 from ferrule.backends import BackendId, Device
+from ferrule.backends.device import default_device
 from ferrule.backends.firmware import (
-    CoreFeatures,
     DeviceDriver,
     DeviceTarget,
     FirmwareTarget,
     LoweredOp,
     LoweringContext,
 )
+from ferrule.backends.target import Face, Target, default_target
 from ferrule.codegen import Artifact, generate
 from ferrule.dom import Assign, Call, Dereference, Identifier, Integer
 from ferrule.errors import FerruleError, UnsupportedError
@@ -103,9 +104,10 @@ def emit(
 ) -> Artifact:
     return generate(
         network,
-        targets={name: (UNIT, target) for name, target in targets.items()},
-        devices=devices or {},
-        core=CoreFeatures(name="host"),
+        firmware=targets,
+        targets={
+            name: Target(face=Face.FIRMWARE, device=(devices or {}).get(name, default_device(UNIT))) for name in targets
+        },
         workspace_bytes=1 << 16,
     )
 
@@ -114,8 +116,8 @@ def compile_c(model: Artifact, folder: Path, *command: str) -> list[str]:
     """Compile all that is generated; return the objects."""
     (folder / "unit.h").write_text(HEADER)
     includes = (
-        *(folder, root() / "include", SOFT_NPU / "include"),
-        *(root() / name for name in model.include_dirs),
+        folder,
+        *(path for part in model.contributions for path in part.include_paths),
     )
     objects = []
     for name, text in model.files.items():
@@ -129,8 +131,8 @@ def compile_c(model: Artifact, folder: Path, *command: str) -> list[str]:
 
 
 @pytest.mark.cc
-def test_no_warning_from_gcc(tmp_path: Path, host_cc: str) -> None:
-    compile_c(artifact(), tmp_path, host_cc)
+def test_no_warning_from_gcc(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
+    compile_c(artifact(), tmp_path, *host_cc)
 
 
 @pytest.mark.cc
@@ -177,8 +179,9 @@ def test_the_artifact_says_what_a_program_needs() -> None:
         ("npu0", 0, 0, True),
         ("npu1", 1, 2, True),
     ]
-    assert {"src_c/device/device.c", "src_c/device/held.c"} <= set(model.sources)
-    assert [part.folder.name for part in model.contributions] == ["soft_npu"]
+    parts = {part.name: part.sources for part in model.contributions}
+    assert parts["src_c/device"] == ("device.c", "held.c")
+    assert parts["backends/soft_npu"] == ("src/soft_npu.c",)
     assert model.device_c("npu0").splitlines()[-4:] == [
         "static struct soft_npu npu0_context = {",
         "    .memory = npu0_memory,",
@@ -196,11 +199,11 @@ def test_a_devices_own_lead_overrides_its_drivers() -> None:
 
 
 @pytest.mark.cc
-def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: str) -> None:
+def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     import cffi
 
     model = emit(chain(), {"l0": UnitTarget(), "l1": CoreTarget()}, {"l0": UNIT0})
-    objects = compile_c(model, tmp_path, host_cc)
+    objects = compile_c(model, tmp_path, *host_cc)
     (tmp_path / "stubs.c").write_text(
         '#include "ferrule/device.h"\nint32_t ferrule_device_close(ferrule_device_t *dev) { (void)dev; return 0; }\n'
         "int32_t ferrule_device_open(ferrule_device_t *dev) { (void)dev; return 0; }\n"
@@ -215,7 +218,7 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
         "uint32_t room(void) { return ferrule_chain_link_model.call_count; }\n"
     )
     sources = (tmp_path / "stubs.c", root() / "src_c/device/held.c")
-    command = [host_cc, "-shared", "-fPIC", f"-I{tmp_path}", f"-I{root() / 'include'}", *map(str, sources), *objects]
+    command = [*host_cc, "-shared", "-fPIC", f"-I{tmp_path}", f"-I{root() / 'include'}", *map(str, sources), *objects]
     subprocess.run([*command, "-o", str(tmp_path / "model.so")], check=True, timeout=120)
     ffi = cffi.FFI()
     ffi.cdef("""
@@ -242,13 +245,13 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
 
 
 @pytest.mark.cc
-def test_an_operator_on_the_core_may_fail(tmp_path: Path, host_cc: str) -> None:
+def test_an_operator_on_the_core_may_fail(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     import cffi
 
     model = emit(chain(3), dict.fromkeys(("l0", "l1", "l2"), CoreTarget()))
     assert "@return or the error of the operator that failed" in model.files["ferrule_chain.h"]
-    objects = compile_c(model, tmp_path, host_cc)
-    subprocess.run([host_cc, "-shared", *objects, "-o", str(tmp_path / "model.so")], check=True, timeout=120)
+    objects = compile_c(model, tmp_path, *host_cc)
+    subprocess.run([*host_cc, "-shared", *objects, "-o", str(tmp_path / "model.so")], check=True, timeout=120)
     ffi = cffi.FFI()
     ffi.cdef("""
         struct ferrule_run_info { uint32_t failed_operator; void (*on_operator)(void *, uint32_t); void *context;
@@ -271,28 +274,23 @@ def test_an_operator_on_the_core_may_fail(tmp_path: Path, host_cc: str) -> None:
 
 
 @pytest.mark.cc
-def test_operators_without_a_status_cannot_fail_and_are_traced(tmp_path: Path, host_cc: str) -> None:
+def test_operators_without_a_status_cannot_fail_and_are_traced(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     model = emit(chain(), {"l0": UnitTarget(tells=False), "l1": CoreTarget()}, {"l0": UNIT0})
-    compile_c(model, tmp_path, host_cc)
+    compile_c(model, tmp_path, *host_cc)
     assert "ferrule_held_ran(held, DEVICE_UNIT0, FERRULE_OK);" in model.files["ferrule_chain.c"]
 
 
 @pytest.mark.cc
-def test_nothing_is_passed_that_nobody_reads(tmp_path: Path, host_cc: str) -> None:
+def test_nothing_is_passed_that_nobody_reads(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     network = chain(1)
     network.add_input(int8_input("unread", 1, 4))
-    compile_c(emit(network, {"l0": UnitTarget()}, {"l0": UNIT0}), tmp_path, host_cc)
+    compile_c(emit(network, {"l0": UnitTarget()}, {"l0": UNIT0}), tmp_path, *host_cc)
     lonely = Network("lonely")
     lonely.add_input(int8_input("x", 1, 4))
     lonely.add_constant(int8_input("k", 1, 4), np.zeros((1, 4), np.int8))
     lonely.add_tanh_layer("k", name="y")
     lonely.set_outputs(["y"])
-    compile_c(emit(lonely, {"y": ConstantTarget()}, {"y": UNIT0}), tmp_path, host_cc)
-
-
-def test_a_layer_for_devices_needs_one() -> None:
-    with pytest.raises(FerruleError, match="layer 'l0' goes to Unit, which runs on devices, but no device is given"):
-        emit(chain(), dict.fromkeys(("l0", "l1"), UnitTarget()))
+    compile_c(emit(lonely, {"y": ConstantTarget()}, {"y": UNIT0}), tmp_path, *host_cc)
 
 
 def test_a_tensor_in_a_devices_memory_is_out_of_reach() -> None:
@@ -316,7 +314,7 @@ def test_pointers_and_offsets_do_not_mix() -> None:
     context = LoweringContext(
         graph=network,
         layer=network.layers[0],
-        core=CoreFeatures(name="host"),
+        target=default_target(UNIT, Face.FIRMWARE),
         prefix="x",
         pointers={"l0": Identifier("l0")},
         offsets={"x": Identifier("X_OFFSET")},

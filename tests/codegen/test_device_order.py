@@ -9,8 +9,8 @@ from small_networks import int8_input
 
 from ferrule import Network
 from ferrule.backends import BackendId, Device
-from ferrule.backends.firmware import CoreFeatures
 from ferrule.backends.soft_npu.firmware import SoftNpuTarget
+from ferrule.backends.target import Face, Target
 from ferrule.codegen.device_order import with_copies_close
 from ferrule.codegen.lowered import LoweredGraph, lower
 from ferrule.codegen.storage import plan_storage
@@ -44,8 +44,8 @@ def apart() -> Network:
 def lowered(order: list[str]) -> LoweredGraph:
     graph = apart()
     devices = {name: Device(name=f"npu_{name[-1]}", backend=NPU) for name in order}
-    targets = {name: (NPU, SoftNpuTarget()) for name in order}
-    return lower(graph, order, targets, CoreFeatures(name="host"), devices)
+    targets = {name: Target(face=Face.FIRMWARE, device=device) for name, device in devices.items()}
+    return lower(graph, order, dict.fromkeys(order, SoftNpuTarget()), targets)
 
 
 def names(graph: LoweredGraph) -> list[str]:

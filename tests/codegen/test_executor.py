@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from ferrule.backends import BackendId
-from ferrule.backends.firmware import CoreFeatures, LoweredOp, LoweringContext, parameter_table
+from ferrule.backends.firmware import LoweredOp, LoweringContext, parameter_table
+from ferrule.backends.target import Face, default_target
 from ferrule.codegen import Artifact, generate
 from ferrule.dom import Call, Evaluate, Identifier
 from ferrule.errors import UnsupportedError
@@ -76,8 +77,13 @@ def reshape(graph: Graph, source: str, target: str, *shape: int) -> str:
 
 
 def emit(graph: Graph, workspace_bytes: int = 1 << 16) -> Artifact:
-    targets = {layer.name: (BackendId("Test"), Target()) for layer in graph.layers}
-    return generate(graph, targets=targets, core=CoreFeatures(name="host"), workspace_bytes=workspace_bytes)
+    names = [layer.name for layer in graph.layers]
+    return generate(
+        graph,
+        firmware=dict.fromkeys(names, Target()),
+        targets=dict.fromkeys(names, default_target(BackendId("Test"), Face.FIRMWARE)),
+        workspace_bytes=workspace_bytes,
+    )
 
 
 @dataclass
@@ -104,7 +110,7 @@ class Host:
         return list(np.frombuffer(self.ffi.buffer(getattr(outputs, name), elements), np.int8))
 
 
-def build(artifact: Artifact, folder: Path, cc: str, inputs: list[str], outputs: list[str]) -> Host:
+def build(artifact: Artifact, folder: Path, cc: tuple[str, ...], inputs: list[str], outputs: list[str]) -> Host:
     import cffi
 
     prefix = f"ferrule_{artifact.symbol}"
@@ -113,7 +119,7 @@ def build(artifact: Artifact, folder: Path, cc: str, inputs: list[str], outputs:
         (folder / name).write_text(text)
     subprocess.run(
         [
-            cc, "-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-shared", "-fPIC",
+            *cc, "-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-shared", "-fPIC",
             "-fsanitize=undefined", "-fno-sanitize-recover=all", f"-I{folder}", f"-I{root() / 'include'}",
             str(folder / f"{prefix}.c"), str(folder / f"{prefix}_weights.c"), "-o", str(folder / "model.so"),
         ],
@@ -145,14 +151,14 @@ def chain() -> Graph:
 
 
 @pytest.mark.cc
-def test_a_chain_runs(tmp_path: Path, host_cc: str) -> None:
+def test_a_chain_runs(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     host = build(emit(chain()), tmp_path, host_cc, ["x"], ["y"])
     assert host.run(x=X) == 0
     assert host.output("y", 12) == list((X * 4).ravel())
 
 
 @pytest.mark.cc
-def test_null_pointers_are_refused(tmp_path: Path, host_cc: str) -> None:
+def test_null_pointers_are_refused(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     host = build(emit(chain()), tmp_path, host_cc, ["x"], ["y"])
     library, ffi = host.library, host.ffi
     good = [
@@ -169,7 +175,7 @@ def test_null_pointers_are_refused(tmp_path: Path, host_cc: str) -> None:
 
 
 @pytest.mark.cc
-def test_the_caller_is_told_of_every_operator(tmp_path: Path, host_cc: str) -> None:
+def test_the_caller_is_told_of_every_operator(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     host = build(emit(chain()), tmp_path, host_cc, ["x"], ["y"])
     seen = []
     callback = host.ffi.callback("void(void *, uint32_t)", lambda _, index: seen.append(index))
@@ -187,7 +193,9 @@ def test_the_caller_is_told_of_every_operator(tmp_path: Path, host_cc: str) -> N
 
 @pytest.mark.cc
 @pytest.mark.parametrize("own_memory", [False, True])
-def test_views_between_inputs_and_outputs_become_copies(tmp_path: Path, host_cc: str, own_memory: bool) -> None:
+def test_views_between_inputs_and_outputs_become_copies(
+    tmp_path: Path, host_cc: tuple[str, ...], own_memory: bool
+) -> None:
     graph = Graph("views")
     x = graph.add_input(tensor("x", 3, 4))
     flat = reshape(graph, x, "flat", 12)
@@ -218,7 +226,7 @@ def test_views_between_inputs_and_outputs_become_copies(tmp_path: Path, host_cc:
 
 
 @pytest.mark.cc
-def test_constant_outputs_are_copied(tmp_path: Path, host_cc: str) -> None:
+def test_constant_outputs_are_copied(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     graph = Graph("constants")
     x = graph.add_input(tensor("x", 3, 4))
     fixed = graph.add_constant(tensor("fixed", 4), np.array([1, -2, 3, -4], np.int8))
@@ -230,7 +238,7 @@ def test_constant_outputs_are_copied(tmp_path: Path, host_cc: str) -> None:
 
 
 @pytest.mark.cc
-def test_nothing_is_declared_that_nobody_reads(tmp_path: Path, host_cc: str) -> None:
+def test_nothing_is_declared_that_nobody_reads(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     graph = Graph("idle")
     graph.add_input(tensor("unread", 3, 4))
     x = graph.add_input(tensor("x", 3, 4))
@@ -255,7 +263,7 @@ def test_names_of_the_model_cannot_break_the_c() -> None:
 
 
 @pytest.mark.cc
-def test_a_layer_may_be_called_like_a_tensor(tmp_path: Path, host_cc: str) -> None:
+def test_a_layer_may_be_called_like_a_tensor(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     """The members of the structs have the tensors' names all the same."""
     graph = Graph("twins")
     x = graph.add_input(tensor("x", 3, 4))

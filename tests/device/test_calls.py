@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from fake_device import Bench, Event, Status, library
 
+pytestmark = pytest.mark.cc
+
 UP = [Event.LOCK, Event.POWER_ON, Event.ACTIVATE, Event.UNLOCK]
 DOWN = [Event.LOCK, Event.DEACTIVATE, Event.POWER_OFF, Event.UNLOCK]
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import pytest
 from fake_device import Bench, Event, Status, library
 
+pytestmark = pytest.mark.cc
+
 
 def locks(bench: Bench) -> None:
     """Two threads never have the device at once."""

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from fake_device import Bench, Event, Status, library
 
+pytestmark = pytest.mark.cc
+
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:

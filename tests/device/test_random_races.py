@@ -11,6 +11,8 @@ from fake_device import Bench, Event, Fake, library
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.cc
+
 THREADS = (1, 2, 3)
 CALLS = ("activate", "activate", "open", "open", "close", "deactivate", "deactivate", "copy_to", "destroy")
 UNDER_POWER = (Event.ACTIVATE, Event.DEACTIVATE, Event.READY, Event.CHECK, Event.COPY_TO)
@@ -89,7 +91,7 @@ def give_back(bench: Bench, opener: int) -> None:
     bench.fake.done()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(calls=steps(12), plan=steps(24))
 def test_whatever_comes_between(calls: Plan, plan: Plan) -> None:
     race(library(), calls, plan)

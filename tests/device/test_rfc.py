@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 from fake_device import DEVICE_C, FOLDER, Bench, Status, library
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
 from ferrule import resources
 from ferrule.testing.adapter import Adapter, build_adapter
 from ferrule.testing.fakes import Fakes
 from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
+
+pytestmark = pytest.mark.cc
 
 ROOT = resources.root()
 RFC = FOLDER / "rfc"
@@ -26,7 +28,7 @@ DEVICES = ("uart@40004000", "uart@40005000")
 @pytest.fixture(scope="module", autouse=True)
 def _tools() -> None:
     require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
 
 
 def sample(platform: str) -> Adapter[Fakes]:
@@ -78,7 +80,7 @@ def test_the_program_runs_on_bare_metal() -> None:
 def test_the_merged_program_runs(tmp_path: Path) -> None:
     bare_metal = ROOT / "platforms" / "bare_metal"
     argv = [
-        *(require_program("gcc", "apt-get install gcc"), *STRICT, f"-I{ROOT / 'include'}"),
+        *(*require_cc(), *STRICT, f"-I{ROOT / 'include'}"),
         *(f"-I{bare_metal / 'include'}", "-o", str(tmp_path / "merged"), str(RFC / "merged.c")),
         *(str(DEVICE_C), str(bare_metal / "src" / "bare_metal.c")),
     ]

@@ -36,8 +36,7 @@ def run(sanitizer: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.cc
-@pytest.mark.slow
-@pytest.mark.parametrize("sanitizer", ["undefined", "address"])
+@pytest.mark.parametrize("sanitizer", [pytest.param("undefined", marks=pytest.mark.nightly), "address"])
 def test_sanitizers_find_nothing(sanitizer: str) -> None:
     done = run(sanitizer, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(FOLDER / name) for name in MODULES))
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

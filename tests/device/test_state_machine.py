@@ -6,11 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from fake_device import Bench, Event, Status, library
 from handle_model import HandleModel
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+pytestmark = pytest.mark.cc
 
 THREADS = st.sampled_from((1, 2))
 CALLS = ("init", "bind", "activate", "open", "close", "deactivate", "destroy", "copy_to", "copy_from", "context")
@@ -158,5 +161,5 @@ class Handles(RuleBasedStateMachine):
             assert self.lib.fake_users(self.bench.dev) == (1 if self.model.opener else 0)
 
 
-Handles.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Handles.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
 TestHandles = Handles.TestCase

@@ -34,6 +34,7 @@ def test_the_table_is_whole() -> None:
     assert set(TABLE) == {(call, state) for call in CALLS for state in COLUMNS}
 
 
+@pytest.mark.cc
 @pytest.mark.parametrize(("call", "state"), TABLE, ids=lambda each: each.replace(" ", "-"))
 def test_the_api_does_what_the_table_says(call: str, state: str) -> None:
     bench = Bench(library())
@@ -57,6 +58,7 @@ def test_the_model_does_what_the_table_says(call: str, state: str) -> None:
     assert status is TABLE[call, state]
 
 
+@pytest.mark.cc
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("state", COLUMNS)
 def test_what_comes_before_the_state(call: str, state: str) -> None:
@@ -74,6 +76,7 @@ def test_what_comes_before_the_state(call: str, state: str) -> None:
     fake.done()
 
 
+@pytest.mark.cc
 @pytest.mark.parametrize("fill", [b"\0", b"\xff", b"\xa5", b"1IDF", b"2BDF"])
 def test_init_makes_a_handle_of_any_storage(fill: bytes) -> None:
     bench = Bench(library())

@@ -125,6 +125,14 @@ def test_a_spurious_interrupt() -> None:
     assert seen == [False, True, False]
 
 
+def test_another_fault_takes_the_interrupt_of_the_first_away() -> None:
+    injector, line = injected(SpuriousInterrupt(at=0))
+    injector.read(0, 4)
+    assert line.level
+    injector.inject(None)
+    assert (line.level, injector.accesses) == (False, [])
+
+
 def test_a_spurious_interrupt_does_not_hide_a_real_one() -> None:
     injector, line = injected(SpuriousInterrupt(at=1))
     injector.write(4, 4, 1)

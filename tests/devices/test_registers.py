@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from needs import require_program
+from needs import require_cc, require_program
 from register_tables import ADDER as TABLE
 
 from ferrule.devices import Field, Register, RegisterTable, c_header, documentation
@@ -68,7 +68,7 @@ def test_fields() -> None:
 
 @pytest.mark.cc
 def test_the_header_says_to_c_what_the_table_says(tmp_path: Path) -> None:
-    gcc = require_program("gcc", "apt-get install gcc")
+    compiler = require_cc()
     (tmp_path / "adder.h").write_text(c_header(TABLE), encoding="utf-8")
     (tmp_path / "check.c").write_text(
         """#include "adder.h"
@@ -80,7 +80,7 @@ int nothing;
 """,
         encoding="utf-8",
     )
-    argv = [gcc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-c", "check.c", "-o", "check.o"]
+    argv = [*compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", "-c", "check.c", "-o", "check.o"]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
 from ferrule.backends.woofles.registers import TABLE
 from ferrule.devices import documentation
@@ -47,7 +47,7 @@ def run(folder: Path, *arguments: str, code: int = 0) -> str:
 @pytest.mark.cc
 def test_the_unit_tests_pass(documented: Path) -> None:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     registered = any(each.name == "ferrule" for each in importlib.metadata.entry_points(group="pytest11"))
     options = [] if registered else ["-p", "ferrule.testing.pytest_plugin"]
     out = run(documented, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", *options, "yap")

@@ -19,8 +19,8 @@ from ferrule import Network
 from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.manifest import FirmwarePart, Manifest
 from ferrule.backends.registry import default_registry
-from ferrule.exporters.tflite import to_tflite
 from ferrule.facade.configuration import DeviceEntry
+from ferrule.formats import to_tflite
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "backends.md"
 FILE = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)(?: \((\w+)\))?\n(.*?)```", re.DOTALL)
@@ -74,6 +74,19 @@ def test_the_program_runs(documented: Path) -> None:
     require_module("ziglang", "pip install 'ferrule[run]'")
     require_module("unicorn", "pip install 'ferrule[run]'")
     command(documented, "use.py")
+
+
+def test_one_command_writes_its_files(documented: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    (line,) = re.findall(r"^ferrule (new .*)$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    folder = tmp_path_factory.mktemp("new")
+    command(folder, "-m", "ferrule", *line.split())
+    assert files(folder / "acme_npu") == files(documented / "acme_npu")
+
+
+def files(folder: Path) -> dict[str, str]:
+    """Return the text of every file in a folder by its path."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in found}
 
 
 @pytest.mark.cc

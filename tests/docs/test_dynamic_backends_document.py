@@ -19,14 +19,14 @@ WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 
 @pytest.fixture(scope="session")
-def built(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the shared object, made by the document's own command."""
     folder = tmp_path_factory.mktemp("document")
     (source,) = re.findall(r":caption: acme_npu\.c\n(.*?)```", TEXT, re.DOTALL)
     (folder / "acme_npu.c").write_text(source)
     (line,) = re.findall(r"^cc (.*)$", TEXT, re.MULTILINE)
     arguments = line.replace('"$include"', str(resources.root() / "include")).split()
-    subprocess.run([host_cc, *WARNINGS, *arguments], cwd=folder, check=True)
+    subprocess.run([*host_cc, *WARNINGS, *arguments], cwd=folder, check=True)
     return folder
 
 

@@ -12,9 +12,10 @@ from sample_networks import samples
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Graph, LayerType
 from ferrule.operators.operator import Operands
-from ferrule.operators.table import OPERATORS
+from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "operators.md"
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "operators.md"
 COLUMNS = {DataType.INT8: 0, DataType.INT16: 1, DataType.FLOAT32: 2}
 ORACLES = re.compile(r"^(to [\w, ]+: )?(TFLM|LiteRT|float64)")
 REFUSED = re.compile(r"^(refused|-)")
@@ -34,6 +35,11 @@ def rows() -> dict[LayerType, list[str]]:
 
 def test_every_operator_has_a_row() -> None:
     assert set(rows()) == set(OPERATORS)
+
+
+def test_the_readme_counts_them_in_tens() -> None:
+    (stated,) = re.findall(r"\[over (\d+) operators\]", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert int(stated) == len(set(OPERATORS) - OPTIMIZER_TYPES) // 10 * 10
 
 
 def test_every_cell_names_its_oracle_or_refuses() -> None:

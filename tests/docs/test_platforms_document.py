@@ -11,10 +11,9 @@ from pathlib import Path
 
 import device_networks
 import pytest
-from needs import require_program
+from needs import require_cc, require_program
 
-from ferrule.boards import load_board
-from ferrule.firmware import write_project
+from ferrule.firmware import Job, write_project
 from ferrule.resources import root
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "platforms.md"
@@ -38,7 +37,7 @@ def documented(tmp_path: Path) -> Path:
 def test_the_program_runs(documented: Path) -> None:
     bare_metal = root() / "platforms" / "bare_metal"
     argv = [
-        *(require_program("gcc", "apt-get install gcc"), *STRICT),
+        *(*require_cc(), *STRICT),
         *(f"-I{root() / 'include'}", f"-I{bare_metal / 'include'}", "-o", "use", "use.c"),
         *(str(root() / "src_c/device/device.c"), str(bare_metal / "src/bare_metal.c")),
     ]
@@ -105,13 +104,7 @@ int main(void)
 @pytest.mark.cc
 def test_a_model_runs_on_the_ported_platform(documented: Path) -> None:
     """With the parts of a project that the document's table names."""
-    project = write_project(
-        device_networks.artifact(),
-        board=load_board("mps2-an386"),
-        toolchain_name="zig",
-        optimization="O3",
-        folder=documented / "project",
-    ).folder
+    project = write_project(device_networks.artifact(), Job(out=documented / "project")).folder
     pattern = (project / "devices.c").read_text(encoding="utf-8")
     assert pattern.count("_device, NULL, NULL, ") == 2
     mine = pattern.replace("bare_metal.h", "freertos.h").replace("_device, NULL, NULL, ", "_device, ")
@@ -126,7 +119,7 @@ def test_a_model_runs_on_the_ported_platform(documented: Path) -> None:
     own_includes = (project, project / "model", library / "include", library / "src_c" / "kernels" / "include")
     includes = (documented / "include", fake, *own_includes, *(folder / "include" for folder in backends))
     argv = [
-        *(require_program("gcc", "apt-get install gcc"), "-std=c11", "-pthread", "-ffp-contract=off"),
+        *(*require_cc(), "-std=c11", "-pthread", "-ffp-contract=off"),
         *(f"-I{folder}" for folder in includes),
         *("-o", "crossing", "main.c", "devices.c", "src/freertos.c", str(fake / "freertos.c"), *map(str, sources)),
     ]

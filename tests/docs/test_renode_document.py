@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.emulation import engine, renode
-from ferrule.emulation.renode import bridge, process
-from ferrule.facade import renode_files
+from ferrule.emulation.renode import bridge, process, project_files
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "renode.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -44,7 +43,7 @@ def test_options() -> None:
 def test_engines_and_names() -> None:
     for name in set(re.findall(r"--engine (renode[\w:]*)", TEXT)):
         assert engine(name).name == name
-    for name in (process.NETWORK_VARIABLE, bridge.SOURCE.name, renode_files.SCRIPT_NAME, renode_files.TEST_NAME):
+    for name in (process.NETWORK_VARIABLE, bridge.SOURCE.name, project_files.SCRIPT_NAME, project_files.TEST_NAME):
         assert name in TEXT
 
 

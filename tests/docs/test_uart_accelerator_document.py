@@ -22,7 +22,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "uart_accelerator.md").read_text(en
 def test_the_messages() -> None:
     rows = re.findall(r"^\| ([A-Z]+) \| (0x[0-9A-F]{2}) \|", TEXT, re.MULTILINE)
     assert {name: int(number, 16) for name, number in rows} == {each.name: each.value for each in MessageType}
-    (codes,) = re.findall(r"^Codes: (.*)\.$", TEXT, re.MULTILINE)
+    (codes,) = re.findall(r"^Codes: ([^.]*)\.$", TEXT, re.MULTILINE)
     found = {name: int(number) for number, name in re.findall(r"(\d) ([A-Z]+)", codes)}
     assert found == {each.name: each.value for each in ErrorCode}
     assert f"Version: **{VERSION}**" in TEXT

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from needs import require_module, require_program
+from needs import require_cc, require_gcov, require_module
 
 from ferrule.testing import CmsisFakes, Fakes, ZephyrFakes, pytest_plugin
 
@@ -22,8 +22,8 @@ TEXT = DOCUMENT.read_text(encoding="utf-8")
 @pytest.mark.cc
 def test_its_tests_pass(tmp_path: Path) -> None:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("gcc", "apt-get install gcc")
-    require_program("gcov", "apt-get install gcc")
+    require_cc()
+    require_gcov()
     for name, contents in FILE.findall(TEXT):
         with (tmp_path / name).open("a", encoding="utf-8") as file:
             file.write(f"{contents}\n\n")

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from needs import require_module, require_program
+from coverage_gate import counted
+from needs import require_cc, require_module
 
 from ferrule.resources import root
 from ferrule.testing import Adapter, Fakes, build_driver
@@ -16,12 +17,12 @@ BuildUart = Callable[[str], Adapter[Fakes]]
 
 @pytest.fixture(scope="session")
 def build_uart() -> BuildUart:
-    """A function that compiles a UART's driver by its name, with counters for coverage."""
+    """A function that compiles a UART's driver by its name."""
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("gcc", "apt-get install gcc")
+    require_cc()
 
     def function(name: str) -> Adapter[Fakes]:
         source, header = root() / "src_c" / "drivers" / f"{name}.c", f"ferrule/drivers/{name}.h"
-        return build_driver(sources=[source], headers=[header], coverage=True)
+        return counted(build_driver, sources=[source], headers=[header])
 
     return function

@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from needs import require_program
 
 from ferrule._typing import override
 from ferrule.devices import Access, Register, RegisterModel, RegisterTable
 from ferrule.testing import Adapter, CData, Fakes
-from ferrule.testing.coverage import coverage
 
 pytestmark = pytest.mark.cc
 BASE = 0x4000_2000
@@ -149,14 +147,3 @@ def test_bytes_both_ways(driver: Adapter[Fakes]) -> None:
     assert uarte.sent == b"abc"
     assert buffer.sent == ord("d")
     assert "ENDTX -> 0x0" in window.trace
-
-
-def test_every_line_ran(driver: Adapter[Fakes]) -> None:
-    test_no_configuration(driver)
-    test_bytes_both_ways(driver)
-    for baud, value in ((0, 0x1000_0000), (300, None)):
-        driver.reset()
-        test_speeds(driver, baud, value)
-    require_program("gcov", "apt-get install gcc")
-    report = coverage(driver)
-    assert report.file("uart_nrf.c").is_full, report.table()

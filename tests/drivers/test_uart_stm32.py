@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from needs import require_program
 
 from ferrule._typing import override
 from ferrule.devices import Access, Register, RegisterModel, RegisterTable
 from ferrule.testing import Adapter, CData, Fakes
-from ferrule.testing.coverage import coverage
 
 pytestmark = pytest.mark.cc
 BASE = 0x4000_4400
@@ -132,17 +130,3 @@ def test_bytes_both_ways(driver: Adapter[Fakes]) -> None:
         assert not driver.lib.ferrule_uart_stm32_can_write(uart)
     assert usart.sent == b"ab"
     assert "SR -> 0x0" in window.trace
-
-
-def test_every_line_ran(driver: Adapter[Fakes]) -> None:
-    for check in (test_no_configuration, test_bytes_both_ways):
-        check(driver)
-        driver.reset()
-    test_speeds(driver, 30, 2, None)
-    driver.reset()
-    test_speeds(driver, 31, 2, 16)
-    driver.reset()
-    test_speeds(driver, 1 << 16, 1, None)
-    require_program("gcov", "apt-get install gcc")
-    report = coverage(driver)
-    assert report.file("uart_stm32.c").is_full, report.table()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import require_module
 
@@ -29,7 +29,7 @@ instructions = st.lists(narrow | wide, min_size=1, max_size=60)
 
 
 @pytest.fixture(scope="module")
-def hooks(host_cc: str) -> ctypes.CDLL:
+def hooks(host_cc: tuple[str, ...]) -> ctypes.CDLL:
     """The loaded hooks."""
     require_module("unicorn", "pip install 'ferrule[run]'")
     library = load_hooks()
@@ -46,7 +46,7 @@ def guest_with(flash: ctypes.Array[ctypes.c_char], ram: ctypes.Array[ctypes.c_ch
     return guest
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(pieces=st.lists(instructions, min_size=1, max_size=20))
 def test_counts_instructions(hooks: ctypes.CDLL, pieces: list[list[bytes]]) -> None:
     code = b"".join(b"".join(piece) for piece in pieces)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.emulation import CrashReport, EngineError, engine, engine_names
-from ferrule.emulation.crash import called_from
-from ferrule.emulation.disassembly import disassemble
+from ferrule.emulation.crash import called_from, disassemble
 from ferrule.emulation.fault_record import FIELDS, MAGIC, fault_record
 from ferrule.emulation.unicorn import engine as unicorn_engine
 from ferrule.errors import FerruleError
@@ -113,5 +112,5 @@ def test_unhandled_exception(number: int, name: str) -> None:
 
 
 def test_disassembly_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ferrule.emulation.disassembly.find_spec", lambda _name: None)
+    monkeypatch.setattr("ferrule.emulation.crash.find_spec", lambda _name: None)
     assert disassemble(b"\x00\xbf", 0) is None

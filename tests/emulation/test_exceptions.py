@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
-import time
+import re
 from collections.abc import Callable
 
 import pytest
+from covering import covering
+from manual_clock import ManualClock
 
 from ferrule.emulation import Engine, EngineError, Machine, engine
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
+AWAKE = re.compile(r"awake \w{8}")
 PROGRAMS = ("nesting", "masks", "calls", "faults", "derived", "sleep", "kernel")
 WITH_FPU = ("mps2-an386", "mps2-an500", "mps2-an505")
 Build = Callable[..., Machine]
@@ -29,13 +32,15 @@ def trace(machine: Machine, each: Engine) -> list[str]:
     return text.decode().splitlines()
 
 
-@pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("program", PROGRAMS)
+@covering("program, board", PROGRAMS, BOARDS, seed=8, sentinel=("nesting", "mps2-an386"))
 def test_trace_equals_qemus(unicorn: Engine, qemu: str, build_exceptions: Build, program: str, board: str) -> None:
     machine = build_exceptions(program, board)
-    ours = trace(machine, unicorn)
+    ours, qemus = trace(machine, unicorn), trace(machine, engine("qemu"))
     assert len(ours) > 20
-    assert ours == trace(machine, engine("qemu"))
+    if program == "sleep":  # QEMU's SysTick goes by the clock of the host, which may be late and miss some awakenings
+        assert [line for line in ours if AWAKE.fullmatch(line)] == [f"awake {ticks:08x}" for ticks in range(1, 9)]
+        ours, qemus = ([line for line in lines if not AWAKE.fullmatch(line)] for lines in (ours, qemus))
+    assert ours == qemus
 
 
 @pytest.mark.parametrize("board", WITH_FPU)
@@ -83,11 +88,12 @@ def test_a_firmware_that_polls_is_not_given_up_while_a_timer_runs(unicorn: Engin
         assert session.channel().read(5, 10) == b"polls"
 
 
-def test_sleep_for_input_takes_no_time(unicorn: Engine, build_exceptions: Build) -> None:
+def test_sleep_for_input_takes_no_time(
+    unicorn: Engine, build_exceptions: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ferrule.emulation.unicorn.session.time", ManualClock())  # no time-out ever ends a read
     with unicorn.start(build_exceptions("console", "mps2-an386")) as session:
-        start = time.monotonic()
         assert session.channel().read(1, 60) == b""
-        assert time.monotonic() - start < 5
 
 
 @pytest.mark.parametrize("board", BOARDS)

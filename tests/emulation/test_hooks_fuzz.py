@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from needs import require_sanitizers
 
-from ferrule import resources
 from ferrule.emulation.unicorn import library
 
 pytestmark = pytest.mark.cc
@@ -20,14 +20,15 @@ BUDGET, EXCEPTION, LOCKUP, ERROR = (1 << stop for stop in (1, 4, 6, 9))
 
 
 @pytest.fixture(scope="module")
-def program(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The hooks with a core in C instead of unicorn's."""
-    folder = resources.root() / "src_c" / "emulation"
+    require_sanitizers("address")
+    folder = library.SOURCE_FOLDER
     result = tmp_path_factory.mktemp("fuzz") / "fuzz"
     flags = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{folder}"]
     sources = [str(folder / f"{name}.c") for name in library.SOURCES]
-    subprocess.run([host_cc, *flags, str(FUZZ), *sources, "-o", str(result)], check=True, timeout=120)
+    subprocess.run([*host_cc, *flags, str(FUZZ), *sources, "-o", str(result)], check=True, timeout=120)
     return result
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from needs import require_module
 
@@ -69,7 +69,7 @@ steps = st.lists(
 
 
 @pytest.fixture(scope="module")
-def hooks(host_cc: str) -> ctypes.CDLL:
+def hooks(host_cc: tuple[str, ...]) -> ctypes.CDLL:
     """The loaded hooks."""
     require_module("unicorn", "pip install 'ferrule[run]'")
     return load_hooks()
@@ -114,7 +114,6 @@ def apply(hooks: ctypes.CDLL, nvic: Nvic, model: Model, step: tuple[str, int, in
         nvic.group = model.group = value % 8
 
 
-@settings(deadline=None)
 @given(steps)
 def test_priorities_equal_a_plain_model(hooks: ctypes.CDLL, todo: list[tuple[str, int, int]]) -> None:
     nvic, model = Nvic(), Model()

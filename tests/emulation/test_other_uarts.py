@@ -42,7 +42,7 @@ def machine(name: str, folder: Path, **more: str) -> Machine:
         **more,
     }
     adapter = root() / "platforms" / "bare_metal"
-    sources = [FIRMWARE / "uart_echo.c", root() / driver.source, adapter / "src" / "interrupt.c"]
+    sources = [FIRMWARE / "uart_echo.c", *driver.contribution.source_paths, adapter / "src" / "interrupt.c"]
     plan = plan_build(sources, [adapter / "include"], board, toolchain("arm-none-eabi-gcc"), folder, defines=defines)
     return Machine(board=board, elf=execute(plan))
 

@@ -10,7 +10,7 @@ from ferrule.boards import load_board
 from ferrule.emulation.unicorn.guest import MODELS, Guest
 from ferrule.emulation.unicorn.processor import CPU_IDS, Processor
 
-pytestmark = pytest.mark.cc
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 ICTR, CPUID, ICSR, VTOR, AIRCR, CCR, CFSR, CPACR = 0x004, 0xD00, 0xD04, 0xD08, 0xD0C, 0xD14, 0xD28, 0xD88
 CSR, RVR, CVR, CALIB = 0x010, 0x014, 0x018, 0x01C
@@ -26,14 +26,14 @@ def core(board: str) -> Processor:
 
 
 @pytest.fixture
-def processor(host_cc: str) -> Processor:
+def processor(host_cc: tuple[str, ...]) -> Processor:
     """A Cortex-M4."""
     require_module("unicorn", "pip install 'ferrule[run]'")
     return core("mps2-an386")
 
 
 @pytest.fixture
-def secure(host_cc: str) -> Processor:
+def secure(host_cc: tuple[str, ...]) -> Processor:
     """A Cortex-M33."""
     require_module("unicorn", "pip install 'ferrule[run]'")
     return core("mps2-an505")
@@ -161,7 +161,7 @@ def test_systick_stands_until_it_is_enabled(processor: Processor) -> None:
 
 
 @pytest.mark.parametrize(("board", "kept"), [("mps2-an386", 0xFF), ("stm32f4_discovery", 0xF0), ("nrf52840dk", 0xE0)])
-def test_priorities_have_the_bits_of_the_chip(host_cc: str, board: str, kept: int) -> None:
+def test_priorities_have_the_bits_of_the_chip(host_cc: tuple[str, ...], board: str, kept: int) -> None:
     assert host_cc
     chip = core(board)
     chip.write_register(PRIORITY, 4, 0xFFFF_FFFF)

@@ -27,8 +27,8 @@ from ferrule.backends import BackendId, Device
 from ferrule.backends.uart_woofles import UartWooflesModel
 from ferrule.devices import FaultyLine, LineFault, LineFaultKind, SerialModel
 from ferrule.emulation import AttachedWire, EngineError, EngineOptions, Machine, engine
+from ferrule.emulation.serving import open_port, serial_model, serve
 from ferrule.errors import FerruleError
-from ferrule.facade.serving import open_port, serial_model, serve
 from ferrule.graph import Array
 from ferrule.link import LinkSession, ListeningChannel, RunFailedError, SerialChannel
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import small_networks
+from covering import covering
 from needs import require_module, require_program
 from oracle import random_inputs, tflm
 
@@ -38,8 +39,14 @@ def test_every_other_board_is_tested() -> None:
         assert able == list(engines), name
 
 
-@pytest.mark.parametrize("toolchain", ["zig", "arm-none-eabi-gcc"])
-@pytest.mark.parametrize(("board", "engine_name"), [(board, each) for board in RUNS for each in RUNS[board]])
+@covering(
+    "board, engine_name, toolchain",
+    tuple(RUNS),
+    ("unicorn", "qemu"),
+    ("zig", "arm-none-eabi-gcc"),
+    seed=4,
+    allowed=lambda board, engine_name, _: engine_name in RUNS[board],
+)
 def test_a_small_model(board: str, engine_name: str, toolchain: str, request: pytest.FixtureRequest) -> None:
     need(engine_name)
     if toolchain == "arm-none-eabi-gcc":
@@ -61,7 +68,6 @@ def test_accelerators_on_the_bus_and_behind_a_uart(board: str, backend: str) -> 
     assert backend in {layer.backend for layer in report.document.layers}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("board", "engine_name"), [(board, each) for board in RUNS for each in RUNS[board]])
 def test_keyword_spotting_equals_tflm(models: Path, board: str, engine_name: str) -> None:
     need(engine_name)
@@ -74,7 +80,6 @@ def test_keyword_spotting_equals_tflm(models: Path, board: str, engine_name: str
         np.testing.assert_array_equal(output, reference)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("toolchain", ["zig", "arm-none-eabi-gcc"])
 def test_vector_instructions_change_nothing(
     models: Path, qemu: str, toolchain: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from covering import EXHAUSTIVE, covering
 from oracle import edge_inputs, random_inputs, tflm
 
 import ferrule
@@ -20,17 +21,17 @@ INT8 = {"ad01_int8": 768, "kws_ref_model": 16_000, "pretrainedResnet_quant": 49_
 """With the bytes of activations that no plan without overlap can undercut."""
 FLOAT = ("ad01_fp32", "pretrainedResnet", "vww_96_float")
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
+TOOLCHAINS = ("zig", "arm-none-eabi-gcc")
+ON_QEMU = set(zip(INT8, BOARDS, strict=True))
+"""Each model and each board, since QEMU takes six times as long as unicorn."""
 
-pytestmark = [pytest.mark.emu, pytest.mark.slow]
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 
-@pytest.fixture(params=["zig", "arm-none-eabi-gcc"])
-def toolchain(request: pytest.FixtureRequest) -> str:
-    """Each toolchain, if it is installed."""
-    name: str = request.param
-    if name == "arm-none-eabi-gcc":
+def need(toolchain: str, request: pytest.FixtureRequest) -> None:
+    """Skip unless the toolchain is installed."""
+    if toolchain == "arm-none-eabi-gcc":
         request.getfixturevalue("arm_gcc")
-    return name
 
 
 def samples(network: ferrule.Network) -> list[list[Array]]:
@@ -52,16 +53,24 @@ def test_every_shipped_board_is_tested() -> None:
     assert {name for name in board_names() if name.startswith("mps2")} == set(BOARDS)
 
 
-@pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("model", INT8)
-def test_int8_models_equal_tflm(models: Path, qemu: str, toolchain: str, model: str, board: str) -> None:
+@covering(
+    "model, board, toolchain", tuple(INT8), BOARDS, TOOLCHAINS, seed=1, sentinel=("ad01_int8", "mps2-an385", "zig")
+)
+def test_int8_models_equal_tflm(
+    models: Path, model: str, board: str, toolchain: str, request: pytest.FixtureRequest
+) -> None:
+    need(toolchain, request)
     path = models / f"{model}.tflite"
     network = ferrule.load(path)
     firmware = ferrule.compile(network, board=board, toolchain=toolchain)
     truth = stacked(expected(path))
     inputs = stacked(samples(network))
     counts = {}
-    for engine in ("unicorn", "qemu"):
+    engines = ["unicorn"]
+    if EXHAUSTIVE or (model, board) in ON_QEMU:
+        request.getfixturevalue("qemu")
+        engines.append("qemu")
+    for engine in engines:
         report = firmware.run(inputs, engine=engine)
         assert report.verdict is Verdict.EXACT, engine
         for output, reference in zip(report.outputs, truth, strict=True):
@@ -69,13 +78,16 @@ def test_int8_models_equal_tflm(models: Path, qemu: str, toolchain: str, model: 
         assert report.memory.ram.activations == INT8[model]
         assert report.memory.ram.activations_certificate == "optimal"
         counts[engine] = report.document.count
-    tick = counts["qemu"].resolution
-    assert abs(counts["unicorn"].per_inference - counts["qemu"].per_inference) <= 20 * tick
+    if "qemu" in counts:
+        tick = counts["qemu"].resolution
+        assert abs(counts["unicorn"].per_inference - counts["qemu"].per_inference) <= 20 * tick
 
 
-@pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("model", FLOAT)
-def test_float_models_stay_within_the_tolerance(models: Path, toolchain: str, model: str, board: str) -> None:
+@covering("model, board, toolchain", FLOAT, BOARDS, TOOLCHAINS, seed=2)
+def test_float_models_stay_within_the_tolerance(
+    models: Path, model: str, board: str, toolchain: str, request: pytest.FixtureRequest
+) -> None:
+    need(toolchain, request)
     network = ferrule.load(models / f"{model}.tflite")
     firmware = ferrule.compile(network, board=board, toolchain=toolchain)
     report = firmware.run(random_inputs(network, seed=3), engine="unicorn", timeout_s=300)

@@ -11,7 +11,7 @@ from needs import require_module
 
 import ferrule
 from ferrule.backends.registry import registry_with
-from ferrule.facade.samples import pattern_sample
+from ferrule.network.samples import pattern_sample
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
 

@@ -22,21 +22,20 @@ import numpy as np
 import pytest
 import small_networks
 from needs import require_program
-from zephyr_tree import Tree, zephyr_tree
+from zephyr_tree import TEST_TIMEOUT_S, Tree, zephyr_tree
 
+import ferrule
 from ferrule.backends import BackendId, Device
 from ferrule.backends.uart_woofles import UartWooflesModel
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
 from ferrule.codegen.schedule import Call
 from ferrule.emulation import AttachedWire, Machine, engine
-from ferrule.facade import emit
-from ferrule.facade.division import Division
-from ferrule.firmware import write_project
+from ferrule.firmware import Job, write_project
 from ferrule.link import Channel, FirmwareError, LinkSession, SerialChannel
 from ferrule.resources import root
 
-pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow]
+pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow, pytest.mark.timeout(TEST_TIMEOUT_S)]
 PATIENCE_S = 120
 CONTENTION = Path(__file__).parents[1] / "platforms" / "zephyr" / "contention"
 
@@ -55,14 +54,7 @@ def artifact() -> Artifact:
 @pytest.fixture(scope="module")
 def project(artifact: Artifact, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("zephyr") / "crossing"
-    write_project(
-        artifact,
-        board=load_board("mps2-an386"),
-        toolchain_name="arm-none-eabi-gcc",
-        optimization="O3",
-        folder=folder,
-        platform_name="zephyr",
-    )
+    write_project(artifact, Job(toolchain="arm-none-eabi-gcc", platform="zephyr", out=folder))
     return folder
 
 
@@ -138,14 +130,14 @@ def test_an_accelerator_behind_a_uart(tree: Tree, board: Board, tmp_path: Path) 
     """It has uart1, the first that is not the console's, and the link the next."""
     network = small_networks.dense()
     device = Device(name="far", backend=BackendId("UartWoofles"), binding={"memory_bytes": 1024, "store_bytes": 1024})
-    division = Division(backends=("UartWoofles", "CpuAcc"), devices=(device,))
-    write_project(
-        emit(network, board=load_board("mps2-an386"), division=division),
-        board=load_board("mps2-an386"),
-        toolchain_name="arm-none-eabi-gcc",
+    ferrule.generate(
+        network,
+        backends=("UartWoofles", "CpuAcc"),
+        devices=(device,),
+        toolchain="arm-none-eabi-gcc",
         optimization="O2",
-        folder=tmp_path / "project",
-        platform_name="zephyr",
+        platform="zephyr",
+        out=tmp_path / "project",
     )
     elf = tree.build(tmp_path / "project", tmp_path / "build", tree.mps2_board())
     described = replace(board, link_uart=board.peripheral("uart2"))

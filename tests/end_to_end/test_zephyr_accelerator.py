@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 import small_networks
 from needs import require_module
-from zephyr_tree import zephyr_tree
+from zephyr_tree import TEST_TIMEOUT_S, zephyr_tree
 
+import ferrule
 from ferrule.backends import BackendId, Device
 from ferrule.backends.woofles.model import WooflesModel
 from ferrule.boards import load_board
 from ferrule.emulation import Machine, engine
 from ferrule.emulation.engine import AttachedDevice
-from ferrule.facade import emit
-from ferrule.facade.division import Division
-from ferrule.firmware import write_project
 from ferrule.link import LinkSession
 
 BASE, INTERRUPT = 0x4008_0000, 28
@@ -31,19 +29,20 @@ NPU = Device(
 @pytest.mark.cc
 @pytest.mark.emu
 @pytest.mark.slow
+@pytest.mark.timeout(TEST_TIMEOUT_S)
 def test_accelerator_with_an_interrupt(tmp_path: Path) -> None:
     tree = zephyr_tree()
     require_module("unicorn", "pip install 'ferrule[run]'")
     board = load_board(tree.mps2_board().replace("/", "-").replace("_", "-"))
     network = small_networks.dense()
-    division = Division(backends=("CpuAcc",), hints={"y": "Woofles/npu"}, devices=(NPU,))
-    project = write_project(
-        emit(network, board=board, division=division),
+    project = ferrule.generate(
+        network,
         board=board,
-        toolchain_name="arm-none-eabi-gcc",
-        optimization="O3",
-        folder=tmp_path / "project",
-        platform_name="zephyr",
+        hints={"y": "Woofles/npu"},
+        devices=(NPU,),
+        toolchain="arm-none-eabi-gcc",
+        platform="zephyr",
+        out=tmp_path / "project",
     )
     elf = tree.build(project.folder, tmp_path / "build", tree.mps2_board())
     npu = AttachedDevice(name="npu", model=WooflesModel(), address=BASE, interrupt=INTERRUPT)

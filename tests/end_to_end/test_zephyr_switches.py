@@ -14,14 +14,13 @@ import pytest
 import small_networks
 import switches
 from needs import require_module, require_program
-from zephyr_tree import zephyr_tree
+from zephyr_tree import TEST_TIMEOUT_S, zephyr_tree
 
+import ferrule
 from ferrule.boards import load_board
 from ferrule.emulation import Machine
-from ferrule.facade import emit
-from ferrule.firmware import write_project
 
-pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow]
+pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow, pytest.mark.timeout(TEST_TIMEOUT_S)]
 PROGRAM = Path(__file__).parents[1] / "platforms" / "zephyr" / "switches"
 START = "0 main, 0 high, 0 main, 0 middle, 0 main, 0 low, 0 main, 0 twin, 0 main, 0 idle"
 TURNS = "5 twin, 5 low, 6 twin, 7 low, 7 idle"
@@ -33,14 +32,12 @@ def test_threads_switch_as_under_qemu(tmp_path: Path) -> None:
     tree = zephyr_tree()
     require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     require_module("unicorn", "pip install 'ferrule[run]'")
-    described = load_board("mps2-an386")
-    write_project(
-        emit(small_networks.dense(), board=described),
-        board=described,
-        toolchain_name="arm-none-eabi-gcc",
+    ferrule.generate(
+        small_networks.dense(),
+        toolchain="arm-none-eabi-gcc",
         optimization="O2",
-        folder=tmp_path / "project",
-        platform_name="zephyr",
+        platform="zephyr",
+        out=tmp_path / "project",
     )
     shutil.copy(PROGRAM / "main.c", tmp_path / "project" / "src" / "main.c")
     settings = f"-DEXTRA_CONF_FILE={PROGRAM / 'switches.conf'}"

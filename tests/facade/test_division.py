@@ -12,10 +12,10 @@ import small_networks
 
 import ferrule
 from ferrule.backends import Backend, BackendId, Device, Support
+from ferrule.backends.contribution import Contribution
 from ferrule.backends.cpu_acc import CpuAcc
-from ferrule.backends.firmware import Contribution, FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.backends.optimization_views import (
-    ModelOptions,
     OptimizationViews,
     PreCompiledDescriptor,
     Substitution,
@@ -23,12 +23,11 @@ from ferrule.backends.optimization_views import (
 )
 from ferrule.backends.option import BackendOption
 from ferrule.backends.registry import BackendRegistry, default_registry
-from ferrule.boards import load_board
+from ferrule.backends.target import Face, Target
 from ferrule.dom import Call, Evaluate, Identifier, Integer
 from ferrule.errors import FerruleError
-from ferrule.facade import Division, divide, emit
+from ferrule.firmware import Job, divide, emit
 from ferrule.graph import Graph, Layer, LayerType, SubgraphView
-from ferrule.optimizer import Face
 
 HEADER = """/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
@@ -53,7 +52,7 @@ class Unit:
     name: str
     type: LayerType
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         del graph
         return Support(reason="" if layer.type is self.type else f"no {layer.type}")
 
@@ -63,10 +62,17 @@ class Unit:
         operands = (context.input_pointer(0), context.input_pointer(1), context.output_pointer())
         call = Call(Identifier(self.name), (*operands, Integer(context.operands.output.elements)))
         return LoweredOp(
-            kernel=f"{self.name}@{None if context.device is None else context.device.binding.get('base')}",
+            kernel=f"{self.name}@{context.target.device.binding.get('base')}",
             statements=(Evaluate(call),),
             headers=(f"{self.name}.h",),
-            contribution=Contribution(folder=self.folder, sources=(f"{self.name}.c",), include_dirs=("include",)),
+            contributions=(
+                Contribution(
+                    name=f"backends/{self.folder.name}",
+                    folder=self.folder,
+                    sources=(f"{self.name}.c",),
+                    include_dirs=("include",),
+                ),
+            ),
         )
 
 
@@ -85,8 +91,8 @@ class Maximums(Backend):
     def model_options(self) -> tuple[BackendOption, ...]:
         return (BackendOption(name="fail", default=False, meaning="fail on every layer", firmware=True),)
 
-    def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
-        if options.get("fail"):
+    def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
+        if target.options.get("fail"):
             return OptimizationViews(failed=(view,), reasons=dict.fromkeys(view.names, "it was told to fail"))
         parts = [SubgraphView.of(view.graph, [name]) for name in view.names]
         return OptimizationViews(substitutions=tuple(self.compiled(part) for part in parts))
@@ -167,15 +173,15 @@ def test_on_both_engines(zig: str, qemu: str, registry: BackendRegistry) -> None
         assert firmware.run(engine=engine).verdict is ferrule.Verdict.EXACT
 
 
-def kernels(division: Division) -> list[tuple[str, str, str]]:
-    artifact = emit(network(), board=load_board("mps2-an386"), division=division)
+def kernels(job: Job) -> list[tuple[str, str, str]]:
+    artifact = emit(network(), job)
     return [(operator.layer, operator.backend, operator.device) for operator in artifact.operators]
 
 
 def test_hints_and_devices(registry: BackendRegistry) -> None:
     devices = (Device(name="a", backend=CpuAcc.id), Device(name="b", backend=CpuAcc.id))
-    division = Division(backends=tuple(ALL), hints={"largest": "CpuAcc/b"}, devices=devices, registry=registry)
-    assert kernels(division) == [
+    job = Job(backends=tuple(ALL), hints={"largest": "CpuAcc/b"}, devices=devices, registry=registry)
+    assert kernels(job) == [
         ("largest", "CpuAcc", "b"),
         ("total", "CpuAcc", "a"),
         ("smallest", "Minimums", "Minimums"),
@@ -183,25 +189,25 @@ def test_hints_and_devices(registry: BackendRegistry) -> None:
 
 
 def test_only_what_failed_goes_on(registry: BackendRegistry) -> None:
-    division = Division(backends=tuple(ALL), model_options={"Maximums": {"fail": True}}, registry=registry)
-    assert kernels(division)[0] == ("largest", "CpuAcc", "CpuAcc")
-    optimized = divide(network(), division)
+    job = Job(backends=tuple(ALL), model_options={"Maximums": {"fail": True}}, registry=registry)
+    assert kernels(job)[0] == ("largest", "CpuAcc", "CpuAcc")
+    optimized = divide(network(), job)
     assert "it was told to fail" in optimized.refusals["largest", Maximums.id]
 
 
 def test_the_reference_is_the_network_as_given(registry: BackendRegistry) -> None:
     made = network()
-    optimized = divide(made, Division(backends=tuple(ALL), registry=registry))
+    optimized = divide(made, Job(backends=tuple(ALL), registry=registry))
     assert [layer.type for layer in made.layers] == [LayerType.MAXIMUM, LayerType.ADD, LayerType.MINIMUM]
     assert optimized.graph.layers[0].type is LayerType.PRE_COMPILED
     assert [info.name for info in optimized.graph.outputs] == ["smallest"]
 
 
 def test_digests_tell_pre_compiled_objects_apart(registry: BackendRegistry) -> None:
-    board, division = load_board("mps2-an386"), Division(backends=tuple(ALL), registry=registry)
-    digests = {emit(network(), board=board, division=division).digest for _ in range(2)}
+    job = Job(backends=tuple(ALL), registry=registry)
+    digests = {emit(network(), job).digest for _ in range(2)}
     assert len(digests) == 1
-    digests.add(emit(network(), board=board, division=replace(division, backends=("CpuAcc",))).digest)
+    digests.add(emit(network(), replace(job, backends=("CpuAcc",))).digest)
     assert len(digests) == 2
 
 
@@ -214,12 +220,12 @@ class HostOnly(Minimums):
 
 def test_a_backend_without_a_firmware_face(registry: BackendRegistry) -> None:
     registry.register("HostOnly", HostOnly)
-    optimized = divide(network(), Division(backends=("HostOnly", "CpuAcc"), registry=registry))
+    optimized = divide(network(), Job(backends=("HostOnly", "CpuAcc"), registry=registry))
     assert optimized.backends == ("CpuAcc",)
     assert any("HostOnly is left out" in message for message in optimized.messages)
     with pytest.raises(FerruleError, match="none of the preferred backends can be used here"):
-        divide(network(), Division(backends=("HostOnly",), registry=registry))
-    assert divide(network(), Division(backends=("CpuRef",)), face=Face.HOST).backends == ("CpuRef",)
+        divide(network(), Job(backends=("HostOnly",), registry=registry))
+    assert divide(network(), Job(backends=("CpuRef",)), face=Face.HOST).backends == ("CpuRef",)
 
 
 @pytest.mark.parametrize(
@@ -233,13 +239,13 @@ def test_a_backend_without_a_firmware_face(registry: BackendRegistry) -> None:
 )
 def test_regions_of_devices(registry: BackendRegistry, regions: tuple[str, ...], reason: str) -> None:
     device = Device(name="m0", backend=Maximums.id, regions=regions)
-    division = Division(backends=tuple(ALL), devices=(device,), registry=registry)
+    job = Job(backends=tuple(ALL), devices=(device,), registry=registry)
     if not reason:
-        assert kernels(division)[0] == ("compiled largest", "Maximums", "m0")
+        assert kernels(job)[0] == ("compiled largest", "Maximums", "m0")
         return
     with pytest.raises(FerruleError, match=reason):
-        kernels(division)
-    assert kernels(replace(division, backends=("CpuAcc",)))  # a device that is not used may lie anywhere
+        kernels(job)
+    assert kernels(replace(job, backends=("CpuAcc",)))  # a device that is not used may lie anywhere
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from ferrule._typing import override
 from ferrule.devices import BusErrorAt, DmaErrorAt, Fault, Flip, FlippedData, NeverDone, Transfer, WrongId
 from ferrule.emulation import EngineError, EngineOptions
 from ferrule.errors import FerruleError
-from ferrule.facade.locating import observed_network
 from ferrule.link import RunFailedError
+from ferrule.report.locating import observed_network
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 

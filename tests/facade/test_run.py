@@ -16,9 +16,9 @@ import small_networks
 import ferrule
 from ferrule.emulation import EngineError
 from ferrule.errors import FerruleError, InputError, MissingToolError
-from ferrule.facade.step import Step
 from ferrule.firmware import BuildError, ZigToolchain, build_project
 from ferrule.firmware.platforms import bare_metal
+from ferrule.progress import Step
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 

@@ -7,7 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from covering import covering
 
+from ferrule.backends.contribution import STARTUP
 from ferrule.boards import board_names, load_board
 from ferrule.errors import FerruleError
 from ferrule.firmware import (
@@ -19,7 +21,6 @@ from ferrule.firmware import (
     execute,
     plan_build,
     read_image,
-    startup_sources,
 )
 from ferrule.resources import root
 
@@ -41,8 +42,14 @@ def plan_text(toolchain: Toolchain, folder: Path, text: str) -> BuildPlan:
     return plan_build([source], [], load_board("mps2-an386"), toolchain, folder / "build")
 
 
-@pytest.mark.parametrize("optimization", ["O3", "Os"])
-@pytest.mark.parametrize("name", board_names())
+@covering(
+    "name, any_toolchain, optimization",
+    board_names(),
+    ("zig", "arm-none-eabi-gcc"),
+    ("O3", "Os"),
+    seed=7,
+    indirect=["any_toolchain"],
+)
 def test_every_board_builds_without_a_word(
     name: str, optimization: str, any_toolchain: Toolchain, programs: Path, tmp_path: Path
 ) -> None:
@@ -52,7 +59,7 @@ def test_every_board_builds_without_a_word(
     steps: list[tuple[int, int, str]] = []
     elf = execute(plan, progress=lambda *step: steps.append(step))
 
-    total = 2 + len(startup_sources())
+    total = 2 + len(STARTUP.sources)
     assert [(done, of) for done, of, _ in steps] == [(done, total) for done in range(1, total + 1)]
     assert steps[-1][2] == "firmware.elf"
     for argv in (*(step.argv for step in plan.compile), plan.link.attempts[0]):
@@ -189,7 +196,8 @@ def test_a_board_that_is_only_a_folder_builds(
     any_toolchain: Toolchain, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(root() / "boards" / "mps2-an500", tmp_path / "boards" / "tiny")
-    platform = tmp_path / "boards" / "tiny" / "mps2-an500.repl"
+    shutil.copytree(root() / "boards" / "mps2", tmp_path / "boards" / "mps2")
+    platform = tmp_path / "boards" / "mps2" / "mps2.repl"
     platform.write_text(platform.read_text(encoding="utf-8").replace("size: 0x00400000", "size: 0x8000"), "utf-8")
     monkeypatch.setenv("FERRULE_BOARDS", os.pathsep.join([str(tmp_path / "boards")]))
     assert execute(plan_large(any_toolchain, programs, tmp_path / "build", board="tiny")).is_file()
@@ -210,7 +218,7 @@ def test_symbols_are_found_by_address(any_toolchain: Toolchain, programs: Path, 
         image.address_of("test_work")
 
 
-def test_what_is_no_firmware_is_refused(tmp_path: Path, host_cc: str) -> None:
+def test_what_is_no_firmware_is_refused(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     with pytest.raises(FerruleError, match="cannot read"):
         read_image(tmp_path / "none.elf")
     path = tmp_path / "text.elf"
@@ -222,6 +230,6 @@ def test_what_is_no_firmware_is_refused(tmp_path: Path, host_cc: str) -> None:
         read_image(path)
     source = tmp_path / "host.c"
     source.write_text("int main(void) { return 0; }\n", encoding="utf-8")
-    subprocess.run([host_cc, str(source), "-o", str(tmp_path / "host")], check=True)
+    subprocess.run([*host_cc, str(source), "-o", str(tmp_path / "host")], check=True)
     with pytest.raises(FerruleError, match="not a firmware"):
         read_image(tmp_path / "host")

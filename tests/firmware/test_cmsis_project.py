@@ -17,14 +17,13 @@ import cmsis_project
 import device_networks
 import pytest
 import small_networks
-from needs import lacking, require_module
+from needs import lacking, require_module, require_variable
 
 from ferrule import Network
 from ferrule.backends import BackendId, Device
 from ferrule.boards import Board, load_board
 from ferrule.errors import FerruleError
-from ferrule.facade.division import Division
-from ferrule.firmware import Project
+from ferrule.firmware import Job, Project
 from ferrule.firmware.platforms.cmsis_board import cmsis_board
 from ferrule.firmware.platforms.cmsis_solution import COMPONENTS, solution_yaml
 from ferrule.resources import root
@@ -48,17 +47,17 @@ def project(folder: Path, network: Network | None = None, **options: Any) -> Pro
 
 
 def with_devices(folder: Path) -> Project:
-    return project(folder, device_networks.crossing(), division=device_networks.division())
+    return project(folder, device_networks.crossing(), job=device_networks.job())
 
 
 def with_interrupt(folder: Path, **binding: int) -> Project:
     device = Device(name="dog", backend=BackendId("Woofles"), binding={"use_interrupt": 1, **binding})
-    return project(folder, division=Division(backends=("Woofles", "CpuAcc"), devices=(device,)))
+    return project(folder, job=Job(backends=("Woofles", "CpuAcc"), devices=(device,)))
 
 
 def behind_usart(folder: Path) -> Project:
     device = Device(name="far", backend=BackendId("UartWoofles"), binding={"uart": "uart2", "baud": 9600})
-    return project(folder, division=Division(backends=("UartWoofles", "CpuAcc"), devices=(device,)))
+    return project(folder, job=Job(backends=("UartWoofles", "CpuAcc"), devices=(device,)))
 
 
 KINDS_OF_PROJECT = {
@@ -307,10 +306,11 @@ def formatted(files: list[Path]) -> None:
 
 
 def own_board(folder: Path, name: str = "mine", **changes: str) -> Path:
-    """Return a copy of mps2-an386 with pieces of its description replaced, by what stands there."""
-    board = folder / "boards" / name
+    """Return a copy of mps2-an386, with pieces of the description that it includes replaced: old text = new text."""
+    board, shared = folder / "boards" / name, folder / "boards" / "mps2"
     shutil.copytree(root() / "boards" / "mps2-an386", board)
-    path = board / "mps2-an386.repl"
+    shutil.copytree(root() / "boards" / "mps2", shared)
+    path = shared / "mps2.repl"
     text = path.read_text(encoding="utf-8")
     for old, new in changes.items():
         assert old in text
@@ -393,14 +393,9 @@ def test_what_cmsis_knows_of_a_board() -> None:
 
 def schemas() -> Path:
     """Return the folder of the official schemas, or skip."""
-    toolbox = os.environ.get("CMSIS_TOOLBOX")
-    folder = os.environ.get("CMSIS_SCHEMAS") or (str(Path(toolbox) / "etc") if toolbox else None)
-    if folder is None:
-        pytest.skip(
-            "set CMSIS_SCHEMAS to tools/projmgr/schemas of a checkout of github.com/Open-CMSIS-Pack/devtools, or "
-            "CMSIS_TOOLBOX to an installation of CMSIS-Toolbox, to check generated projects against the schemas"
-        )
-    return Path(folder)
+    if os.environ.get("CMSIS_TOOLBOX") and not os.environ.get("CMSIS_SCHEMAS"):
+        return require_variable("CMSIS_TOOLBOX") / "etc"
+    return require_variable("CMSIS_SCHEMAS")
 
 
 def complaints(document: Any, kind: str) -> list[str]:  # noqa: ANN401 whatever stands there

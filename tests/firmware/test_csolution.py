@@ -17,7 +17,7 @@ import cmsis_project
 import numpy as np
 import pytest
 import small_networks
-from needs import require_program
+from needs import require_program, require_variable
 
 from ferrule.boards import load_board
 from ferrule.emulation import Machine, engine
@@ -31,20 +31,13 @@ UNRELEASED = "1.1.1-dev"
 """Of a checkout of Cortex_DFP between releases, whose description says 0.0.0."""
 
 
-def variable(name: str, what: str) -> Path:
-    path = os.environ.get(name)
-    if not path:
-        pytest.skip(f"set {name} to {what} to have csolution read generated projects")
-    return Path(path).resolve()
-
-
 def pack_root(folder: Path) -> Path:
     """Return a folder of installed packs."""
     installed = os.environ.get("CMSIS_PACK_ROOT")
     if installed:
         return Path(installed)
     for name, pack in PACKS.items():
-        path = variable(name, f"a checkout of github.com/ARM-software/{path_of(pack)}")
+        path = require_variable(name)
         release = ET.parse(path / f"ARM.{pack}.pdsc").getroot().find("releases/release")  # noqa: S314 the user's own
         assert release is not None
         version = str(release.get("version")).replace("0.0.0", UNRELEASED)
@@ -54,13 +47,9 @@ def pack_root(folder: Path) -> Path:
     return folder
 
 
-def path_of(pack: str) -> str:
-    return "CMSIS_6" if pack == "CMSIS" else pack
-
-
 def convert(folder: Path, packs: Path) -> dict[str, Any]:
     """Have csolution read the project, and return what it wants built for Release."""
-    toolbox = variable("CMSIS_TOOLBOX", "an installation of CMSIS-Toolbox")
+    toolbox = require_variable("CMSIS_TOOLBOX")
     gcc = Path(require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi"))
     version = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
     environment = {
@@ -107,7 +96,7 @@ def compiled(folder: Path, build: dict[str, Any], core_flags: tuple[str, ...]) -
 @pytest.mark.emu
 @pytest.mark.parametrize("board", ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"])
 def test_csolution_takes_it(board: str, tmp_path: Path) -> None:
-    variable("CMSIS_TOOLBOX", "an installation of CMSIS-Toolbox")
+    require_variable("CMSIS_TOOLBOX")
     network = small_networks.dense()
     folder = cmsis_project.write(tmp_path / "dense", network, board=board).folder
     build = convert(folder, pack_root(tmp_path / "packs"))

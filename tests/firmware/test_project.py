@@ -14,10 +14,10 @@ import pytest
 import small_networks
 from needs import require_program
 
+from ferrule import generate
 from ferrule.boards import load_board
 from ferrule.errors import FerruleError
-from ferrule.facade import emit
-from ferrule.firmware import Group, Kept, Project, Toolchain, build_project, load_project, read_image, write_project
+from ferrule.firmware import Group, Kept, Project, Toolchain, build_project, load_project, read_image
 from ferrule.firmware.manifest import MANIFEST_NAME
 from ferrule.network import Network
 from ferrule.resources import root
@@ -33,14 +33,13 @@ def write(
     platform: str = "bare-metal",
     force: bool = False,
 ) -> Project:
-    described = load_board(board)
-    return write_project(
-        emit(network or small_networks.dense(), board=described),
-        board=described,
-        toolchain_name=toolchain,
+    return generate(
+        network or small_networks.dense(),
+        board=board,
+        toolchain=toolchain,
         optimization=optimization,
-        folder=folder,
-        platform_name=platform,
+        platform=platform,
+        out=folder,
         force=force,
     )
 
@@ -442,7 +441,8 @@ def test_unknown_choices_write_nothing(tmp_path: Path) -> None:
 def test_a_uart_without_driver_is_refused(tmp_path: Path) -> None:
     board = tmp_path / "other"
     shutil.copytree(root() / "boards" / "mps2-an386", board)
-    platform = board / "mps2-an386.repl"
+    shutil.copytree(root() / "boards" / "mps2", tmp_path / "mps2")
+    platform = tmp_path / "mps2" / "mps2.repl"
     platform.write_text(platform.read_text(encoding="utf-8").replace("UART.CMSDK_APB_UART", "UART.PL011"), "utf-8")
     with pytest.raises(FerruleError, match=r"no driver for its link UART 'uart0' of class UART\.PL011") as caught:
         write(tmp_path / "project", board=board)

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,24 +18,22 @@ import pytest
 import small_networks
 from needs import require_module
 
-from ferrule.boards import load_board
-from ferrule.facade import emit
-from ferrule.facade.division import Division
-from ferrule.firmware import build_project, load_project, write_project
+from ferrule import generate
+from ferrule.firmware import Job, build_project, load_project
 from ferrule.link import LinkSession, SerialChannel
 
 PLATFORMS = ("bare-metal", "cmsis")
 
 
-def readme(folder: Path, platform: str, division: Division) -> str:
-    board = load_board("mps2-an386")
-    project = write_project(
-        emit(small_networks.dense(), board=board, division=division),
-        board=board,
-        toolchain_name="zig" if platform == "bare-metal" else "arm-none-eabi-gcc",
-        optimization="O3",
-        folder=folder,
-        platform_name=platform,
+def readme(folder: Path, platform: str, job: Job) -> str:
+    project = generate(
+        small_networks.dense(),
+        replace(
+            job,
+            toolchain="zig" if platform == "bare-metal" else "arm-none-eabi-gcc",
+            platform=platform,
+            out=folder,
+        ),
     )
     return (project.folder / "README.md").read_text(encoding="utf-8")
 
@@ -50,14 +49,12 @@ def free_port() -> int:
 def running(argv: list[str], folder: Path, port: int) -> Iterator[None]:
     with subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL) as process:
         try:
-            end = time.monotonic() + 60
             while True:
                 try:
                     socket.create_connection(("127.0.0.1", port), timeout=1).close()
                     break
                 except OSError:
                     assert process.poll() is None
-                    assert time.monotonic() < end
                     time.sleep(0.05)
             yield
         finally:
@@ -68,7 +65,7 @@ def running(argv: list[str], folder: Path, port: int) -> Iterator[None]:
 @pytest.mark.emu
 def test_qemu_runs_it_as_the_readme_says(qemu: str, tmp_path: Path) -> None:
     require_module("ziglang", "pip install 'ferrule[run]'")
-    text = readme(tmp_path / "project", "bare-metal", Division())
+    text = readme(tmp_path / "project", "bare-metal", Job())
     build_project(load_project(tmp_path / "project"))
     (command,) = re.findall(r"^    (qemu-system-arm .*)$", text, re.MULTILINE)
     (named,) = re.findall(r"socket://127\.0\.0\.1:(\d+)$", text, re.MULTILINE)
@@ -85,6 +82,6 @@ def test_qemu_runs_it_as_the_readme_says(qemu: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_qemu_is_not_offered_without_the_models_devices(platform: str, tmp_path: Path) -> None:
-    assert "qemu-system-arm -M mps2-an386 " in readme(tmp_path / "core", platform, Division())
-    division = Division(backends=("Woofles", "CpuAcc"))
-    assert "qemu-system-arm" not in readme(tmp_path / "accelerator", platform, division)
+    assert "qemu-system-arm -M mps2-an386 " in readme(tmp_path / "core", platform, Job())
+    job = Job(backends=("Woofles", "CpuAcc"))
+    assert "qemu-system-arm" not in readme(tmp_path / "accelerator", platform, job)

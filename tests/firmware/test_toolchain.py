@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ferrule import nativelib
 from ferrule.boards import load_board
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.firmware import DEFAULT_TOOLCHAIN, TOOLCHAINS, Toolchain, probe_tools, toolchain
@@ -55,12 +56,12 @@ def test_flags_follow_from_the_core(
 def test_a_boards_own_flags_come_last(each: Toolchain) -> None:
     board = replace(BOARD, flags={each.name: ("-DOWN",), "another": ("-DNOT",)})
     assert each.target_flags(board)[-1] == "-DOWN"
-    for flags in (each.compile_flags(board, "O2"), each.link_flags(board, "O2")):
+    for flags in (each.compile_flags(board, "O2"), each.link_flags(board, "O2", runtime=True)):
         assert "-DOWN" in flags
         assert "-DNOT" not in flags
         assert "-O2" in flags
     assert "-ffp-contract=off" in each.compile_flags(board, "O3")
-    assert "-Wl,--gc-sections" in each.link_flags(board, "O3")
+    assert "-Wl,--gc-sections" in each.link_flags(board, "O3", runtime=True)
 
 
 def test_names_are_looked_up() -> None:
@@ -137,10 +138,10 @@ def test_probing_finds_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         "ziglang",
         "cffi",
         "opencl",
+        "cc",
         "arm-none-eabi-gcc",
         "qemu-system-arm",
         "make",
-        "cc",
         "renode",
     ]
     program = tmp_path / "make"
@@ -148,6 +149,8 @@ def test_probing_finds_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     program.chmod(0o755)
     monkeypatch.setattr(shutil, "which", lambda name: str(program) if name == "make" else None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(nativelib, "find_spec", lambda name: None)
+    monkeypatch.delenv("CC", raising=False)
     for status in probe_tools():
         assert status.found is (status.name == "make")
         assert status.path == (str(program) if status.found else None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from needs import require_module, require_program
+from needs import require_cc, require_module
 from small_networks import int8_input
 
 import ferrule
@@ -17,9 +17,7 @@ from ferrule.backends import BackendId, Device
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
-from ferrule.facade.division import Division
-from ferrule.facade.generation import emit
-from ferrule.firmware import PLATFORMS, ProjectRequest, spare_uarts, wires
+from ferrule.firmware import PLATFORMS, Job, ProjectRequest, emit, spare_uarts, wires
 from ferrule.firmware.uart import DRIVERS
 from ferrule.resources import root
 from ferrule.testing import Adapter, build_driver
@@ -45,8 +43,7 @@ def artifact(*bindings: dict[str, str | int], board: Board = BOARD) -> Artifact:
         for index, binding in enumerate(bindings)
     )
     hints = {f"y{index}": f"UartWoofles/far{index}" for index in range(len(devices))}
-    division = Division(backends=("CpuAcc",), hints=hints, devices=devices)
-    return emit(network(len(devices)), board=board, division=division)
+    return emit(network(len(devices)), Job(board=board, hints=hints, devices=devices))
 
 
 def test_uarts_are_given_in_order() -> None:
@@ -96,7 +93,7 @@ def test_a_uart_without_a_driver_is_refused() -> None:
 
 
 def test_projects_without_wires_have_no_transport() -> None:
-    plain = emit(network(1), board=BOARD, division=Division())
+    plain = emit(network(1), Job(board=BOARD))
     names = PLATFORMS["bare-metal"].files(request(plain)).sources
     assert not any("uart_transport" in name for name in names)
     assert any("uart_transport" in name for name in PLATFORMS["bare-metal"].files(request(artifact({}))).sources)
@@ -108,7 +105,7 @@ def test_projects_without_wires_have_no_transport() -> None:
 @pytest.fixture(scope="module")
 def transport() -> Adapter[Any]:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     return build_driver(
         sources=[root() / "src_c" / "drivers" / "uart_transport.c"],
         headers=["ferrule/drivers/uart_transport.h"],

@@ -20,9 +20,7 @@ from ferrule.backends import BackendId, Device
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
-from ferrule.facade import emit
-from ferrule.facade.division import Division
-from ferrule.firmware import Project, write_project
+from ferrule.firmware import Job, Project, emit, write_project
 from ferrule.firmware.platforms import PLATFORMS, ProjectFiles, ProjectRequest
 from ferrule.resources import root
 
@@ -49,19 +47,19 @@ NPU = Device(name="NPU-one", backend=BackendId("Woofles"), binding={"base": 0x40
 def woofles(*, interrupt: bool = True) -> Artifact:
     """Return `dense` on an accelerator with registers."""
     device = replace(NPU, binding={**NPU.binding, "use_interrupt": int(interrupt)})
-    division = Division(backends=("CpuAcc",), hints={"y": "Woofles/NPU-one"}, devices=(device,))
-    return emit(small_networks.dense(), board=load_board("mps2-an386"), division=division)
+    job = Job(backends=("CpuAcc",), hints={"y": "Woofles/NPU-one"}, devices=(device,))
+    return emit(small_networks.dense(), job)
 
 
 def behind_uart(**binding: str | int) -> Artifact:
     """Return `dense` on an accelerator behind a UART."""
     device = Device(name="far", backend=BackendId("UartWoofles"), binding=binding)
-    division = Division(backends=("CpuAcc",), hints={"y": "UartWoofles/far"}, devices=(device,))
-    return emit(small_networks.dense(), board=load_board("mps2-an386"), division=division)
+    job = Job(backends=("CpuAcc",), hints={"y": "UartWoofles/far"}, devices=(device,))
+    return emit(small_networks.dense(), job)
 
 
 def plain(network: Network | None = None, board: str = "mps2-an386") -> Artifact:
-    return emit(network or small_networks.dense(), board=load_board(board))
+    return emit(network or small_networks.dense(), Job(board=board))
 
 
 def files(artifact: Artifact, board: Board | str = "mps2-an386") -> ProjectFiles:
@@ -75,14 +73,7 @@ def every(found: ProjectFiles) -> dict[str, bytes]:
 
 
 def written(artifact: Artifact, folder: Path, board: str = "mps2-an386") -> Project:
-    return write_project(
-        artifact,
-        board=load_board(board),
-        toolchain_name="zig",
-        optimization="O2",
-        folder=folder,
-        platform_name="zephyr",
-    )
+    return write_project(artifact, Job(board=board, optimization="O2", platform="zephyr", out=folder))
 
 
 ARTIFACTS = {"plain": plain, "devices": device_networks.artifact, "registers": woofles, "uart": behind_uart}

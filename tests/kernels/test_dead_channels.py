@@ -91,7 +91,7 @@ def all_inputs(network: Network) -> list[list[Array]]:
     return [random_inputs(network), *edge_inputs(network).values()]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     dead=st.floats(0, 1),
@@ -124,9 +124,7 @@ def test_what_dead_channels_feed_is_dead_where_padding_holds_the_same() -> None:
 
 @pytest.mark.cc
 @pytest.mark.parametrize("zero_point", [-128, 11])
-@settings(
-    max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
-)
+@settings(max_examples=4, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
 @given(seed=st.integers(0, 2**32 - 1), dead=st.sampled_from([0.3, 0.7, 1.0]))
 def test_every_tensor_is_exact(zero_point: int, seed: int, dead: float) -> None:
     network = separable(seed, dead, zero_point, Activation.RELU)

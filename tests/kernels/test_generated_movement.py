@@ -12,7 +12,7 @@ from sample_networks import samples
 from ferrule.graph import Graph, LayerType
 from ferrule.network import Network
 
-pytestmark = [pytest.mark.cc, pytest.mark.slow]
+pytestmark = pytest.mark.cc
 
 TYPES = frozenset(
     {

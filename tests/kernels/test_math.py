@@ -29,18 +29,18 @@ FLAGS = {"separate": ("-ffp-contract=off",), "fused": ("-ffp-contract=fast", "-m
 
 @pytest.fixture(scope="module", params=FLAGS)
 def functions(
-    request: pytest.FixtureRequest, host_cc: str, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Function]:
     require_module("cffi", "pip install ferrule[run]")
     from cffi import FFI
 
     cpu = Path("/proc/cpuinfo")
     if request.param == "fused" and not (cpu.exists() and " fma " in cpu.read_text(encoding="utf-8")):
-        lacking("a processor with fused multiply-add", "run this test on one")
+        lacking("a processor with fused multiply-add", "run the tests on one", rare=True)
     kernels = root() / "src_c" / "kernels"
     library = tmp_path_factory.mktemp("math") / "math.so"
     sources = [str(kernels / "math" / name) for name in ("expf.c", "tanhf.c")]
-    command = [host_cc, "-std=c11", "-O2", "-shared", "-fPIC", *FLAGS[request.param], f"-I{kernels / 'include'}"]
+    command = [*host_cc, "-std=c11", "-O2", "-shared", "-fPIC", *FLAGS[request.param], f"-I{kernels / 'include'}"]
     subprocess.run([*command, *sources, "-x", "c", "-", "-o", str(library)], input=HARNESS, text=True, check=True)
     ffi = FFI()
     ffi.cdef("void exp_all(const float *, float *, int); void tanh_all(const float *, float *, int);")

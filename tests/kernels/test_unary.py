@@ -45,7 +45,7 @@ def assert_exact(case: Case) -> None:
 
 @pytest.mark.parametrize("types", SOFTMAX_OUTPUTS, ids=lambda types: f"{types[0]}-{types[1]}")
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_softmax(types: tuple[DataType, DataType], drawn: st.DataObject) -> None:
     assert_exact(drawn.draw(softmax_cases(types)))
 
@@ -68,27 +68,27 @@ def test_softmax_of_long_equal_rows(types: tuple[DataType, DataType], value: int
 
 @pytest.mark.parametrize("cell", SIGMOIDAL, ids=lambda cell: f"{cell[0]}-{cell[1]}")
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_sigmoidal(cell: tuple[LayerType, DataType], drawn: st.DataObject) -> None:
     assert_exact(drawn.draw(sigmoidal_cases(*cell)))
 
 
 @given(case=hard_swish_cases())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_hard_swish(case: Case) -> None:
     assert_exact(case)
 
 
 @pytest.mark.parametrize("types", QUANTIZE_PAIRS, ids=lambda types: f"{types[0]}-{types[1]}")
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_quantize_integers(types: tuple[DataType, DataType], drawn: st.DataObject) -> None:
     assert_exact(drawn.draw(quantize_cases(types)))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_quantize_floats(dtype: DataType, drawn: st.DataObject) -> None:
     assert_exact(drawn.draw(quantize_float_cases(dtype)))
 
@@ -110,7 +110,7 @@ def test_quantize_special_floats(dtype: DataType, zero_point: int) -> None:
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_dequantize(dtype: DataType, drawn: st.DataObject) -> None:
     assert_exact(drawn.draw(dequantize_cases(dtype)))
 
@@ -118,7 +118,7 @@ def test_dequantize(dtype: DataType, drawn: st.DataObject) -> None:
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("type_", REDUCTIONS)
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_reduce_integers(type_: LayerType, dtype: DataType, drawn: st.DataObject) -> None:
     assert_exact(drawn.draw(reduce_cases(type_, dtype)))
 
@@ -142,7 +142,7 @@ def test_reduce_wraps() -> None:
 
 @pytest.mark.parametrize("type_", REDUCTIONS)
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_reduce_floats(type_: LayerType, drawn: st.DataObject) -> None:
     shape, descriptor = drawn.draw(reductions(least_axes=0))
     network = network_of(type_, descriptor, (shape, DataType.FLOAT32, None), DataType.FLOAT32, None)

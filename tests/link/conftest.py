@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from host_link import HostChannel, HostFirmware, compile_host_firmware
-from needs import require_module
+from needs import require_module, require_sanitizers
 
 from ferrule.link import LinkSession
 
 
 @pytest.fixture(scope="session")
-def compiled_firmware(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> HostFirmware:
+def compiled_firmware(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> HostFirmware:
     require_module("cffi", "pip install 'ferrule[run]'")
     output = tmp_path_factory.mktemp("link") / "firmware.so"
     traps = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
@@ -39,8 +39,9 @@ def session(channel: HostChannel) -> LinkSession:
 
 
 @pytest.fixture(scope="session")
-def sanitized_program(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sanitized_program(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The firmware as a program that receives its standard input, under the sanitizers."""
     program = tmp_path_factory.mktemp("sanitized") / "firmware"
+    require_sanitizers("address")
     compile_host_firmware(host_cc, program, "-DHOST_MAIN", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     return program

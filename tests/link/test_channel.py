@@ -5,11 +5,14 @@ import socket
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Callable
 
 import pytest
+from manual_clock import ManualClock
 
+from ferrule._typing import override
 from ferrule.link import LinkError, LinkSession, LinkTimeoutError, SerialChannel, channel_pair
+from ferrule.link.channel import PipeChannel
 
 
 @pytest.fixture
@@ -38,6 +41,35 @@ def test_serial_channel_over_a_socket(server: socket.socket) -> None:
             channel.read(10, 1.0)
 
 
+class Port:
+    """A serial port with 4 bytes, which notes each call of `read` and its time-out."""
+
+    def __init__(self) -> None:
+        self.timeout = 0.0
+        self.in_waiting = 4
+        self.reads: list[tuple[int, float]] = []
+
+    def read(self, count: int) -> bytes:
+        self.reads.append((count, self.timeout))
+        count = min(count, self.in_waiting)
+        self.in_waiting -= count
+        return b"x" * count
+
+    def close(self) -> None: ...
+
+
+def test_only_the_first_byte_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = Port()
+    monkeypatch.setattr("serial.serial_for_url", lambda _url, **_options: port)
+    with SerialChannel("/dev/port") as channel:
+        assert channel.read(10, 1.5) == b"xxxx"
+        assert port.reads == [(1, 1.5), (3, 0)]
+        assert channel.read(10, 1.5) == b""
+        port.in_waiting = 3
+        assert channel.read(1, 1.5) == b"x"
+    assert port.reads[2:] == [(1, 1.5), (1, 1.5)]
+
+
 def test_a_port_that_is_not_there(tmp_path: object) -> None:
     with pytest.raises(LinkError, match=r"serial port '/dev/no-such-port' cannot be opened") as raised:
         SerialChannel("/dev/no-such-port")
@@ -51,22 +83,70 @@ def test_pipe() -> None:
     here.write(b"abc")
     assert there.read(2, 1.0) == b"ab"
     assert there.read(2, 1.0) == b"c"
-    begin = time.monotonic()
     assert there.read(2, 0.05) == b""
-    assert time.monotonic() - begin >= 0.05
     threading.Timer(0.05, here.write, [b"late"]).start()
-    assert there.read(9, 5.0) == b"late"
+    assert there.read(9, 60.0) == b"late"
     there.close()
     with pytest.raises(LinkError, match="closed"):
         there.read(1, 1.0)
 
 
-def test_a_silent_pipe_times_out_on_time() -> None:
-    here, _ = channel_pair()
-    begin = time.monotonic()
+class Impatient(threading.Condition):
+    """Notes how long it is to wait, and does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits_s: list[float | None] = []
+
+    @override
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waits_s.append(timeout)
+        return False
+
+    @override
+    def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+        if not (found := predicate()):
+            self.waits_s.append(timeout)
+        return found
+
+
+def test_a_pipe_waits_as_long_as_it_is_told() -> None:
+    condition, incoming = Impatient(), bytearray()
+    pipe = PipeChannel(condition, incoming, bytearray())
+    assert pipe.read(2, 0.05) == b""
+    incoming += b"here"
+    assert pipe.read(2, 3.0) == b"he"
+    assert condition.waits_s == [0.05]
+
+
+class Silent:
+    """A channel that says nothing, on a clock that its reads move."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.written: list[bytes] = []
+        self._clock = clock
+
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        del max_bytes
+        self._clock.now_s += timeout_s
+        return b""
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_silent_channel_times_out_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock()
+    monkeypatch.setattr("ferrule.link.session.time", clock)
+    channel, begin_s = Silent(clock), clock.now_s
     with pytest.raises(LinkTimeoutError, match=r"3 attempts of 0\.03 s"):
-        LinkSession(here, timeout_s=0.03, retries=2).hello()
-    assert 0.09 <= time.monotonic() - begin < 1.0
+        LinkSession(channel, timeout_s=0.03, retries=2).hello()
+    assert clock.now_s - begin_s == pytest.approx(3 * 0.03)
+    assert len(channel.written) == 3
+    assert len(set(channel.written)) == 1
 
 
 def test_serial_is_imported_late() -> None:

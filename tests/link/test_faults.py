@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from host_link import HostChannel, HostFirmware
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.link import LinkSession, ModelInfo
@@ -110,7 +110,7 @@ faults = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(faults, faults, st.integers(0, 9))
 def test_runs_over_a_faulty_wire(
     firmware: HostFirmware, channel: HostChannel, there: list[Fault], back: list[Fault], seed: int

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from host_link import HostFirmware
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.link.frame import Frame, FrameReceiver
@@ -28,7 +28,7 @@ from ferrule.link.protocol import (
 pytestmark = pytest.mark.cc
 
 HELLO = Frame(version=1, type=MessageType.HELLO, sequence=7, payload=b"")
-many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+many = settings(max_examples=150)
 
 
 def ask(firmware: HostFirmware, kind: int, payload: bytes = b"", *, version: int = 1, sequence: int = 9) -> list[Frame]:

@@ -26,7 +26,7 @@ from ferrule.link import (
     status_text,
 )
 from ferrule.link.frame import Frame, FrameReceiver
-from ferrule.link.protocol import TYPE_CODES, MessageType
+from ferrule.link.protocol import TYPE_CODES, WRITE_HEADER_BYTES, MessageType
 from ferrule.resources import root
 
 pytestmark = pytest.mark.cc
@@ -251,6 +251,24 @@ def test_another_version_is_named(session: LinkSession, channel: HostChannel) ->
     channel.to_host = bytes
     channel.to_firmware = newer
     with pytest.raises(FirmwareError, match="unknown version of the protocol"):
+        session.hello()
+
+
+@pytest.mark.parametrize(("most_bytes", "is_enough"), [(0, False), (WRITE_HEADER_BYTES, False), (9, True)])
+def test_a_payload_has_to_hold_data(
+    session: LinkSession, channel: HostChannel, most_bytes: int, is_enough: bool
+) -> None:
+    def narrow(data: bytes) -> bytes:
+        frames = FrameReceiver().feed(data)
+        return b"".join(
+            replace(each, payload=most_bytes.to_bytes(2, "little") + each.payload[2:]).encode() for each in frames
+        )
+
+    channel.to_host = narrow
+    if is_enough:
+        assert session.hello().max_payload_bytes == most_bytes
+        return
+    with pytest.raises(LinkError, match=f"payloads of {most_bytes} bytes: too few for any data"):
         session.hello()
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from chains import mlperf_tiny
 
+from ferrule import formats
 from ferrule.graph import Graph
-from ferrule.importers import load_tflite
 from ferrule.memory import BufferKind, Region, plan_graph, schedule_of_graph, scratch_name, verify
 
 FILES = list(mlperf_tiny())
@@ -47,12 +47,12 @@ def test_scratch_is_counted_apart_for_shapes_written_by_hand(file: str) -> None:
 
 @pytest.mark.parametrize("file", FILES)
 def test_the_models_take_the_proved_optimum(models: Path, file: str) -> None:
-    check_optimum(load_tflite(models / file), mlperf_tiny()[file][1])
+    check_optimum(formats.load(models / file), mlperf_tiny()[file][1])
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_scratch_is_counted_apart_for_the_models(models: Path, file: str) -> None:
-    check_with_scratch(load_tflite(models / file), mlperf_tiny()[file][1])
+    check_with_scratch(formats.load(models / file), mlperf_tiny()[file][1])
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -71,4 +71,4 @@ def test_the_shapes_written_by_hand_are_those_of_the_models(models: Path, file: 
             for layer, one in zip(graph.layers, read, strict=True)
         ]
 
-    assert sizes(load_tflite(models / file)) == sizes(mlperf_tiny()[file][0])
+    assert sizes(formats.load(models / file)) == sizes(mlperf_tiny()[file][0])

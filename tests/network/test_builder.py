@@ -5,21 +5,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import oracle
 import pytest
 from compare import graph_differences
 
+from ferrule import formats
 from ferrule.errors import FerruleError, ModelError
-from ferrule.exporters import to_tflite
-from ferrule.graph import DataType, Quantization, TensorInfo
-from ferrule.importers import load_tflite
+from ferrule.formats import to_tflite
+from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
 from ferrule.operators.window import Padding
+
+Build = Callable[[Network, DataType], str | tuple[str, ...]]
 
 IN = Quantization.of(0.05, 3)
 OUT = Quantization.of(0.1, -20)
@@ -110,7 +114,12 @@ def _typed_back(network: Network, dtype: DataType) -> str:
     return network.add_dequantize_layer("x")
 
 
-BUILDS: dict[str, Callable[[Network, DataType], str | tuple[str, ...]]] = {
+def _function(type_: LayerType, network: Network, dtype: DataType) -> str:
+    del dtype
+    return network.add_elementwise_unary_layer(type_, "x")
+
+
+BUILDS: dict[str, Build] = {
     "CONV_2D": _conv,
     "DEPTHWISE_CONV_2D": _depthwise,
     "FULLY_CONNECTED": _dense,
@@ -145,19 +154,24 @@ BUILDS: dict[str, Callable[[Network, DataType], str | tuple[str, ...]]] = {
     "CONCATENATION": lambda n, _: n.add_concatenation_layer(["x", "x"], -1),
     "SPLIT": lambda n, _: n.add_split_layer("x", 1, 3),
 }
+FUNCTIONS = [row.type for row in ELEMENTWISE_UNARY]
+CASES = [
+    (type_, build, dtype) for type_, build in sorted(BUILDS.items()) for dtype in (DataType.FLOAT32, DataType.INT8)
+]
+CASES += [(type_, partial(_function, type_), DataType.FLOAT32) for type_ in FUNCTIONS]
 
 
 def test_there_is_a_method_for_every_operator() -> None:
-    assert set(BUILDS) == set(OPERATORS) - OPTIMIZER_TYPES
+    assert {*BUILDS, *FUNCTIONS} == set(OPERATORS) - OPTIMIZER_TYPES
     methods = {name for name in dir(Network) if name.startswith("add_") and name.endswith("_layer")}
-    assert len(methods - {"add_layer"}) == len(OPERATORS) - len(OPTIMIZER_TYPES)
+    assert len(methods - {"add_layer", "add_elementwise_unary_layer"}) == len(BUILDS)
 
 
-@pytest.mark.parametrize("dtype", [DataType.FLOAT32, DataType.INT8])
-@pytest.mark.parametrize("type_", sorted(BUILDS))
-def test_what_is_built_runs_as_elsewhere(type_: str, dtype: DataType) -> None:
+@pytest.mark.parametrize(("type_", "build", "dtype"), CASES, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_is_built_runs_as_elsewhere(type_: str, build: Build, dtype: DataType) -> None:
+    del type_
     network = start(dtype)
-    result = BUILDS[type_](network, dtype)
+    result = build(network, dtype)
     names = (result,) if isinstance(result, str) else result
     network.set_outputs(names)
     network.validate()
@@ -169,7 +183,7 @@ def test_what_is_built_runs_as_elsewhere(type_: str, dtype: DataType) -> None:
             np.testing.assert_allclose(mine, theirs.reshape(mine.shape), rtol=1e-5, atol=1e-5)
         else:
             np.testing.assert_array_equal(mine, theirs.reshape(mine.shape))
-    assert graph_differences(network, load_tflite(to_tflite(network))) == []
+    assert graph_differences(network, formats.load(to_tflite(network))) == []
 
 
 def _elsewhere(network: Network, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -212,6 +226,8 @@ def test_explicit_padding_is_kept() -> None:
     ("build", "message"),
     [
         (lambda n: n.add_relu_layer("nothing"), "no tensor 'nothing'"),
+        (lambda n: n.add_elementwise_unary_layer(LayerType.RELU, "x"), "RELU is no elementwise function"),
+        (lambda n: n.add_elementwise_unary_layer(LayerType.NEG, "x"), "tensor 'x' is int8, expected float32"),
         (lambda n: n.add_relu_layer("x", name="x"), "layer 'x' RELU: there is a tensor 'x' already"),
         (lambda n: n.add_transpose_layer("x", (0, 1)), "layer 'transpose_0' TRANSPOSE: "),
         (lambda n: n.add_mean_layer("x", (4,)), "axis 4 does not exist, expected -4 to 3"),

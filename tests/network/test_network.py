@@ -9,9 +9,9 @@ import numpy as np
 import oracle
 import pytest
 
+from ferrule import formats
 from ferrule.errors import FerruleError, InputError, ModelError
 from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
-from ferrule.importers import load_tflite
 from ferrule.network import Network
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
@@ -89,7 +89,7 @@ def test_the_observer_sees_every_layer_in_order() -> None:
 
 
 def test_observed_tensors_equal_those_of_shorter_networks(models: Path) -> None:
-    network = load_tflite(models / "kws_ref_model.tflite")
+    network = formats.load(models / "kws_ref_model.tflite")
     inputs = oracle.random_inputs(network)
     seen: dict[str, Array] = {}
     (scores,) = network.run(inputs, observe=lambda layer, arrays: seen.update(zip(layer.outputs, arrays, strict=True)))
@@ -103,7 +103,7 @@ def test_observed_tensors_equal_those_of_shorter_networks(models: Path) -> None:
 def test_macs(models: Path) -> None:
     known = {"ad01_int8": 264_192, "kws_ref_model": 2_656_768, "pretrainedResnet_quant": 12_501_632}
     for stem, macs in known.items():
-        assert load_tflite(models / f"{stem}.tflite").macs() == macs
+        assert formats.load(models / f"{stem}.tflite").macs() == macs
     assert diamond().macs() == 0
 
 
@@ -151,7 +151,7 @@ def test_a_run_checks_layers_that_were_added_since() -> None:
 @pytest.mark.parametrize("stem", ["ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8"])
 def test_trained_models_equal_tensorflow_lite_micro(models: Path, stem: str) -> None:
     path = models / f"{stem}.tflite"
-    network = load_tflite(path)
+    network = formats.load(path)
     cases = {f"random {seed}": oracle.random_inputs(network, seed) for seed in range(2)} | oracle.edge_inputs(network)
     for name, inputs in cases.items():
         (wanted,) = oracle.tflm(path.read_bytes(), inputs)

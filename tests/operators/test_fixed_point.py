@@ -151,3 +151,8 @@ def test_a_limit_beyond_32_bits_is_refused() -> None:
     tiny = TensorInfo(name="y", shape=(1,), dtype=DataType.INT16, quantization=Quantization.of(1e-12))
     with pytest.raises(UnsupportedError, match="too small"):
         activation_range(Activation.RELU6, tiny)
+
+
+def test_the_smallest_factor_that_is_not_zero() -> None:
+    assert quantize_multiplier(2.0**-32) == (2**30, -31)
+    assert quantize_multiplier(2.0**-32 * (1 - 2.0**-20)) == (0, 0)

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.backends.cpu_acc import CpuAcc
+from ferrule.backends.device import BackendId
+from ferrule.backends.target import default_target
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType, TensorInfo
 from ferrule.network import Network
@@ -19,12 +21,14 @@ from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.table import OPERATORS
 from ferrule.testing.backends.random_networks import random_network
 
+TARGET = default_target(BackendId("CpuAcc"))
+
 
 def half(info: TensorInfo | None) -> TensorInfo | None:
     return None if info is None else replace(info, dtype=DataType.FLOAT16)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_every_layer_rounds_its_float32_result(seed: int) -> None:
     network = random_network(seed, 6, DataType.FLOAT32)
@@ -59,5 +63,5 @@ def test_no_c_kernel_takes_it() -> None:
     network = Network("half")
     network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT16))
     network.set_outputs([network.add_softmax_layer("x")])
-    support = CpuAcc().layer_support().supports(network, network.layers[0])
+    support = CpuAcc().layer_support().supports(network, network.layers[0], TARGET)
     assert "float16" in support.reason

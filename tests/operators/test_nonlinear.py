@@ -26,14 +26,14 @@ FLOATS = np.concatenate(
 
 @pytest.mark.parametrize("cell", SIGMOIDAL, ids=lambda cell: f"{cell[0]}-{cell[1]}")
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_sigmoidal_equals_tflm(cell: tuple[LayerType, DataType], drawn: st.DataObject) -> None:
     network, values = drawn.draw(sigmoidal_cases(*cell))
     assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])
 
 
 @given(case=hard_swish_cases())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_hard_swish_equals_tflm(case) -> None:  # noqa: ANN001
     network, values = case
     assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])

@@ -19,7 +19,7 @@ from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE, DequantizeDescripto
 
 @pytest.mark.parametrize("types", QUANTIZE_PAIRS, ids=lambda types: f"{types[0]}-{types[1]}")
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_integers_equal_tflm(types: tuple[DataType, DataType], drawn: st.DataObject) -> None:
     network, values = drawn.draw(quantize_cases(types))
     assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])
@@ -27,7 +27,7 @@ def test_integers_equal_tflm(types: tuple[DataType, DataType], drawn: st.DataObj
 
 @pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16])
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_floats_equal_tflm(dtype: DataType, drawn: st.DataObject) -> None:
     network, values = drawn.draw(quantize_float_cases(dtype))
     assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])
@@ -35,7 +35,7 @@ def test_floats_equal_tflm(dtype: DataType, drawn: st.DataObject) -> None:
 
 @pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16])
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_dequantize_gives_tflms_bits(dtype: DataType, drawn: st.DataObject) -> None:
     network, values = drawn.draw(dequantize_cases(dtype))
     assert network.run([values])[0].tobytes() == tflm(network, [values])[0].tobytes()

@@ -22,7 +22,7 @@ TYPES = [LayerType.MEAN, LayerType.SUM]
 @pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16])
 @pytest.mark.parametrize("type_", TYPES)
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_integers_equal_tflm(type_: LayerType, dtype: DataType, drawn: st.DataObject) -> None:
     network, values = drawn.draw(reduce_cases(type_, dtype))
     assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])
@@ -39,7 +39,7 @@ def test_sums_wrap_as_tflms(type_: LayerType) -> None:
 
 @pytest.mark.parametrize("type_", TYPES)
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_floats_are_within_tolerance_of_float64(type_: LayerType, drawn: st.DataObject) -> None:
     shape, descriptor = drawn.draw(reductions())
     network = network_of(type_, descriptor, (shape, DataType.FLOAT32, None), DataType.FLOAT32, None)

@@ -21,7 +21,7 @@ DESCRIPTOR = SoftmaxDescriptor()
 
 @pytest.mark.parametrize("types", SOFTMAX_OUTPUTS, ids=lambda types: f"{types[0]}-{types[1]}")
 @given(drawn=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_equals_tflm(types: tuple[DataType, DataType], drawn: st.DataObject) -> None:
     network, values = drawn.draw(softmax_cases(types))
     assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])

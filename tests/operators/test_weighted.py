@@ -13,8 +13,8 @@ from layer_case import layer_network
 from oracle import edge_inputs, random_inputs, tflm
 from weighted_cases import FAMILY, within_tolerance
 
+from ferrule import formats
 from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
-from ferrule.importers import load_tflite
 from ferrule.network import Network
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -29,7 +29,7 @@ def inputs_of(network: Network, which: str) -> list[Array]:
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("operator", FAMILY)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), which=WHICH)
 def test_integers_are_the_reference_kernels(operator: str, dtype: DataType, data: st.DataObject, which: str) -> None:
     network = data.draw(FAMILY[operator](dtype))
@@ -40,7 +40,7 @@ def test_integers_are_the_reference_kernels(operator: str, dtype: DataType, data
 
 
 @pytest.mark.parametrize("operator", FAMILY)
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), which=WHICH)
 def test_float32_is_near_the_reference_kernels(operator: str, data: st.DataObject, which: str) -> None:
     network = data.draw(FAMILY[operator](DataType.FLOAT32))
@@ -53,7 +53,7 @@ def test_float32_is_near_the_reference_kernels(operator: str, data: st.DataObjec
 @pytest.mark.parametrize("file", ["ad01_int8", "kws_ref_model", "vww_96_int8", "pretrainedResnet_quant"])
 def test_trained_models_are_exact(models: Path, file: str) -> None:
     path = models / f"{file}.tflite"
-    network = load_tflite(path)
+    network = formats.load(path)
     for inputs in (random_inputs(network, seed=5), *edge_inputs(network).values()):
         for got, wanted in zip(network.run(inputs), tflm(path.read_bytes(), inputs), strict=True):
             np.testing.assert_array_equal(got, wanted.reshape(got.shape))

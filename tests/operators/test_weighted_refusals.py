@@ -171,3 +171,18 @@ def test_pools_say_what_they_refuse(
     operands = Operands(inputs=(DATA,), outputs=(output,))
     with pytest.raises(UnsupportedError, match=message):
         OPERATORS[type_].check(descriptor, operands)
+
+
+@pytest.mark.parametrize("side", ["top", "bottom", "left", "right"])
+def test_the_padding_of_a_pool_is_smaller_than_its_window(side: str) -> None:
+    size = {"top": (5, 4), "bottom": (5, 4), "left": (4, 5), "right": (4, 5)}[side]
+    row = OPERATORS[LayerType.MAX_POOL_2D]
+    for padding, accepted in ((1, True), (2, False), (3, False)):
+        descriptor = Pool2dDescriptor(pool_h=2, pool_w=2, padding=Padding(**{side: padding}))
+        height, width = ((each - 4) * padding + 3 for each in size)
+        operands = Operands(inputs=(DATA,), outputs=(info("output", (1, height, width, 2)),))
+        if accepted:
+            row.check(descriptor, operands)
+            continue
+        with pytest.raises(UnsupportedError, match="less padding than window"):
+            row.check(descriptor, operands)

@@ -7,11 +7,12 @@ import pytest
 from optimizer_mocks import backend, by_name, line, registry, takes, takes_all, takes_names
 
 from ferrule.backends import Backend, Device
-from ferrule.backends.backend import BackendId
 from ferrule.backends.capability import ALL_OR_NOTHING
+from ferrule.backends.device import BackendId
+from ferrule.backends.target import Face
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.graph import Graph, LayerType
-from ferrule.optimizer import Assignment, Face, OptimizerOptions, explain, optimize
+from ferrule.optimizer import Assignment, OptimizerOptions, explain, optimize
 
 A, B = backend("A"), backend("B")
 PLAIN = OptimizerOptions(simplify=False)
@@ -185,7 +186,7 @@ class TestAllOrNothing:
 
 def test_explain_asks_everybody_about_every_layer() -> None:
     only_b = backend("OnlyB", takes_names({"b"}))
-    rows = explain(line("a", "b", "tanh"), [only_b(), RELUS()])
+    rows = explain(line("a", "b", "tanh"), [only_b(), RELUS()], OptimizerOptions())
     assert [(row.layer, row.type, row.taken_by, row.refusals) for row in rows] == [
         ("a", LayerType.RELU, "Relus", (("OnlyB", "a is not for me"),)),
         ("b", LayerType.RELU, "OnlyB", ()),
@@ -195,7 +196,7 @@ def test_explain_asks_everybody_about_every_layer() -> None:
 
 def test_explain_says_that_whole_networks_are_refused_wholly() -> None:
     whole = backend("Whole", takes(LayerType.RELU), capabilities=WHOLE)
-    rows = explain(line("a", "tanh"), [whole()])
+    rows = explain(line("a", "tanh"), [whole()], OptimizerOptions())
     assert [row.refusals[0][1] for row in rows] == [
         "it takes whole networks only, and refuses layer 'tanh'",
         "TANH is not for me",

@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 import pytest
 from mock_backends import Mock, chain, mock, registry_of, sample
 
+from ferrule import generate
 from ferrule.backends.backend import Support
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.optimization_views import InvalidViewsError, OptimizationViews
 from ferrule.backends.shared.host_memory import HostTensorHandleFactory
 from ferrule.errors import UnsupportedError
-from ferrule.facade import generate
 from ferrule.optimizer import OptimizerOptions, explain, optimize
 from ferrule.runtime import Runtime
 
@@ -54,8 +54,12 @@ class BadHandles(NoHandles):
 
 OPTIMIZING: list[tuple[str, dict[str, Any], str]] = [
     ("support raises", supporting(boom), r"failed in supports\(\) for layer 'layer0' \(LEAKY_RELU\): ValueError: boom"),
-    ("support is none", supporting(lambda graph, layer: None), r"returned None from supports\(\) .*, expected Support"),
-    ("support is a bool", supporting(lambda graph, layer: True), "returned a bool from supports"),
+    (
+        "support is none",
+        supporting(lambda graph, layer, target: None),
+        r"returned None from supports\(\) .*, expected Support",
+    ),
+    ("support is a bool", supporting(lambda graph, layer, target: True), "returned a bool from supports"),
     (
         "no layer support",
         {"layer_support": lambda self: None},
@@ -107,11 +111,11 @@ def test_while_loading(case: str, attributes: dict[str, Any], message: str) -> N
 
 def test_explaining_asks_with_the_same_care() -> None:
     with pytest.raises(BrokenBackendError, match="'Bad' failed in supports"):
-        explain(chain(), [mock("Bad", **supporting(boom))()])
+        explain(chain(), [mock("Bad", **supporting(boom))()], OptimizerOptions())
 
 
 def test_what_is_no_view_is_told() -> None:
-    bad = mock("Bad", optimize_subgraph=lambda self, view, options: OptimizationViews(untouched=("layer0",)))
+    bad = mock("Bad", optimize_subgraph=lambda self, view, target: OptimizationViews(untouched=("layer0",)))
     with pytest.raises(InvalidViewsError, match="backend Bad returned a str in untouched, expected SubgraphView"):
         optimize(chain(), ["Bad"], registry_of(bad), PLAIN)
 
@@ -124,7 +128,7 @@ def test_a_context_that_is_none_costs_its_backend() -> None:
 
 
 def test_an_error_for_people_passes_as_it_is() -> None:
-    def refuse(graph: object, layer: object) -> Support:
+    def refuse(graph: object, layer: object, target: object) -> Support:
         raise UnsupportedError("the unit is asleep")
 
     with pytest.raises(UnsupportedError, match=r"^the unit is asleep$"):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from optimizer_mocks import backend, floats, line, registry, takes_types
 
 from ferrule.backends.capability import HAS_FP16
+from ferrule.backends.target import Face
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType
 from ferrule.network import Network
@@ -20,7 +21,7 @@ from ferrule.network.validation import check_layer
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.transfer import DebugDescriptor
-from ferrule.optimizer import Face, OptimizerOptions, optimize
+from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.testing.backends.random_networks import random_network
 
 PLAIN = OptimizerOptions(simplify=False)
@@ -90,7 +91,7 @@ class TestReduction:
         )
         assert result.graph.info(result.graph.layer("tanh").outputs[0]).dtype is DataType.FLOAT32
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(st.integers(0, 10_000))
     def test_reduced_networks_are_valid_and_close(self, seed: int) -> None:
         network = random_network(seed, 6, DataType.FLOAT32)

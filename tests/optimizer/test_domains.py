@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import pytest
-from device_networks import HINTS, NPU0, NPU1, crossing, division, sample
+from device_networks import HINTS, NPU0, NPU1, crossing, job, sample
 from small_networks import int8_input
 
 from ferrule import Network
 from ferrule.backends import BackendId, Device
+from ferrule.backends.target import Face
 from ferrule.errors import FerruleError
-from ferrule.facade.division import Division, divide
+from ferrule.firmware import Job, divide
 from ferrule.graph import LayerType
 from ferrule.network.execution import run_graph
-from ferrule.optimizer import Face, OptimizedNetwork
+from ferrule.optimizer import OptimizedNetwork
 from ferrule.optimizer.optimized import EdgeStrategy
 
 
@@ -40,7 +41,7 @@ def simple(*kinds: str) -> Network:
 
 def divided(network: Network, **where: str) -> OptimizedNetwork:
     hints = {layer: f"SoftNpu/{device}" for layer, device in where.items()}
-    return divide(network, Division(backends=("CpuAcc",), hints=hints, devices=(NPU0, NPU1)))
+    return divide(network, Job(backends=("CpuAcc",), hints=hints, devices=(NPU0, NPU1)))
 
 
 def test_the_core_alone_needs_no_copies() -> None:
@@ -114,7 +115,7 @@ def test_constants_are_not_copied() -> None:
 
 
 def test_the_numbers_stay_the_same() -> None:
-    optimized = divide(crossing(), division())
+    optimized = divide(crossing(), job())
     x = sample()
     for data, reference in zip(run_graph(optimized.graph, [x]), crossing().run([x]), strict=True):
         assert data.tobytes() == reference.tobytes()
@@ -125,11 +126,11 @@ def test_the_numbers_stay_the_same() -> None:
 
 
 def test_the_host_face_is_another_matter() -> None:
-    optimized = divide(simple("t", "s"), Division(backends=("CpuRef",)), face=Face.HOST)
+    optimized = divide(simple("t", "s"), Job(backends=("CpuRef",)), face=Face.HOST)
     assert copies(optimized) == {}
 
 
 def test_a_binding_that_makes_no_sense_is_told() -> None:
     broken = Device(name="npu0", backend=BackendId("SoftNpu"), binding={"memory": 3})
     with pytest.raises(FerruleError, match="device 'npu0': SoftNpu has no 'memory'"):
-        divide(simple("t"), Division(backends=("SoftNpu",), devices=(broken,)))
+        divide(simple("t"), Job(backends=("SoftNpu",), devices=(broken,)))

@@ -19,7 +19,7 @@ from ferrule.testing.backends.random_networks import random_network
 BACKENDS = (CpuRef, mock("Other"), mock("Fast"), type("Later", (Slow,), {"delay_s": 0.0001}))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 100_000))
 def test_a_network_divided_at_random_runs_as_a_whole_one(seed: int) -> None:
     dice = random.Random(seed)

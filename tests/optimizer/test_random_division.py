@@ -90,7 +90,7 @@ def divided(seed: int) -> tuple[Graph, OptimizedNetwork]:
     return graph, optimize(graph, [*preferences, "D"], registry(*kinds), options)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(0, 100_000))
 def test_outputs_keep_every_bit(seed: int) -> None:
     graph, result = divided(seed)
@@ -102,7 +102,7 @@ def test_outputs_keep_every_bit(seed: int) -> None:
         assert wanted.tobytes() == got.tobytes()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(0, 100_000))
 def test_everything_is_decided_and_consistent(seed: int) -> None:
     graph, result = divided(seed)

@@ -17,7 +17,7 @@ from ferrule.network import Network, run_graph
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.window import Padding
-from ferrule.optimizer.simplify import PASSES, Pass, simplify
+from ferrule.optimizer.simplify import PASSES, FoldConstants, Pass, simplify
 from ferrule.testing.backends.random_networks import random_network
 
 
@@ -29,7 +29,7 @@ def assert_same_bits(network: Network, simpler: Graph) -> None:
             np.testing.assert_array_equal(one, other)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(seed=st.integers(0, 2**32), layers=st.integers(1, 14))
 def test_all_passes_keep_the_bits(seed: int, layers: int) -> None:
     network = random_network(seed, layers)
@@ -37,14 +37,14 @@ def test_all_passes_keep_the_bits(seed: int, layers: int) -> None:
 
 
 @pytest.mark.parametrize("item", PASSES, ids=lambda item: item.name)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_each_pass_keeps_the_bits(item: Pass, seed: int) -> None:
     network = random_network(seed, 10)
     assert_same_bits(network, item.run(network))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_simplifying_twice_changes_nothing(seed: int) -> None:
     once = simplify(random_network(seed, 10))
@@ -167,6 +167,22 @@ def test_constants_are_computed() -> None:
     simpler = simplify(network)
     assert types(simpler) == [LayerType.ADD]
     assert_same_bits(network, simpler)
+
+
+@pytest.mark.parametrize(("growth", "folds"), [(2.0, True), (1.99, False), (4.0, True)])
+def test_constants_grow_so_far_and_no_further(growth: float, folds: bool) -> None:
+    network = Network("n")
+    quantization = Quantization.of(0.1, -3)
+    column = network.add_constant_array("column", np.ones((1, 4, 1, 1), np.int8), quantization)
+    row = network.add_constant_array("row", np.ones((1, 1, 4, 1), np.int8), quantization)
+    grown = network.add_add_layer(column, row, quantization=quantization)  # 16 bytes from 8
+    data = network.add_input(
+        TensorInfo(name="data", shape=(1, 4, 4, 1), dtype=DataType.INT8, quantization=quantization)
+    )
+    network.set_outputs([network.add_add_layer(data, grown, quantization=quantization)])
+    folded = FoldConstants(growth=growth).run(network)
+    assert types(folded) == [LayerType.ADD] * (1 if folds else 2)
+    assert_same_bits(network, folded)
 
 
 def test_twins_are_merged_and_dead_layers_removed() -> None:

@@ -16,6 +16,7 @@ from ferrule.backends.optimization_views import (
     PreCompiledDescriptor,
     Substitution,
 )
+from ferrule.backends.target import Target
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType, SubgraphView, Tensor
 from ferrule.network import Network
@@ -100,9 +101,9 @@ def test_model_options_reach_their_backend() -> None:
         def model_options(self) -> None:
             return None
 
-        def optimize_subgraph(self, view: SubgraphView, options: object) -> OptimizationViews:
-            seen.append(options)
-            return super().optimize_subgraph(view, options)
+        def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
+            seen.append(target.options)
+            return super().optimize_subgraph(view, target)
 
     options = OptimizerOptions(model_options={"Curious": {"fast": True}})
     optimize(line("a"), ["Curious"], registry(Curious), options)

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from covering import covering
 from gpu_face import require_opencl
 from host_library import library
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import random_inputs
 
-from ferrule.backends.backend import BackendId
-from ferrule.backends.device import Device
+from ferrule import formats
+from ferrule.backends.device import BackendId, Device
 from ferrule.graph import Array
-from ferrule.importers import load_tflite
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
@@ -27,7 +27,7 @@ from ferrule.runtime import Runtime
 pytestmark = pytest.mark.cc
 INTEGER = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 FLOAT = ("ad01_fp32", "pretrainedResnet", "vww_96_float")
-"""The eighth, kws_ref_model_float32, is hybrid: the importer refuses it."""
+"""The eighth, kws_ref_model_float32, is hybrid: the reader refuses it."""
 LISTS = (("CpuRef",), ("CpuAcc",), ("GpuAcc", "CpuRef"), ("GpuAcc", "CpuAcc", "CpuRef"), ("CpuAcc", "GpuAcc", "CpuRef"))
 RELATIVE = 1e-5
 """Of a float output, beside a floor of as much of the largest output."""
@@ -48,7 +48,7 @@ def runtime() -> Iterator[Runtime]:
 
 @cache
 def load(path: Path) -> Network:
-    return load_tflite(path)
+    return formats.load(path)
 
 
 @cache
@@ -82,9 +82,14 @@ def check(runtime: Runtime, path: Path, optimized: OptimizedNetwork, seeds: Sequ
         runtime.unload_network(number)
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["copied", "imported"])
-@pytest.mark.parametrize("preferences", LISTS, ids=",".join)
-@pytest.mark.parametrize("name", [*INTEGER, *FLOAT])
+@covering(
+    "name, preferences, shared",
+    (*INTEGER, *FLOAT),
+    LISTS,
+    (False, True),
+    seed=6,
+    sentinel=("ad01_int8", LISTS[3], True),
+)
 def test_models_keep_their_outputs(
     models: Path, runtime: Runtime, name: str, preferences: Sequence[str], *, shared: bool
 ) -> None:
@@ -98,7 +103,7 @@ def test_models_keep_their_outputs(
 
 
 @pytest.mark.parametrize("name", INTEGER)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 1_000_000))
 def test_models_divided_by_lot_keep_every_bit(models: Path, runtime: Runtime, name: str, seed: int) -> None:
     need(("CpuAcc", "GpuAcc"))

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mock_backends import Fussy, Mock, Slow, chain, mock, registry_of, sample
 
+from ferrule import formats
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.tensor_handle import MemorySource
 from ferrule.graph import Array, LayerType, TensorInfo
-from ferrule.importers import load_tflite
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
@@ -92,10 +92,10 @@ def inputs_of(network: Network, seed: int) -> list[Array]:
 
 
 @pytest.mark.parametrize("name", INT8_MODELS)
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_the_models_divided_at_random_keep_their_bits(models: Path, name: str, data: st.DataObject) -> None:
-    network = load_tflite(models / name)
+    network = formats.load(models / name)
     slow = type("Slow", (Slow,), {"delay_s": 0.0})
     kinds = (CpuRef, Mock, COPYING, slow)
     hints = {layer.name: data.draw(st.sampled_from(kinds)).id for layer in network.layers}

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from mock_backends import SHAPE, CountingAllocator, Mock, assigned, chain, mock, registry_of, sample
 
+from ferrule import formats
 from ferrule.backends import Backend
 from ferrule.backends.context import CreationOptions, NetworkId
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.registry import BackendRegistry
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, DataType, Graph, TensorInfo
-from ferrule.importers import load_tflite
 from ferrule.optimizer.options import OptimizerOptions
 from ferrule.runtime import NetworkLoadError, Runtime
 
@@ -54,7 +54,7 @@ def test_a_network_gives_what_the_reference_gives(options: OptimizerOptions) -> 
 @pytest.mark.parametrize("name", MODELS)
 @OPTIONS
 def test_the_models_run_on_cpu_ref_as_the_network_itself(models: Path, name: str, options: OptimizerOptions) -> None:
-    network = load_tflite(models / name)
+    network = formats.load(models / name)
     generator = np.random.default_rng(3)
     with Runtime() as runtime:
         number = runtime.load_network(assigned(network, {}, CpuRef, options))

@@ -4,14 +4,26 @@
 from __future__ import annotations
 
 import logging
+import threading
 from dataclasses import replace
-from time import perf_counter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mock_backends import SHAPE, Fussy, Mock, Slow, assigned, chain, mock, registry_of, sample, with_transfer
+from mock_backends import (
+    SHAPE,
+    Fussy,
+    Mock,
+    Slow,
+    SlowWorkload,
+    assigned,
+    chain,
+    mock,
+    registry_of,
+    sample,
+    with_transfer,
+)
 
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.shared.host_memory import (
@@ -21,7 +33,7 @@ from ferrule.backends.shared.host_memory import (
     TensorImportError,
     aligned_empty,
 )
-from ferrule.backends.tensor_handle import MemorySource
+from ferrule.backends.tensor_handle import Event, MemorySource
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Graph, LayerType, TensorInfo
 from ferrule.network import Network
@@ -139,14 +151,30 @@ def test_a_factory_that_breaks_its_promise_at_the_border_is_an_error(where: str)
 
 
 @OPTIONS
-def test_asynchronous_workloads_are_waited_for_at_the_outputs_only(options: OptimizerOptions) -> None:
-    length = 6
+def test_asynchronous_workloads_are_waited_for_at_the_outputs_only(
+    options: OptimizerOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    length, started, all_started = 6, list[SlowWorkload](), threading.Event()
+    execute = SlowWorkload.execute
+
+    def start(workload: SlowWorkload) -> Event:
+        started.append(workload)
+        if len(started) == length:
+            all_started.set()
+        return execute(workload)
+
+    def delay(_seconds: float) -> None:
+        assert all_started.wait(60), "a workload was waited for before the others were started"
+
+    monkeypatch.setattr(SlowWorkload, "execute", start)
+    monkeypatch.setattr("mock_backends.sleep", delay)
     with Runtime(registry=registry_of(Slow)) as runtime:
         number = runtime.load_network(assigned(chain(length), {}, Slow, options))
         for seed in range(3):
-            start = perf_counter()
+            started.clear()
+            all_started.clear()
             (output,) = runtime.enqueue_workload(number, [sample(seed)])
-            assert perf_counter() - start >= length * Slow.delay_s
+            assert len(started) == length
             np.testing.assert_array_equal(output, chain(length).run([sample(seed)])[0])
 
 
@@ -182,7 +210,7 @@ def diamond(width: int, depth: int) -> Network:
     return network
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_any_mixture_of_backends_in_any_memory_gives_the_same_bits(data: st.DataObject) -> None:
     """They read each other's handles directly, which don't wait, so the runtime must; and reused bytes would show."""

@@ -11,6 +11,7 @@ from ferrule.backends.backend import Support
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews
+from ferrule.backends.target import Target
 from ferrule.errors import ModelError
 from ferrule.graph import Graph, Layer, LayerType, Quantization, SubgraphView
 from ferrule.network import Network
@@ -68,7 +69,7 @@ class _Refusing:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         del graph
         return Support(reason=f"{self._name} has no {layer.type}")
 

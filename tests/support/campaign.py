@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from covering import EXHAUSTIVE
 
 from ferrule.devices import (
     BusErrorAt,
@@ -22,7 +23,6 @@ from ferrule.devices import (
     WrongId,
 )
 
-EXHAUSTIVE = os.environ.get("FERRULE_EXHAUSTIVE", "") not in {"", "0"}
 BITS = (0, 1, 2, 7, 31)
 """Of registers: the fields of small devices are at the low end."""
 

@@ -17,11 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
-from ferrule import resources
 from ferrule.backends.cpu_acc.backend import CpuAcc
-from ferrule.backends.firmware import CoreFeatures
+from ferrule.backends.target import Face, default_target
 from ferrule.codegen import Artifact, generate
 from ferrule.graph import Array
 from ferrule.network import Network
@@ -110,19 +109,20 @@ def _generate(network: Network) -> Artifact:
     network.validate()
     backend = CpuAcc()
     target = backend.firmware_target()
+    names = [layer.name for layer in network.layers]
     return generate(
         network,
-        targets={layer.name: (backend.id, target) for layer in network.layers},
-        core=CoreFeatures(name="host"),
+        firmware=dict.fromkeys(names, target),
+        targets=dict.fromkeys(names, default_target(backend.id, Face.FIRMWARE)),
         workspace_bytes=_WORKSPACE_BYTES,
     )
 
 
 def _build(artifact: Artifact, flags: tuple[str, ...]) -> Path:
-    compiler = require_program("cc", "apt-get install gcc")
-    root = resources.root()
-    includes = [f"-I{root / 'include'}", *(f"-I{root / folder}" for folder in artifact.include_dirs)]
-    objects = [_object(compiler, root / source, (*flags, *includes)) for source in artifact.sources]
+    compiler = require_cc()
+    parts = artifact.contributions
+    includes = [f"-I{path}" for part in parts for path in part.include_paths]
+    objects = [_object(compiler, path, (*flags, *includes)) for part in parts for path in part.source_paths]
     name = hashlib.sha256("".join(artifact.files.values()).encode()).hexdigest()[:16]
     folder = Path(tempfile.mkdtemp(prefix=f"{name}_", dir=_folder()))
     sources = []
@@ -132,16 +132,16 @@ def _build(artifact: Artifact, flags: tuple[str, ...]) -> Path:
         if path.suffix == ".c" and not path.stem.endswith("_link"):
             sources.append(str(path))
     library = folder / "network.so"
-    _compile([compiler, *_FLAGS, *flags, *includes, f"-I{folder}", "-shared", "-o", str(library), *sources, *objects])
+    _compile([*compiler, *_FLAGS, *flags, *includes, f"-I{folder}", "-shared", "-o", str(library), *sources, *objects])
     return library
 
 
-def _object(compiler: str, source: Path, flags: tuple[str, ...]) -> str:
+def _object(compiler: Sequence[str], source: Path, flags: tuple[str, ...]) -> str:
     folder = _folder() / hashlib.sha256(" ".join(flags).encode()).hexdigest()[:16]
     folder.mkdir(exist_ok=True)
     path = folder / f"{source.stem}.o"
     if not path.exists():
-        _compile([compiler, *_FLAGS, *flags, "-c", "-o", str(path), str(source)])
+        _compile([*compiler, *_FLAGS, *flags, "-c", "-o", str(path), str(source)])
     return str(path)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ferrule.testing.adapter import Adapter
+from ferrule.testing import Adapter
 from ferrule.testing.fakes import Fakes
 
 DATA, STATE, CTRL, INTERRUPT, BAUDDIV = 0x00, 0x04, 0x08, 0x0C, 0x10

@@ -3,26 +3,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-from needs import require_module, require_program
+from needs import require_module, require_program, require_variable
 
-from ferrule import Network
+from ferrule import Network, generate
 from ferrule.boards import load_board
 from ferrule.emulation import Machine, engine
-from ferrule.facade import emit
-from ferrule.facade.division import DEFAULT_DIVISION, Division
-from ferrule.firmware import Project, write_project
+from ferrule.firmware import Job, Project
 
-SOURCES = {"CMSIS_PATH": "github.com/ARM-software/CMSIS_6", "CMSIS_RTX_PATH": "github.com/ARM-software/CMSIS-RTX"}
-"""Where what the variables name can be had."""
 IN_TURNS = {
     "status": 0,
     "runs": 40,
@@ -41,20 +36,22 @@ def write(
     network: Network,
     *,
     board: str | Path = "mps2-an386",
-    division: Division = DEFAULT_DIVISION,
+    job: Job | None = None,
     optimization: str = "O2",
     force: bool = False,
     toolchain: str = "arm-none-eabi-gcc",
 ) -> Project:
     """Generate a project."""
-    described = load_board(board)
-    return write_project(
-        emit(network, board=described, division=division),
-        board=described,
-        toolchain_name=toolchain,
-        optimization=optimization,
-        folder=folder,
-        platform_name="cmsis",
+    return generate(
+        network,
+        replace(
+            job or Job(),
+            board=board,
+            toolchain=toolchain,
+            optimization=optimization,
+            platform="cmsis",
+            out=folder,
+        ),
         force=force,
     )
 
@@ -82,13 +79,7 @@ def listed(content: Mapping[str, Any]) -> Iterator[str]:
 
 def packs() -> dict[str, str]:
     """Return CMSIS_PATH and CMSIS_RTX_PATH, or skip."""
-    found = {}
-    for name, place in SOURCES.items():
-        path = os.environ.get(name)
-        if not path:
-            pytest.skip(f"set {name} to a checkout of {place} to run generated projects on RTX5")
-        found[name] = str(Path(path).resolve())
-    return found
+    return {name: str(require_variable(name)) for name in ("CMSIS_PATH", "CMSIS_RTX_PATH")}
 
 
 def build(folder: Path, *options: str) -> Path:

@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ferrule.backends import soft_npu
 from ferrule.codegen import Artifact, DeviceCall
 from ferrule.codegen.schedule import Call
 from ferrule.graph import Array
 from ferrule.resources import root
 
 SUPPORT = Path(__file__).parent
-SOFT_NPU = Path(soft_npu.__file__).parent
 HELD_C = root() / "src_c" / "device" / "held.c"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 NEVER = 2**32 - 1
@@ -128,7 +126,7 @@ def expected_trace(calls: Sequence[DeviceCall], position: int) -> list[Traced]:
 
 
 def build_bench(
-    artifact: Artifact, folder: Path, cc: str, *, held_c: Path = HELD_C, flags: Sequence[str] = ()
+    artifact: Artifact, folder: Path, cc: Sequence[str], *, held_c: Path = HELD_C, flags: Sequence[str] = ()
 ) -> Bench:
     """Compile a model whose inputs have names that are C identifiers."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -137,14 +135,14 @@ def build_bench(
     (folder / "bench_devices.c").write_text(_devices_c(artifact))
     prefix = f"ferrule_{artifact.symbol}"
     includes = (
-        *(folder, SUPPORT, root() / "include", root() / "platforms/bare_metal/include", SOFT_NPU / "include"),
-        *(root() / name for name in artifact.include_dirs),
+        *(folder, SUPPORT, root() / "platforms/bare_metal/include"),
+        *(path for part in artifact.contributions for path in part.include_paths),
     )
-    common = (cc, "-std=c11", "-O1", "-g", "-fPIC", *WARNINGS, *flags, *(f"-I{path}" for path in includes))
+    common = (*cc, "-std=c11", "-O1", "-g", "-fPIC", *WARNINGS, *flags, *(f"-I{path}" for path in includes))
     sources = (
         *(folder / f"{prefix}_weights.c", folder / "bench_devices.c", SUPPORT / "device_bench.c"),
-        *(root() / name for name in artifact.sources if not name.endswith("held.c")),
-        *(root() / "platforms/bare_metal/src/bare_metal.c", SOFT_NPU / "src/soft_npu.c"),
+        *(path for part in artifact.contributions for path in part.source_paths if path.name != "held.c"),
+        root() / "platforms/bare_metal/src/bare_metal.c",
     )
     executor = folder / "executor.o"
     commands = [

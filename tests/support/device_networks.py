@@ -10,10 +10,8 @@ from small_networks import SCALE, int8_input
 
 from ferrule import Network, Quantization
 from ferrule.backends import BackendId, Device
-from ferrule.boards import load_board
 from ferrule.codegen import Artifact
-from ferrule.facade.division import Division
-from ferrule.facade.generation import emit
+from ferrule.firmware import Job, emit
 from ferrule.graph import Array
 
 NPU0 = Device(name="npu0", backend=BackendId("SoftNpu"), binding={"memory_bytes": 4096})
@@ -67,14 +65,14 @@ def crossing() -> Network:
     return network
 
 
-def division(hints: Mapping[str, str] = HINTS, devices: tuple[Device, ...] = (NPU0, NPU1)) -> Division:
+def job(hints: Mapping[str, str] = HINTS, devices: tuple[Device, ...] = (NPU0, NPU1)) -> Job:
     """Return how `crossing` is divided."""
-    return Division(backends=("CpuAcc",), hints=hints, devices=devices)
+    return Job(backends=("CpuAcc",), hints=hints, devices=devices)
 
 
 def artifact(devices: tuple[Device, ...] = (NPU0, NPU1), hints: Mapping[str, str] = HINTS) -> Artifact:
     """Return `crossing` as C."""
-    return emit(crossing(), board=load_board("mps2-an386"), division=division(hints, devices))
+    return emit(crossing(), job(hints, devices))
 
 
 def sample(seed: int = 0) -> Array:

@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from needs import require_module, require_program
+from coverage_gate import counting
+from needs import require_cc, require_module
 
 from ferrule import resources
 
@@ -26,8 +27,6 @@ FOLDER = Path(__file__).parents[1] / "device"
 DEVICE_C = resources.root() / "src_c" / "device" / "device.c"
 INCLUDE = resources.root() / "include"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-COVERAGE = "FERRULE_TEST_COVERAGE"
-"""The environment variable with the folder to which lines and branches of the sound device.c are counted."""
 _HANDLE = re.compile(r"^struct ferrule_device \{.*?^\};", re.DOTALL | re.MULTILINE)
 SANITIZERS = {
     "": (),
@@ -89,7 +88,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 def library(mutation: tuple[str, str] | None = None, flags: tuple[str, ...] = ()) -> Fake:
     """Compile and load device.c over the fake platform; a mutation replaces a piece of device.c's text, once."""
     require_module("cffi", "pip install 'ferrule[run]'")
-    compiler = require_program("gcc", "apt-get install gcc")
+    compiler = require_cc()
     from cffi import FFI
 
     text = DEVICE_C.read_text(encoding="utf-8")
@@ -101,12 +100,11 @@ def library(mutation: tuple[str, str] | None = None, flags: tuple[str, ...] = ()
     source.write_text(text, encoding="utf-8")
     output = source.with_suffix(".so")
     sanitizer = SANITIZERS[os.environ.get("FERRULE_TEST_SANITIZER", "")]
-    counted = os.environ.get(COVERAGE) if mutation is None else None
-    if counted is not None:
-        output = Path(counted) / "device.so"
+    if (counts := counting()) is not None and mutation is None:
+        output = counts.with_name("device.so")
         flags = (*flags, "--coverage", "-O0")
     argv = [
-        *(compiler, "-std=c11", "-O1", "-g", "-shared", "-fPIC", *sanitizer, *flags),
+        *(*compiler, "-std=c11", "-O1", "-g", "-shared", "-fPIC", *sanitizer, *flags),
         *(*(WARNINGS if mutation is None else ()), f"-I{INCLUDE}", f"-I{FOLDER}"),
         *("-o", str(output), str(source), str(FOLDER / "fake_platform.c")),
     ]

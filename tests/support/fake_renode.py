@@ -21,6 +21,7 @@ import threading
 import time
 import xmlrpc.server
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -102,10 +103,10 @@ class Bridge(DeviceModel):
             message, first, second, third, fourth = self.HEADER.unpack(read_exactly(self._connected, 24))
             match message:
                 case 16:
-                    self._dma(lambda a=first, n=second: self.bus.read(a, n))
+                    self._dma(partial(self.bus.read, first, second))
                 case 17:
                     data = read_exactly(self._connected, third)
-                    self._dma(lambda a=first, data=data: self.bus.write(a, data) or b"")
+                    self._dma(partial(self._write, first, data))
                 case 19:
                     self.irq.set(bool(first))
                 case 20:
@@ -114,9 +115,13 @@ class Bridge(DeviceModel):
                     if first:
                         log("[ERROR]", read_exactly(self._connected, third).decode())
                     self._armed, self._elapsed = fourth, 0
-                    return second
+                    return int(second)
                 case _:
                     raise AssertionError(message)
+
+    def _write(self, address: int, data: bytes) -> bytes:
+        self.bus.write(address, data)
+        return b""
 
     def _dma(self, access: Callable[[], bytes]) -> None:
         try:

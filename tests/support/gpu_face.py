@@ -9,9 +9,11 @@ import numpy as np
 from needs import lacking
 
 from ferrule.backends.context import CustomAllocator, RuntimePart
+from ferrule.backends.device import BackendId, Device
 from ferrule.backends.gpu_acc import GpuAcc
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import unavailable_reason
+from ferrule.backends.target import Face, Target
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.backends.workload import Workload, WorkloadInfo
 from ferrule.graph import Array, Graph
@@ -60,7 +62,7 @@ class GpuGraph:
                 inputs=tuple(None if name is None else self.handles.get(name) for name in layer.inputs),
                 constants=tuple(tensor if tensor is not None and tensor.is_constant else None for tensor in tensors),
                 outputs=tuple(self.handles[name] for name in layer.outputs),
-                device=device,
+                target=Target(face=Face.HOST, device=Device(name=device, backend=BackendId("GpuAcc"))),
             )
             self.workloads.append(self.factory.create_workload(info))
         manager.acquire()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -40,7 +41,7 @@ class Case:
             TensorInfo(name="x", shape=self.shape, dtype=self.dtype, quantization=self._activation(2.0**-6))
         )
 
-    def weights(self, shape: Shape, axis: int, products: int) -> dict[str, object]:
+    def weights(self, shape: Shape, axis: int, products: int) -> dict[str, Any]:
         """Return weights, bias and quantisations; factors are such that outputs use their range, some saturate."""
         channels = shape[axis]
         if self.dtype.is_float:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ferrule.backends.device import BackendId
 from ferrule.backends.shared.host_memory import HostTensorHandle
+from ferrule.backends.target import default_target
 from ferrule.backends.tensor_handle import MemorySource, TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.graph import Array, Graph, TensorInfo
@@ -31,7 +33,7 @@ class LoadedGraph:
                 inputs=tuple(None if name is None else self.handles.get(name) for name in layer.inputs),
                 constants=tuple(tensor if tensor is not None and tensor.is_constant else None for tensor in tensors),
                 outputs=tuple(self.handles[name] for name in layer.outputs),
-                device="",
+                target=default_target(BackendId("CpuAcc")),
             )
             self.workloads.append(factory.create_workload(info))
 

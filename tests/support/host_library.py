@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from functools import cache
 
-from needs import require_module, require_program
+from needs import require_cc, require_module, require_sanitizers
 
 from ferrule.backends.cpu_acc.host.library import HostLibrary, load, native_library
 
@@ -24,16 +23,10 @@ FLAGS = {
 def library() -> HostLibrary:
     """Return the kernels, or skip."""
     require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     return load(native_library(FLAGS[os.environ.get("FERRULE_TEST_SANITIZER", "")]).file())
 
 
 def sanitizer_environment(sanitizer: str) -> dict[str, str]:
     """Return the environment in which Python runs the kernels under a sanitizer."""
-    compiler = require_program("cc", "apt-get install gcc")
-    environment = {**os.environ, "FERRULE_TEST_SANITIZER": sanitizer}
-    if sanitizer != "undefined":
-        name = f"lib{sanitizer[0]}san.so"
-        found = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True)
-        environment |= {"LD_PRELOAD": found.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
-    return environment
+    return require_sanitizers(sanitizer) | {"FERRULE_TEST_SANITIZER": sanitizer}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,10 @@ FLAGS = (
 ARRAY_SIZES = {"HOST_OPERATORS": 600, "HOST_WIRE_BYTES": 65536}
 
 
-def compile_host_firmware(compiler: str, output: Path, *flags: str) -> None:
+def compile_host_firmware(compiler: Sequence[str], output: Path, *flags: str) -> None:
     root = resources.root()
     sources = [root / "src_c" / name for name in SOURCES]
-    argv = [compiler, *FLAGS, f"-I{root / 'include'}", *flags, "-o", output, FOLDER / "host_firmware.c", *sources]
+    argv = [*compiler, *FLAGS, f"-I{root / 'include'}", *flags, "-o", output, FOLDER / "host_firmware.c", *sources]
     subprocess.run([str(each) for each in argv], check=True, timeout=120)
 
 

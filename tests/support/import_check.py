@@ -7,9 +7,9 @@ import numpy as np
 from compare import graph_differences
 from oracle import random_inputs
 
+from ferrule import formats
 from ferrule.errors import FerruleError
-from ferrule.exporters import to_tflite
-from ferrule.importers import load_tflite
+from ferrule.formats import to_tflite
 from ferrule.network import Network
 
 MAX_ELEMENTS = 100_000
@@ -19,7 +19,7 @@ MAX_MACS = 1_000_000
 def check_import(data: bytes) -> bool:
     """Import bytes; True if they are a model. Anything but a network or one line of FerruleError is raised."""
     try:
-        network = load_tflite(data, name="fuzz")
+        network = formats.load(data, name="fuzz")
     except FerruleError as error:
         _one_line(error)
         return False
@@ -48,6 +48,6 @@ def _one_line(error: FerruleError) -> None:
 
 def _round_trip(network: Network) -> None:
     exported = to_tflite(network)
-    differences = graph_differences(network, load_tflite(exported, name="fuzz"))
+    differences = graph_differences(network, formats.load(exported, name="fuzz"))
     if differences:
         raise AssertionError(f"the round trip changed the network: {differences}")

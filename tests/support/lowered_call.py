@@ -13,17 +13,21 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from needs import require_module, require_program
+from needs import require_cc, require_module, require_sanitizers
 
+from ferrule.backends.contribution import Contribution, merged
 from ferrule.backends.cpu_acc.backend import CpuAccTarget
 from ferrule.backends.cpu_acc.host.calls import evaluate
 from ferrule.backends.cpu_acc.host.declarations import declarations
-from ferrule.backends.firmware import CoreFeatures, LoweredOp, LoweringContext
+from ferrule.backends.device import BackendId
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.target import CoreFeatures, Face, default_target
 from ferrule.dom import (
     Call,
     Const,
@@ -34,7 +38,6 @@ from ferrule.dom import (
 )
 from ferrule.graph import Array, Graph
 from ferrule.memory.request import Overlap
-from ferrule.resources import root
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 GUARD_BYTES = 64
@@ -43,14 +46,7 @@ _GUARD = 0xA5
 
 def address_sanitizer_environment() -> dict[str, str]:
     """Return the environment in which Python runs these kernels under the address sanitizer."""
-    compiler = require_program("cc", "apt-get install gcc")
-    found = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
-    return {
-        **os.environ,
-        "LD_PRELOAD": found.stdout.strip(),
-        "ASAN_OPTIONS": "detect_leaks=0",
-        "FERRULE_TEST_SANITIZER": "address",
-    }
+    return require_sanitizers("address") | {"FERRULE_TEST_SANITIZER": "address"}
 
 
 def lower(graph: Graph, core: CoreFeatures | None = None) -> LoweredOp:
@@ -60,7 +56,7 @@ def lower(graph: Graph, core: CoreFeatures | None = None) -> LoweredOp:
     context = LoweringContext(
         graph=graph,
         layer=layer,
-        core=core or CoreFeatures(name="cortex-m4"),
+        target=replace(default_target(BackendId("CpuAcc"), Face.FIRMWARE), core=core or CoreFeatures(name="cortex-m4")),
         prefix="case",
         pointers={name: Identifier(f"tensor_{name}") for name in names},
     )
@@ -108,7 +104,7 @@ class _Calls:
 
     def __init__(self, op: LoweredOp) -> None:
         self._op = op
-        self._ffi, self._library = _library(op.sources, op.headers)
+        self._ffi, self._library = _library(merged(op.contributions), op.headers)
         self._symbols: dict[str, Any] = {}
         self._buffers: dict[str, Any] = {}
         self._keep: list[Any] = []
@@ -166,22 +162,22 @@ def _address_sanitizer() -> bool:
 
 
 @cache
-def _library(sources: tuple[str, ...], headers: tuple[str, ...]) -> tuple[Any, Any]:
-    """Compile the sources into a library and return it with what declares its functions."""
+def _library(contributions: tuple[Contribution, ...], headers: tuple[str, ...]) -> tuple[Any, Any]:
+    """Compile the contributions into a library and return it with what declares its functions."""
     require_module("cffi", "pip install ferrule[run]")
-    compiler = require_program("cc", "apt-get install gcc")
+    compiler = require_cc()
     from cffi import FFI
 
-    base = Path(str(root()))
     sanitizer = (
         ("-fsanitize=address",) if _address_sanitizer() else ("-fsanitize=undefined", "-fno-sanitize-recover=all")
     )
     folder = Path(tempfile.mkdtemp(prefix="ferrule_kernels_"))
     target = folder / "kernels.so"
-    include = base / "src_c" / "kernels" / "include"
-    command = [compiler, "-std=c11", "-O1", "-g", "-ffp-contract=off", "-fPIC", "-shared", *WARNINGS, *sanitizer]
-    subprocess.run([*command, f"-I{include}", *(str(base / name) for name in sources), "-o", str(target)], check=True)
+    includes = [path for part in contributions for path in part.include_paths]
+    sources = [str(path) for part in contributions for path in part.source_paths]
+    command = [*compiler, "-std=c11", "-O1", "-g", "-ffp-contract=off", "-fPIC", "-shared", *WARNINGS, *sanitizer]
+    subprocess.run([*command, *(f"-I{path}" for path in includes), *sources, "-o", str(target)], check=True)
     ffi = FFI()
-    ffi.cdef(declarations(headers, (include,)))
+    ffi.cdef(declarations(headers, includes))
     ffi.cdef("void *malloc(size_t size); void free(void *memory);")
     return ffi, ffi.dlopen(str(target))

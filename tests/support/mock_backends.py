@@ -16,6 +16,7 @@ from ferrule.backends import Backend, BackendId, LayerSupport
 from ferrule.backends.capability import ASYNC_EXECUTION, Capabilities
 from ferrule.backends.context import BackendContext, CreationOptions, CustomAllocator, NetworkId
 from ferrule.backends.cpu_ref import CpuRef
+from ferrule.backends.device import default_device
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import (
@@ -91,7 +92,7 @@ class Mock(CpuRef):
     alignment_bytes: ClassVar[int] = 1
 
     @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
         manager = memory if isinstance(memory, HostMemoryManager) else None
         return (
             HostTensorHandleFactory(
@@ -251,7 +252,7 @@ def assigned(
     return OptimizedNetwork(
         graph=graph,
         assignment={name: Assignment(backend=found.id, device=str(found.id)) for name, found in chosen.items()},
-        devices=(),
+        devices=tuple(default_device(key) for key in dict.fromkeys(found.id for found in chosen.values())),
         factories=factories,
         edges={},
         messages=(),
@@ -262,11 +263,8 @@ def assigned(
 
 def with_transfer(network: Graph, type_: LayerType, after: str) -> Graph:
     """Return a copy of a chain with a MEM_COPY, MEM_IMPORT or DEBUG layer behind one of its layers."""
-    descriptor = {
-        LayerType.MEM_COPY: MemCopyDescriptor,
-        LayerType.MEM_IMPORT: MemImportDescriptor,
-        LayerType.DEBUG: lambda: DebugDescriptor(layer=after, output=0),
-    }[type_]()
+    descriptors = (MemCopyDescriptor(), MemImportDescriptor(), DebugDescriptor(layer=after, output=0))
+    descriptor = dict(zip((LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.DEBUG), descriptors, strict=True))[type_]
     result = Graph(network.name)
     for info in network.inputs:
         result.add_input(info)

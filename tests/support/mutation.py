@@ -7,8 +7,9 @@ import random
 import struct
 from collections.abc import Callable, Mapping, Sequence
 
-from ferrule.importers.tflite.schema import FILE_IDENTIFIER, MODEL
-from ferrule.importers.tflite.verifier import Field, ScalarField, _Walk
+from ferrule._typing import override
+from ferrule.formats.tflite.schema import FILE_IDENTIFIER, MODEL
+from ferrule.formats.tflite.verifier import Field, ScalarField, _Walk
 
 _INTERESTING = (0, 1, 2, 3, 4, 5, 7, 8, 9, 127, 128, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 4)
 
@@ -43,11 +44,13 @@ class _Recorder(_Walk):
         self.numbers: list[tuple[int, int, int]] = []
         """(position, count, bytes of one)."""
 
+    @override
     def _field(self, place: int, what: str, field: Field, places: Mapping[int, int]) -> None:
         super()._field(place, what, field, places)
         if isinstance(field, ScalarField):
             self.numbers.append((place, 1, field.size_bytes))
 
+    @override
     def _vector(self, start: int, size_bytes: int, what: str) -> int:
         count = super()._vector(start, size_bytes, what)
         offsets = what in {"Model.operator_codes", "Model.subgraphs", "Model.buffers"}
@@ -65,7 +68,7 @@ def _place(data: bytearray, choice: random.Random) -> int:
 
 
 def _flip(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
-    for _ in range(choice.choice((1, 1, 2, 8))):
+    for _flipped in range(choice.choice((1, 1, 2, 8))):
         if data:
             data[_place(data, choice)] ^= 1 << choice.randrange(8)
 

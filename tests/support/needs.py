@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a test says that it lacks a tool."""
+"""How a test says that it lacks something; the plugin `not_run` lists at the end of a run what was lacking."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+from ferrule.errors import MissingToolError
+from ferrule.nativelib import host_compiler
 
 MODELS_SOURCE = (
     "the MLPerf Tiny models are in the public repository mlcommons/tiny at commit "
@@ -18,20 +23,54 @@ MODELS_SOURCE = (
 )
 
 
-def lacking(what: str, remedy: str) -> None:
-    """Skip the test and say what it lacks; fail instead where FERRULE_REQUIRE_ALL=1."""
+RARE = {
+    "CMSIS_FREERTOS_PATH": "a checkout of github.com/ARM-software/CMSIS-FreeRTOS",
+    "CMSIS_PATH": "a checkout of github.com/ARM-software/CMSIS_6",
+    "CMSIS_RTX_PATH": "a checkout of github.com/ARM-software/CMSIS-RTX",
+    "CMSIS_SCHEMAS": "tools/projmgr/schemas of a checkout of github.com/Open-CMSIS-Pack/devtools, or CMSIS_TOOLBOX",
+    "CMSIS_TOOLBOX": "an installation of CMSIS-Toolbox",
+    "CORTEX_DFP_PATH": "a checkout of github.com/ARM-software/Cortex_DFP",
+    "FREERTOS_KERNEL_PATH": "a checkout of github.com/FreeRTOS/FreeRTOS-Kernel, version 11 or later",
+    "RENODE": "the program of Renode 1.16 or later, which has platforms/ in its folder or above it",
+    "ZEPHYR_BASE": "a tree of Zephyr 3.5 or later, and ZEPHYR_MODULES to its module cmsis where no west workspace is "
+    "round it; a Python 3 with Zephyr's requirements must be on the PATH",
+}
+"""Variables that name what `.ci/run` does not install, and what each has to name."""
+
+
+class LackError(MissingToolError):
+    """The cause of a skip; `str` says what is missing, and `hint` what brings it."""
+
+
+def lacking(what: str, remedy: str, *, rare: bool = False) -> NoReturn:
+    """Skip the test, and name what it lacks and what brings it.
+
+    Where FERRULE_REQUIRE_ALL=1 the test fails instead, unless the thing is `rare`: `.ci/run` does not install it.
+    """
     sentence = f"{what} is missing: {remedy}"
-    if os.environ.get("FERRULE_REQUIRE_ALL") == "1":
+    if not rare and os.environ.get("FERRULE_REQUIRE_ALL") == "1":
         pytest.fail(sentence)
-    pytest.skip(sentence)
+    raise pytest.skip.Exception(sentence) from LackError(what, hint=remedy)
 
 
-def require_program(program: str, remedy: str) -> str:
+def lacking_variable(name: str, what: str | None = None) -> NoReturn:
+    """Skip the test, for what a variable of `RARE` would name; `what` is missing where it names too little."""
+    lacking(what or name, f"set {name} to {RARE[name]}", rare=True)
+
+
+def require_variable(name: str) -> Path:
+    """Return the path that a variable of `RARE` names, or skip."""
+    value = os.environ.get(name)
+    if not value:
+        lacking_variable(name)
+    return Path(value).resolve()
+
+
+def require_program(program: str, remedy: str, *, rare: bool = False) -> str:
     """Return the path of a program, or skip; what a Python package brings stands beside the interpreter."""
     path = shutil.which(program) or shutil.which(program, path=str(Path(sys.executable).parent))
     if path is None:
-        lacking(program, remedy)
-    assert path is not None
+        lacking(program, remedy, rare=rare)
     return path
 
 
@@ -40,3 +79,38 @@ def require_module(module: str, remedy: str) -> None:
     top = module.split(".", maxsplit=1)[0]
     if importlib.util.find_spec(top) is None:
         lacking(f"the Python module {module}", remedy)
+
+
+def require_cc() -> tuple[str, ...]:
+    """Return the command that compiles C for this host, or skip."""
+    try:
+        return host_compiler("a test")
+    except MissingToolError as error:
+        lacking("a C compiler for this host", error.hint or str(error))
+
+
+def require_cxx() -> tuple[str, ...]:
+    """Return the command that compiles C++ for this host, or skip."""
+    if shutil.which("g++") is None and importlib.util.find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "c++")
+    return (require_program("g++", "apt-get install g++"),)
+
+
+def require_sanitizers(*names: str) -> dict[str, str]:
+    """Return the environment in which Python loads C with these sanitizers, or skip where the compiler lacks one."""
+    from ferrule.testing.sanitizers import sanitizer_environment
+
+    require_cc()
+    try:
+        return {**os.environ, **sanitizer_environment(names)}
+    except MissingToolError:
+        lacking(f"a library for the sanitizers {' and '.join(names)}", "apt-get install gcc, and unset CC")
+
+
+def require_gcov() -> str:
+    """Return the path of gcov, or skip; gcc alone counts for it."""
+    gcov = require_program("gcov", "apt-get install gcc")
+    version = subprocess.run([*require_cc(), "--version"], capture_output=True, text=True, check=True).stdout
+    if "Free Software Foundation" not in version:
+        lacking("gcc, which counts for gcov", "apt-get install gcc, and unset CC")
+    return gcov

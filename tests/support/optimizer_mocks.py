@@ -18,6 +18,7 @@ from ferrule.backends.optimization_views import (
     untouched,
 )
 from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import (
     FactoryId,
     HandleCapability,
@@ -71,7 +72,7 @@ class NoWorkloads(WorkloadFactory):
 class MockSupport:
     refuses: Refuses
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         return Support(reason=self.refuses(graph, layer))
 
 
@@ -122,7 +123,7 @@ def backend(
             return capabilities or {}
 
         @override
-        def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
+        def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
             return optimise(view)
 
         @override

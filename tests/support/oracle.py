@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from needs import require_module
 
-from ferrule.exporters import to_tflite
+from ferrule.formats import to_tflite
 from ferrule.graph import Array, Graph, TensorInfo
 
 _ARENA_FLOOR_BYTES = 1 << 20

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from transcript import chunks
 
+from ferrule._typing import override
+
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
@@ -60,6 +62,7 @@ class RpcReplay:
                 self.end_headers()
                 self.wfile.write(answer)
 
+            @override
             def log_message(self, *_arguments: object) -> None:
                 """Say nothing."""
 

@@ -12,6 +12,7 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
@@ -238,6 +239,9 @@ def _activations(dtype: DataType) -> Iterator[Graph]:
         constants=[(_info("alpha", shape, slopes), values.astype(slopes.numpy))],
         outputs=[IMAGE],
     )
+    if dtype.is_float:
+        for row in ELEMENTWISE_UNARY:
+            yield one_layer(row.type, row.descriptor(), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE])
     yield one_layer(LayerType.HARD_SWISH, HardSwishDescriptor(), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE])
     fixed = {DataType.INT8: (1 / 256, -128, 1 / 128), DataType.INT16: (1 / 32768, 0, 1 / 32768)}.get(dtype)
     unit = None if fixed is None else Quantization.of(fixed[0], fixed[1])

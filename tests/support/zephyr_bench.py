@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from coverage_gate import counted
 from needs import require_module
 
 from ferrule.testing import Adapter, ZephyrFakes, build_adapter
@@ -19,18 +19,12 @@ ARGUMENT, UNSUPPORTED, MEMORY, FAILED, UNAVAILABLE, HANDLE = -1, -2, -3, -4, -5,
 STATE, BUSY, TIMEOUT, INTERRUPT, OWNER, DEVICE = -7, -8, -9, -10, -11, -12
 
 
-BUILDS: list[Adapter[ZephyrFakes]] = []
-"""All that was built; they count what runs where FERRULE_TEST_COVERAGE is set."""
-
-
 @cache
 def built(*defines: str) -> Adapter[ZephyrFakes]:
     """Return the adapter for a configuration, such as "CONFIG_PM_DEVICE" or "CONFIG_X=0"."""
     require_module("cffi", "pip install 'ferrule[run]'")
-    pairs = dict(each.split("=", 1) if "=" in each else (each, "1") for each in defines)
-    adapter = build_adapter("zephyr", defines=pairs, coverage="FERRULE_TEST_COVERAGE" in os.environ)
-    BUILDS.append(adapter)
-    return adapter
+    pairs = {name: value or "1" for name, _, value in (each.partition("=") for each in defines)}
+    return counted(build_adapter, "zephyr", defines=pairs)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
 from ferrule.errors import FerruleError
 from ferrule.testing import Adapter, CData, CmsisFakes, MisuseError, build_adapter
@@ -18,7 +18,7 @@ FOREVER = 0xFFFF_FFFF
 @pytest.fixture(scope="module")
 def built() -> Adapter[CmsisFakes]:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     return build_adapter("cmsis")
 
 

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
 from ferrule import resources
 from ferrule.errors import FerruleError
@@ -24,7 +24,7 @@ INSIDE_MS = 3
 @pytest.fixture(scope="module", params=["zephyr", "cmsis"])
 def platform(request: pytest.FixtureRequest) -> str:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     return str(request.param)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
 from ferrule.nativelib import CompilationError, host_compiler
 from ferrule.testing.declarations import _integer, _split, _statements, declarations
@@ -40,7 +40,7 @@ enum colour { RED, GREEN = MASK };
 
 @pytest.fixture
 def cdef(tmp_path: Path) -> str:
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     (tmp_path / "it.h").write_text(HEADER)
     (tmp_path / "other.h").write_text("#define OTHER 7\nint other(void);\n")
     return declarations([*host_compiler("a test"), f"-I{tmp_path}"], ["it.h"], title="it")
@@ -76,7 +76,7 @@ def test_cffi_takes_them(cdef: str) -> None:
 
 @pytest.mark.cc
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     with pytest.raises(CompilationError, match=r"missing\.h"):
         declarations([*host_compiler("a test")], ["missing.h"], title="it")
     with pytest.raises(CompilationError, match="can't preprocess it"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from needs import require_module, require_program
+from needs import require_cc, require_gcov, require_module
 
 from ferrule._typing import override
 from ferrule.devices import Access, BusError, Register, RegisterModel, RegisterTable
@@ -69,8 +69,8 @@ class Scaler(RegisterModel):
 @pytest.fixture(scope="module")
 def built() -> Adapter[Fakes]:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("gcc", "apt-get install gcc")
-    return build_driver(sources=[FOLDER / "scaler.c"], headers=["scaler.h"], include_dirs=[FOLDER], coverage=True)
+    require_cc()
+    return build_driver(sources=[FOLDER / "scaler.c"], headers=["scaler.h"], include_dirs=[FOLDER])
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_memory_that_a_device_reaches(driver: Adapter[Fakes]) -> None:
 
 
 def test_coverage_says_what_did_not_run() -> None:
-    require_program("gcov", "apt-get install gcc")
+    require_gcov()
     fresh = build_driver(sources=[FOLDER / "scaler.c"], headers=["scaler.h"], include_dirs=[FOLDER], coverage=True)
     scaler = fresh.ffi.new("struct scaler *", {"base": BASE})
     fresh.attach(BASE, np.array([0x5CA1E, 0, 1, 0], np.uint32))

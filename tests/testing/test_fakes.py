@@ -8,7 +8,7 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
 from ferrule.errors import FerruleError
 from ferrule.testing import Adapter, Call, CData, MisuseError, ZephyrFakes, build_adapter
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cc
 @pytest.fixture(scope="module")
 def built() -> Adapter[ZephyrFakes]:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     return build_adapter("zephyr")
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
 from ferrule.nativelib import cache_folder
 
@@ -22,7 +22,7 @@ PLUGIN = "ferrule.testing.pytest_plugin"
 def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRULE_CACHE", str(cache_folder()))
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
 
 
 def loaded(pytester: pytest.Pytester, text: str) -> pytest.RunResult:

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-from needs import require_module, require_program
+from needs import require_cc, require_module, require_sanitizers
 
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, MissingToolError
 from ferrule.testing import Adapter, Fakes, build_adapter, build_driver
 from ferrule.testing.sanitizers import SanitizerError, run_sanitized
 
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "c"
 @pytest.fixture(autouse=True)
 def _tools() -> None:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("gcc", "apt-get install gcc")
+    require_cc()
 
 
 def build() -> Adapter[Fakes]:
@@ -56,6 +56,7 @@ def locks_and_unlocks_in_two_threads() -> None:
 
 
 def test_reads_past_the_end_are_found() -> None:
+    require_sanitizers("address")
     with pytest.raises(SanitizerError, match="global-buffer-overflow"):
         run_sanitized(reads_past_the_end)
 
@@ -66,16 +67,19 @@ def test_undefined_behaviour_is_found() -> None:
 
 
 def test_what_is_right_passes() -> None:
+    require_sanitizers("address")
     assert run_sanitized(does_nothing_wrong) == "4 2\n"
     assert "FERRULE_TESTING_SANITIZE" not in os.environ
 
 
 @pytest.mark.parametrize("sanitizers", [("address", "undefined"), ("thread",)])
 def test_adapters_pass(sanitizers: tuple[str, ...]) -> None:
+    require_sanitizers(*sanitizers)
     run_sanitized(locks_and_unlocks_in_two_threads, sanitizers=sanitizers)
 
 
 def test_pytest_runs_with_sanitizers(tmp_path: Path) -> None:
+    require_sanitizers("address")
     text = f"""
 import os
 from ferrule.testing import build_driver
@@ -103,6 +107,16 @@ def test_a_build_that_would_end_this_process_is_refused(sanitizer: str) -> None:
         build_adapter("bare_metal", sanitize=[sanitizer])
 
 
+@pytest.mark.parametrize(("sanitizer", "library"), [("address", "libasan.so"), ("thread", "libtsan.so")])
+def test_what_zig_lacks_is_named(sanitizer: str, library: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    with pytest.raises(MissingToolError, match=f"ziglang cc has no {library}") as caught:
+        run_sanitized(does_nothing_wrong, sanitizers=[sanitizer])
+    assert caught.value.hint == "set CC to gcc"
+
+
 def test_sanitizers_that_do_not_exist() -> None:
     with pytest.raises(FerruleError, match="no sanitizer memory"):
         run_sanitized(does_nothing_wrong, sanitizers=["memory"])
@@ -111,6 +125,7 @@ def test_sanitizers_that_do_not_exist() -> None:
 
 
 def test_what_does_not_end_is_told(tmp_path: Path) -> None:
+    require_sanitizers("address")
     (tmp_path / "test_it.py").write_text("import time\ndef test_it():\n    time.sleep(60)\n")
     with pytest.raises(SanitizerError, match=r"did not end within 0\.5 s"):
         run_sanitized(tmp_path / "test_it.py", timeout_s=0.5)

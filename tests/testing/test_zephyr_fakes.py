@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 
 import pytest
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
 from ferrule.errors import FerruleError
 from ferrule.testing import Adapter, CData, MisuseError, ZephyrFakes, build_adapter
@@ -18,7 +18,7 @@ BUSY, AGAIN, PERM, INVAL = -errno.EBUSY, -errno.EAGAIN, -errno.EPERM, -errno.EIN
 @pytest.fixture(scope="module")
 def built() -> Adapter[ZephyrFakes]:
     require_module("cffi", "pip install 'ferrule[testing]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     return build_adapter("zephyr")
 
 

@@ -11,20 +11,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 from host_library import library
-from needs import require_module, require_program
+from needs import require_cc, require_module, require_program
 from oracle import edge_inputs, random_inputs
 
-from ferrule import nativelib, resources
+from ferrule import formats, nativelib, resources
 from ferrule.backends.context import BackendUnavailableError, CreationOptions
 from ferrule.backends.cpu_acc import CpuAcc
 from ferrule.backends.cpu_acc.host import library as host
 from ferrule.backends.cpu_acc.host.instruction_set import PORTABLE, available
+from ferrule.backends.device import BackendId
+from ferrule.backends.target import default_target
 from ferrule.graph import DataType, Layer, LayerType, Quantization, TensorInfo
-from ferrule.importers import load_tflite
 from ferrule.network import Network
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+
+TARGET = default_target(BackendId("CpuAcc"))
 
 INT8_MODELS = ("pretrainedResnet_quant", "kws_ref_model", "vww_96_int8", "ad01_int8")
 FLOAT_MODELS = ("pretrainedResnet", "vww_96_float", "ad01_fp32")
@@ -54,7 +57,7 @@ def instruction_sets() -> list[str]:
 @pytest.mark.cc
 @pytest.mark.parametrize("model", INT8_MODELS)
 def test_int8_models_are_exact(model: str, models: Path) -> None:
-    network = load_tflite(models / f"{model}.tflite")
+    network = formats.load(models / f"{model}.tflite")
     cases = [random_inputs(network), *edge_inputs(network).values()]
     wanted = [network.run(inputs) for inputs in cases]
     with Runtime() as runtime:
@@ -70,7 +73,7 @@ def test_int8_models_are_exact(model: str, models: Path) -> None:
 @pytest.mark.cc
 @pytest.mark.parametrize("model", FLOAT_MODELS)
 def test_float_models_are_near(model: str, models: Path) -> None:
-    network = load_tflite(models / f"{model}.tflite")
+    network = formats.load(models / f"{model}.tflite")
     inputs = random_inputs(network)
     wanted = network.run(inputs)
     with Runtime() as runtime:
@@ -85,7 +88,7 @@ def test_float_models_are_near(model: str, models: Path) -> None:
 @pytest.mark.cc
 def test_two_backends_share_plain_memory() -> None:
     require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     network = small_network()
     with Runtime() as runtime:
         hints = OptimizerOptions(hints={network.layers[0].name: "CpuRef"})
@@ -127,6 +130,7 @@ def test_a_failing_compiler_is_quoted(fresh: pytest.MonkeyPatch, tmp_path: Path)
         CpuAcc().context(CreationOptions())
 
 
+@pytest.mark.cc
 def test_a_library_that_cannot_be_loaded_is_named(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
     compiler = tmp_path / "cc"
     compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho nothing > "$2"\n')
@@ -137,7 +141,6 @@ def test_a_library_that_cannot_be_loaded_is_named(fresh: pytest.MonkeyPatch, tmp
 
 
 @pytest.mark.cc
-@pytest.mark.slow
 def test_the_wheel_of_a_compiler_serves_too(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
     require_module("ziglang", "pip install 'ferrule[run]'")
     fresh.setenv("PATH", str(tmp_path))
@@ -158,7 +161,7 @@ def test_weights_that_are_computed_are_left_to_others() -> None:
         outputs=("y",),
     )
     network.add_layer(layer, [TensorInfo(name="y", shape=(1, 3), dtype=DataType.FLOAT32)])
-    support = CpuAcc().layer_support().supports(network, layer)
+    support = CpuAcc().layer_support().supports(network, layer, TARGET)
     assert "'weights' is computed at run time" in support.reason
 
 

@@ -11,6 +11,7 @@ from host_library import library
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from movement_cases import MOVEMENTS
+from needs import lacking
 from oracle import edge_inputs, random_inputs
 from sample_networks import samples
 from unary_cases import (
@@ -32,14 +33,18 @@ from ferrule.backends.cpu_acc.backend import CpuAccSupport
 from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, PORTABLE, SETS, available
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
+from ferrule.backends.device import BackendId
+from ferrule.backends.target import default_target
 from ferrule.graph import Array, DataType, Graph, LayerType
 from ferrule.network.execution import check_inputs, execute
+
+TARGET = default_target(BackendId("CpuAcc"))
 
 pytestmark = pytest.mark.cc
 TYPES = (DataType.INT8, DataType.INT16, DataType.FLOAT32)
 WEIGHTED = {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.AVERAGE_POOL_2D}
 INTEGERS = (DataType.INT8, DataType.INT16)
-WITHOUT_LIMITS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+WITHOUT_LIMITS = {"suppress_health_check": list(HealthCheck)}
 
 
 def check(graph: Graph, *inputs: list[Array], instructions: str = AUTOMATIC) -> None:
@@ -65,7 +70,7 @@ def check_case(case: Case) -> None:
 def instructions(request: pytest.FixtureRequest) -> str:
     name = str(request.param)
     if name not in {PORTABLE, *(item.name for item in available(library()))}:
-        pytest.skip(f"this processor has no {name}: run the tests on one that has")
+        lacking(f"a processor with {name}", "run the tests on one", rare=True)
     return name
 
 
@@ -138,7 +143,7 @@ def test_reductions(type_: LayerType, dtype: DataType, data: st.DataObject) -> N
 
 
 def taken() -> list[Graph]:
-    return [graph for graph in samples() if CpuAccSupport().supports(graph, graph.layers[0])]
+    return [graph for graph in samples() if CpuAccSupport().supports(graph, graph.layers[0], TARGET)]
 
 
 @pytest.mark.parametrize("graph", taken(), ids=lambda graph: graph.name)

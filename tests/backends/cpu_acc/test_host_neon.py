@@ -19,21 +19,21 @@ from needs import require_module, require_program
 from oracle import random_inputs
 from weighted_cases import within_tolerance
 
-from ferrule import resources
-from ferrule.backends import BackendId
+from ferrule.backends import BackendId, contribution
 from ferrule.backends.cpu_acc.backend import CpuAccTarget
 from ferrule.backends.cpu_acc.host.instruction_set import SETS
-from ferrule.backends.cpu_acc.host.library import OWN_FOLDER
+from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.host.lowering.call import POOL, Host
 from ferrule.backends.cpu_acc.host.lowering.table import HOST_LOWERINGS
-from ferrule.backends.firmware import CoreFeatures, LoweredOp, LoweringContext
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.target import Face, default_target
 from ferrule.codegen import Artifact, generate
 from ferrule.dom import Call, Evaluate, Null
 from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.binary import BinaryDescriptor
 
-pytestmark = [pytest.mark.cc, pytest.mark.slow]
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
 (NEON,) = (item for item in SETS if item.name == "neon")
 FLAGS = ("-std=c11", "-O2", "-ffp-contract=off", "-static", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
@@ -75,12 +75,16 @@ def run_emulated(network: Network, inputs: list[Array], folder: Path) -> tuple[l
     """Return the outputs and the kernels that computed them."""
     require_module("ziglang", "pip install 'ferrule[run]'")
     emulator = require_program("qemu-aarch64", "apt-get install qemu-user")
-    targets = {layer.name: (BackendId("Neon"), NeonTarget()) for layer in network.layers}
-    artifact = generate(network, targets=targets, core=CoreFeatures(name="neon"), workspace_bytes=1 << 30)
-    root = resources.root()
-    includes = (root / "include", root / "src_c" / "kernels" / "include", OWN_FOLDER / "include", folder)
-    sources = [str(root / source) for source in artifact.sources]
-    sources += [str(OWN_FOLDER / "simd" / "neon.c"), str(OWN_FOLDER / "pool.c"), str(folder / "main.c")]
+    names = [layer.name for layer in network.layers]
+    artifact = generate(
+        network,
+        firmware=dict.fromkeys(names, NeonTarget()),
+        targets=dict.fromkeys(names, default_target(BackendId("Neon"), Face.FIRMWARE)),
+        workspace_bytes=1 << 30,
+    )
+    parts = contribution.merged((*artifact.contributions, contribution.KERNELS.part(), HOST))
+    includes = (folder, *(path for part in parts for path in part.include_paths))
+    sources = [str(folder / "main.c"), *(str(path) for part in parts for path in part.source_paths)]
     for file, text in artifact.files.items():
         (folder / file).write_text(text, encoding="utf-8")
         if file.endswith(".c") and not file.endswith("_link.c"):
@@ -111,7 +115,7 @@ def sums(type_: LayerType) -> Network:
     return layer_network(type_, BinaryDescriptor(), infos, Quantization.of(0.0731, -5))
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=2, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(data=st.data())
 def test_neon_kernels_are_the_numpy_ones(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     types = (DataType.INT8, DataType.INT8, DataType.FLOAT32)

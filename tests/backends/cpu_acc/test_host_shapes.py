@@ -47,7 +47,7 @@ def check(case: Case) -> None:
 
 @pytest.mark.parametrize("dtype", [DataType.INT8, DataType.FLOAT32])
 @pytest.mark.parametrize("family", WEIGHTED)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_weighted_layers(family: str, dtype: DataType, data: st.DataObject) -> None:
     check(data.draw(WEIGHTED[family](dtype)))
@@ -112,7 +112,7 @@ def test_sums_of_all_pairs(
     check_everywhere(network, [first, second], kernel)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     scales=st.tuples(*[st.floats(0.01, 1.0)] * 2),
     ratio=st.floats(0.3, 1.5),
@@ -144,7 +144,7 @@ def test_lines_of_sums_are_exact(
 
 
 @pytest.mark.parametrize("kind", ["average", "max"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_pools(kind: str, data: st.DataObject) -> None:
     network = data.draw(pools(kind))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from host_face import LoadedGraph
-from needs import require_module, require_program
+from needs import lacking, require_cc, require_module
 from oracle import random_inputs
 
 from ferrule.backends.cpu_acc import CpuAcc
@@ -30,7 +30,7 @@ TASKS = Path("/proc/self/task")
 def _shared_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Layers of any size are shared."""
     require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     monkeypatch.setattr(conv2d, "MIN_PRODUCTS", 1)
     monkeypatch.setattr(depthwise_conv2d, "MIN_DEPTHWISE_PRODUCTS", 1)
 
@@ -91,8 +91,9 @@ def test_networks_on_several_threads_do_not_meet() -> None:
             np.testing.assert_array_equal(result, right)
 
 
-@pytest.mark.skipif(not TASKS.is_dir(), reason="this system has no /proc/self/task to count threads in")
 def test_helpers_end_with_the_last_workload() -> None:
+    if not TASKS.is_dir():
+        lacking(str(TASKS), "run the tests on Linux", rare=True)
     before = set(TASKS.iterdir())  # threads of earlier tests may end meanwhile
     loaded = LoadedGraph(network(DataType.INT8), CpuAccWorkloadFactory(HostOptions(num_threads=5)))
     helpers = set(TASKS.iterdir()) - before
@@ -101,9 +102,10 @@ def test_helpers_end_with_the_last_workload() -> None:
     assert not helpers & set(TASKS.iterdir())
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 def test_a_fork_works_on_without_helpers() -> None:
+    if not hasattr(os, "fork"):
+        lacking("os.fork", "run the tests on Linux or macOS", rare=True)
     graph = network(DataType.INT8)
     inputs = random_inputs(graph)
     loaded = LoadedGraph(graph, CpuAccWorkloadFactory(HostOptions(num_threads=3)))

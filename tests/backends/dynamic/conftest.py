@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -20,7 +21,7 @@ Compile = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def compile_backend(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> Compile:
+def compile_backend(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Compile a source of this folder with macros."""
     cache = tmp_path_factory.mktemp("backends")
     known: dict[tuple[str, ...], Path] = {}
@@ -31,7 +32,7 @@ def compile_backend(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> C
             library = cache / f"{len(known)}.so"
             flags = ["-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-pthread"]
             macros = [f"-D{define}" for define in defines]
-            command = [host_cc, *flags, *macros, f"-I{ROOT / 'include'}", str(FOLDER / source), "-o", str(library)]
+            command = [*host_cc, *flags, *macros, f"-I{ROOT / 'include'}", str(FOLDER / source), "-o", str(library)]
             subprocess.run(command, check=True)
             known[key] = library
         target = folder / f"{name}_backend.so"
@@ -42,7 +43,7 @@ def compile_backend(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> C
 
 
 @pytest.fixture(scope="session")
-def examples(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def examples(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the built backends of examples/dynamic_backend."""
     from needs import require_program
 
@@ -50,5 +51,7 @@ def examples(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = tmp_path_factory.mktemp("examples")
     source = Path(__file__).parents[3] / "examples" / "dynamic_backend"
     flags = "-O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined"
-    subprocess.run([make, "-s", f"CC={host_cc}", f"BUILD={build}", f"CFLAGS={flags}"], cwd=source, check=True)
+    subprocess.run(
+        [make, "-s", f"CC={shlex.join(host_cc)}", f"BUILD={build}", f"CFLAGS={flags}"], cwd=source, check=True
+    )
     return build

@@ -578,9 +578,11 @@ static void destroy_profiling(void *profiling)
 
 /* ---- tables */
 
-static const struct ferrule_layer_support support_table = {sizeof(support_table), supports};
+static const struct ferrule_layer_support support_table = {.size_bytes = sizeof(support_table),
+                                                           .supports = supports};
 static const struct ferrule_capabilities capability_table = {sizeof(capability_table), list};
-static const struct ferrule_optimizer optimizer_table = {sizeof(optimizer_table), optimize};
+static const struct ferrule_optimizer optimizer_table = {.size_bytes = sizeof(optimizer_table),
+                                                         .optimize = optimize};
 static const struct ferrule_workloads workload_table = {
     sizeof(workload_table),
     create_workload,

@@ -17,6 +17,7 @@ import pytest
 from ferrule.backends.backend import Backend
 from ferrule.backends.context import BackendUnavailableError, CreationOptions, NetworkId
 from ferrule.backends.cpu_ref import CpuRef
+from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic import load_dynamic_backends
 from ferrule.backends.dynamic.backend import DynamicBackend
 from ferrule.backends.dynamic.handles import DynamicHandle
@@ -24,12 +25,15 @@ from ferrule.backends.dynamic.library import DynamicLibraryError
 from ferrule.backends.optimization_views import OptimizationViews, PreCompiledDescriptor
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HOST_FACTORY, address, aligned_empty
+from ferrule.backends.target import default_target
 from ferrule.backends.tensor_handle import HandleCapability, MemorySource
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, SubgraphView, TensorInfo
 from ferrule.network import Network
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import NetworkLoadError, Runtime
+
+TARGET = default_target(BackendId("Full"))
 
 pytestmark = pytest.mark.cc
 
@@ -101,8 +105,8 @@ def test_layer_support_has_reasons(full: Callable[..., Full]) -> None:
     network = chain("good")
     network.add_tanh_layer("good", name="bad")
     support = full().create().layer_support()
-    assert support.supports(network, network.layer("good"))
-    refused = support.supports(network, network.layer("bad"))
+    assert support.supports(network, network.layer("good"), TARGET)
+    refused = support.supports(network, network.layer("bad"), TARGET)
     assert not refused
     assert refused.reason == "it runs RELU only"
 
@@ -115,7 +119,7 @@ def test_capabilities_have_their_types(full: Callable[..., Full]) -> None:
 
 def views(full: Full, network: Network, options: Mapping[str, bool] | None = None) -> OptimizationViews:
     view = SubgraphView.of(network, [layer.name for layer in network.layers])
-    return full.create().optimize_subgraph(view, options or {})
+    return full.create().optimize_subgraph(view, default_target(BackendId("Full"), options=options))
 
 
 def test_the_optimizer_answers_per_layer(full: Callable[..., Full]) -> None:

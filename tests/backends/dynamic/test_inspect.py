@@ -11,7 +11,7 @@ import pytest
 import small_networks
 
 from ferrule.cli import main
-from ferrule.exporters import to_tflite
+from ferrule.formats import to_tflite
 from ferrule.report.inspection import DivisionPart, Inspection
 
 pytestmark = pytest.mark.cc

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.backends.dynamic.names import is_backend_name, resembles_backend
-from ferrule.backends.dynamic.paths import Candidate, find_candidates
+from ferrule.backends.dynamic.paths import Candidate, find_candidates, is_backend_name, resembles_backend
 from ferrule.backends.dynamic.report import LoadReport, Reason
 
 GUIDE = [

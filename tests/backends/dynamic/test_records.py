@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ferrule.backends.dynamic import abi
-from ferrule.backends.dynamic.codes import ACTIVATION_CODES, LAYER_CODES, TYPE_CODES
+from ferrule.backends.dynamic.codes import ACTIVATION_CODES, TYPE_CODES
 from ferrule.backends.dynamic.descriptors import CPadding, descriptor_structs
 from ferrule.backends.dynamic.records import OptionsRecord, layer_record, read_option
 from ferrule.backends.optimization_views import PreCompiledDescriptor
@@ -77,7 +77,7 @@ def test_layers_arrive_whole(seed: int) -> None:
         record = layer_record(network, layer)
         struct = record.struct
         assert struct.name.decode() == layer.name
-        assert struct.type == LAYER_CODES[layer.type]
+        assert struct.type == layer.type.code
         check_tensors(network, layer.inputs, struct.inputs, struct.input_count)
         check_tensors(network, layer.outputs, struct.outputs, struct.output_count)
         kind = descriptor_structs()[type(layer.descriptor)]

@@ -10,16 +10,20 @@ import pytest
 
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.cpu_ref import CpuRef
+from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic import Reason, load_dynamic_backends
 from ferrule.backends.dynamic.backend import DynamicBackend
 from ferrule.backends.origin import OriginKind
 from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.target import default_target
 from ferrule.graph import DataType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.window import Padding
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
+
+TARGET = default_target(BackendId("CpuRef"))
 
 pytestmark = pytest.mark.cc
 
@@ -87,13 +91,13 @@ def test_it_is_registered_and_can_be_made(registry: BackendRegistry) -> None:
 @pytest.mark.parametrize("dtype", [DataType.FLOAT32, DataType.INT8])
 def test_it_supports_convolutions(registry: BackendRegistry, dtype: DataType) -> None:
     network = convolution(dtype)
-    assert registry.create("CpuRef").layer_support().supports(network, network.layer("y"))
+    assert registry.create("CpuRef").layer_support().supports(network, network.layer("y"), TARGET)
 
 
 def test_it_says_what_it_does_not_support(registry: BackendRegistry) -> None:
     network = convolution(DataType.FLOAT32)
     network.add_relu_layer("y", name="relu")
-    answer = registry.create("CpuRef").layer_support().supports(network, network.layer("relu"))
+    answer = registry.create("CpuRef").layer_support().supports(network, network.layer("relu"), TARGET)
     assert answer.reason == "this build of CpuRef runs CONV_2D, not layer type 21"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from needs import require_program
+from needs import require_cxx
 
 from ferrule import resources
 from ferrule.backends.context import CreationOptions
@@ -32,13 +32,13 @@ const struct ferrule_backend *BackendFactory(void) { WHERE_FACTORY return nullpt
 )
 def test_an_exception_of_cpp_in_an_entry_point_costs_a_row(tmp_path: Path, place: str, step: str) -> None:
     """One that is not Arm NN's own leaves its Runtime::Create."""
-    compiler = require_program("c++", "apt-get install g++")
+    compiler = require_cxx()
     source = tmp_path / "throwing.cpp"
     source.write_text(THROWING)
     throw = 'throw std::runtime_error("broken");'
     macros = [f"-DWHERE_{name}={throw if name == place else ''}" for name in ("ID", "VERSION", "FACTORY")]
     include = f"-I{resources.root() / 'include'}"
-    command = [compiler, "-fPIC", "-shared", *macros, include, str(source), "-o", str(tmp_path / "A_B_backend.so")]
+    command = [*compiler, "-fPIC", "-shared", *macros, include, str(source), "-o", str(tmp_path / "A_B_backend.so")]
     subprocess.run(command, check=True)
     with Runtime(CreationOptions(dynamic_backends_path=tmp_path)) as runtime:
         (row,) = runtime.dynamic_report

@@ -163,7 +163,7 @@ static void destroy(void *context)
 }
 
 __attribute__((unused)) static int not_code = 1;
-const struct ferrule_layer_support support = {SUPPORT_SIZE, SUPPORTS};
+const struct ferrule_layer_support support = {.size_bytes = SUPPORT_SIZE, .supports = SUPPORTS};
 const struct ferrule_workloads no_functions = {.size_bytes = sizeof(no_functions)};
 const struct ferrule_workloads short_table = {.size_bytes = 8};
 const struct ferrule_handles no_factories = {.size_bytes = sizeof(no_factories)};

@@ -16,19 +16,24 @@ from oracle import random_inputs
 from ferrule.backends.backend import Backend
 from ferrule.backends.capability import ASYNC_EXECUTION, HAS_FP16
 from ferrule.backends.context import BackendUnavailableError, CreationOptions, RuntimePart
+from ferrule.backends.device import BackendId
 from ferrule.backends.gpu_acc import GpuAcc, opencl
 from ferrule.backends.gpu_acc.context import GpuContext
 from ferrule.backends.gpu_acc.handle import GpuTensorHandle
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import choose_device
 from ferrule.backends.gpu_acc.session import Session
+from ferrule.backends.gpu_acc.trial import try_platform
 from ferrule.backends.shared.host_memory import aligned_empty
+from ferrule.backends.target import default_target
 from ferrule.backends.tensor_handle import MemorySource
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Array, DataType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
+
+TARGET = default_target(BackendId("GpuAcc"))
 
 
 def chain(layers: int = 3) -> Network:
@@ -277,26 +282,26 @@ def test_without_pyopencl_the_backend_says_so(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     backend: Backend = GpuAcc()
     network = chain(1)
-    assert "pyopencl" in backend.layer_support().supports(network, network.layers[0]).reason
+    assert "pyopencl" in backend.layer_support().supports(network, network.layers[0], TARGET).reason
     with pytest.raises(BackendUnavailableError, match="pyopencl"):
         backend.context(CreationOptions())
     opencl.opencl_devices.cache_clear()
 
 
+def forget_devices() -> None:
+    """Have the platforms tried anew."""
+    opencl.opencl_devices.cache_clear()
+    try_platform.cache_clear()
+
+
 @pytest.mark.usefixtures("opencl_device")
 def test_a_device_whose_compiler_fails_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """PoCL lists processors that its compiler does not know; layers would be taken, and fail when they are loaded."""
-    import pyopencl as cl
-
-    class Broken(cl.Program):
-        def build(self, *args: object, **keywords: object) -> None:
-            super().build("-no-such-option", cache_dir=False)
-
-    opencl.opencl_devices.cache_clear()
-    monkeypatch.setattr(cl, "Program", Broken)
+    forget_devices()
+    monkeypatch.setenv("PYOPENCL_BUILD_OPTIONS", "-no-such-option")
     network = chain(1)
-    reason = GpuAcc().layer_support().supports(network, network.layers[0]).reason
-    opencl.opencl_devices.cache_clear()
+    reason = GpuAcc().layer_support().supports(network, network.layers[0], TARGET).reason
+    forget_devices()
     assert reason.startswith("no OpenCL device can be used: ")
     assert "builds no kernel" in reason
 
@@ -308,7 +313,7 @@ def test_other_types_are_refused_by_name() -> None:
     pooled = network.add_max_pool2d_layer("x", (2, 2))
     network.add_mean_layer(pooled, [1])
     support = GpuAcc().layer_support()
-    reasons = [support.supports(network, layer).reason for layer in network.layers]
+    reasons = [support.supports(network, layer, TARGET).reason for layer in network.layers]
     assert "'x'" in reasons[0]
     assert "float32" in reasons[0]
     assert reasons[1] == "there is no OpenCL kernel for MEAN"

@@ -22,13 +22,17 @@ from unary_cases import (
 )
 from weighted_cases import FAMILY
 
+from ferrule.backends.device import BackendId
 from ferrule.backends.gpu_acc import GpuAcc
+from ferrule.backends.target import default_target
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
 from ferrule.operators.quantize import QuantizeDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 
-MODERATE = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+TARGET = default_target(BackendId("GpuAcc"))
+
+MODERATE = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 ELEMENTWISE_TYPES = (
     *(LayerType.ADD, LayerType.SUB, LayerType.MUL, LayerType.MAXIMUM, LayerType.MINIMUM),
     *(LayerType.RELU, LayerType.RELU6, LayerType.RELU_N1_TO_1, LayerType.LEAKY_RELU),
@@ -53,7 +57,7 @@ def check(network: Network, inputs: list[Array]) -> None:
     """Compare GpuAcc, which must take every layer, with the numpy kernels."""
     support = GpuAcc().layer_support()
     for layer in network.layers:
-        assert support.supports(network, layer).reason == ""
+        assert support.supports(network, layer, TARGET).reason == ""
     for got, wanted in zip(GpuGraph(network).run(inputs), network.run(inputs), strict=True):
         assert got.dtype == wanted.dtype
         assert got.tobytes() == wanted.tobytes()

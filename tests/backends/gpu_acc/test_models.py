@@ -11,8 +11,8 @@ import pytest
 from gpu_face import require_opencl
 from oracle import random_inputs
 
+from ferrule import formats
 from ferrule.backends.context import CreationOptions
-from ferrule.importers import load_tflite
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 
@@ -28,7 +28,7 @@ def _opencl() -> None:
 @pytest.mark.parametrize("shared", [False, True], ids=["copied", "imported"])
 @pytest.mark.parametrize("name", NAMES)
 def test_models_equal_the_reference(models: Path, name: str, *, mixed: bool, shared: bool) -> None:
-    network = load_tflite(models / f"{name}.tflite")
+    network = formats.load(models / f"{name}.tflite")
     dice = random.Random(7)
     hints = {layer.name: dice.choice(["GpuAcc", "CpuRef"]) for layer in network.layers} if mixed else {}
     options = OptimizerOptions(hints=hints, import_enabled=shared, export_enabled=shared, simplify=not mixed)
@@ -44,7 +44,7 @@ def test_models_equal_the_reference(models: Path, name: str, *, mixed: bool, sha
 
 
 def test_profiles_have_the_kernels(models: Path) -> None:
-    network = load_tflite(models / "ad01_int8.tflite")
+    network = formats.load(models / "ad01_int8.tflite")
     with Runtime(CreationOptions(profiling=True)) as runtime:
         loaded = runtime.load_network(optimize(network, ["GpuAcc"], runtime.registry))
         runtime.enqueue_workload(loaded, random_inputs(network, 1))

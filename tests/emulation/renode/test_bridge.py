@@ -155,7 +155,7 @@ def test_a_view_is_a_copy() -> None:
     assert bridge.finish() is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=120))
 def test_any_bytes_are_served_or_one_clear_error(data: bytes) -> None:
     theirs, ours = socket.socketpair()

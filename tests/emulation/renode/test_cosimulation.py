@@ -297,7 +297,7 @@ def test_a_lost_connection_ends_it() -> None:
     assert "24 B were awaited, 2 came" in str(renode.error)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=96))
 def test_any_bytes_are_served_or_one_clear_error(data: bytes) -> None:
     main, own = socket.socketpair()

@@ -192,7 +192,7 @@ def test_another_protocol_version_is_refused() -> None:
         FramedControl(stream(FramedPeer(version_answer=4).client))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=64), st.booleans())
 def test_any_bytes_are_an_answer_or_one_clear_error(data: bytes, framed: bool) -> None:
     with answering(b"" if framed else b"\x05", data) as client, contextlib.suppress(RenodeError):

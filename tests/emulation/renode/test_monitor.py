@@ -107,7 +107,7 @@ def test_parentheses_in_the_output_are_no_prompt() -> None:
         assert monitor.machine == "m 1"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_prompt_or_one_clear_error(data: bytes) -> None:
     client, server = socket.socketpair()

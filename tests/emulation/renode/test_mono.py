@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from copier import Copier
+from needs import require_program
 from woofles_bench import jobs
 
 from ferrule.backends.woofles.model import WooflesModel
@@ -29,9 +29,8 @@ RELEASES = {"1.15": ["-d:RENODE_1_15"], "1.16": []}
 @pytest.fixture(scope="session")
 def mono() -> str:
     """Mono and its compiler."""
-    if shutil.which("mcs") is None or shutil.which("mono") is None:
-        pytest.skip("Mono is missing: apt-get install mono-mcs mono-runtime")
-    return "mono"
+    require_program("mcs", "apt-get install mono-mcs", rare=True)
+    return require_program("mono", "apt-get install mono-runtime", rare=True)
 
 
 @pytest.fixture(scope="session", params=list(RELEASES))

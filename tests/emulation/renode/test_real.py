@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Iterator
 
 import pytest
+from needs import lacking, lacking_variable
 from renode_install import renode_program
 
 from ferrule.emulation import Machine
@@ -35,7 +36,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RenodeProcess]
     """A Renode with a Monitor."""
     program = renode_program()
     if program is None:
-        pytest.skip("Renode is missing: set RENODE to its program")
+        lacking_variable("RENODE")
     found = RenodeProcess(program, tmp_path_factory.mktemp("renode"), "-P", str(MONITOR_PORT))
     yield found
     found.stop()
@@ -93,7 +94,11 @@ def test_the_monitor(process: RenodeProcess, server: RobotServer, machine: Machi
         try:
             monitor = Monitor(stream)
         except RenodeConnectionError as error:
-            pytest.skip(f"this Renode says nothing over telnet, as some starts of it do: {error}; try again")
+            lacking(
+                f"an answer of Renode's Monitor ({error})",
+                "run the test again: some starts of it stay silent",
+                rare=True,
+            )
         assert "version" in monitor.banner
         assert "Renode, version" in monitor.execute("version")
         assert monitor.execute("nosuch command") == "No such command or device: nosuch"
@@ -106,7 +111,7 @@ def test_the_monitor(process: RenodeProcess, server: RobotServer, machine: Machi
 def test_external_control(process: RenodeProcess, server: RobotServer, machine: Machine) -> None:
     found = release(server.execute("version"))
     if found < (1, 16):
-        pytest.skip("the Renode at RENODE has no External Control: set it to 1.16 or later")
+        lacking_variable("RENODE", "External Control in Renode")
     port = process.free_port()
     server.execute(f'emulation CreateExternalControlServer "control" {port}')
     stream = Stream(process.connect(port), name="external control", timeout_s=60)

@@ -181,14 +181,14 @@ def test_an_idle_connection_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(made) == 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.one_of(st.binary(max_size=200), st.binary(max_size=200).map(http_answer)))
 def test_any_bytes_are_an_answer_or_one_clear_error(data: bytes) -> None:
     with saying(data) as server, contextlib.suppress(RenodeError):
         server.execute("version")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.recursive(
         st.text(st.characters(min_codepoint=32, max_codepoint=126)) | st.integers(0, 9) | st.booleans(),

@@ -19,8 +19,8 @@ import ferrule
 from ferrule.cli.main import main
 from ferrule.codegen.schedule import Call
 from ferrule.emulation import Machine, engine
-from ferrule.exporters import to_tflite
 from ferrule.firmware import build_project, load_project
+from ferrule.formats import to_tflite
 from ferrule.link import LinkSession, RunFailedError
 from ferrule.report import ReportDocument
 

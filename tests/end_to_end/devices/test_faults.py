@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from device_bench import FAULT, HELD_C, Bench, build_bench, check_idle, expected_trace, planned
 from device_networks import artifact, crossing, sample
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
 from ferrule.codegen.schedule import Call
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bench(folder: Path) -> Bench:
-    cc = require_program("cc", "apt-get install gcc")
+    cc = require_cc()
     return build_bench(artifact(), folder, cc, flags=("-fsanitize=undefined", "-fno-sanitize-recover=all"))
 
 
@@ -186,7 +186,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_mutants_are_found(folder: Path, host_cc: str, name: str) -> None:
+def test_mutants_are_found(folder: Path, host_cc: tuple[str, ...], name: str) -> None:
     old, new = MUTANTS[name]
     text = HELD_C.read_text()
     assert text.count(old) == 1

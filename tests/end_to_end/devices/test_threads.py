@@ -7,11 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from device_bench import SOFT_NPU
 from device_networks import artifact, crossing, sample
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
-from ferrule.resources import root
 from ferrule.testing import Adapter, ZephyrFakes, build_adapter
 
 pytestmark = pytest.mark.cc
@@ -22,7 +20,7 @@ TIMEOUT = -9
 def build(folder: Path, edit: Callable[[str], str] = str) -> Adapter[ZephyrFakes]:
     """Compile the model; `edit` changes its executor."""
     require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     model = artifact()
     for name, text in model.files.items():
         (folder / name).write_text(edit(text) if name == "ferrule_crossing.c" else text)
@@ -32,12 +30,11 @@ def build(folder: Path, edit: Callable[[str], str] = str) -> Adapter[ZephyrFakes
         "zephyr",
         sources=[
             *(folder / name for name in ("ferrule_crossing.c", "ferrule_crossing_weights.c")),
-            *(root() / name for name in model.sources if not name.endswith("device/device.c")),
-            SOFT_NPU / "src" / "soft_npu.c",
+            *(path for part in model.contributions for path in part.source_paths if path.name != "device.c"),
             FOLDER / "two_threads.c",
         ],
         headers=["two_threads.h"],
-        include_dirs=[folder, FOLDER, SOFT_NPU / "include", *(root() / name for name in model.include_dirs)],
+        include_dirs=[folder, FOLDER, *(path for part in model.contributions for path in part.include_paths)],
     )
     assert adapter.lib.shared_start() == 0
     return adapter

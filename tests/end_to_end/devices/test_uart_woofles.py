@@ -11,12 +11,16 @@ from needs import require_module
 from small_networks import dense
 
 import ferrule
+from ferrule.backends.device import BackendId
 from ferrule.backends.registry import default_registry
+from ferrule.backends.target import Face, default_target
 from ferrule.cli.main import main
-from ferrule.exporters import to_tflite
+from ferrule.formats import to_tflite
 from ferrule.report import ReportDocument
 
-pytestmark = [pytest.mark.emu, pytest.mark.slow]
+TARGET = default_target(BackendId("UartWoofles"), Face.FIRMWARE)
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 RUNS = [
     ("kws_ref_model", "mps2-an386", "unicorn"),
@@ -32,7 +36,7 @@ def check(report: ferrule.RunReport, network: ferrule.Network) -> None:
     """Exact, all that the accelerator takes is given to it, and what it took is told."""
     assert report.verdict is ferrule.Verdict.EXACT
     support = default_registry().create("UartWoofles").layer_support()
-    taken = {layer.name for layer in network.layers if support.supports(network, layer)}
+    taken = {layer.name for layer in network.layers if support.supports(network, layer, TARGET)}
     ran = [layer for layer in report.layers if layer.backend == "UartWoofles"]
     assert {layer.name for layer in ran if layer.type != "MEM_COPY"} == taken
     (device,) = report.document.devices

@@ -6,9 +6,12 @@
 #define UNMAPPED  1
 #define UNDEFINED 2
 #define OVERFLOW  3
+#define AT_TOP    4 /* with room for just the frame of the exception */
+#define ABOVE_TOP 5 /* with room for all of it but eight bytes */
 
 int main(void);
 uint32_t recurse(volatile uint32_t *above);
+extern uint32_t ferrule_stack_top[];
 
 __attribute__((noinline)) uint32_t recurse(volatile uint32_t *above)
 {
@@ -29,6 +32,9 @@ int main(void)
     __asm__ volatile("udf #0");
 #elif TEST_FAULT == OVERFLOW
     start = recurse(&start);
+#elif TEST_FAULT == AT_TOP || TEST_FAULT == ABOVE_TOP
+    __asm__ volatile("mov r12, #0\n\tmov sp, %0\n\tudf #0" ::"r"(
+        (uint32_t)ferrule_stack_top + (TEST_FAULT == ABOVE_TOP ? 8u : 0u)));
 #endif
     return (int)start;
 }

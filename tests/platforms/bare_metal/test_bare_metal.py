@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from bare_metal_machine import compiled
 from fake_device import Status
+from needs import require_sanitizers
 
 from ferrule import resources
 from ferrule.testing.adapter import Adapter, build_adapter
 from ferrule.testing.fakes import Fakes
 from ferrule.testing.sanitizers import run_sanitized
 
+pytestmark = pytest.mark.cc
 Machine = Adapter[Fakes]
 
 
@@ -189,7 +191,7 @@ def test_a_mutant_is_noticed(name: str, tmp_path: Path) -> None:
         check(mutant)
 
 
-@pytest.mark.slow
 def test_sanitizers_find_nothing() -> None:
     compiled()  # or skip
+    require_sanitizers("address", "undefined")
     run_sanitized([__file__, "-k", "not mutant and not sanitizers"])

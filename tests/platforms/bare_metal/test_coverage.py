@@ -3,54 +3,29 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from coverage_gate import count_c
+
+from ferrule.testing.coverage import FileCoverage
 
 FOLDER = Path(__file__).parent
-PROGRAM = """
-import sys
-import pytest
-
-code = pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]])
-from bare_metal_machine import compiled
-from ferrule.testing.coverage import coverage
-
-file = coverage(compiled()).file("bare_metal.c")
-assert len(file.lines) > 30 and len(file.branches) > 6, "nothing is counted"
-print("missed", file.missed_lines, file.missed_branches)
-sys.exit(code)
-"""
-"""The plug-in of pytest wants to be the first that imports ferrule."""
+pytestmark = pytest.mark.cc
 
 
-def missed(tests: str) -> str:
-    """Run those tests whose names fit in a process of their own, and return what they left out."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "test_bare_metal.py", "-k", tests],
-        cwd=FOLDER,
-        env={
-            **os.environ,
-            "FERRULE_TEST_COVERAGE": "1",
-            "PYTHONPATH": str(FOLDER.parents[1] / "support"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()[-1]
+def covered(tmp_path: Path, tests: str) -> FileCoverage:
+    """Run those tests whose names fit, and return what ran of the adapter."""
+    (report,) = count_c(FOLDER, "test_bare_metal.py", "-k", tests, output=tmp_path / "counts.json")
+    return report.file("bare_metal.c")
 
 
-@pytest.mark.cc
-def test_all_of_it_runs() -> None:
-    assert missed("not mutant and not sanitizers") == "missed [] []"
+def test_all_of_it_runs(tmp_path: Path) -> None:
+    file = covered(tmp_path, "not mutant and not sanitizers")
+    assert (file.missed_lines, file.missed_branches) == ([], [])
+    assert len(file.lines) > 30
+    assert len(file.branches) > 6
 
 
-@pytest.mark.cc
-def test_what_does_not_run_is_noticed() -> None:
-    assert missed("storage") != "missed [] []"
+def test_what_does_not_run_is_noticed(tmp_path: Path) -> None:
+    assert not covered(tmp_path, "storage").is_full

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import struct
-import time
 from pathlib import Path
 
 import pytest
@@ -45,7 +44,7 @@ def test_exceptions(name: str, board: str, arm_gcc: str, tmp_path: Path, request
     machine = build_guest(arm_gcc, "devices", load_board(board), tmp_path / "devices.elf", FOLDER, flags)
     data = b""
     with engine(name).start(machine) as session:
-        channel, end = session.channel(), time.monotonic() + 20
-        while len(data) < 4 * len(EXPECTED) and time.monotonic() < end:
+        channel = session.channel()
+        while len(data) < 4 * len(EXPECTED):
             data += channel.read(4 * len(EXPECTED) - len(data), 1.0)
     assert list(struct.unpack(f"<{len(data) // 4}i", data)) == EXPECTED

@@ -6,27 +6,23 @@ And the CMSIS-Driver of the CMSDK UART, over models of two of them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cmsdk_uart import Bench
-from needs import require_module, require_program
+from coverage_gate import counted
+from needs import require_cc, require_module
 
 from ferrule import resources
 from ferrule.testing.adapter import Adapter, build_adapter, build_driver
 from ferrule.testing.compilation import FAKES
-from ferrule.testing.coverage import CoverageReport, coverage
 from ferrule.testing.fakes import Fakes
 from ferrule.testing.platforms import CmsisFakes
 
 FOLDER = Path(__file__).parent
 DRIVERS = resources.root() / "platforms" / "cmsis" / "drivers"
-COVERAGE = "FERRULE_TEST_CMSIS_COVERAGE"
-"""The environment variable that names the file for the coverage of C; test_coverage.py sets it."""
 Machine = Adapter[CmsisFakes]
 KINDS: dict[str, dict[str, int]] = {
     "kernel": {"FERRULE_CMSIS_RTOS2": 1},
@@ -39,38 +35,27 @@ KINDS: dict[str, dict[str, int]] = {
 @cache
 def compiled(kind: str) -> Machine:
     require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
-    return build_adapter(
+    require_cc()
+    return counted(
+        build_adapter,
         "cmsis",
         sources=[FOLDER / "bench.c"],
         headers=["bench.h", "ferrule/counter.h"],
         include_dirs=[FOLDER],
         defines={"FERRULE_CMSIS_RING_BYTES": 16, **KINDS[kind]},
-        coverage=COVERAGE in os.environ,
     )
 
 
 @cache
 def compiled_driver() -> Adapter[Fakes]:
     require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
-    return build_driver(
+    require_cc()
+    return counted(
+        build_driver,
         sources=[DRIVERS / "usart_cmsdk.c", FOLDER / "cmsdk_bench.c"],
         headers=["cmsdk_bench.h"],
         include_dirs=[DRIVERS, FOLDER, FOLDER / "rte", FAKES / "cmsis"],
-        coverage=COVERAGE in os.environ,
     )
-
-
-def pytest_sessionfinish() -> None:
-    """Say what ran in C, where test_coverage.py asks."""
-    if COVERAGE in os.environ:
-        used: list[Adapter[Any]] = [compiled_driver(), *(compiled(kind) for kind in KINDS)]
-        lines = []
-        for report in (coverage(each) for each in used):
-            files = {name: file for name, file in report.files.items() if "bench" not in name}
-            lines.append(CoverageReport(files=files).table())
-        Path(os.environ[COVERAGE]).write_text("\n".join(lines), encoding="utf-8")
 
 
 def fresh(kind: str) -> Iterator[Machine]:

@@ -11,6 +11,8 @@ from fake_device import Status
 from ferrule.testing.adapter import Adapter
 from ferrule.testing.platforms import CmsisFakes
 
+pytestmark = pytest.mark.cc
+
 Machine = Adapter[CmsisFakes]
 BUSY, BROKEN = 1, 2
 OS_ERROR, OS_TIMEOUT, OS_RESOURCE, OS_PARAMETER, OS_MEMORY, OS_ISR, OS_CLASS = range(-1, -8, -1)

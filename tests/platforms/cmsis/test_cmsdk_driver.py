@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cmsdk_uart import Bench, CmsdkUart
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 OK, ERROR, BUSY, UNSUPPORTED, PARAMETER = 0, -1, -2, -4, -5
@@ -310,7 +310,7 @@ def test_the_instances_do_not_know_each_other(bench: Bench) -> None:
     assert (bytes(first.uart.sent), bytes(second.uart.sent)) == (b"first", b"second")
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(data=st.binary(min_size=1, max_size=20), out=st.binary(min_size=1, max_size=20), seed=st.integers(0, 2**16))
 def test_bytes_cross_each_other(bench: Bench, data: bytes, out: bytes, seed: int) -> None:
     order = random.Random(seed)

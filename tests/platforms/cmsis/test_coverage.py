@@ -3,45 +3,36 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from needs import require_program
+from coverage_gate import count_c
+
+from ferrule.testing.coverage import CoverageReport
 
 FOLDER = Path(__file__).parent
-COVERAGE = "FERRULE_TEST_CMSIS_COVERAGE"
-FULL = re.compile(r"(\w+\.c): (\d+)/\2 lines, (\d+)/\3 branches")
-BUILDS = 4
-"""Three of the adapter, one of the driver."""
+TESTS = ("test_adapter.py", "test_usart.py", "test_cmsdk_driver.py")
+pytestmark = pytest.mark.cc
 
 
-def table(folder: Path, *arguments: str) -> list[str]:
-    """Run tests, and return what ran in C, a line per file and build."""
-    require_program("gcov", "apt-get install gcc")
-    path = folder / "coverage.txt"
-    names = ("test_adapter.py", "test_usart.py", "test_cmsdk_driver.py")
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *names, *arguments]
-    environment = {**os.environ, COVERAGE: str(path)}
-    done = subprocess.run(argv, cwd=FOLDER, env=environment, capture_output=True, text=True, check=False, timeout=240)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return path.read_text(encoding="utf-8").splitlines()
+def covered(tmp_path: Path, *options: str) -> list[CoverageReport]:
+    """Run the tests, and return what ran in each build: three of the adapter, and one of the driver."""
+    reports = count_c(FOLDER, *TESTS, *options, output=tmp_path / "counts.json")
+    own = [
+        {name: file for name, file in report.files.items() if name != "device.c" and "bench" not in name}
+        for report in reports
+    ]
+    return [CoverageReport(files=files) for files in own]
 
 
-@pytest.mark.cc
 def test_all_of_it_runs(tmp_path: Path) -> None:
-    lines = table(tmp_path)
-    own = [line for line in lines if not line.startswith("device.c")]
-    assert [line for line in own if not FULL.fullmatch(line)] == []
-    files = [line.partition(":")[0] for line in own]
-    assert files.count("cmsis.c") == files.count("cmsis_usart.c") == BUILDS - 1
-    assert files.count("cmsis_counter.c") == BUILDS - 2
-    assert files.count("usart_cmsdk.c") == 1
+    reports = covered(tmp_path)
+    assert [report.table() for report in reports if not all(file.is_full for file in report.files.values())] == []
+    builds = Counter(name for report in reports for name in report.files)
+    assert builds == {"cmsis.c": 3, "cmsis_usart.c": 3, "cmsis_counter.c": 2, "usart_cmsdk.c": 1}
+    assert all(file.lines and file.branches for report in reports for file in report.files.values())
 
 
-@pytest.mark.cc
 def test_what_does_not_run_is_noticed(tmp_path: Path) -> None:
-    assert any("missing" in line for line in table(tmp_path, "-k", "copes_with_any_storage"))
+    assert any("missing" in report.table() for report in covered(tmp_path, "-k", "copes_with_any_storage"))

@@ -6,7 +6,6 @@ It runs where CMSIS_PATH and CMSIS_FREERTOS_PATH name checkouts of ARM-software/
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import cmsis_project
 import pytest
 import small_networks
-from needs import require_module, require_program
+from needs import require_module, require_program, require_variable
 
 from ferrule.boards import load_board
 from ferrule.firmware import GccToolchain
@@ -33,17 +32,10 @@ COMPONENTS = """\
 KERNEL = ("tasks", "queue", "list", "timers", "event_groups", "stream_buffer", "portable/MemMang/heap_4")
 
 
-def root_of(variable: str, repository: str) -> Path:
-    path = os.environ.get(variable)
-    if not path:
-        pytest.skip(f"set {variable} to a checkout of github.com/ARM-software/{repository} to run on FreeRTOS")
-    return Path(path).resolve()
-
-
 def build(folder: Path, options: Sequence[str] = ()) -> Path:
     """Build contention.c with the library of a project, and FreeRTOS as its kernel."""
-    cmsis = root_of("CMSIS_PATH", "CMSIS_6") / "CMSIS"
-    freertos = root_of("CMSIS_FREERTOS_PATH", "CMSIS-FreeRTOS")
+    cmsis = require_variable("CMSIS_PATH") / "CMSIS"
+    freertos = require_variable("CMSIS_FREERTOS_PATH")
     gcc = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     project = cmsis_project.write(folder, small_networks.dense()).folder
     lists = cmsis_project.cmake_lists(project)

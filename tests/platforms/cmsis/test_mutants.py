@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from needs import require_module, require_program
+from needs import require_cc, require_module
 
 from ferrule import resources
 from ferrule.testing.adapter import Adapter, build_adapter
@@ -157,7 +157,7 @@ def module(name: str) -> ModuleType:
 def machine(folder: Path, mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> Adapter[CmsisFakes]:
     """Build the adapter from a copy in which a piece of a file is another."""
     require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
+    require_cc()
     shutil.copytree(ROOT / "platforms" / "cmsis", folder / "platforms" / "cmsis")
     for name in ("include", "src_c"):
         (folder / name).symlink_to(ROOT / name)

@@ -22,10 +22,8 @@ from ferrule import Network
 from ferrule.backends import BackendId, Device
 from ferrule.boards import load_board
 from ferrule.emulation import AttachedDevice, AttachedWire, Machine, engine
-from ferrule.facade import emit
-from ferrule.facade.attachment import attached_devices, attached_wires
-from ferrule.facade.division import DEFAULT_DIVISION, Division
-from ferrule.firmware import read_image
+from ferrule.emulation.attached import attached_devices, attached_wires
+from ferrule.firmware import Job, emit, read_image
 from ferrule.graph import Array
 from ferrule.link import LinkSession
 
@@ -56,9 +54,9 @@ def samples(network: Network, seed: int = 0) -> list[Array]:
     return [generator.integers(-128, 128, info.shape).astype(np.int8) for info in network.inputs]
 
 
-def build(folder: Path, network: Network, *, board: str = "mps2-an386", division: Division = DEFAULT_DIVISION) -> Path:
+def build(folder: Path, network: Network, *, board: str = "mps2-an386", job: Job | None = None) -> Path:
     cmsis_project.packs()
-    return cmsis_project.build(cmsis_project.write(folder, network, board=board, division=division).folder)
+    return cmsis_project.build(cmsis_project.write(folder, network, board=board, job=job).folder)
 
 
 @pytest.mark.parametrize("board", ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"])
@@ -88,9 +86,9 @@ def test_an_accelerator_with_registers(interrupt: int, tmp_path: Path) -> None:
     """Woofles's model on the emulated bus, its driver in a thread of RTX5, waiting for its interrupt or polling."""
     network = small_networks.dense()
     device = Device(name="dog", backend=BackendId("Woofles"), binding={"use_interrupt": interrupt})
-    division = Division(backends=("Woofles", "CpuAcc"), devices=(device,))
-    elf = build(tmp_path / "project", network, division=division)
-    artifact = emit(network, board=load_board("mps2-an386"), division=division)
+    job = Job(backends=("Woofles", "CpuAcc"), devices=(device,))
+    elf = build(tmp_path / "project", network, job=job)
+    artifact = emit(network, job)
     devices = attached_devices(artifact, read_image(elf))
     assert [each.name for each in devices] == ["dog"]
     with running(elf, "mps2-an386", "unicorn", devices) as link:
@@ -104,7 +102,7 @@ def test_an_accelerator_with_registers(interrupt: int, tmp_path: Path) -> None:
 def test_two_devices(tmp_path: Path) -> None:
     """Two devices of one kind with memories of their own, and copies between them."""
     network = device_networks.crossing()
-    elf = build(tmp_path / "project", network, division=device_networks.division())
+    elf = build(tmp_path / "project", network, job=device_networks.job())
     artifact = device_networks.artifact()
     names = [use.name for use in artifact.devices]
     planned = [(call.operator, call.device, int(call.call), 0) for call in artifact.device_calls]
@@ -121,9 +119,9 @@ def test_an_accelerator_behind_a_usart(tmp_path: Path) -> None:
     """UartWoofles's model at the other end of a UART, its driver in a thread of RTX5 that sleeps until it answers."""
     network = small_networks.dense()
     device = Device(name="far", backend=BackendId("UartWoofles"), binding={"uart": "uart2"})
-    division = Division(backends=("UartWoofles", "CpuAcc"), devices=(device,))
-    elf = build(tmp_path / "project", network, division=division)
-    artifact = emit(network, board=load_board("mps2-an386"), division=division)
+    job = Job(backends=("UartWoofles", "CpuAcc"), devices=(device,))
+    elf = build(tmp_path / "project", network, job=job)
+    artifact = emit(network, job)
     wires = attached_wires(artifact)
     assert [each.uart for each in wires] == ["uart2"]
     for name in ("unicorn", "qemu"):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from needs import require_module, require_program
+from needs import require_module, require_sanitizers
 
 from ferrule.testing.sanitizers import run_sanitized
 
@@ -14,10 +14,17 @@ FOLDER = Path(__file__).parent
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("name", ["test_adapter.py", "test_usart.py", "test_cmsdk_driver.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test_adapter.py",
+        pytest.param("test_usart.py", marks=pytest.mark.nightly),
+        pytest.param("test_cmsdk_driver.py", marks=pytest.mark.nightly),
+    ],
+)
 def test_nothing_is_undefined(name: str) -> None:
     require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
+    require_sanitizers("address", "undefined")
     assert " passed" in run_sanitized(FOLDER / name)
 
 
@@ -25,5 +32,5 @@ def test_nothing_is_undefined(name: str) -> None:
 def test_threads_do_not_race() -> None:
     """Two threads contend for a device under the thread sanitizer."""
     require_module("cffi", "pip install 'ferrule[run]'")
-    require_program("cc", "apt-get install gcc")
+    require_sanitizers("thread")
     run_sanitized([str(FOLDER / "test_adapter.py"), "-k", "threads or waiting"], sanitizers=["thread"])

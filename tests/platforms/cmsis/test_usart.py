@@ -11,6 +11,8 @@ from fake_device import Status
 from ferrule.testing.adapter import Adapter
 from ferrule.testing.platforms import CmsisFakes
 
+pytestmark = pytest.mark.cc
+
 Machine = Adapter[CmsisFakes]
 RING = 16
 STEPS = ("Initialize", "PowerControl", "Control", "Control", "Control", "Receive")

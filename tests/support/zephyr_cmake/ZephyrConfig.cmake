@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# A stand-in for Zephyr's CMake package: it calls the modules, and prints what they want compiled.
+# A stand-in for Zephyr's CMake package: it calls the modules, and records what they want compiled. A module's library
+# can be compiled for the host, with warnings that Zephyr's own builds can be told to have.
+project(stand_in LANGUAGES C) # as Zephyr does it
+add_library(zephyr_interface INTERFACE)
+target_compile_options(zephyr_interface INTERFACE -Wall -Wextra -Wconversion -Werror)
 
 macro(zephyr_record kind)
   foreach(each ${ARGN})
@@ -10,22 +14,32 @@ macro(zephyr_record kind)
   endforeach()
 endmacro()
 
-function(zephyr_library_named name)
+macro(zephyr_library_named name)
   file(APPEND ${CMAKE_BINARY_DIR}/record.txt "library ${name}\n")
-endfunction()
+  set(ZEPHYR_CURRENT_LIBRARY ${name})
+  add_library(${name} STATIC EXCLUDE_FROM_ALL)
+  target_link_libraries(${name} PRIVATE zephyr_interface)
+endmacro()
 
 function(zephyr_library_sources)
   zephyr_record(source ${ARGN})
+  target_sources(${ZEPHYR_CURRENT_LIBRARY} PRIVATE ${ARGN})
 endfunction()
 
 function(zephyr_library_sources_ifdef feature)
   if(${${feature}})
-    zephyr_record(source ${ARGN})
+    zephyr_library_sources(${ARGN})
   endif()
 endfunction()
 
 function(zephyr_include_directories)
   zephyr_record(include ${ARGN})
+  target_include_directories(zephyr_interface INTERFACE ${ARGN})
+endfunction()
+
+function(zephyr_system_include_directories)
+  zephyr_record(include ${ARGN})
+  target_include_directories(zephyr_interface SYSTEM INTERFACE ${ARGN})
 endfunction()
 
 function(zephyr_linker_sources where)
@@ -33,6 +47,7 @@ function(zephyr_linker_sources where)
 endfunction()
 
 function(zephyr_compile_definitions)
+  target_compile_definitions(zephyr_interface INTERFACE ${ARGN})
 endfunction()
 
 file(WRITE ${CMAKE_BINARY_DIR}/empty.c "")

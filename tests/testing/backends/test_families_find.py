@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from mock_backends import SlowFactory
 
-from ferrule.backends.backend import BackendId, Support
+from ferrule.backends.backend import Support
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.cpu_ref.workloads import CpuRefWorkloadFactory
+from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import OptimizationViews
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandle, HostTensorHandleFactory
@@ -140,7 +141,7 @@ def supporting(supports: Callable[..., Support]) -> dict[str, object]:
 
 
 def viewing(views: Callable[[SubgraphView], OptimizationViews]) -> dict[str, object]:
-    return {"optimize_subgraph": lambda self, view, options: views(view)}
+    return {"optimize_subgraph": lambda self, view, target: views(view)}
 
 
 def add_one(inputs: list[Array], outputs: list[Array]) -> None:
@@ -160,11 +161,11 @@ def scribble(inputs: list[Array], outputs: list[Array]) -> None:
         array[...] = 1
 
 
-def unsteady(graph: object, layer: object) -> Support:
+def unsteady(graph: object, layer: object, target: object) -> Support:
     return Support(reason=f"asked for the {next(COUNTER)}th time")
 
 
-def accept_pre_compiled(graph: object, layer: object) -> Support:
+def accept_pre_compiled(graph: object, layer: object, target: object) -> Support:
     return Support()
 
 

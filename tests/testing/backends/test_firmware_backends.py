@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from needs import require_module
 
-from ferrule.backends.backend import Backend, BackendId, LayerSupport, Support
+from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.cpu_acc import CpuAcc
+from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.backends.registry import BackendRegistry, registry_with
+from ferrule.backends.target import Target
 from ferrule.graph import DataType, Graph, Layer, LayerType
 from ferrule.testing.backends import FirmwareFamily, Subject
 
@@ -50,9 +52,13 @@ class Confused:
 
 
 class OnlyMaximum:
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         refused = layer.type is not LayerType.MAXIMUM
-        return Support(reason="it has MAXIMUM only") if refused else CpuAcc().layer_support().supports(graph, layer)
+        return (
+            Support(reason="it has MAXIMUM only")
+            if refused
+            else CpuAcc().layer_support().supports(graph, layer, target)
+        )
 
 
 class Wrong(CpuAcc):
@@ -91,5 +97,5 @@ def test_it_does_not_pass_for_backends_that_take_nothing() -> None:
 
 
 class Refusing:
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         return Support(reason="no")

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 from gpu_face import require_opencl
-from needs import require_module, require_program
+from needs import require_cc, require_module, require_program
 
 from ferrule.testing.backends import BackendFamily, Subject
 
@@ -16,12 +17,12 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.fixture(scope="session")
-def shared_objects(host_cc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_objects(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the built backends of examples/dynamic_backend."""
     make = require_program("make", "apt-get install make")
     build = tmp_path_factory.mktemp("shared_objects")
     flags = "-O1 -g -fsanitize=undefined -fsanitize-undefined-trap-on-error"
-    command = [make, "-s", f"CC={host_cc}", f"BUILD={build}", f"CFLAGS={flags}"]
+    command = [make, "-s", f"CC={shlex.join(host_cc)}", f"BUILD={build}", f"CFLAGS={flags}"]
     subprocess.run(command, cwd=EXAMPLES / "dynamic_backend", check=True)
     return build
 
@@ -39,7 +40,7 @@ class TestCpuAcc(BackendFamily):
     @classmethod
     def subject(cls) -> Subject:
         require_module("cffi", "pip install 'ferrule[run]'")
-        require_program("cc", "apt-get install gcc")
+        require_cc()
         return Subject(id="CpuAcc")
 
 

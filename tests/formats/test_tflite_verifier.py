@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from ferrule.errors import ModelError
-from ferrule.importers.tflite.verifier import (
+from ferrule.formats.tflite.verifier import (
     ScalarField,
     TableField,
     TableSpec,
@@ -39,7 +39,7 @@ def forest(count: int, payload: int) -> bytes:
 
 
 def check(data: bytes, root: TableSpec = ROOT) -> None:
-    verify(data, root, b"TEST")
+    verify(data, root)
 
 
 def test_a_well_formed_file_passes() -> None:

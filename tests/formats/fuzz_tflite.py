@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fuzzing the TensorFlow Lite importer for as long as you like.
+"""Fuzzing the TensorFlow Lite reader for as long as you like.
 
-    python tests/fuzz/fuzz_tflite.py --seconds 600 [--seed 1] [--keep FOLDER] [file.tflite ...]
+    python tests/formats/fuzz_tflite.py --seconds 600 [--seed 1] [--keep FOLDER] [file.tflite ...]
 
 Without files it mutates the models in FERRULE_MODELS, if that is set, and the scripted one-layer models. Every input
 must give a network or one line of FerruleError, within a time and a memory limit; a network must survive validation
-and the round trip through the exporter. What fails is written to the folder. With `--atheris`, and atheris
+and the round trip through the writer. What fails is written to the folder. With `--atheris`, and atheris
 installed, coverage guides the mutations; the folder becomes its corpus, and libFuzzer gets the options that this
 program does not know (`-max_total_time=600`).
 """
@@ -39,7 +39,7 @@ def corpus(files: list[Path]) -> list[bytes]:
     """Return the files to mutate."""
     from sample_networks import samples
 
-    from ferrule.exporters import to_tflite
+    from ferrule.formats import to_tflite
 
     if not files and "FERRULE_MODELS" in os.environ:
         files = sorted(Path(os.environ["FERRULE_MODELS"]).glob("*.tflite"))
@@ -98,7 +98,7 @@ def run_atheris(folder: Path, arguments: list[str]) -> None:
     """Hand over to atheris, with our mutations and the corpus written to a folder."""
     import atheris
 
-    with atheris.instrument_imports(include=["ferrule.importers", "ferrule.exporters", "ferrule.graph"]):
+    with atheris.instrument_imports(include=["ferrule.formats", "ferrule.graph"]):
         from import_check import check_import
         from mutation import mutate
     seeds = corpus([])
@@ -117,7 +117,7 @@ def run_atheris(folder: Path, arguments: list[str]) -> None:
 
 def main() -> int:
     """Read the options and fuzz."""
-    parser = argparse.ArgumentParser(description="Fuzz the TensorFlow Lite importer.")
+    parser = argparse.ArgumentParser(description="Fuzz the TensorFlow Lite reader.")
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)

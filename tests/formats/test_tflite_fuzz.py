@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged files: a network or one line of FerruleError, and nothing else. `tests/fuzz` goes on for longer."""
+"""Damaged files: a network or one line of FerruleError, and nothing else. `fuzz_tflite.py` goes on for longer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from import_check import check_import
 from mutation import mutate, mutate_values
 from sample_networks import samples
 
-from ferrule.exporters import to_tflite
+from ferrule.formats import to_tflite
 
 SCRIPTED = [to_tflite(graph) for graph in samples()]
 
@@ -23,19 +23,19 @@ def test_the_scripted_models_pass_the_check() -> None:
     assert all(check_import(data) for data in SCRIPTED)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(st.integers(0, len(SCRIPTED) - 1), st.integers(0, 2**32 - 1))
 def test_damaged_scripted_models(index: int, seed: int) -> None:
     check_import(mutate(SCRIPTED[index], SCRIPTED, random.Random(seed)))
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(st.integers(0, len(SCRIPTED) - 1), st.integers(0, 2**32 - 1))
 def test_sound_files_with_wrong_numbers(index: int, seed: int) -> None:
     check_import(mutate_values(SCRIPTED[index], random.Random(seed)))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(st.binary(max_size=256), st.booleans())
 def test_bytes_without_a_model(data: bytes, named: bool) -> None:
     check_import(data[:4] + b"TFL3" + data[4:] if named else data)

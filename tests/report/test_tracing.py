@@ -9,9 +9,9 @@ import pytest
 from device_networks import artifact
 
 from ferrule.codegen.schedule import Call
-from ferrule.facade.tracing import device_parts, explained, trace_part
 from ferrule.link import LinkCall, LinkError, RunFailedError
 from ferrule.report import LayerPart
+from ferrule.report.tracing import device_parts, explained, trace_part
 
 MODEL = artifact()
 PLANNED = tuple(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the importer refuses, and the places that it names."""
+"""What the reader refuses, and the places that it names."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from flatbuffer_tree import Table, one_operator_model, operator, quantization, table, tensor, write
 
+from ferrule import formats
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
-from ferrule.importers import load_tflite
 
 
 def relu(**changes: Table) -> Table:
@@ -28,7 +28,7 @@ def refused(model: Table | bytes, kind: type[FerruleError], *parts: str) -> Ferr
     """Assert that the import fails with that kind of error, in one line that has all parts."""
     data = model if isinstance(model, bytes) else write(model)
     with pytest.raises(kind) as caught:
-        load_tflite(data, name="m.tflite")
+        formats.load(data, name="m.tflite")
     message = str(caught.value)
     assert type(caught.value) is kind, message
     assert message.startswith("m.tflite: ")
@@ -39,7 +39,7 @@ def refused(model: Table | bytes, kind: type[FerruleError], *parts: str) -> Ferr
 
 
 def test_the_valid_model_is_valid() -> None:
-    network = load_tflite(write(relu()), name="m")
+    network = formats.load(write(relu()), name="m")
     assert [layer.name for layer in network.layers] == ["relu_0"]
 
 
@@ -80,7 +80,7 @@ def test_dynamic_shapes() -> None:
 def test_an_open_batch_counts_as_1() -> None:
     x = tensor("x", (-1, 4))
     x["ShapeSignature"] = np.array([-1, 4], np.int32)
-    assert load_tflite(write(relu(x=x))).inputs[0].shape == (1, 4)
+    assert formats.load(write(relu(x=x))).inputs[0].shape == (1, 4)
 
 
 def test_absurd_shapes() -> None:
@@ -108,14 +108,14 @@ def test_quantisation_that_makes_no_sense() -> None:
 
 def test_one_zero_point_serves_all_channels() -> None:
     x = tensor("x", (1, 2), "INT8", quantization=quantization([0.5, 0.25], [3], axis=1))
-    found = load_tflite(write(relu(x=x, y=tensor("y", (1, 2), "INT8")))).inputs[0].quantization
+    found = formats.load(write(relu(x=x, y=tensor("y", (1, 2), "INT8")))).inputs[0].quantization
     assert found is not None
     assert found.zero_points == (3, 3)
 
 
 def test_floats_drop_their_quantisation() -> None:
     x = tensor("x", (1, 4), quantization=quantization([0.0], [0]))
-    assert load_tflite(write(relu(x=x))).inputs[0].quantization is None
+    assert formats.load(write(relu(x=x))).inputs[0].quantization is None
 
 
 # Buffers and constants
@@ -128,7 +128,7 @@ def add_constant(data: bytes, buffer: int = 1, shape: tuple[int, ...] = (4,)) ->
 
 def test_constants_are_read_only_and_exact() -> None:
     values = np.array([1, -2, 0.1, np.inf], "<f4")
-    data = load_tflite(write(add_constant(values.tobytes()))).tensor("c").data
+    data = formats.load(write(add_constant(values.tobytes()))).tensor("c").data
     assert data is not None
     assert data.tobytes() == values.tobytes()
     assert data.flags.aligned
@@ -272,7 +272,7 @@ def conv_options(**fields: int) -> Table:
 
 
 def test_the_convolution_is_valid() -> None:
-    assert load_tflite(write(convolution(conv_options()))).layers[0].type == "CONV_2D"
+    assert formats.load(write(convolution(conv_options()))).layers[0].type == "CONV_2D"
 
 
 def test_options_that_are_absent_or_another_operators() -> None:
@@ -355,7 +355,7 @@ def test_parameters_without_elements() -> None:
         graph_of(model)["Inputs"] = np.array([0], np.int32)
         return model
 
-    assert load_tflite(write(empty((0,)))).layers[0].descriptor.axes == ()
+    assert formats.load(write(empty((0,)))).layers[0].descriptor.axes == ()
     for shape in ((-1, 0), (0, 2**31 - 1, 2**31 - 1, 2**31 - 1), (0,) * 100):
         refused(empty(shape), UnsupportedError, "operator 0 MEAN", "tensor 'p'", "run time")
 
@@ -363,7 +363,7 @@ def test_parameters_without_elements() -> None:
 def test_parameters_of_int64_and_negative_axes() -> None:
     model = with_parameter("MEAN", np.array([-1, 1], np.int64))
     graph_of(model)["Tensors"][2] = tensor("y", (1,))
-    layer = load_tflite(write(model)).layers[0]
+    layer = formats.load(write(model)).layers[0]
     assert layer.descriptor.axes == (1,)
     assert layer.inputs == ("x",)
 
@@ -375,7 +375,7 @@ def test_slices_out_of_range() -> None:
         buffers = (np.array(begin, np.int32).tobytes(), np.array(size, np.int32).tobytes())
         return one_operator_model("SLICE", tensors, [0, 1, 2], [3], buffers=buffers)
 
-    assert load_tflite(write(sliced([0, 0], [1, -1]))).layers[0].inputs == ("x",)
+    assert formats.load(write(sliced([0, 0], [1, -1]))).layers[0].inputs == ("x",)
     refused(sliced([0, 2], [1, 3]), ModelError, "size [1, 3]")
     refused(sliced([0, 5], [1, -1]), ModelError, "begin [0, 5]")
     refused(sliced([-1, 0], [1, 4]), ModelError, "begin [-1, 0]")
@@ -401,13 +401,13 @@ def test_strided_slices() -> None:
 
 
 def test_strided_slices_of_the_first_axes_keep_the_others() -> None:
-    descriptor = load_tflite(write(strided([0], [2], [1]))).layers[0].descriptor
+    descriptor = formats.load(write(strided([0], [2], [1]))).layers[0].descriptor
     assert (descriptor.begin, descriptor.end, descriptor.strides) == ((0, 0), (2, 0), (1, 1))
     assert (descriptor.begin_mask, descriptor.end_mask) == (2, 2)
 
 
 def test_strided_slices_whose_end_is_an_offset() -> None:
-    descriptor = load_tflite(write(strided([0, -4], [2, 3], [1, 1], (2, 3), Offset=True))).layers[0].descriptor
+    descriptor = formats.load(write(strided([0, -4], [2, 3], [1, 1], (2, 3), Offset=True))).layers[0].descriptor
     assert (descriptor.begin, descriptor.end) == ((0, -4), (2, 5))
 
 
@@ -448,7 +448,7 @@ def test_fills_must_be_quantised_as_the_output() -> None:
     fill = tensor("fill", (), "INT8", 2, quantization([0.25], [0]))
     refused(padded("INT8", fill), UnsupportedError, "fill 'fill'", "another quantisation")
     fill = tensor("fill", (), "INT8", 2, quantization([0.5], [0]))
-    assert load_tflite(write(padded("INT8", fill))).layers[0].descriptor.value == 5
+    assert formats.load(write(padded("INT8", fill))).layers[0].descriptor.value == 5
     refused(padded("INT16", fill), ModelError, "fill 'fill' is int8, expected int16")
 
 
@@ -465,7 +465,7 @@ def test_fills_are_numbers() -> None:
         buffers = (pads, np.float32(value).tobytes())
         model = one_operator_model("PADV2", [*tensors, tensor("y", (1, 4))], [0, 1, 2], [3], buffers=buffers)
         if fits:
-            assert load_tflite(write(model)).layers[0].descriptor.value == value
+            assert formats.load(write(model)).layers[0].descriptor.value == value
         else:
             refused(model, ModelError, "operator 0 PADV2", "fill 'fill' is nan")
 
@@ -473,7 +473,7 @@ def test_fills_are_numbers() -> None:
 def test_a_bias_that_is_listed_as_absent() -> None:
     model = convolution(conv_options())
     graph_of(model)["Operators"][0]["Inputs"] = np.array([0, 1, -1], np.int32)
-    assert load_tflite(write(model)).layers[0].inputs == ("image", "weights")
+    assert formats.load(write(model)).layers[0].inputs == ("image", "weights")
 
 
 # Names
@@ -481,17 +481,17 @@ def test_a_bias_that_is_listed_as_absent() -> None:
 
 def test_empty_and_repeated_names_are_numbered() -> None:
     model = relu(x=tensor("same", (1, 4)), y=tensor("same", (1, 4)))
-    network = load_tflite(write(model))
+    network = formats.load(write(model))
     assert (network.inputs[0].name, network.outputs[0].name) == ("same", "same_2")
     model = relu(x=tensor("", (1, 4)), y=tensor("", (1, 4)))
-    network = load_tflite(write(model))
+    network = formats.load(write(model))
     assert (network.inputs[0].name, network.outputs[0].name) == ("tensor_0", "tensor_1")
 
 
 def test_many_repeated_names_do_not_take_for_ever() -> None:
     model = relu()
     graph_of(model)["Tensors"] += [tensor("same", ()) for _ in range(5000)]
-    assert len(load_tflite(write(model)).layers) == 1
+    assert len(formats.load(write(model)).layers) == 1
 
 
 def test_names_stay_on_one_line() -> None:
@@ -502,9 +502,9 @@ def test_names_stay_on_one_line() -> None:
 def test_the_name_of_the_network(tmp_path: Path) -> None:
     path = tmp_path / "my_model.tflite"
     path.write_bytes(write(relu()))
-    assert load_tflite(path).name == "my_model"
-    assert load_tflite(path, name="other").name == "other"
-    assert load_tflite(path.read_bytes()).name == "model"
+    assert formats.load(path).name == "my_model"
+    assert formats.load(path, name="other").name == "other"
+    assert formats.load(path.read_bytes()).name == "model"
 
 
 # Files
@@ -513,7 +513,7 @@ def test_the_name_of_the_network(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.tflite", tmp_path, tmp_path / "a\0b"):
         with pytest.raises(ModelError):
-            load_tflite(path)
+            formats.load(path)
 
 
 def test_files_that_are_too_large(tmp_path: Path) -> None:
@@ -521,7 +521,7 @@ def test_files_that_are_too_large(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(ModelError, match=re.escape("expected at most")):
-        load_tflite(path)
+        formats.load(path)
 
 
 def test_files_of_another_format() -> None:
@@ -534,4 +534,4 @@ def test_truncated_files() -> None:
     data = write(relu())
     for size in range(len(data)):
         with pytest.raises(ModelError):
-            load_tflite(data[:size])
+            formats.load(data[:size])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the exporter writes, the importer and other runtimes read."""
+"""What the writer writes, the reader and other runtimes read."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from compare import graph_differences
 from sample_networks import one_layer, samples, weights_and_bias
 
+from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.exporters import to_tflite
+from ferrule.formats import to_tflite
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, SubgraphView, TensorInfo
-from ferrule.importers import load_tflite
 from ferrule.network.execution import execute
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -43,7 +43,7 @@ def test_the_samples_have_every_operator() -> None:
 @pytest.mark.parametrize("graph", SAMPLES, ids=lambda graph: graph.name)
 def test_a_round_trip_keeps_the_graph(graph: Graph) -> None:
     data = to_tflite(graph)
-    again = load_tflite(data, name=graph.name)
+    again = formats.load(data, name=graph.name)
     assert graph_differences(graph, again) == []
     assert to_tflite(again) == data
 
@@ -80,9 +80,9 @@ def _known_to_lack(graph: Graph) -> bool:
 @pytest.mark.parametrize("model", MODELS)
 def test_trained_models_survive_the_round_trip(models: Path, model: str) -> None:
     path = models / f"{model}.tflite"
-    network = load_tflite(path)
+    network = formats.load(path)
     data = to_tflite(network)
-    again = load_tflite(data, name=network.name)
+    again = formats.load(data, name=network.name)
     assert network.name == model
     assert graph_differences(network, again) == []
     assert to_tflite(again) == data
@@ -93,7 +93,7 @@ def test_trained_models_survive_the_round_trip(models: Path, model: str) -> None
 
 
 def test_a_part_of_a_network_is_a_model(models: Path) -> None:
-    network = load_tflite(models / "pretrainedResnet_quant.tflite")
+    network = formats.load(models / "pretrainedResnet_quant.tflite")
     names = [layer.name for layer in network.layers]
     part = SubgraphView.of(network, names[3:8])
     seen: dict[str, Array] = {}
@@ -103,7 +103,7 @@ def test_a_part_of_a_network_is_a_model(models: Path) -> None:
 
     (image,) = oracle.random_inputs(network)
     execute(network, {network.inputs[0].name: image}, keep)
-    again = load_tflite(to_tflite(part))
+    again = formats.load(to_tflite(part))
     assert [layer.type for layer in again.layers] == [layer.type for layer in part.layers]
     assert tuple(info.name for info in again.inputs) == part.inputs
     assert tuple(info.name for info in again.outputs) == part.outputs
@@ -114,14 +114,14 @@ def test_a_part_of_a_network_is_a_model(models: Path) -> None:
 
 
 def test_a_view_of_everything_is_the_network(models: Path) -> None:
-    network = load_tflite(models / "ad01_int8.tflite")
+    network = formats.load(models / "ad01_int8.tflite")
     whole = SubgraphView.of(network, [layer.name for layer in network.layers])
     assert graph_differences(network, whole.to_graph()) == []
 
 
 def test_the_hybrid_model_is_refused_by_that_word(models: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"kws_ref_model_float32.tflite: operator 0 CONV_2D -> .* hybrid"):
-        load_tflite(models / "kws_ref_model_float32.tflite")
+        formats.load(models / "kws_ref_model_float32.tflite")
 
 
 @pytest.mark.parametrize("dtype", [DataType.FLOAT32, DataType.INT8])
@@ -134,7 +134,7 @@ def test_odd_padding_becomes_a_pad(dtype: DataType) -> None:
         constants=weights_and_bias(dtype, (3, 3, 3, 4), 3, 0),
         outputs=[(1, 6, 4, 3)],
     )
-    again = load_tflite(to_tflite(odd))
+    again = formats.load(to_tflite(odd))
     assert [layer.type for layer in again.layers] == [LayerType.PAD, LayerType.CONV_2D]
     assert again.outputs == odd.outputs
     assert again.info(again.layers[0].outputs[0]).quantization == odd.inputs[0].quantization
@@ -179,7 +179,7 @@ def test_an_absent_bias_is_left_out() -> None:
     )
     graph.add_layer(layer, [TensorInfo(name="y", shape=(1, 3), dtype=DataType.FLOAT32)])
     graph.set_outputs(["y"])
-    assert load_tflite(to_tflite(graph)).layers[0].inputs == ("x", "w")
+    assert formats.load(to_tflite(graph)).layers[0].inputs == ("x", "w")
     for run in (oracle.tflm, oracle.litert_reference):
         assert run(graph, [np.ones((1, 4), np.float32)])[0].tolist() == [[4, 4, 4]]
 

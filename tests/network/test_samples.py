@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs of a run: the pattern, files, samples."""
+"""The inputs of a run: the pattern, samples."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ferrule import DataType, TensorInfo
 from ferrule.errors import InputError
-from ferrule.facade.samples import load_array, parse_input_options, pattern, pattern_sample, split
+from ferrule.network.samples import pattern, pattern_sample, split
 
 
 def info(name: str = "x", shape: tuple[int, ...] = (2, 3), dtype: DataType = DataType.INT8) -> TensorInfo:
@@ -100,55 +98,3 @@ def test_arrays_that_do_not_fit(arrays: list[np.ndarray] | dict[str, np.ndarray]
 def test_another_byte_order_is_another_type() -> None:
     with pytest.raises(InputError, match=r"'x' is >i2\[2, 3\]"):
         split([info(dtype=DataType.INT16)], [np.zeros((2, 3), ">i2")])
-
-
-def test_files_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "x.npy"
-    np.save(path, np.arange(3))
-    assert load_array(path).tolist() == [0, 1, 2]
-
-
-def test_files_that_are_no_array(tmp_path: Path) -> None:
-    (tmp_path / "text.npy").write_text("text", encoding="utf-8")
-    (tmp_path / "empty.npy").touch()
-    np.savez(tmp_path / "several.npz", a=np.zeros(2))
-    np.save(tmp_path / "pickled.npy", np.array([{}], object), allow_pickle=True)
-    np.save(tmp_path / "short.npy", np.zeros(100))
-    (tmp_path / "short.npy").write_bytes((tmp_path / "short.npy").read_bytes()[:-1])
-    for name, message in (
-        ("none.npy", "cannot be read: No such file"),
-        (".", "cannot be read: Is a directory"),
-        ("text.npy", "is no .npy file"),
-        ("empty.npy", "is no .npy file"),
-        ("several.npz", "is an archive, expected one array"),
-        ("pickled.npy", "is no .npy file: Object arrays"),
-        ("short.npy", "is no .npy file"),
-    ):
-        with pytest.raises(InputError, match=message) as caught:
-            load_array(tmp_path / name)
-        assert "\n" not in str(caught.value)
-
-
-def test_input_options(tmp_path: Path) -> None:
-    one, two = tmp_path / "one.npy", tmp_path / "a=b.npy"
-    np.save(one, np.zeros(1))
-    np.save(two, np.zeros(2))
-    assert list(parse_input_options([str(one)], [info()])) == ["x"]
-    assert list(parse_input_options([f"x={one}"], [info()])) == ["x"]
-    parsed = parse_input_options([str(two)], [info()])
-    assert isinstance(parsed, dict)
-    assert parsed["x"].shape == (2,)
-    assert list(parse_input_options([f"b={one}", f"a={one}"], [info("a"), info("b")])) == ["b", "a"]
-    assert list(parse_input_options([f"serving:0={one}"], [info("serving:0"), info("b")])) == ["serving:0"]
-
-
-def test_input_options_that_are_wrong(tmp_path: Path) -> None:
-    path = tmp_path / "one.npy"
-    np.save(path, np.zeros(1))
-    with pytest.raises(InputError, match="does not say which input it is for") as caught:
-        parse_input_options([str(path)], [info("a"), info("b")])
-    assert caught.value.hint == "the model's inputs: a, b"
-    with pytest.raises(InputError, match="'a' is given twice"):
-        parse_input_options([f"a={path}", f"a={path}"], [info("a"), info("b")])
-    with pytest.raises(InputError, match="'x' is given twice"):
-        parse_input_options([str(path), str(path)], [info()])

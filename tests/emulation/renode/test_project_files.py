@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import pytest
 from small_networks import dense, float_dense
 
-from ferrule import facade
+import ferrule
 from ferrule.boards import load_board, read_platform
 from ferrule.emulation import Machine, engine
 from ferrule.errors import FerruleError
@@ -40,18 +39,20 @@ def steps(text: str, test: str) -> list[tuple[str, bytes]]:
 @pytest.fixture
 def generated(tmp_path: Path) -> Project:
     """A small network's project, with the files beside it."""
-    return facade.generate(
+    return ferrule.generate(
         dense(), out=tmp_path / "project", toolchain="arm-none-eabi-gcc", renode=tmp_path / "files" / "renode"
     )
 
 
 def test_the_files(generated: Project, tmp_path: Path) -> None:
     folder = tmp_path / "files" / "renode"
-    assert sorted(file.name for file in folder.iterdir()) == ["ferrule.resc", "ferrule.robot", "mps2-an386.repl"]
+    written = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    assert written == ["ferrule.resc", "ferrule.robot", "mps2-an386.repl", "mps2/mps2.repl"]
     board = load_board("mps2-an386")
     assert read_platform(folder / "mps2-an386.repl").entries.keys() == read_platform(board.platform).entries.keys()
     lines = (folder / "ferrule.resc").read_text().splitlines()
-    assert "machine LoadPlatformDescription $ORIGIN/mps2-an386.repl" in lines
+    searched, loaded = "path add $ORIGIN", "machine LoadPlatformDescription $ORIGIN/mps2-an386.repl"
+    assert lines.index(searched) < lines.index(loaded)  # the description includes another one
     assert "sysbus LoadELF $ORIGIN/../../project/build/firmware.elf" in lines
     assert "sysbus.cpu PerformanceInMips 25" in lines
     assert lines.index('mach create "ferrule"') < lines.index("sysbus.cpu VectorTableOffset 0x0")
@@ -70,15 +71,13 @@ def test_the_test_passes_on_unicorn(arm_gcc: str, generated: Project, tmp_path: 
             if kind == "send":
                 channel.write(data)
                 continue
-            deadline = time.monotonic() + 20
-            while data not in heard and time.monotonic() < deadline:
+            while data not in heard:
                 heard += channel.read(4096, 1)
-            assert data in heard
             heard = heard.partition(data)[2]
 
 
 def test_floats_are_not_compared(tmp_path: Path) -> None:
-    facade.generate(float_dense(), out=tmp_path / "project", renode=tmp_path / "renode")
+    ferrule.generate(float_dense(), out=tmp_path / "project", renode=tmp_path / "renode")
     text = (tmp_path / "renode" / "ferrule.robot").read_text()
     assert "The Firmware Has The Model" in text
     assert "Bit-Exact" not in text
@@ -86,19 +85,19 @@ def test_floats_are_not_compared(tmp_path: Path) -> None:
 
 def test_models_in_python_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FerruleError, match=r"the models of devices \(woofles\) are in Python") as caught:
-        facade.generate(dense(), out=tmp_path / "project", backends=("Woofles",), renode=tmp_path / "renode")
+        ferrule.generate(dense(), out=tmp_path / "project", backends=("Woofles",), renode=tmp_path / "renode")
     assert "--engine renode" in str(caught.value.hint)
     assert not (tmp_path / "project").exists()
 
 
 def test_other_platforms_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FerruleError, match="made for the platform bare-metal, not for zephyr"):
-        facade.generate(dense(), out=tmp_path / "project", platform="zephyr", renode=tmp_path / "renode")
+        ferrule.generate(dense(), out=tmp_path / "project", platform="zephyr", renode=tmp_path / "renode")
 
 
 def test_the_files_are_written_anew(generated: Project, tmp_path: Path) -> None:
     file = tmp_path / "files" / "renode" / "ferrule.robot"
     before = file.read_text()
     file.write_text("changed")
-    facade.generate(dense(), out=generated.folder, toolchain="arm-none-eabi-gcc", renode=file.parent)
+    ferrule.generate(dense(), out=generated.folder, toolchain="arm-none-eabi-gcc", renode=file.parent)
     assert file.read_text() == before

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices that note the calls that held.c makes of them; a handle points to nothing but its
+ * letter. */
+#include "ferrule/held.h"
+
+enum { CALLS = 32 };
+
+struct held_bench {
+    uint32_t count;
+    char calls[2 * CALLS]; /* pairs of the call's letter and the device's */
+    char failing[2];       /* the pair that fails */
+    int32_t failure;
+};
+
+extern struct held_bench held_bench;
+struct held_bench held_bench;
+
+static int32_t note(char call, ferrule_device_t *dev)
+{
+    const char device = *(const char *)(const void *)dev;
+
+    if (held_bench.count < CALLS) {
+        held_bench.calls[2 * held_bench.count] = call;
+        held_bench.calls[2 * held_bench.count + 1] = device;
+    }
+    held_bench.count++;
+    return held_bench.failing[0] == call && held_bench.failing[1] == device ? held_bench.failure
+                                                                            : FERRULE_OK;
+}
+
+int32_t ferrule_device_activate(ferrule_device_t *dev)
+{
+    return note('a', dev);
+}
+
+int32_t ferrule_device_open(ferrule_device_t *dev)
+{
+    return note('o', dev);
+}
+
+int32_t ferrule_device_close(ferrule_device_t *dev)
+{
+    return note('c', dev);
+}
+
+int32_t ferrule_device_deactivate(ferrule_device_t *dev)
+{
+    return note('d', dev);
+}
+
+int32_t ferrule_device_copy_to(ferrule_device_t *dev, uint32_t device_offset, const void *source,
+                               size_t bytes)
+{
+    (void)device_offset;
+    (void)source;
+    (void)bytes;
+    return note('t', dev);
+}
+
+int32_t ferrule_device_copy_from(ferrule_device_t *dev, void *destination, uint32_t device_offset,
+                                 size_t bytes)
+{
+    (void)device_offset;
+    (void)destination;
+    (void)bytes;
+    return note('f', dev);
+}

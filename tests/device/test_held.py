@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run holds of devices, entry by entry, and how it is given back."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+from fake_device import FOLDER, INCLUDE, WARNINGS, Status, declarations
+from needs import require_module
+
+from ferrule import resources
+
+pytestmark = pytest.mark.cc
+HELD_C = resources.root() / "src_c" / "device" / "held.c"
+BENCH = """
+struct held_bench { uint32_t count; char calls[64]; char failing[2]; int32_t failure; };
+extern struct held_bench held_bench;
+typedef struct ferrule_device ferrule_device_t;
+struct ferrule_run_info {
+    uint32_t failed_operator;
+    void (*on_operator)(void *context, uint32_t index);
+    void *context;
+    void (*on_device)(void *context, uint32_t index, uint32_t device, uint32_t call, int32_t status);
+    void *device_context;
+};
+"""
+
+
+@pytest.fixture(scope="module")
+def library(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """The interface of cffi, and held.c with devices that take notes."""
+    require_module("cffi", "pip install 'ferrule[run]'")
+    from cffi import FFI
+
+    target = tmp_path_factory.mktemp("held") / "held.so"
+    flags = ["-std=c11", "-O1", "-g", "-shared", "-fPIC", *WARNINGS, f"-I{INCLUDE}"]
+    flags += ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
+    argv = [*host_cc, *flags, str(HELD_C), str(FOLDER / "held_bench.c"), "-o", str(target)]
+    subprocess.run(argv, check=True, timeout=120)
+    ffi = FFI()
+    ffi.cdef(BENCH + declarations(INCLUDE / "ferrule" / "held.h"))
+    return ffi, ffi.dlopen(str(target))
+
+
+class Run:
+    """A run with three devices, x, y and z, and room for `capacity` entries."""
+
+    def __init__(self, library: tuple[Any, Any], capacity: int = 6, *, with_info: bool = True) -> None:
+        self.ffi, self.lib = library
+        self.lib.held_bench.count = 0
+        self.lib.held_bench.failing = b"\0\0"
+        self._letters = [self.ffi.new("char *", letter) for letter in (b"x", b"y", b"z")]
+        self._handles = self.ffi.new(
+            "ferrule_device_t *[]", [self.ffi.cast("ferrule_device_t *", each) for each in self._letters]
+        )
+        self._entries = self.ffi.new("struct ferrule_held_entry[]", capacity + 1)
+        self._entries[capacity].device = 0xBAD
+        self.info = self.ffi.new("struct ferrule_run_info *", {"failed_operator": 0xFFFF_FFFF})
+        self.held = self.ffi.new(
+            "struct ferrule_held *",
+            {
+                "handles": self._handles,
+                "entries": self._entries,
+                "capacity": capacity,
+                "index": 7,
+                "info": self.info if with_info else self.ffi.NULL,
+            },
+        )
+        self._capacity = capacity
+
+    def fail(self, pair: str, status: Status) -> None:
+        self.lib.held_bench.failing = pair.encode()
+        self.lib.held_bench.failure = status
+
+    def call(self, name: str, device: int) -> Status:
+        return Status(getattr(self.lib, f"ferrule_held_{name}")(self.held, device))
+
+    def end(self, status: Status = Status.OK) -> Status:
+        """End the run and return its status, with a look behind the entries."""
+        result = Status(self.lib.ferrule_held_end(self.held, status))
+        assert self._entries[self._capacity].device == 0xBAD
+        return result
+
+    def calls(self) -> str:
+        """Return the calls so far, such as "ax ox"."""
+        bench = self.lib.held_bench
+        text = self.ffi.buffer(bench.calls, 2 * bench.count)[:].decode()
+        return " ".join(text[at : at + 2] for at in range(0, len(text), 2))
+
+
+@pytest.mark.parametrize(
+    ("taken", "given"),
+    [
+        ("", ""),
+        ("activate 0", "dx"),
+        ("activate 0, open 0", "cx dx"),
+        ("activate 0, open 0, activate 1, open 1, activate 2, open 2", "cz dz cy dy cx dx"),
+        ("activate 0, activate 1, open 1, open 0", "cx cy dy dx"),
+        ("activate 0, open 0, activate 1, close 0", "dy dx"),
+        ("activate 0, activate 1, activate 2, deactivate 1", "dz dx"),
+    ],
+)
+def test_the_end_gives_back_all_that_is_held_the_last_first(library: tuple[Any, Any], taken: str, given: str) -> None:
+    run = Run(library)
+    for name, device in (each.split() for each in taken.split(", ") if each):
+        assert run.call(name, int(device)) == Status.OK
+    before = run.calls()
+    assert run.end() == Status.OK
+    assert run.calls().removeprefix(before).strip() == given
+    assert (run.held.count, run.info.failed_operator) == (0, 0xFFFF_FFFF)
+    assert run.end() == Status.OK
+    assert run.calls().removeprefix(before).strip() == given  # once
+
+
+@pytest.mark.parametrize(
+    ("own", "failing", "first"),
+    [(Status.OK, Status.DEVICE, Status.DEVICE), (Status.MEMORY, Status.DEVICE, Status.MEMORY)],
+)
+@pytest.mark.parametrize("pair", ["cx", "dx", "dy"])
+def test_the_first_error_stays_and_the_rest_is_given_back(
+    library: tuple[Any, Any], pair: str, own: Status, failing: Status, first: Status
+) -> None:
+    run = Run(library)
+    for name, device in (("activate", 1), ("activate", 0), ("open", 0)):
+        run.call(name, device)
+    run.fail(pair, failing)
+    assert run.end(own) == first
+    assert run.calls() == "ay ax ox cx dx dy"
+    assert (run.held.count, run.info.failed_operator) == (0, 7)
+
+
+def test_nothing_is_taken_without_an_entry_for_it(library: tuple[Any, Any]) -> None:
+    run = Run(library, 1)
+    assert run.call("activate", 0) == Status.OK
+    assert run.call("open", 0) == Status.MEMORY
+    assert run.call("activate", 1) == Status.MEMORY
+    assert run.end(Status.MEMORY) == Status.MEMORY
+    assert run.calls() == "ax dx"
+
+
+@pytest.mark.parametrize(("name", "pair"), [("activate", "ax"), ("open", "ox")])
+def test_what_fails_is_not_held(library: tuple[Any, Any], name: str, pair: str) -> None:
+    run = Run(library, with_info=False)
+    run.fail(pair, Status.BUSY)
+    assert run.call(name, 0) == Status.BUSY
+    assert (run.held.count, run.end(Status.BUSY), run.calls()) == (0, Status.BUSY, pair)

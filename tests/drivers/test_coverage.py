@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every line and every way of every branch of the drivers is run by the tests beside this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from coverage_gate import count_c
+
+from ferrule.testing.coverage import FileCoverage
+
+FOLDER = Path(__file__).parent
+DRIVERS = ("uart_nrf", "uart_stm32")
+pytestmark = pytest.mark.cc
+
+
+def covered(tmp_path: Path, driver: str, *options: str) -> FileCoverage:
+    (report,) = count_c(FOLDER, f"test_{driver}.py", *options, output=tmp_path / "counts.json")
+    return report.file(f"{driver}.c")
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_all_of_it_runs(tmp_path: Path, driver: str) -> None:
+    file = covered(tmp_path, driver)
+    assert (file.missed_lines, file.missed_branches) == ([], [])
+    assert len(file.lines) > 10
+    assert len(file.branches) > 4
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_what_does_not_run_is_noticed(tmp_path: Path, driver: str) -> None:
+    assert not covered(tmp_path, driver, "-k", "no_configuration").is_full

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GDB at a guest that a list of stops stands for: after each the guest stands, runs on, or is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+
+import pytest
+
+from ferrule.emulation.gdb.packets import Event, Packet
+from ferrule.emulation.unicorn.debugger import FAULTED, INTERRUPTED, TERMINATED, TRAPPED, Debugger
+from ferrule.emulation.unicorn.layout import Stop
+
+CONTINUE, STEP = Packet(payload=b"c"), Packet(payload=b"s")
+
+
+class Processor:
+    """Stops as it is told to, and no oftener."""
+
+    def __init__(self, stops: Iterable[Stop]) -> None:
+        self._stops = iter(stops)
+        self.breakpoints: tuple[int, ...] = ()
+        self.guest = SimpleNamespace(register=lambda _name: 0)
+
+    def run(self, _instructions: int) -> Stop:
+        return self._next()
+
+    def step(self) -> Stop:
+        return Stop.BUDGET
+
+    def set_breakpoints(self, addresses: Iterable[int]) -> None:
+        self.breakpoints = tuple(addresses)
+
+    def _next(self) -> Stop:
+        stop = next(self._stops, None)
+        assert stop is not None, "it runs on although it should stand"
+        return stop
+
+
+class Connection:
+    """GDB sends these one by one; its events come only to a look that does not wait."""
+
+    connected = True
+
+    def __init__(self, *packets: Packet | Event | None) -> None:
+        self._packets = list(packets)
+        self.sent: list[bytes] = []
+
+    def accept(self) -> None: ...
+
+    def receive(self, timeout_s: float | None) -> Packet | Event | None:
+        if timeout_s is not None:
+            return self._packets.pop(0) if self._packets and isinstance(self._packets[0], Event) else None
+        return self._packets.pop(0) if self._packets else None
+
+    def send(self, data: bytes) -> None:
+        self.sent.append(data)
+
+    def send_raw(self, data: bytes) -> None: ...
+
+    def close(self) -> None:
+        self.connected = False
+
+
+def debugged(stops: Iterable[Stop], *packets: Packet | Event | None) -> tuple[Debugger, Connection]:
+    connection = Connection(*packets)
+    return Debugger(Processor(stops), connection), connection  # type: ignore[arg-type]
+
+
+def test_a_breakpoint_lets_the_guest_stand_until_gdb_goes_on() -> None:
+    debugger, connection = debugged([Stop.BREAKPOINT, Stop.BREAKPOINT, Stop.BUDGET], CONTINUE, CONTINUE, CONTINUE)
+    assert debugger.run(1000) is Stop.BUDGET
+    assert connection.sent == [TRAPPED, TRAPPED]
+
+
+def test_a_step_ends_where_the_guest_stands() -> None:
+    debugger, connection = debugged([Stop.BUDGET], STEP, STEP, CONTINUE)
+    assert debugger.run(1000) is Stop.BUDGET
+    assert connection.sent == [TRAPPED, TRAPPED]
+
+
+def test_control_c_lets_the_guest_stand() -> None:
+    debugger, connection = debugged([Stop.BUDGET, Stop.BUDGET], CONTINUE, Event.INTERRUPT, CONTINUE)
+    assert debugger.run(1000) is Stop.BUDGET
+    assert connection.sent == [INTERRUPTED]
+
+
+@pytest.mark.parametrize("stop", [Stop.LOCKUP, Stop.RESET, Stop.EXCEPTION, Stop.ERROR])
+def test_gdb_sees_what_cannot_go_on(stop: Stop) -> None:
+    debugger, connection = debugged([stop], CONTINUE, CONTINUE)
+    assert debugger.run(1000) is stop
+    assert connection.sent == [FAULTED, TERMINATED]
+    assert not connection.connected
+
+
+def test_a_gdb_that_left_stops_nothing() -> None:
+    debugger, connection = debugged([Stop.BUDGET], None)
+    assert debugger.run(1000) is Stop.BUDGET
+    assert (connection.sent, connection.connected) == ([], False)

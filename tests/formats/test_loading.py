@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the reader of a file is picked, and what is said where none fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import small_networks
+
+import ferrule
+from ferrule import formats
+from ferrule.errors import ModelError
+
+MODEL = formats.to_tflite(small_networks.dense())
+HINT = "known formats: TensorFlow Lite (.tflite)"
+
+
+def refused(source: Path | bytes, *parts: str) -> None:
+    """Assert that loading fails in one line that has all parts, with the known formats in the hint."""
+    with pytest.raises(ModelError) as caught:
+        formats.load(source)
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+    assert caught.value.hint == HINT
+
+
+def test_the_package_hands_it_out() -> None:
+    assert ferrule.load is formats.load
+
+
+@pytest.mark.parametrize("name", ["model.tflite", "MODEL.TFLITE", "a.b.tflite"])
+def test_a_file_is_read_by_its_suffix(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(MODEL)
+    for source in (path, str(path)):
+        assert formats.load(source).name == path.stem
+
+
+def test_bytes_are_read_by_their_magic() -> None:
+    assert formats.load(MODEL).name == "model"
+    assert formats.load(MODEL, name="other").name == "other"
+
+
+@pytest.mark.parametrize(("name", "found"), [("model.onnx", "the suffix '.onnx'"), ("model", "no suffix")])
+def test_another_suffix(tmp_path: Path, name: str, found: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(MODEL)
+    refused(path, f"{name}: the file has {found}, expected '.tflite'")
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_files_that_end_before_their_magic(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "short.tflite"
+    path.write_bytes(MODEL[:size])
+    refused(path, f"short.tflite: the file has {size} bytes, expected at least 8")
+    refused(MODEL[:size], f"model: the file has {size} bytes, expected at least 8")
+
+
+def test_another_magic(tmp_path: Path) -> None:
+    path = tmp_path / "archive.tflite"
+    path.write_bytes(b"PK\x03\x04" * 4)
+    words = "bytes 4 to 7 are 50 4b 03 04, expected 54 46 4c 33 ('TFL3') of TensorFlow Lite"
+    refused(path, f"archive.tflite: {words}")
+    refused(path.read_bytes(), f"model: {words}")
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    refused(tmp_path / "missing.tflite", f"there is no file '{tmp_path}/missing.tflite'")
+    refused(tmp_path, f"'{tmp_path}' is a folder, expected a file")
+
+
+def test_every_format_has_its_own_suffix() -> None:
+    suffixes = [format_.suffix for format_ in formats.FORMATS]
+    assert len(set(suffixes)) == len(suffixes)
+    assert all(suffix == suffix.lower() and suffix.startswith(".") for suffix in suffixes)

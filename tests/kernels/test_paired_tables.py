@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables and the scratch of paired convolutions have the sizes that their kernels count on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from layer_case import layer_network
+from lowered_call import address_sanitizer_environment, lower, run_lowered
+from oracle import random_inputs
+
+from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+
+CHANNEL_WORDS = 3
+"""FERRULE_CHANNEL_WORDS."""
+
+
+def convolution(input_c: int, live: int, dead: int, kernel: int) -> Network:
+    """Return a CONV_2D with so many channels that have weights, and so many that store one value alone."""
+    random = np.random.default_rng(input_c + live)
+    shape = (live + dead, kernel, kernel, input_c)
+    infos = [
+        TensorInfo(
+            name="data", shape=(1, 5, 4, input_c), dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, 5)
+        ),
+        TensorInfo(name="weights", shape=shape, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5)),
+        TensorInfo(name="bias", shape=shape[:1], dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
+    ]
+    bias = np.where(np.arange(live + dead) < live, 1000, -(2**29)).astype(np.int32)
+    constants = {1: random.integers(-127, 128, shape, np.int8), 2: bias}
+    descriptor = Conv2dDescriptor(activation=Activation.RELU)
+    return layer_network(LayerType.CONV_2D, descriptor, infos, Quantization.of(1.0, -128), constants)
+
+
+CASES = {
+    f"{input_c} inputs, {live} live, {dead} dead, {kernel}x{kernel}": (input_c, live, dead, kernel)
+    for input_c, live, dead, kernel in [
+        *((8, live, dead, 1) for live in (1, 2, 3, 4, 5) for dead in (0, 2)),
+        *((input_c, 3, 1, kernel) for input_c in (3, 6, 8) for kernel in (1, 2, 3)),
+        (8, 0, 3, 1),
+    ]
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_tables_are_rounded_up_to_pairs_of_channels(case: str) -> None:
+    input_c, live, _, kernel = CASES[case]
+    op = lower(convolution(*CASES[case]))
+    sizes = {blob.name.rsplit("_", 1)[-1]: blob.data.size for blob in op.blobs}
+    pairs = max((live + 1) // 2, 1)
+    groups = -(-kernel * kernel * input_c // 4)
+    if live == 0 and kernel == 1:
+        groups = 1  # no weight is left
+    assert sizes["channels"] == 2 * pairs * CHANNEL_WORDS
+    assert sizes["weights"] == 2 * pairs * groups
+    assert sizes["positions"] == max(live, 1)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scratch_holds_two_widened_patches_and_the_bytes_of_one(case: str) -> None:
+    input_c, live, _, kernel = CASES[case]
+    groups = -(-kernel * kernel * input_c // 4) if live else 1
+    listed = live == 0
+    bytes_per_group = 16 if input_c % 4 == 0 or listed else 20
+    assert lower(convolution(*CASES[case])).scratch_bytes == groups * bytes_per_group
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("case", CASES)
+def test_pairs_are_exact(case: str) -> None:
+    network = convolution(*CASES[case])
+    inputs = random_inputs(network)
+    (got,) = run_lowered(network, inputs)
+    np.testing.assert_array_equal(got, network.run(inputs)[0])
+
+
+@pytest.mark.cc
+@pytest.mark.slow
+def test_no_pair_reads_or_writes_outside_its_tables() -> None:
+    """The same calls with each table and the scratch in memory of just its size, under the address sanitizer."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "exact"]
+    done = subprocess.run(
+        command, env=address_sanitizer_environment(), capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every function of one float32: numpy beside TensorFlow Lite Micro's kernels, and C beside numpy, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from layer_case import layer_network, tensor
+from lowered_call import run_lowered, run_overlapping
+from oracle import tflm
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Quantization, TensorInfo
+from ferrule.memory.request import Overlap
+from ferrule.network import Network
+from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
+from ferrule.operators.operator import Operands, Operator
+
+SPECIAL = [0.0, -0.0, 0.5, -0.5, 0.49999997, 1.0, -1.0, 1.5, -1.5, 2.5, -2.5, 1e-45, -1e-45, 1.17549435e-38]
+SPECIAL += [8388607.5, -8388607.5, 8388608.0, -8388608.0, 2147483648.0, -2147483648.0, 3.4028235e38, -3.4028235e38]
+SPECIAL += [np.inf, -np.inf, np.nan]
+
+functions = pytest.mark.parametrize("row", ELEMENTWISE_UNARY, ids=lambda row: row.type)
+bit_patterns = st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=64)
+
+
+def network_of(row: Operator, values: Array) -> Network:
+    return layer_network(row.type, row.descriptor(), [tensor("x", values.shape, DataType.FLOAT32)])
+
+
+def assert_same(got: Array, wanted: Array) -> None:
+    """Assert that all bits are equal; one NaN is as good as another."""
+    assert got.dtype == wanted.dtype == np.float32
+    numbers = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.isnan(got), ~numbers)
+    np.testing.assert_array_equal(got[numbers].view(np.uint32), wanted[numbers].view(np.uint32))
+
+
+def values_of(patterns: list[int]) -> Array:
+    """Return floats of any magnitude, some of them with a fraction, and the special ones."""
+    drawn = np.array(patterns, np.uint32)
+    small = (drawn.astype(np.int64) - 2**31).astype(np.float32) / np.float32(2**26)
+    return np.concatenate([drawn.view(np.float32), small, np.array(SPECIAL, np.float32)])[None]
+
+
+@functions
+@settings(deadline=None, max_examples=40)
+@given(patterns=bit_patterns)
+def test_numpy_equals_tflm(row: Operator, patterns: list[int]) -> None:
+    values = values_of(patterns)
+    network = network_of(row, values)
+    assert_same(network.run([values])[0], tflm(network, [values])[0])
+
+
+@pytest.mark.cc
+@functions
+@settings(deadline=None, max_examples=40)
+@given(patterns=bit_patterns)
+def test_c_equals_numpy(row: Operator, patterns: list[int]) -> None:
+    values = values_of(patterns)
+    network = network_of(row, values)
+    assert_same(run_lowered(network, [values])[0], network.run([values])[0])
+
+
+@pytest.mark.cc
+@functions
+def test_the_output_may_lie_over_the_input(row: Operator) -> None:
+    values = values_of([0x40490FDB])
+    network = network_of(row, values)
+    overlap = Overlap(input="x", output=network.outputs[0].name, distance_bytes=0)
+    assert_same(run_overlapping(network, [values], overlap, 0), network.run([values])[0])
+
+
+@functions
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16, DataType.INT32])
+def test_integers_are_refused(row: Operator, dtype: DataType) -> None:
+    quantization = None if dtype is DataType.INT32 else Quantization.of(0.5)
+    infos = [TensorInfo(name=name, shape=(2,), dtype=dtype, quantization=quantization) for name in "xy"]
+    with pytest.raises(UnsupportedError, match=f"tensor 'x' is {dtype}, expected float32"):
+        row.check(row.descriptor(), Operands(inputs=(infos[0],), outputs=(infos[1],)))

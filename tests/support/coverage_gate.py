@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which lines and branches of C some tests run: in a pytest of their own, since workers divide the tests of a file.
+
+As a plugin of pytest this module adds `--count-c` to that inner pytest, whose builds then count.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from needs import require_cc, require_gcov, require_module
+
+if TYPE_CHECKING:  # every pytest of this repository loads this module, few count
+    from ferrule.testing import Adapter
+    from ferrule.testing.coverage import CoverageReport
+
+TIMEOUT_S = 500
+_counting: list[Path] = []
+_counted: list[Adapter[Any]] = []
+
+
+class _File(msgspec.Struct):
+    path: str
+    lines: dict[int, int]
+    branches: list[tuple[int, int, int]]
+
+
+_Report = dict[str, _File]
+
+
+def count_c(folder: Path, *arguments: str, output: Path) -> list[CoverageReport]:
+    """Run tests of a folder, and return what ran in each build that they made by `counted`, in order.
+
+    Args:
+        folder: where the tests are.
+        arguments: for pytest: files, and perhaps `-k` with an expression.
+        output: a file that is written.
+    """
+    require_module("cffi", "pip install 'ferrule[testing]'")
+    require_cc()
+    require_gcov()
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--count-c={output}", *arguments]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [_report(each) for each in msgspec.json.decode(output.read_bytes(), type=list[_Report])]
+
+
+def counting() -> Path | None:
+    """Return the file of `--count-c`; None where nothing is to be counted."""
+    return _counting[0] if _counting else None
+
+
+def counted(build: Callable[..., Adapter[Any]], *arguments: object, **options: object) -> Adapter[Any]:
+    """Return what `build_adapter` or `build_driver` builds; where `--count-c` is given, its coverage is reported."""
+    adapter = build(*arguments, **options, coverage=counting() is not None)
+    if counting() is not None:
+        _counted.append(adapter)
+    return adapter
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--count-c`."""
+    parser.addoption("--count-c", metavar="FILE", help="for tests of coverage: write to FILE which lines of C ran")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count from the first build on."""
+    if config.option.count_c:
+        _counting.append(Path(config.option.count_c))
+
+
+def pytest_sessionfinish() -> None:
+    """Write what ran."""
+    if _counting:
+        _counting[0].write_bytes(msgspec.json.encode(_plain(_counted)))
+
+
+def _plain(adapters: Sequence[Adapter[Any]]) -> list[_Report]:
+    from ferrule.testing.coverage import coverage
+
+    return [
+        {
+            name: _File(str(file.path), file.lines, [(*at, count) for at, count in file.branches.items()])
+            for name, file in coverage(adapter).files.items()
+        }
+        for adapter in adapters
+    ]
+
+
+def _report(files: _Report) -> CoverageReport:
+    from ferrule.testing.coverage import CoverageReport, FileCoverage
+
+    return CoverageReport(
+        files={
+            name: FileCoverage(
+                path=Path(file.path),
+                lines=file.lines,
+                branches={(line, number): count for line, number, count in file.branches},
+            )
+            for name, file in files.items()
+        }
+    )

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrices of parameters as covering arrays: every pair of values is in a row; FERRULE_EXHAUSTIVE=1 for all rows."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Sequence
+from itertools import combinations, product
+
+import pytest
+
+EXHAUSTIVE = os.environ.get("FERRULE_EXHAUSTIVE", "") not in {"", "0"}
+Row = tuple[object, ...]
+Pair = tuple[tuple[int, object], tuple[int, object]]
+
+
+def pairwise(
+    *columns: Sequence[object], seed: int, first: Row | None = None, allowed: Callable[..., bool] = lambda *_: True
+) -> list[Row]:
+    """Return few of the allowed rows, `first` among them, with every pair of values that is in an allowed row.
+
+    Greedy: the next row is the one with the most pairs that are still to come, by lot if there are several.
+    """
+    rows = [row for row in product(*columns) if allowed(*row)]
+    order = {row: number for number, row in enumerate(rows)}
+    random.Random(seed).shuffle(rows)
+    chosen = [] if first is None else [first]
+    missing = set().union(*map(pairs, rows)).difference(*map(pairs, chosen))
+    while missing:
+        best = max(rows, key=lambda row: len(pairs(row) & missing))
+        missing -= pairs(best)
+        chosen.append(best)
+    return sorted(chosen, key=order.__getitem__)
+
+
+def pairs(row: Row) -> set[Pair]:
+    """Return the pairs of a row's values, each value with its column."""
+    return set(combinations(enumerate(row), 2))
+
+
+def covering(
+    names: str,
+    *columns: Sequence[object],
+    seed: int,
+    sentinel: Row | None = None,
+    allowed: Callable[..., bool] = lambda *_: True,
+    indirect: Sequence[str] = (),
+) -> pytest.MarkDecorator:
+    """Return the parameters of a test, one name a column; one row may be the family's sentinel."""
+    if EXHAUSTIVE:
+        rows = [row for row in product(*columns) if allowed(*row)]
+    else:
+        rows = pairwise(*columns, seed=seed, first=sentinel, allowed=allowed)
+    assert sentinel is None or sentinel in rows
+    parameters = [pytest.param(*row, id=_id(row), marks=[pytest.mark.sentinel] * (row == sentinel)) for row in rows]
+    return pytest.mark.parametrize(names, parameters, indirect=indirect)
+
+
+def _id(row: Row) -> str:
+    return "-".join(",".join(each) if isinstance(each, tuple) else str(each) for each in row)

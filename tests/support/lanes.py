@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lanes of tests: marks `fast` and `slow` by a committed table of durations, which `--write-durations` measures.
+
+A duration is the processor time, of the user and of the system, that the process of the test and the children that it
+waited for spent from the test's set-up to its tear-down. Unlike the time on the wall it says little about what else the
+machine does. A fixture that tests share counts for each of them as if it ran alone, and once for their sum.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import resource
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TABLE = Path("tests") / "durations.json"
+"""Below the folder of pyproject.toml, as the files that it names."""
+FAST_S = 0.1
+"""A test below this is `fast`; a test that the table does not name is, too."""
+SLOW_S = 1.0
+"""A test from this on is `slow`."""
+_CHURN = 1.5
+"""A figure is written anew when it changed by this factor."""
+_LISTED_S = 0.05
+"""A function is listed from this on, as the longest of its tests or as their sum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duration:
+    """Processor seconds of the tests that one function stands for."""
+
+    longest_s: float
+    """Of one test, run alone."""
+    total_s: float
+    """Of all, run in a row."""
+
+
+_TOOLS = {
+    **dict.fromkeys(("host_cc", "arm_gcc", "any_toolchain"), "cc"),
+    **dict.fromkeys(("ferrule_adapter", "ferrule_driver"), "cc"),
+    "qemu": "emu",
+}
+"""What a fixture needs, as the mark of the tests that want it; others are marked by hand."""
+REMEDY = "`make test-all` runs all but the dearest, `make nightly` runs everything"
+Table = dict[str, dict[str, Duration]]
+"""By file and by function, with its class if it has one."""
+
+
+def read_table(root: Path) -> Table:
+    """Return the table, an empty one where there is none."""
+    path = root / TABLE
+    files = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {
+        file: {name: Duration(longest_s=longest, total_s=total) for name, (longest, total) in functions.items()}
+        for file, functions in files.items()
+    }
+
+
+def missing_tests(table: Table, root: Path) -> list[str]:
+    """Return the rows of the table whose function is not in its file; a class may have inherited it."""
+    missing = []
+    for file, functions in table.items():
+        known = _functions(root / file)
+        missing += [f"{file}::{name}" for name in functions if not {name, name.partition("::")[0] + "::"} & known]
+    return missing
+
+
+def _functions(path: Path) -> set[str]:
+    """Return what a file defines: functions, methods with their class, and `class::` where a class has others' too."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body if path.exists() else ():
+        match node:
+            case ast.FunctionDef():
+                found.add(node.name)
+            case ast.ClassDef():
+                found |= {f"{node.name}::{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)}
+                found |= {f"{node.name}::"} if node.bases else set()
+            case ast.Assign(targets=[ast.Name(id=name)]):  # such as Hypothesis' state machines
+                found.add(f"{name}::")
+    return found
+
+
+def key(node_id: str) -> tuple[str, str]:
+    """Return the file and the function of a test, without its parameters."""
+    file, _, name = node_id.partition("[")[0].partition("::")
+    return file, name
+
+
+def updated(table: Table, root: Path, measured: Iterable[tuple[str, Duration]]) -> Table:
+    """Return the table with the functions measured in place of what it had of them, sorted, without missing tests."""
+    durations: dict[tuple[str, str], list[Duration]] = {}
+    for node_id, each in measured:
+        durations.setdefault(key(node_id), []).append(each)
+    rows = {(file, name): row for file, functions in table.items() for name, row in functions.items()}
+    for place, some in durations.items():
+        new = Duration(longest_s=max(each.longest_s for each in some), total_s=sum(each.total_s for each in some))
+        old = rows.pop(place, None)
+        if old is not None and _close(new.longest_s, old.longest_s) and _close(new.total_s, old.total_s):
+            rows[place] = old
+        elif max(new.longest_s, new.total_s) >= _LISTED_S:
+            rows[place] = Duration(longest_s=_rounded(new.longest_s), total_s=_rounded(new.total_s))
+    result: Table = {}
+    for (file, name), row in sorted(rows.items()):
+        result.setdefault(file, {})[name] = row
+    for gone in missing_tests(result, root):
+        file, name = key(gone)
+        del result[file][name]
+    return {file: functions for file, functions in result.items() if functions}
+
+
+def _close(first: float, second: float) -> bool:
+    return first < second * _CHURN and second < first * _CHURN
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.2g}")
+
+
+def write_table(table: Table, root: Path) -> None:
+    """Write the table, one line a function, so that a change is a short diff."""
+    files = []
+    for file, functions in table.items():
+        rows = ",\n".join(
+            f"    {json.dumps(name)}: [{row.longest_s:g}, {row.total_s:g}]" for name, row in functions.items()
+        )
+        files.append(f"  {json.dumps(file)}: {{\n{rows}\n  }}")
+    (root / TABLE).write_text("{\n" + ",\n".join(files) + "\n}\n", encoding="utf-8")
+
+
+def lane(row: Duration | None) -> str | None:
+    """Return the mark of a test by its row: fast, slow or none."""
+    if row is None or row.longest_s < FAST_S:
+        return "fast"
+    return "slow" if row.longest_s >= SLOW_S else None
+
+
+# The plugin. Under xdist it is in the process that collects the reports and in each worker.
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--write-durations`."""
+    parser.addoption(
+        "--write-durations",
+        action="store_true",
+        help="measure the tests that run and put them into the table; run whole functions, their sums stand in it",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to count and to measure."""
+    config.pluginmanager.register(_Clock())
+    config.pluginmanager.register(_Totals(config))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests before `-m` chooses among them; those that need rare tools are marked slow by hand."""
+    table = read_table(config.rootpath)
+    for item in items:
+        file, name = key(item.nodeid)
+        mark = lane(table.get(file, {}).get(name))
+        if mark is not None and item.get_closest_marker("slow") is None:
+            item.add_marker(mark)
+        for need in {_TOOLS[fixture] for fixture in getattr(item, "fixturenames", ()) if fixture in _TOOLS}:
+            item.add_marker(need)
+
+
+def _processor_s() -> float:
+    usages = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+class _Clock:
+    """Measures each test, and apart from it the fixtures that it shares with others."""
+
+    def __init__(self) -> None:
+        self._started_s = 0.0
+        self._within_s = [0.0]
+        self._shared: dict[tuple[str, str], float] = {}
+        self._set_up: set[tuple[str, str]] = set()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+        self._started_s = _processor_s()
+        self._set_up = set()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+        started_s = _processor_s()
+        self._within_s.append(0.0)
+        try:
+            return (yield)
+        finally:
+            spent_s = _processor_s() - started_s
+            own_s = spent_s - self._within_s.pop()
+            self._within_s[-1] += spent_s
+            if fixturedef.scope != "function":
+                self._shared[fixturedef.baseid, fixturedef.argname] = own_s
+                self._set_up.add((fixturedef.baseid, fixturedef.argname))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Function, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put the duration into the last report of the test, with which it travels from a worker."""
+        report = yield
+        if call.when == "teardown":
+            spent_s = _processor_s() - self._started_s
+            others_s = sum(
+                own_s
+                for (base, name), own_s in self._shared.items()
+                if name in item.fixturenames and item.nodeid.startswith(base) and (base, name) not in self._set_up
+            )
+            report.processor_s = spent_s, spent_s + others_s  # type: ignore[attr-defined]
+        return report
+
+
+class _Totals:
+    """What all workers report: the durations of the tests that passed, and how many tests were left out."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._left_out = 0
+        self._passed: set[str] = set()
+        self._measured: list[tuple[str, Duration]] = []
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        self._left_out += len(items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:  # noqa: ANN401 xdist has no public type for it
+        output: dict[str, int] = getattr(node, "workeroutput", {})
+        self._left_out = max(self._left_out, output.get("left_out", 0))  # every worker leaves out the same
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self._passed.add(report.nodeid)
+        elif report.when == "teardown" and report.nodeid in self._passed:
+            spent_s, alone_s = report.processor_s
+            self._measured.append((report.nodeid, Duration(longest_s=alone_s, total_s=spent_s)))
+
+    def pytest_sessionfinish(self) -> None:
+        output = getattr(self._config, "workeroutput", None)
+        if output is not None:
+            output["left_out"] = self._left_out
+        elif self._config.getoption("--write-durations"):
+            root = self._config.rootpath
+            write_table(updated(read_table(root), root, self._measured), root)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        spent_s = sum(each.total_s for _, each in self._measured)
+        if self._measured:
+            terminalreporter.write_line(f"{len(self._measured)} tests took {spent_s:.1f} s of processor time")
+        if self._left_out and self._config.getoption("markexpr"):
+            terminalreporter.write_line(f"{self._left_out} tests were left out: {REMEDY}")

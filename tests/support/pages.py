@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of the documentation and their code blocks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).parents[2]
+_DIRECTIVE = re.compile(r"\{([\w-]+)\}\s*(.*)")
+_OPTION = re.compile(r":([\w-]+):\s*(.*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A fenced code block of a page."""
+
+    page: Path
+    line: int
+    language: str
+    """The first word of the info string; of a `{code-block}` its argument, of another directive its name in braces."""
+    caption: str
+    """The file that the block is or belongs to; empty if there is none."""
+    text: str
+
+    @property
+    def place(self) -> str:
+        """The page and the line, for messages."""
+        return f"{self.page.relative_to(ROOT).as_posix()}:{self.line}"
+
+
+def pages() -> list[Path]:
+    """Return all pages that people read."""
+    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests" / "support" / "README.md"]
+    found += sorted((ROOT / "docs").rglob("*.md"))
+    return found + sorted((ROOT / "examples").rglob("*.md"))
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return the fenced blocks of a page; ValueError if it has a block that is only indented."""
+    found = []
+    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")):
+        if token.map is None or token.type not in {"fence", "code_block"}:
+            continue
+        line = token.map[0] + 1
+        if token.type == "code_block":
+            raise ValueError(f"{page.relative_to(ROOT)}:{line}: an indented code block, expected a fenced one")
+        found.append(_block(page, line, token.info.strip(), token.content))
+    return found
+
+
+def _block(page: Path, line: int, info: str, content: str) -> Block:
+    directive = _DIRECTIVE.fullmatch(info)
+    if directive is None:
+        return Block(page=page, line=line, language=info, caption="", text=content)
+    lines, options = content.splitlines(keepends=True), {}
+    while lines and (option := _OPTION.fullmatch(lines[0].strip())):
+        options[option[1]] = option[2]
+        del lines[0]
+    text = "".join(lines)
+    if directive[1] != "code-block":
+        return Block(page=page, line=line, language=f"{{{directive[1]}}}", caption="", text=text)
+    return Block(page=page, line=line, language=directive[2], caption=options.get("caption", ""), text=text)

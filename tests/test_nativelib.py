@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for the C compiler of this host."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from needs import require_cc, require_module
+
+from ferrule import nativelib
+from ferrule.errors import MissingToolError
+from ferrule.firmware import probe
+from ferrule.nativelib import NativeLibrary, host_compiler
+
+ZIG = (sys.executable, "-m", "ziglang", "cc")
+
+
+def program(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.write_text("#!/bin/sh\necho a compiler 1.2.3\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is the whole PATH; CC is not set."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    return tmp_path
+
+
+def test_cc_on_the_path_comes_first(bare: Path) -> None:
+    program(bare, "clang")
+    gcc = program(bare, "gcc")
+    assert host_compiler("a test") == (str(gcc),)
+    cc = program(bare, "cc")
+    assert host_compiler("a test") == (str(cc),)
+
+
+def test_the_variable_comes_before_the_path(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(bare, "cc")
+    mine = program(bare, "mycc")
+    monkeypatch.setenv("CC", "mycc -m32 '-DNAME=a b'")
+    assert host_compiler("a test") == (str(mine), "-m32", "-DNAME=a b")
+    monkeypatch.setenv("CC", "")
+    assert host_compiler("a test") == (str(bare / "cc"),)
+
+
+@pytest.mark.parametrize("nonsense", ["nonsense", "/no/such/cc -O2", "cc 'without an end", "   "])
+def test_a_variable_that_names_no_program_is_an_error(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, nonsense: str
+) -> None:
+    """Another compiler than the one that was asked for would be a surprise."""
+    program(bare, "cc")
+    monkeypatch.setenv("CC", nonsense)
+    with pytest.raises(MissingToolError) as caught:
+        host_compiler("the unicorn engine")
+    assert str(caught.value).startswith(f"CC is '{nonsense}', which names no program")
+    assert "the unicorn engine" in str(caught.value)
+    assert "unset it" in (caught.value.hint or "")
+    row = probe._probe_host_compiler()
+    assert (row.found, row.remedy) == (False, caught.value.hint)
+
+
+@pytest.mark.usefixtures("bare")
+def test_ziglang_serves_where_no_compiler_is() -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    assert host_compiler("a test") == ZIG
+    row = probe._probe_host_compiler()
+    assert row.found
+    assert row.version is not None
+    assert row.version.startswith("clang version ")
+    assert row.version.endswith(" -m ziglang cc]")
+
+
+@pytest.mark.usefixtures("bare")
+def test_without_any_both_remedies_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nativelib, "find_spec", lambda _name: None)
+    with pytest.raises(MissingToolError, match="no C compiler for this host was found, which a test needs") as caught:
+        host_compiler("a test")
+    assert "apt-get install gcc" in (caught.value.hint or "")
+    assert "pip install 'ferrule[run]'" in (caught.value.hint or "")
+
+
+@pytest.mark.cc
+def test_what_ziglang_compiles_is_loaded(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    monkeypatch.setenv("FERRULE_CACHE", str(bare / "cache"))
+    source = bare / "answer.c"
+    source.write_text("int answer(void) { return 42; }\n", encoding="utf-8")
+    library = NativeLibrary(name="answer", title="answer", purpose="a test", sources=(source,), flags=("-O2",))
+    assert ctypes.CDLL(str(library.file())).answer() == 42
+
+
+@pytest.mark.cc
+def test_what_the_found_command_compiles_runs(tmp_path: Path) -> None:
+    source = tmp_path / "program.c"
+    source.write_text('#include <stdio.h>\nint main(void) { return puts("fine") < 0; }\n', encoding="utf-8")
+    subprocess.run([*require_cc(), str(source), "-o", str(tmp_path / "program")], check=True)
+    done = subprocess.run([str(tmp_path / "program")], capture_output=True, text=True, check=True)
+    assert done.stdout == "fine\n"
+
+
+def test_doctor_names_the_command(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(program(bare, "mycc"), bare / "cc")
+    for value, shown in (("", "[cc]"), ("mycc -m32", "[mycc -m32]")):
+        monkeypatch.setenv("CC", value)
+        row = probe._probe_host_compiler()
+        assert row.version == f"a compiler 1.2.3 {shown}"
+        assert row.path == str(bare / (shlex.split(value) or ["cc"])[0])
+        assert os.access(row.path, os.X_OK)
