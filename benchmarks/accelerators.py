@@ -23,13 +23,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 
 from guest import build_guest
 
-from ferrule._typing import override
+from ferrule import override
 from ferrule.boards import load_board
 from ferrule.devices import Register, RegisterModel, RegisterTable
 from ferrule.emulation import AttachedDevice
+from ferrule.emulation.renode import GETS, Action, CosimulationPeer, Message, Stream, WireFormat
 from ferrule.emulation.renode.bridge import HEADER, BridgeMessage, BridgeServer, Kind, receive
-from ferrule.emulation.renode.cosimulation import GETS, Action, CosimulationPeer, Message, WireFormat
-from ferrule.emulation.renode.stream import Stream
 from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.testing import build_driver
 

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
+from ferrule import load
 from ferrule.graph import Array, TensorInfo
-from ferrule.importers import load_tflite
 from ferrule.network import Network
 
 CASES = (
@@ -73,7 +73,7 @@ def litert(path: Path, batch: int, data: Array) -> Callable[[], None]:
 
 def ours(path: Path, batch: int, data: Array) -> Callable[[], None]:
     """Return a run of the numpy core."""
-    network = load_tflite(path)
+    network = load(path)
     if batch > 1:
         network = with_batch(network, batch)
 
@@ -106,7 +106,7 @@ def main() -> None:
     print(f"{'model':6}{'batch':>6}{'LiteRT reference':>19}{'ferrule':>12}{'ratio':>8}")
     for name, file, batch in CASES:
         path = Path(options.models) / file
-        info = load_tflite(path).inputs[0]
+        info = load(path).inputs[0]
         data = np.random.default_rng(0).integers(-128, 128, (batch, *info.shape[1:]), np.int8)
         theirs_s, ours_s = best_of([litert(path, batch, data), ours(path, batch, data)], options.rounds)
         print(f"{name:6}{batch:6}{theirs_s * 1e3:16.3f} ms{ours_s * 1e3:9.3f} ms{theirs_s / ours_s:8.2f}")

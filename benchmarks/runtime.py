@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
+from ferrule import load
 from ferrule.graph import Array
-from ferrule.importers import load_tflite
 from ferrule.network import Network
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
@@ -73,7 +73,7 @@ def ours(runtime: Runtime, network: Network, backend: str, data: Array) -> Calla
 
 def measure(path: Path, batch: int, rounds: int) -> dict[str, float]:
     """Return the best time of each contender in milliseconds, after a check that ours agree in every bit."""
-    network = load_tflite(path)
+    network = load(path)
     if batch > 1:
         network = with_batch(network, batch)
     data = np.random.default_rng(0).integers(-128, 128, network.inputs[0].shape, np.int8)

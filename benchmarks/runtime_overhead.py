@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ferrule._typing import override
+from ferrule import override
 from ferrule.backends import Backend, BackendId, LayerSupport
 from ferrule.backends.context import CreationOptions, CustomAllocator
 from ferrule.backends.cpu_ref import CpuRef

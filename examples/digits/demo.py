@@ -18,7 +18,7 @@ from rich.console import Console
 from training import accuracy, forward, load_digits, train
 
 import ferrule
-from ferrule.exporters import to_tflite
+from ferrule.formats import to_tflite
 from ferrule.report.console import print_report
 
 

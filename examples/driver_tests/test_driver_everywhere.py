@@ -14,15 +14,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import pytest
+from needs import require_module
 
 import ferrule
-from ferrule._typing import override
+from ferrule import override
 from ferrule.backends import BackendId, Device, woofles
-from ferrule.backends.woofles.command import Command
-from ferrule.backends.woofles.translation import translate_in
+from ferrule.backends.woofles import Command, translate_in
 from ferrule.devices import BusError, DeviceModel, DmaErrorAt, Fault, FaultInjector, NeverDone, WrongId
-from ferrule.emulation.renode.cosimulation import GETS, PUSHES, Action, CosimulationPeer, Message, WireFormat
-from ferrule.emulation.renode.stream import Stream
+from ferrule.emulation.renode import GETS, PUSHES, Action, CosimulationPeer, Message, Stream, WireFormat
 from ferrule.link import RunFailedError
 from ferrule.testing import Adapter, build_adapter
 
@@ -113,7 +112,10 @@ class RenodeSide(DeviceModel):
         super().__init__()
         self._main, self._async = main, asynchronous
 
-    size_bytes = 0x1000  # type: ignore[assignment]
+    @property
+    @override
+    def size_bytes(self) -> int:
+        return 0x1000
 
     @override
     def reset(self) -> None:
@@ -232,7 +234,7 @@ class BoardRig:
 def place(request: pytest.FixtureRequest) -> str:
     """Where the driver runs."""
     name: str = request.param
-    pytest.importorskip(*(("unicorn",) if name == "board" else ("cffi",)))
+    require_module("unicorn" if name == "board" else "cffi", "pip install 'ferrule[run]'")
     return name
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ferrule._typing import override
-from ferrule.backends import Backend, BackendId, LayerSupport
+from ferrule import override
+from ferrule.backends import Backend, BackendId, LayerSupport, Target
 from ferrule.backends.capability import Capabilities
 from ferrule.backends.context import CreationOptions, CustomAllocator
 from ferrule.backends.firmware import FirmwareTarget
@@ -47,8 +47,8 @@ class MyCustom(Backend):
         return (PROGRAMS,)
 
     @override
-    def optimize_subgraph(self, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
-        return optimize(view) if options.get(PROGRAMS.name, PROGRAMS.default) else untouched(view)
+    def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
+        return optimize(view) if target.options.get(PROGRAMS.name, PROGRAMS.default) else untouched(view)
 
     # ---- host face
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from ferrule.backends.contribution import KERNELS, Contribution
 from ferrule.backends.firmware import (
     SCALARS,
     Blob,
-    Contribution,
     LoweredOp,
     LoweringContext,
 )
@@ -44,9 +44,9 @@ ALIGNMENT_BYTES = 4
 
 
 @cache
-def contribution() -> Contribution:
-    """Return the C of this folder, as its backend.toml lists it."""
-    return read_manifest(Path(__file__).parent).contribution()
+def contributions() -> tuple[Contribution, ...]:
+    """Return the C of this folder, as its backend.toml lists it, and the headers of Ferrule's kernels."""
+    return (*read_manifest(Path(__file__).parent).contributions(), KERNELS.part())
 
 
 class CustomTarget:
@@ -88,8 +88,7 @@ def _lower_program(context: LoweringContext, program: AdditionProgram) -> Lowere
         scratch_bytes=scratch_bytes,
         scratch_alignment=ALIGNMENT_BYTES,
         headers=("my_custom/adder.h",),
-        include_dirs=("src_c/kernels/include",),
-        contribution=contribution(),
+        contributions=contributions(),
     )
 
 
@@ -111,8 +110,7 @@ def _lower_addition(context: LoweringContext, descriptor: BinaryDescriptor) -> L
         declarations=(table,),
         blobs=tuple(blobs),
         headers=("my_custom/adder.h",),
-        include_dirs=("src_c/kernels/include",),
-        contribution=contribution(),
+        contributions=contributions(),
     )
 
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from ferrule.backends import Support
+from ferrule.backends import Support, Target
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, Layer, LayerType
-from ferrule.network.execution import operands_of
+from ferrule.network import operands_of
 from ferrule.operators.table import OPERATORS
 
 TYPES = (DataType.INT8, DataType.FLOAT32)
@@ -15,7 +15,7 @@ TYPES = (DataType.INT8, DataType.FLOAT32)
 class CustomLayerSupport:
     """Takes additions of int8 and float32 tensors of one shape."""
 
-    def supports(self, graph: Graph, layer: Layer) -> Support:
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether the layer runs on the device; the reason names the tensor and what it should be."""
         if layer.type is not LayerType.ADD:
             return Support(reason=f"the device adds, it has no {layer.type}")

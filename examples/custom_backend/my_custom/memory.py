@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule._typing import override
+from ferrule import override
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.graph import Array, TensorInfo
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, SubgraphView, TensorInfo
-from ferrule.network.execution import operands_of
+from ferrule.network import operands_of
 from ferrule.operators.binary import BinaryDescriptor
 from my_custom.arithmetic import FloatSum, Sum, add, arithmetic_of
 

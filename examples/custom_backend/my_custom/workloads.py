@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ferrule._typing import override
+from ferrule import override
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from needs import require_cc, require_sanitizers
 
 from ferrule.resources import root
 
@@ -19,14 +19,12 @@ pytestmark = pytest.mark.cc
 
 def contend(folder: Path, adapter: Path, *flags: str) -> dict[str, int]:
     """Compile the adapter, device.c and the fake to a program, and return the numbers that it prints."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("gcc is missing: apt-get install gcc")
+    compiler = require_cc()
     sources = [root() / "src_c/device/device.c", adapter, FOLDER / "tests/contend.c", FOLDER / "tests/fake/freertos.c"]
     includes = [root() / "include", FOLDER / "include", FOLDER / "tests/fake"]
     program = folder / "contend"
     argv = [
-        *(compiler, "-std=c11", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-pthread", *flags),
+        *(*compiler, "-std=c11", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-pthread", *flags),
         *(f"-I{path}" for path in includes),
         *("-o", str(program), *map(str, sources)),
     ]
@@ -71,11 +69,13 @@ def test_without_the_mutex_both_would_be_in(tmp_path: Path) -> None:
 
 def test_threads_touch_the_handle_one_after_another(tmp_path: Path) -> None:
     """The thread sanitizer finds no race in adapter and device API."""
+    require_sanitizers("thread")
     assert contend(tmp_path, FOLDER / "src/freertos.c", "-fsanitize=thread")["errors"] == 0
 
 
 def test_without_the_guard_they_would_not(tmp_path: Path) -> None:
     """The thread sanitizer ends the program with an error."""
+    require_sanitizers("thread")
     unguarded = mutant(tmp_path, {"taskENTER_CRITICAL();": "", "taskEXIT_CRITICAL();": ""})
     with pytest.raises(subprocess.CalledProcessError):
         contend(tmp_path, unguarded, "-fsanitize=thread")

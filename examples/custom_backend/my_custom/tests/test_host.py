@@ -12,6 +12,7 @@ from my_custom.memory import CustomMemoryManager, CustomTensorHandleFactory
 from my_custom.program import MAX_ELEMENTS, AdditionProgram
 
 from ferrule import DataType, Network, Quantization, TensorInfo
+from ferrule.backends import BackendId, default_target
 from ferrule.backends.context import BackendUnavailableError, CreationOptions
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.registry import BackendRegistry
@@ -20,6 +21,8 @@ from ferrule.graph import Array, Graph, LayerType, SubgraphView
 from ferrule.operators.activation import Activation
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import NetworkLoadError, Runtime
+
+TARGET = default_target(BackendId("MyCustom"))
 
 TYPES = [DataType.INT8, DataType.FLOAT32]
 
@@ -74,7 +77,12 @@ def types(graph: Graph) -> list[LayerType]:
 def test_additions_are_taken(dtype: DataType) -> None:
     made = chain(dtype, 3, 4)
     support = MyCustom().layer_support()
-    assert [bool(support.supports(made, layer)) for layer in made.layers] == [True, True, False, True]
+    assert [bool(support.supports(made, layer, TARGET)) for layer in made.layers] == [
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_reasons_name_what_is_refused() -> None:
@@ -83,15 +91,15 @@ def test_reasons_name_what_is_refused() -> None:
     made.add_input(TensorInfo(name="row", shape=(1, 4), dtype=DataType.INT8, quantization=Quantization.of(0.1)))
     add(made, "a", "row", "broadcast")
     made.add_relu_layer("a", name="relu")
-    assert support.supports(made, made.layer("broadcast")).reason == (
+    assert support.supports(made, made.layer("broadcast"), TARGET).reason == (
         "tensor 'row' has shape [1, 4], expected [3, 4]: the device does not broadcast"
     )
-    assert support.supports(made, made.layer("relu")).reason == "the device adds, it has no RELU"
+    assert support.supports(made, made.layer("relu"), TARGET).reason == "the device adds, it has no RELU"
     wide = network(DataType.INT32, 3, inputs="")
     for name in "ab":
         wide.add_input(TensorInfo(name=name, shape=(3,), dtype=DataType.INT32))
     wide.add_add_layer("a", "b", name="sum")
-    assert support.supports(wide, wide.layer("sum")).reason == "tensor 'a' is int32, expected int8 or float32"
+    assert support.supports(wide, wide.layer("sum"), TARGET).reason == "tensor 'a' is int32, expected int8 or float32"
 
 
 # ---- optimising subgraphs
@@ -99,7 +107,7 @@ def test_reasons_name_what_is_refused() -> None:
 
 def test_neighbours_become_one_program() -> None:
     made = chain(DataType.INT8, 3, 4)
-    views = MyCustom().optimize_subgraph(SubgraphView.of(made, ["ab", "abc"]), {})
+    views = MyCustom().optimize_subgraph(SubgraphView.of(made, ["ab", "abc"]), TARGET)
     (substitution,) = views.substitutions
     (layer,) = substitution.layers
     assert (layer.type, layer.inputs, layer.outputs) == (LayerType.PRE_COMPILED, ("a", "b", "c"), ("abc",))
@@ -122,7 +130,7 @@ def test_the_three_lists() -> None:
     second = add(made, first, constant, "second")
     made.set_outputs([add(made, first, second, "third")])
     view = SubgraphView.of(made, ["too_long", "unread", "first", "second", "third"])
-    views = MyCustom().optimize_subgraph(view, {})
+    views = MyCustom().optimize_subgraph(view, TARGET)
     assert [part.names for part in views.failed] == [("too_long",)]
     assert views.reasons == {"too_long": "tensor 'too_long' has 65,537 elements, the device counts to 65,536"}
     assert [part.names for part in views.untouched] == [("second",), ("unread",)]
@@ -132,7 +140,9 @@ def test_the_three_lists() -> None:
 def test_programs_can_be_switched_off() -> None:
     made = chain(DataType.INT8, 3, 4)
     view = SubgraphView.of(made, ["ab", "abc"])
-    assert MyCustom().optimize_subgraph(view, {"programs": False}).untouched == (view,)
+    assert MyCustom().optimize_subgraph(
+        view, default_target(BackendId("MyCustom"), options={"programs": False})
+    ).untouched == (view,)
 
 
 # ---- end to end
