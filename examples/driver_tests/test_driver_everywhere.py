@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pytest
-from needs import require_module
 
 import ferrule
 from ferrule import override
@@ -234,7 +233,7 @@ class BoardRig:
 def place(request: pytest.FixtureRequest) -> str:
     """Where the driver runs."""
     name: str = request.param
-    require_module("unicorn" if name == "board" else "cffi", "pip install 'ferrule[run]'")
+    pytest.importorskip("unicorn" if name == "board" else "cffi", reason="pip install 'ferrule[run]'")
     return name
 
 

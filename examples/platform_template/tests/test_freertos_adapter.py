@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from needs import require_cc, require_sanitizers
 
+from ferrule.errors import MissingToolError
 from ferrule.resources import root
+from ferrule.testing import host_compiler, sanitizer_environment
 
 FOLDER = Path(__file__).parents[1]
 TAKE = "xSemaphoreTake(dev->lock, pdMS_TO_TICKS(FERRULE_FREERTOS_OPEN_TIMEOUT_MS)) == pdTRUE"
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.cc
 
 def contend(folder: Path, adapter: Path, *flags: str) -> dict[str, int]:
     """Compile the adapter, device.c and the fake to a program, and return the numbers that it prints."""
-    compiler = require_cc()
+    compiler = host_compiler("a test of the adapter")
     sources = [root() / "src_c/device/device.c", adapter, FOLDER / "tests/contend.c", FOLDER / "tests/fake/freertos.c"]
     includes = [root() / "include", FOLDER / "include", FOLDER / "tests/fake"]
     program = folder / "contend"
@@ -67,15 +68,24 @@ def test_without_the_mutex_both_would_be_in(tmp_path: Path) -> None:
     assert contend(tmp_path, mutant(tmp_path, {TAKE: "dev->lock != NULL"}))["overlaps"] > 0
 
 
+@pytest.fixture
+def thread_sanitizer() -> None:
+    """Skip where the compiler has no thread sanitizer."""
+    try:
+        sanitizer_environment(["thread"])
+    except MissingToolError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("thread_sanitizer")
 def test_threads_touch_the_handle_one_after_another(tmp_path: Path) -> None:
     """The thread sanitizer finds no race in adapter and device API."""
-    require_sanitizers("thread")
     assert contend(tmp_path, FOLDER / "src/freertos.c", "-fsanitize=thread")["errors"] == 0
 
 
+@pytest.mark.usefixtures("thread_sanitizer")
 def test_without_the_guard_they_would_not(tmp_path: Path) -> None:
     """The thread sanitizer ends the program with an error."""
-    require_sanitizers("thread")
     unguarded = mutant(tmp_path, {"taskENTER_CRITICAL();": "", "taskEXIT_CRITICAL();": ""})
     with pytest.raises(subprocess.CalledProcessError):
         contend(tmp_path, unguarded, "-fsanitize=thread")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ferrule.testing.fakes import Fakes, MisuseError, Wire
     from ferrule.testing.loaded import Adapter
     from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
-    from ferrule.testing.sanitizers import SanitizerError, run_sanitized
+    from ferrule.testing.sanitizers import SanitizerError, run_sanitized, sanitizer_environment
 
 __all__ = [
     "Adapter",
@@ -30,6 +30,7 @@ __all__ = [
     "build_driver",
     "host_compiler",
     "run_sanitized",
+    "sanitizer_environment",
 ]
 
 _HOMES = {
@@ -46,6 +47,7 @@ _HOMES = {
     "build_driver": "ferrule.testing.adapter",
     "host_compiler": "ferrule.nativelib",
     "run_sanitized": "ferrule.testing.sanitizers",
+    "sanitizer_environment": "ferrule.testing.sanitizers",
 }
 
 

@@ -59,7 +59,12 @@ def run_sanitized(
 
 
 def sanitizer_environment(sanitizers: Sequence[str]) -> dict[str, str]:
-    """Return the environment in which a Python process can load builds with sanitizers."""
+    """Return the environment in which a Python process can load builds with sanitizers.
+
+    Raises:
+        FerruleError: there is no such sanitizer.
+        MissingToolError: the compiler lacks one's library.
+    """
     unknown = set(sanitizers) - set(SANITIZERS)
     if unknown or not sanitizers:
         raise FerruleError(
