@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What backends make of their subgraphs, checked and put into the graph."""
+"""Checks the backends' answers about their subgraphs and applies them to the graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferrule.network.validation import check_layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a backend made of one subgraph; checked by `check_views`."""
+    """A backend's answer for one subgraph; it must have passed `check_views`."""
 
     backend: BackendId
     offered: SubgraphView
@@ -28,11 +28,11 @@ class Rewritten:
 
     graph: Graph
     kept: tuple[str, ...]
-    """Layers that were to be deleted, but that write an output of the graph under its name."""
+    """Layers that a backend deletes but that stay because they write an output of the graph under its name."""
 
 
 def apply_answers(graph: Graph, answers: Sequence[Answer]) -> Rewritten:
-    """Return the graph with all substitutions in place and deleted layers spliced out.
+    """Return the graph with all substitutions applied and the deleted layers removed.
 
     Raises:
         InvalidViewsError: an answer does not fit into the graph.
@@ -73,20 +73,20 @@ def _position(view: SubgraphView) -> int:
 
 
 class _Splices:
-    """Which tensor stands for which once layers between them are gone."""
+    """Collects deletions: which tensor replaces which once the layers between them are removed."""
 
     def __init__(self, graph: Graph) -> None:
         self._outputs = {info.name for info in graph.outputs}
         self._inputs = {info.name for info in graph.inputs}
         self._source: dict[str, str] = {}
-        """By output of deleted layers: what its readers read instead."""
+        """By output of deleted layers: the tensor that its readers read instead."""
         self._renamed: dict[str, str] = {}
-        """Tensors that take over the name of a graph output."""
+        """By tensor: the name of the graph output that it takes over."""
         self.gone: dict[str, None] = {}
         self.kept: list[str] = []
 
     def delete(self, view: SubgraphView) -> None:
-        """Take layers out; of those that write an output of the graph only if its writer can take over the name."""
+        """Delete a view's layers; a view that writes a graph output stays unless its source can take over the name."""
         (output,), (source,) = view.outputs, view.inputs
         source = self._source.get(source, source)
         if output in self._outputs:
@@ -104,7 +104,7 @@ class _Splices:
 
 
 def _check_replacement(graph: Graph, backend: BackendId, layer: Layer) -> None:
-    """Check a replacement layer of an ordinary type as any layer of a network is checked."""
+    """Check a replacement layer like any layer of a network; PRE_COMPILED layers are exempt."""
     if layer.type is LayerType.PRE_COMPILED:
         return
     try:
@@ -114,7 +114,7 @@ def _check_replacement(graph: Graph, backend: BackendId, layer: Layer) -> None:
 
 
 def _blame(graph: Graph, answers: Sequence[Answer], error: ModelError) -> InvalidViewsError:
-    """Return the error for the first substitution that does not fit by itself, else for all together."""
+    """Return the error for the first substitution that does not fit on its own, or else for all answers together."""
     for answer in answers:
         for substitution in answer.views.substitutions:
             alone = replace(answer, views=OptimizationViews(substitutions=(substitution,)))
