@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The executor of a model as a document: its structs, its default instance and `ferrule_<model>_run`."""
+"""Builds the executor of a model as a document: its structs, its default instance and `ferrule_<model>_run`."""
 
 from __future__ import annotations
 
@@ -57,28 +57,28 @@ class ExecutorBuilder:
     # ---- names that other generated files use
 
     def constant(self, name: str) -> str:
-        """Return the name of a public enumerator of the model."""
+        """Return the full name of a public enumerator of the model."""
         return f"{self.prefix}_{name}".upper()
 
     @property
     def input_members(self) -> tuple[tuple[str, TensorInfo], ...]:
-        """The members of the inputs struct."""
+        """The members of the inputs struct: names and tensors."""
         return tuple(zip(self._inputs, self._graph.inputs, strict=True))
 
     @property
     def output_members(self) -> tuple[tuple[str, TensorInfo], ...]:
-        """The members of the outputs struct."""
+        """The members of the outputs struct: names and tensors."""
         return tuple(zip(self._outputs, self._graph.outputs, strict=True))
 
     def default_address(self, kind: str, member: str) -> Expression:
-        """Return the address in the default arena of an input ("input") or output ("output")."""
+        """Return the address of an input or output in the default arena; `kind` is "input" or "output"."""
         offset = Identifier(self.constant(f"{kind}_{member}_offset"))
         return AddressOf(Index(Identifier(f"{self.prefix}_default_{REGION}"), offset))
 
     # ---- modules
 
     def module(self) -> Module:
-        """Return the executor."""
+        """Return the module of the executor."""
         headers = {header for item in self._lowered.layers for header in item.op.headers}
         return Module(
             name=self.prefix,
@@ -109,7 +109,7 @@ class ExecutorBuilder:
         )
 
     def weights_module(self) -> Module:
-        """Return the constant arrays."""
+        """Return the module of the constant arrays."""
         variables = [
             _external(blob_variable(blob), f"Of layer '{one_line(item.layer.name)}'.")
             for item in self._lowered.layers
@@ -248,7 +248,7 @@ class ExecutorBuilder:
 
 
 def describe(info: TensorInfo) -> str:
-    """Return a tensor's name, shape and quantisation as a comment says them."""
+    """Return a tensor's name, shape and quantisation as text for a comment."""
     shape = "x".join(map(str, info.shape)) or "scalar"
     text = f"'{one_line(info.name)}': {shape} {info.dtype}"
     if info.quantization is not None and not info.quantization.per_channel:
@@ -258,7 +258,7 @@ def describe(info: TensorInfo) -> str:
 
 
 def one_line(name: str) -> str:
-    """Return a name of the model without control characters, for comments."""
+    """Return a name from the model with unprintable characters replaced by spaces, for comments."""
     return "".join(c if c.isprintable() else " " for c in name)
 
 

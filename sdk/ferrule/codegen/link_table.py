@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table through which the link serves a model that works in its default workspace."""
+"""Generates the table through which the link serves a model in its default workspace."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import TensorInfo
 
 MAX_RANK = 8
-"""FERRULE_LINK_MAX_RANK in ferrule/link.h."""
+"""The value of FERRULE_LINK_MAX_RANK in ferrule/link.h."""
 _HASH_DIGITS = 32
 _USED = Identifier("used")
 
 
 def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedule, digest: str) -> Module:
-    """Return the module that defines `ferrule_<model>_link_model`, and for a model with devices `..._link_use`.
+    """Return the module that defines `ferrule_<model>_link_model` and, for a model with devices, `..._link_use`.
 
     Raises:
         UnsupportedError: an input or output has more than 8 dimensions.
