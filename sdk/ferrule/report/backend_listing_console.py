@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def print_backends(listing: BackendListing, console: Console) -> None:
-    """Print the table of backends and, if there are any, those of their options and of refused files."""
+    """Print the table of backends and, if there are any, the tables of their options and of refused files."""
     console.print(_backends(listing.backends))
     if any(backend.options is None or backend.options for backend in listing.backends):
         console.print(_options(listing.backends))
