@@ -141,7 +141,7 @@ class Arena:
         return position
 
     def highest(self, storage: int, offsets: Offsets, height: int) -> int:
-        """Return the highest offset at which a storage ends within `height` and keeps its distances; negative if none."""
+        """Return the highest offset that fits within `height` bytes and keeps the distances; negative if none does."""
         blocked = sorted(
             (
                 (offsets[other] + above, offsets[other] - below)

@@ -141,7 +141,7 @@ class OrderProblem:
         return found
 
     def bound(self) -> int:
-        """Return a lower bound on the peak of every order, from the bytes live at the first, the last and each layer."""
+        """Return a lower bound on the peak of every order, from the bytes live at the first, last and each layer."""
         count = len(self.sources)
         if not count:
             return self.start
