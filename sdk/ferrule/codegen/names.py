@@ -20,7 +20,7 @@ _LONGEST = 32
 
 
 def identifier(name: str) -> str:
-    """Return `name` as a lower-case C identifier of about 32 characters; different names may become equal."""
+    """Return `name` as a lower-case C identifier, from at most its last 32 characters; different names may collide."""
     text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_").lower()
     if len(text) > _LONGEST:
         text = text[-_LONGEST:].lstrip("_")

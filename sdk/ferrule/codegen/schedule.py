@@ -69,7 +69,7 @@ class ScheduledStep:
 
     @property
     def calls(self) -> tuple[DeviceCall, ...]:
-        """All of them in order."""
+        """All calls, in order."""
         return (*self.before, *(() if self.own is None else (self.own,)), *self.after)
 
 
@@ -104,7 +104,7 @@ class Schedule:
 
     @property
     def calls(self) -> tuple[DeviceCall, ...]:
-        """All of them in order."""
+        """All calls, in order."""
         return tuple(call for step in self.steps for call in step.calls)
 
     @property

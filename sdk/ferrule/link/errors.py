@@ -7,7 +7,7 @@ from ferrule.errors import FerruleError
 
 
 class LinkError(FerruleError):
-    """The link failed, or the firmware's answer is not as expected; the message states both."""
+    """The link failed, or the firmware's answer was not the expected one; the message gives the details."""
 
 
 class LinkTimeoutError(LinkError):

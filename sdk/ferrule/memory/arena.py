@@ -179,7 +179,7 @@ class Arena:
         return offsets
 
     def place_from_both_ends(self, order: Sequence[int], height: int) -> Offsets:
-        """Place storages at 0 where possible, others at their highest offset below `height`, or above it if necessary.
+        """Place storages at 0 if possible, otherwise at the highest offset within `height`, or else at the lowest one.
 
         This solves chains, in which each storage is live together with only its predecessor and its successor.
         """

@@ -54,8 +54,8 @@ def scheduled_layers(graph: Graph, order: Sequence[str] | None = None) -> tuple[
 def lifetimes(graph: Graph, order: Sequence[str] | None = None) -> dict[str, Lifetime]:
     """Return the lifetime of every non-constant tensor, in the graph's order of tensors.
 
-    A graph input is live from step 0 to its last reader, a graph output from the layer that writes it to the last step,
-    and a tensor that is never read only at the step that writes it. A graph without layers has the single step 0.
+    A graph input is live from step 0 to its last reader, and a graph output from the layer that writes it to the last
+    step. A tensor that is never read is live only at the step that writes it. A graph without layers has one step, 0.
 
     Raises:
         ModelError: see `scheduled_layers`.

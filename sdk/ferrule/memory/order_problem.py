@@ -129,7 +129,7 @@ class OrderProblem:
         behind = set()
         for layer, sources in enumerate(self.sources):
             closed = sum(self.readers[source][0] == layer for source in sources)
-            if closed == ends:  # every path of earlier layers now ends in this one
+            if closed == ends:  # it reads every open end, so all earlier layers lead to it
                 behind.add(layer)
             ends += 1 - closed
         found = set()

@@ -11,7 +11,7 @@ from ferrule.memory.bound import lower_bound
 from ferrule.memory.exact import prove
 
 _SHORT = 10
-"""The first, short climb uses one part in this many of the effort."""
+"""The first, short climb uses 1/`_SHORT` of the effort."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

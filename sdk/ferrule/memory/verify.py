@@ -150,7 +150,7 @@ class _Replay:
     plan: Plan
     requests: Mapping[str, Request]
     memories: dict[str, _Tags] = field(default_factory=dict)
-    """By region."""
+    """The tags of each region's memory."""
     tags: dict[str, int] = field(default_factory=dict)
     """By written buffer: the tag on its bytes; a view has the tag of its source."""
     names: list[str] = field(default_factory=list)

@@ -51,7 +51,7 @@ def by_name(owner: str, infos: Sequence[TensorInfo], inputs: Sequence[Array] | M
 
 
 def check_inputs(graph: Graph, inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:
-    """Return the arrays by tensor name.
+    """Return the checked arrays by tensor name.
 
     Raises:
         InputError: an array is missing, unknown, or of another shape or dtype than the graph's input.

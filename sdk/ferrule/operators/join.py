@@ -25,7 +25,7 @@ class ConcatenationDescriptor(Descriptor):
     """One or more inputs, one output."""
 
     axis: int
-    """Non-negative."""
+    """The axis, non-negative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class SplitDescriptor(Descriptor):
     """One input, `splits` outputs of equal extent along the axis."""
 
     axis: int
-    """Non-negative."""
+    """The axis, non-negative."""
     splits: int
 
 

@@ -48,13 +48,13 @@ class HardSwishDescriptor(Descriptor):
 
 
 def check_logistic(descriptor: LogisticDescriptor, operands: Operands) -> None:
-    """Refuse what TensorFlow Lite Micro refuses, and outputs that its kernel would take for something else."""
+    """Refuse layers that TensorFlow Lite Micro refuses, and outputs that its kernel would misinterpret."""
     del descriptor
     _check_sigmoidal("LOGISTIC", operands, int8_scale=1 / 256, int8_zero_point=-128)
 
 
 def check_tanh(descriptor: TanhDescriptor, operands: Operands) -> None:
-    """Refuse what TensorFlow Lite Micro refuses, and outputs that its kernel would take for something else."""
+    """Refuse layers that TensorFlow Lite Micro refuses, and outputs that its kernel would misinterpret."""
     del descriptor
     _check_sigmoidal("TANH", operands, int8_scale=1 / 128, int8_zero_point=0)
 
@@ -111,7 +111,7 @@ def look_up(table: Array, data: Array) -> Array:
 
 @lru_cache(maxsize=_TABLES)
 def logistic_table(source: TensorInfo) -> Array:
-    """Return the int8 result for each int8 input from -128 on."""
+    """Return the int8 result for each int8 input, starting at -128."""
     inside, q4, above = _to_q4(source)
     value = rounding_divide_by_pot(functions.logistic(q4), 31 - 8) - 128
     return _frozen(np.where(inside, np.minimum(value, 127), np.where(above, 127, -128)))
@@ -119,7 +119,7 @@ def logistic_table(source: TensorInfo) -> Array:
 
 @lru_cache(maxsize=_TABLES)
 def tanh_table(source: TensorInfo) -> Array:
-    """Return the int8 result for each int8 input from -128 on."""
+    """Return the int8 result for each int8 input, starting at -128."""
     inside, q4, above = _to_q4(source)
     value = rounding_divide_by_pot(functions.tanh(q4), 31 - 7)
     return _frozen(np.where(inside, np.clip(value, -128, 127), np.where(above, 127, -128)))
@@ -127,7 +127,7 @@ def tanh_table(source: TensorInfo) -> Array:
 
 @lru_cache(maxsize=_TABLES)
 def hard_swish_table(source: TensorInfo, output: TensorInfo) -> Array:
-    """Return the int8 result for each int8 input from -128 on."""
+    """Return the int8 result for each int8 input, starting at -128."""
     return _frozen(_HardSwish.of(source, output).table())
 
 
@@ -243,7 +243,7 @@ class _HardSwish:
     output_zero_point: int
     output_multiplier: int
     output_exponent: int
-    """0 or less."""
+    """Exponent, 0 or less."""
     gate_multiplier: int
     gate_exponent: int
 

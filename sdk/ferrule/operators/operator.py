@@ -50,4 +50,4 @@ class Operator:
     macs: Callable[[Any, Operands], int] | None = None
     """(descriptor, operands) -> multiply-accumulates of one run; None if the operator is counted as having none."""
     sample: Callable[[LayerSample], None] | None = None
-    """Draws a random layer for backend tests; None if no random layer can be drawn."""
+    """Draws a random layer for backend tests; None for layers that the runtime itself runs."""

@@ -31,7 +31,7 @@ class Decisions:
         self.assignment[layer] = Assignment(backend=device.backend, device=device.name)
 
     def warn(self, message: str) -> None:
-        """Record a message, once."""
+        """Record a message unless it is already recorded."""
         self.messages[message] = None
 
     def refuse(self, layer: Layer, backend: BackendId, reason: str) -> None:

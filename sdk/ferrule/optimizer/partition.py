@@ -16,8 +16,8 @@ _DONE = object()
 def extract_subgraphs(graph: Graph, chosen: Collection[str]) -> tuple[SubgraphView, ...]:
     """Return disjoint views that together hold the chosen layers, in the order of their first layers.
 
-    The layers of a view are connected by tensors. If each view became one layer, the graph would still have no cycle;
-    merging any two connected views would create one. The result depends only on the graph and the chosen layers.
+    The layers of a view are connected by tensors. If each view became one layer, the graph would still have no cycle,
+    but merging any two connected views would create a cycle. The result depends only on the graph and the chosen layers.
     """
     blocks = _Blocks(graph)
     left = list(_edges(graph, frozenset(chosen)))

@@ -83,7 +83,7 @@ class Selector:
                 self._readers.setdefault(name, []).append(layer)
 
     def run(self) -> Handles:
-        """Return all decisions; FerruleError if two backends cannot share a tensor at all."""
+        """Return the decisions for all tensors; FerruleError if two backends cannot share a tensor at all."""
         factories: dict[str, FactoryId | None] = {}
         edges: dict[tuple[str, str], EdgeStrategy] = {}
         for info in self._graph.inputs:

@@ -24,7 +24,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A graph with answers applied."""
+    """A graph with the backends' answers applied."""
 
     graph: Graph
     kept: tuple[str, ...]
@@ -99,7 +99,7 @@ class _Splices:
         self.gone |= dict.fromkeys(view.names)
 
     def names(self) -> dict[str, str]:
-        """Return the new names of tensors in the layers that stay."""
+        """Return the replacements of tensor names, old to new, for the layers that stay."""
         return {name: self._renamed.get(source, source) for name, source in self._source.items()} | self._renamed
 
 

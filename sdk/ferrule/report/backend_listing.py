@@ -24,7 +24,7 @@ class ListedOption:
 
     name: str
     type: str
-    """bool, int, float or str."""
+    """Name of the type: bool, int, float or str."""
     default: bool | int | float | str
     expected: str
     """The accepted values, as text."""

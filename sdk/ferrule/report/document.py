@@ -54,7 +54,7 @@ class CountPart:
     unit: str
     """"instructions" or "cycles"."""
     resolution: int
-    """The counter\'s step: 1 is exact, a coarser one is off by a few steps."""
+    """The counter\'s step: 1 is exact; with a larger step, counts can be off by a few steps."""
     source: str
     """The counter: the emulator's cycle counter ("dwt") or a timer ("systick")."""
     per_inference: int
@@ -74,7 +74,7 @@ class LayerPart:
     count: int
     """Count of the layer, in the unit of `CountPart`."""
     share: float
-    """Of all layers' counts, 0 to 1."""
+    """Share of the counts of all layers, 0 to 1."""
     constant_bytes: int
     scratch_bytes: int
     device: str = ""
@@ -100,7 +100,7 @@ class RamPart:
     """Activations and kernel scratch."""
     activations: int
     activations_certificate: str
-    """"optimal", or how far above the proved lower bound; the same of the order of layers where that is not optimal."""
+    """"optimal", or the most it can exceed the proved lower bound; the same for the order of layers if not optimal."""
     stack_used: int
     """Deepest stack use of an inference, measured with a pattern written before it and checked after it."""
     stack_reserved: int
@@ -134,7 +134,7 @@ class DevicePart:
     count: int = 0
     """Count of these layers, in the unit of `CountPart`, on the core, which drives the device and waits for it."""
     share: float = 0.0
-    """Of all layers' counts, 0 to 1."""
+    """Share of the counts of all layers, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class DeviceCallPart:
     layer: str
     device: str
     call: str
-    """activate, open, copy_to, copy_from, run, close or deactivate."""
+    """The kind of call: activate, open, copy_to, copy_from, run, close or deactivate."""
     status: int
     """0 for success, or a negative `enum ferrule_status`."""
 
@@ -184,7 +184,7 @@ class DifferencePart:
     tensor: str = ""
     """The output that differs."""
     max_difference: float | None = None
-    """As in `SamplePart`."""
+    """The largest difference, as in `SamplePart`."""
     note: str = ""
 
 

@@ -18,9 +18,9 @@ class Step:
     """Handles that another backend may still be writing when the step begins."""
     outputs: tuple[TensorHandle, ...]
     name: str
-    """The layer's."""
+    """The layer's name."""
     type: str
-    """The layer's."""
+    """The layer's type."""
     backend: str
     device: str
     in_order: bool

@@ -19,7 +19,7 @@ class RemoveIdentities:
     name: str = "remove identities"
 
     def run(self, graph: Graph) -> Graph:
-        """Return the graph without them."""
+        """Return the graph without these layers."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
             test = _IDENTITIES.get(layer.type)
@@ -76,7 +76,7 @@ class RemoveDeadLayers:
     name: str = "remove dead layers"
 
     def run(self, graph: Graph) -> Graph:
-        """Return the graph without them."""
+        """Return the graph without these layers."""
         needed = {info.name for info in graph.outputs}
         alive = set()
         for layer in reversed(graph.layers):
