@@ -17,7 +17,7 @@ def extract_subgraphs(graph: Graph, chosen: Collection[str]) -> tuple[SubgraphVi
     """Return disjoint views that together hold the chosen layers, in the order of their first layers.
 
     The layers of a view are connected by tensors. If each view became one layer, the graph would still have no cycle,
-    but merging any two connected views would create a cycle. The result depends only on the graph and the chosen layers.
+    but merging any two connected views would create a cycle. The result depends only on the graph and on `chosen`.
     """
     blocks = _Blocks(graph)
     left = list(_edges(graph, frozenset(chosen)))
