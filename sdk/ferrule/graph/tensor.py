@@ -46,7 +46,7 @@ class Quantization:
         if not self.scales or len(self.scales) != len(self.zero_points):
             raise ModelError(
                 f"quantisation has {len(self.scales)} scales and {len(self.zero_points)} zero points, "
-                "expected as many of each and at least one"
+                "expected the same number of each, at least one"
             )
         for scale in self.scales:
             if not (math.isfinite(scale) and scale > 0):

@@ -26,13 +26,13 @@ class ListeningChannel(Channel):
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
         except ValueError as error:
-            raise LinkError(f"'{url}' is no URL: {error}", hint=f"{SCHEME}://127.0.0.1:4000") from error
+            raise LinkError(f"'{url}' is not a URL: {error}", hint=f"{SCHEME}://127.0.0.1:4000") from error
         if parts.scheme != SCHEME or host is None or port is None:
             raise LinkError(f"'{url}' names no port to listen at", hint=f"{SCHEME}://127.0.0.1:4000")
         try:
             self._server = socket.create_server((host, port))
         except OSError as error:
-            raise LinkError(f"nobody can listen at '{url}': {error}") from error
+            raise LinkError(f"cannot listen at '{url}': {error}") from error
         self._connection: socket.socket | None = None
 
     @property

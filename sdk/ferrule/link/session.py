@@ -225,7 +225,7 @@ class LinkSession:
             size = min(step, tensor.size_bytes - len(data))
             piece = self._ask(MessageType.READ_OUTPUT, output_request(index, len(data), size))
             if len(piece) != size:
-                raise LinkError(f"{size} bytes of output '{tensor.name}' were asked for, {len(piece)} came")
+                raise LinkError(f"{size} bytes of output '{tensor.name}' were requested, {len(piece)} arrived")
             data += piece
         return (
             np.frombuffer(data, tensor.dtype.numpy.newbyteorder("<"))
@@ -238,7 +238,7 @@ class LinkSession:
         while len(counters) < count:
             more = decode_counters(self._ask(MessageType.READ_COUNTERS, counters_request(len(counters))))
             if not more or len(counters) + len(more) > count:
-                raise LinkError(f"counters {len(counters)} to {count - 1} were asked for, {len(more)} came")
+                raise LinkError(f"counters {len(counters)} to {count - 1} were requested, {len(more)} arrived")
             counters += more
         return counters
 
@@ -247,9 +247,7 @@ class LinkSession:
         while True:
             more = DeviceTrace.decode(self._ask(MessageType.DEVICE_TRACE, trace_request(len(calls))))
             if len(calls) + len(more.calls) > more.count or (not more.calls and len(calls) < more.count):
-                raise LinkError(
-                    f"calls from {len(calls)} on were asked for, {len(more.calls)} came of {more.count} in all"
-                )
+                raise LinkError(f"calls from {len(calls)} on were requested, {len(more.calls)} of {more.count} arrived")
             calls += more.calls
             if len(calls) == more.count:
                 return calls
@@ -313,7 +311,7 @@ def _payload(frame: Frame, kind: MessageType) -> bytes:
         name = ErrorCode(code).name if code in set(ErrorCode) else "unknown"
         raise FirmwareError(f"the firmware refused {kind.name}: {text} (error {code}, {name})", code=code)
     if frame.type != kind | RESPONSE:
-        raise LinkError(f"{kind.name} was to be answered by type 0x{kind | RESPONSE:02x}, 0x{frame.type:02x} came")
+        raise LinkError(f"the response to {kind.name} has type 0x{frame.type:02x}, expected 0x{kind | RESPONSE:02x}")
     return frame.payload
 
 

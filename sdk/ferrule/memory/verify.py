@@ -107,7 +107,7 @@ def _check_placements(plan: Plan, requests: Sequence[Request], regions: Sequence
     wanted = {request.name for request in requests}
     for name in plan.placements:
         if name not in wanted:
-            raise PlanError(f"buffer '{name}' is placed, but nobody asked for it")
+            raise PlanError(f"buffer '{name}' is placed, but no request names it")
     for request in requests:
         placement = plan.placements.get(request.name)
         if placement is None:
@@ -194,7 +194,7 @@ class _Replay:
 
     def _write(self, where: str, name: str) -> None:
         if name not in self.requests:
-            raise PlanError(f"{where}: '{name}' is written, but nobody asked for it")
+            raise PlanError(f"{where}: '{name}' is written, but no request names it")
         self.tags[name] = len(self.names)
         self.names.append(name)
         placement = self.plan.placements[name]

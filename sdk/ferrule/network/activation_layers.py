@@ -75,7 +75,9 @@ class ActivationLayers(LayerBuilder):
         """Add a function of one float32 tensor without parameters, such as NEG; ModelError lists the valid types."""
         functions = [row.type for row in ELEMENTWISE_UNARY]
         if type_ not in functions:
-            raise ModelError(f"{type_} is no elementwise function without parameters, expected {', '.join(functions)}")
+            raise ModelError(
+                f"{type_} is not an elementwise function without parameters, expected {', '.join(functions)}"
+            )
         return self._add_unary(type_, ElementwiseUnaryDescriptor(), source, None, name)
 
     def add_logistic_layer(self, source: str, *, name: str | None = None) -> str:

@@ -63,7 +63,7 @@ def _infer(descriptor: Conv2dDescriptor, inputs: Sequence[TensorInfo | None]) ->
     if image.shape[3] != weights.shape[3]:
         raise UnsupportedError(
             f"image '{image.name}' has {image.shape[3]} channels and weights '{weights.name}' take {weights.shape[3]}, "
-            "expected as many (no groups)"
+            "expected the same number (no groups)"
         )
     return ((image.shape[0], height, width, weights.shape[0]),)
 

@@ -161,7 +161,7 @@ def _factor_below_one(real: float, info: TensorInfo) -> tuple[int, int]:
         if shift <= 0:
             return multiplier, shift
     raise UnsupportedError(
-        f"tensor '{info.name}' has scale {info.scale:g}, which needs a factor of {real:g} beside the other scales, "
+        f"tensor '{info.name}' has scale {info.scale:g}, a factor of {real:g} relative to the other scales, "
         "expected one between 0 and 1"
     )
 

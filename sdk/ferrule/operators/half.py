@@ -49,7 +49,7 @@ def _has_half(operands: Operands) -> bool:
 def _check_unmixed(operands: Operands) -> None:
     for info in (*operands.inputs, *operands.outputs):
         if info is not None and info.dtype is DataType.FLOAT32:
-            raise UnsupportedError(f"tensor '{info.name}' is float32 beside float16 tensors, expected one of the two")
+            raise UnsupportedError(f"tensor '{info.name}' is float32 but other tensors are float16, expected one type")
 
 
 def _widened(operands: Operands) -> Operands:

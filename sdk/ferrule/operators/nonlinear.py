@@ -258,7 +258,7 @@ class _HardSwish:
         gate_multiplier, gate_exponent = quantize_multiplier(gate_factor)
         if not (-15 <= output_exponent <= 0 and -15 <= gate_exponent <= 30):
             raise UnsupportedError(
-                f"HARD_SWISH can't bring tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} "
+                f"HARD_SWISH cannot convert tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} "
                 f"of '{output.name}': their quotient must lie between 2^-9 and 128"
             )
         return cls(

@@ -52,7 +52,7 @@ def check_quantize(descriptor: QuantizeDescriptor, operands: Operands) -> None:
     check_per_tensor(source, output)
     if not source.dtype.is_float and requantization(source, output)[1] > MAX_SHIFT:
         raise UnsupportedError(
-            f"QUANTIZE can't bring tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} of "
+            f"QUANTIZE cannot convert tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} of "
             f"'{output.name}': their quotient must be below 2^{MAX_SHIFT}"
         )
 

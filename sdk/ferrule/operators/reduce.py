@@ -59,8 +59,8 @@ def check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operand
     check_per_tensor(source, output)
     if rescaling(layer_type, descriptor, operands)[1] > MAX_SHIFT:
         raise UnsupportedError(
-            f"{layer_type} can't bring tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} of "
-            f"'{output.name}': their quotient must be below 2^{MAX_SHIFT}"
+            f"{layer_type} cannot convert tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} "
+            f"of '{output.name}': their quotient must be below 2^{MAX_SHIFT}"
         )
 
 

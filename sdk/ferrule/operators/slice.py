@@ -100,7 +100,7 @@ def _strided_range(descriptor: StridedSliceDescriptor, axis: int, source: Tensor
             raise ModelError(f"the index {begin} is not on {where}")
         return Range(start=start, step=1, count=1)
     if not taken:
-        raise ModelError(f"the slice takes nothing of {where}")
+        raise ModelError(f"the slice selects nothing on {where}")
     return Range(start=taken.start, step=step, count=len(taken))
 
 

@@ -143,7 +143,7 @@ def make_bench(
     if not usable:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in unusable.items())
         raise FerruleError(
-            f"none of the preferred backends can be used here. {reasons}", hint=f"there are: {', '.join(known)}"
+            f"none of the preferred backends can be used here. {reasons}", hint=f"backends: {', '.join(known)}"
         )
     hints: dict[str, Hint] = {}
     layers = dict.fromkeys(layer.name for layer in graph.layers)
@@ -166,7 +166,7 @@ def _check_model_options(bench: Bench, known: Sequence[str], options: OptimizerO
         if name not in known:
             raise unknown_name("backend (of a model option)", name, known)
         if name not in candidates:
-            messages.append(f"the options of backend {name} have no effect: it is not asked")
+            messages.append(f"the options of backend {name} have no effect: it is not a candidate")
             continue
         declared = candidates[name].model_options()
         check_options(name, declared, given)
@@ -179,13 +179,13 @@ def _check_model_options(bench: Bench, known: Sequence[str], options: OptimizerO
 def _check_preferences(preferences: Sequence[str], known: Sequence[str]) -> None:
     if isinstance(preferences, str) or not preferences:
         raise FerruleError(
-            "no backend is given, expected a list of at least one", hint=f"there are: {', '.join(known) or 'none'}"
+            "no backend is given, expected a list of at least one", hint=f"backends: {', '.join(known) or 'none'}"
         )
     for index, name in enumerate(preferences):
         if name not in known:
             raise unknown_name("backend", name, known)
         if name in preferences[:index]:
-            raise FerruleError(f"backend {name} stands twice in the preferences {list(preferences)}, expected once")
+            raise FerruleError(f"backend {name} is listed twice in the preferences {list(preferences)}, expected once")
 
 
 def _check_devices(devices: Sequence[Device], known: Sequence[str]) -> None:
@@ -195,13 +195,13 @@ def _check_devices(devices: Sequence[Device], known: Sequence[str]) -> None:
             raise unknown_name(f"backend (of device '{device.name}')", device.backend, known)
         if device.name in names:
             raise FerruleError(
-                f"two devices are called '{device.name}' ({names[device.name]} and {device.backend}), "
-                "expected names of their own"
+                f"two devices have the name '{device.name}' ({names[device.name]} and {device.backend}), "
+                "expected different names"
             )
         if device.name in known and device.name != device.backend:
             raise FerruleError(
-                f"device '{device.name}' is of backend {device.backend} but called like another backend, "
-                "expected a name of its own"
+                f"device '{device.name}' belongs to backend {device.backend} but has the name of another backend, "
+                "expected a different name"
             )
         names[device.name] = device.backend
 

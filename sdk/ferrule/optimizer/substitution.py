@@ -110,7 +110,7 @@ def _check_replacement(graph: Graph, backend: BackendId, layer: Layer) -> None:
     try:
         check_layer(graph, graph.layer(layer.name))
     except FerruleError as error:
-        raise InvalidViewsError(f"backend {backend} put in a layer that does not fit: {error}") from error
+        raise InvalidViewsError(f"backend {backend} inserted a layer that does not fit: {error}") from error
 
 
 def _blame(graph: Graph, answers: Sequence[Answer], error: ModelError) -> InvalidViewsError:
@@ -126,4 +126,4 @@ def _blame(graph: Graph, answers: Sequence[Answer], error: ModelError) -> Invali
                     f"{[layer.name for layer in substitution.layers]}, which does not fit into the graph: {reason}"
                 )
     backends = ", ".join(dict.fromkeys(answer.backend for answer in answers))
-    return InvalidViewsError(f"what {backends} returned does not fit together: {error}")
+    return InvalidViewsError(f"the answers of {backends} do not fit together: {error}")

@@ -55,7 +55,7 @@ def _options(backends: Iterable[ListedBackend]) -> Table:
         table.add_column(heading, overflow="fold")
     for backend in backends:
         if backend.options is None:
-            table.add_row(escape(f"{backend.id}.…"), "", "", "any", "", "declares none, takes whatever comes")
+            table.add_row(escape(f"{backend.id}.…"), "", "", "any", "", "declares no options, accepts any")
         for option in backend.options or ():
             table.add_row(
                 escape(f"{backend.id}.{option.name}"),

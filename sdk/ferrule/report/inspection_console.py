@@ -112,7 +112,7 @@ def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None
 
 def _taker(taker: TakerPart) -> str:
     if taker.backend is None:
-        return "[bold red]nobody[/]"
+        return "[bold red]no backend[/]"
     return _runner(taker.backend, taker.device)
 
 

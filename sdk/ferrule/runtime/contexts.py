@@ -37,7 +37,7 @@ class Contexts:
                 with asking(backend, "before_load_network()"):
                     willing = context.before_load_network(network)
                 if not willing:
-                    raise NetworkLoadError(f"backend '{backend}' refuses to have network {network} loaded")
+                    raise NetworkLoadError(f"backend '{backend}' refuses to load network {network}")
             yield
         finally:
             for backend, context in told:
@@ -50,7 +50,7 @@ class Contexts:
                 willing = context.before_unload_network(network)
             if not willing:
                 raise NetworkUnloadError(
-                    f"backend '{backend}' refuses to have network {network} unloaded: it stays loaded",
+                    f"backend '{backend}' refuses to unload network {network}, which stays loaded",
                     hint="try again when the backend is ready for it, or close the runtime",
                 )
 

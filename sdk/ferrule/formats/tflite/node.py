@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives the functions of an operator's row access to the operator: its tensors by position, its options by kind."""
+"""Access to an operator of the file for the functions of its row: tensors by position, options by kind."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def activation(number: int) -> Activation:
         raise ModelError(f"its fused activation is number {number}, which the schema does not have")
     raise UnsupportedError(
         f"its fused activation is {name}, expected {', '.join(_ACTIVATIONS.values())}",
-        hint="make the activation an operator of its own",
+        hint="make the activation a separate operator",
     )
 
 

@@ -129,7 +129,7 @@ def read_strided_slice(node: Node) -> Descriptor:
     if not count == len(end) == len(strides) or count > len(shape):
         raise ModelError(
             f"its begin, end and strides have {count}, {len(end)} and {len(strides)} elements, "
-            f"expected as many of each and at most {len(shape)}"
+            f"expected the same number of each, at most {len(shape)}"
         )
     if 0 in strides:
         raise ModelError(f"its strides are {list(strides)}, expected none to be 0")
@@ -240,7 +240,9 @@ def write_strided_slice(emitter: Emitter, layer: Layer, descriptor: StridedSlice
 def write_reduce(emitter: Emitter, layer: Layer, descriptor: ReduceDescriptor) -> None:
     """Write MEAN or SUM."""
     if not descriptor.axes:
-        raise UnsupportedError(f"layer '{layer.name}': {layer.type} over no axis has no form in TensorFlow Lite")
+        raise UnsupportedError(
+            f"layer '{layer.name}': {layer.type} over no axis cannot be expressed in TensorFlow Lite"
+        )
     axes = emitter.integers(layer, "axes", descriptor.axes)
     options = Options(table="ReducerOptions", fields={"KeepDims": descriptor.keep_dims})
     emitter.emit(layer, options, inputs=[*layer.inputs, axes])

@@ -184,7 +184,7 @@ def check_signature(record: TensorRecord) -> None:
     if -1 in record.shape_signature[1:]:
         raise UnsupportedError(
             f"tensor '{record.name}': its shape {list(record.shape_signature)} is dynamic, "
-            "expected a fixed one but for the batch"
+            "expected fixed extents except for the batch"
         )
 
 

@@ -152,8 +152,8 @@ def write_pool(emitter: Emitter, layer: Layer, descriptor: Pool2dDescriptor) -> 
     if scheme is None:
         if layer.type is not LayerType.MAX_POOL_2D:
             raise UnsupportedError(
-                f"layer '{layer.name}': {layer.type} with {descriptor.padding} has no form in TensorFlow Lite, "
-                "which knows SAME and VALID padding only",
+                f"layer '{layer.name}': {layer.type} with {descriptor.padding} cannot be expressed in TensorFlow Lite, "
+                "which has only SAME and VALID padding",
                 hint="put a PAD layer before it if the padded pixels may count as zeros",
             )
         before, after = _sides(descriptor.padding)
@@ -222,7 +222,7 @@ def _scheme(
 
 
 def _same(image: TensorInfo, window: tuple[int, int], strides: tuple[int, int], dilations: tuple[int, int]) -> Padding:
-    """Return the padding that the scheme SAME means for an NHWC image."""
+    """Return the explicit padding for the scheme SAME and an NHWC image."""
     top, bottom = same_padding(image.shape[1], window[0], strides[0], dilations[0])
     left, right = same_padding(image.shape[2], window[1], strides[1], dilations[1])
     return Padding(top=top, bottom=bottom, left=left, right=right)

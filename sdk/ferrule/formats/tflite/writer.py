@@ -35,7 +35,7 @@ def to_tflite(network: Graph | SubgraphView) -> bytes:
     for layer in network.layers:
         row = OPERATORS.get(layer.type)
         if row is None:
-            raise UnsupportedError(f"layer '{layer.name}': {layer.type} has no form in TensorFlow Lite")
+            raise UnsupportedError(f"layer '{layer.name}': {layer.type} cannot be expressed in TensorFlow Lite")
         row.write(emitter, layer, layer.descriptor)
     content = ModelContent(
         name=network.name,
