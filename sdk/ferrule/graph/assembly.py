@@ -15,10 +15,9 @@ from ferrule.graph.tensor import Tensor
 def assemble(
     name: str, *, inputs: Sequence[str], outputs: Sequence[str], layers: Iterable[Layer], tensors: Mapping[str, Tensor]
 ) -> Graph:
-    """Return a finished graph of `layers`, sorted so that each comes after the layers whose outputs it reads.
+    """Return a finished graph of `layers`, reordered only as needed so that each comes after those that it reads from.
 
-    The sorting is stable. `tensors` has all tensors by name; constants that neither a layer nor an output uses are left
-    out.
+    `tensors` has all tensors by name; constants that neither a layer nor an output uses are left out.
 
     Raises:
         ModelError: the layers form a cycle, or read a tensor that has no writer.
