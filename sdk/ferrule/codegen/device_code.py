@@ -83,7 +83,7 @@ def public_numbers(symbol: str, uses: Sequence[DeviceUse]) -> Enumeration:
         for use in uses
     ]
     count = Enumerator(name=f"ferrule_{symbol}_devices".upper(), value=len(uses), doc="Devices that run operators.")
-    return Enumeration(enumerators=(*rows, count), doc="The numbers of the devices in ferrule_run_info.on_device.")
+    return Enumeration(enumerators=(*rows, count), doc="Device numbers, as in ferrule_run_info.on_device.")
 
 
 def devices_struct(symbol: str, uses: Iterable[DeviceUse]) -> Struct:
@@ -94,8 +94,8 @@ def devices_struct(symbol: str, uses: Iterable[DeviceUse]) -> Struct:
             StructMember(name=use.name, type=HANDLE, doc=f"Bound to `{use.driver.driver}`, of backend {use.backend}.")
             for use in uses
         ),
-        doc="The devices that run operators: initialised, bound, and not open in this thread. Pointers, since a handle "
-        "that is copied locks nothing.",
+        doc="The devices that run operators: initialised, bound, and not open in this thread. The members are "
+        "pointers, since a copy of a handle would not lock the device.",
     )
 
 

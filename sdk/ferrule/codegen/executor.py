@@ -139,7 +139,11 @@ class ExecutorBuilder:
                 doc=f"Workspace: {region.activation_peak_bytes} B of activations ({region.activation_certificate}), "
                 f"{region.scratch_bytes} B more for kernel scratch.",
             ),
-            Enumerator(name=self.constant(f"{REGION}_alignment"), value=ARENA_ALIGNMENT, doc="Of its start, in bytes."),
+            Enumerator(
+                name=self.constant(f"{REGION}_alignment"),
+                value=ARENA_ALIGNMENT,
+                doc="Alignment of the workspace, in bytes.",
+            ),
         ]
         for kind, members in (("input", self.input_members), ("output", self.output_members)):
             for name, info in members:
@@ -147,11 +151,11 @@ class ExecutorBuilder:
                     Enumerator(
                         name=self.constant(f"{kind}_{name}_offset"),
                         value=self._storage.offset(info.name),
-                        doc=f"Where {kind} '{one_line(info.name)}' may lie in the workspace.",
+                        doc=f"Offset for {kind} '{one_line(info.name)}' in the workspace, if it is placed there.",
                     )
                 )
         return Enumeration(
-            enumerators=tuple(rows), doc="Sizes and places of the model, in bytes unless named otherwise."
+            enumerators=tuple(rows), doc="Sizes and offsets of the model, in bytes unless stated otherwise."
         )
 
     def _structs(self) -> Iterator[Struct | Enumeration]:
@@ -161,8 +165,8 @@ class ExecutorBuilder:
                 StructMember(name=name, type=Pointer(Const(SCALARS[info.dtype])), doc=describe(info))
                 for name, info in self.input_members
             ),
-            doc="The inputs of one inference. Each is read where it lies: in the caller's own memory, or in the "
-            "workspace at its offset, where it lasts until its last reader has run.",
+            doc="The inputs of one inference. Each lies in the caller's own memory, or in the workspace at its offset, "
+            "where it may be overwritten after the last operator that reads it.",
         )
         yield Struct(
             name=f"{self.prefix}_outputs",
@@ -170,7 +174,7 @@ class ExecutorBuilder:
                 StructMember(name=name, type=Pointer(SCALARS[info.dtype]), doc=describe(info))
                 for name, info in self.output_members
             ),
-            doc="Where the outputs of one inference go: the caller's own memory, or the workspace at its offset.",
+            doc="The outputs of one inference. Each goes to the caller's own memory or to the workspace at its offset.",
         )
         yield Struct(
             name=f"{self.prefix}_memory",
@@ -178,10 +182,10 @@ class ExecutorBuilder:
                 StructMember(
                     name=REGION,
                     type=Pointer(Scalar.UINT8),
-                    doc=f"{self.constant(f'{REGION}_bytes')} bytes; not shared with another inference that runs.",
+                    doc=f"{self.constant(f'{REGION}_bytes')} bytes; no other running inference may use them.",
                 ),
             ),
-            doc="The memory that one inference works in.",
+            doc="The memory that one inference uses.",
         )
         if self._lowered.devices:
             yield public_numbers(self._lowered.symbol, self._lowered.devices)
@@ -233,8 +237,8 @@ class ExecutorBuilder:
     def _errors(self) -> str:
         if self._lowered.devices:
             return (
-                "\n@return or the first error of a device; all devices are closed and deactivated again then, as after "
-                "a run that succeeds"
+                "\n@return or the first error of a device; all devices are closed and deactivated, as after a "
+                "successful run"
             )
         if any(item.op.status is not None for item in self._lowered.layers):
             return "\n@return or the error of the operator that failed"

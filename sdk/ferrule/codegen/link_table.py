@@ -70,7 +70,7 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sched
     uses = (_use_function(builder),) if with_devices else ()
     return Module(
         name=f"{builder.prefix}_link",
-        doc="What the link tells a host about the model.",
+        doc="The description of the model that the link sends to a host.",
         interface_includes=(Include(path="ferrule/link.h"), *((own,) if with_devices else ())),
         interface=(model, *uses),
         implementation_includes=(
@@ -88,8 +88,8 @@ def _use_function(builder: ExecutorBuilder) -> Function:
         parameters=(Parameter(name="devices", type=_devices_pointer(builder)),),
         body=Block((Assign(_USED, Identifier("devices")),)),
         linkage=Linkage.EXTERNAL,
-        doc="Say which devices the link runs the model on; they are kept, not copied. Before that every run is "
-        "FERRULE_ERR_STATE.",
+        doc="Set the devices on which the link runs the model; the pointer is stored, nothing is copied. Until then "
+        "every run returns FERRULE_ERR_STATE.",
     )
 
 

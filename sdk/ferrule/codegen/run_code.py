@@ -90,7 +90,7 @@ class RunCode:
         yield Enumeration(
             enumerators=tuple(self._offset_rows(core, (item for item in self._lowered.layers if not _private(item))))
             or (Enumerator(name="NOTHING_IN_THE_WORKSPACE", value=0),),
-            doc="Where tensors and scratch lie in the workspace, in bytes.",
+            doc="Offsets of tensors and scratch in the workspace, in bytes.",
         )
         for use in self._lowered.devices:
             tensors = [name for name, home in self._lowered.memories.items() if home is use]
@@ -99,7 +99,7 @@ class RunCode:
             if rows:
                 yield Enumeration(
                     enumerators=rows,
-                    doc=f"Where tensors and scratch lie in the memory of device {use.device.name}, in bytes.",
+                    doc=f"Offsets of tensors and scratch in the memory of device {use.device.name}, in bytes.",
                 )
 
     def device_numbers(self) -> Iterator[Enumeration]:
@@ -115,7 +115,7 @@ class RunCode:
                 returns=Scalar.INT32,
                 parameters=(*(self._parameter(name) for name in self._structs_used()), HELD_PARAMETER),
                 body=Block(without_unused(self._body())),
-                doc="Leaves at the first error; what it holds then is given back by its caller.",
+                doc="Return at the first error; the caller then releases the devices that are still held.",
             )
 
     # ---- the function
