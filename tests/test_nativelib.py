@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for the C compiler of this host."""
+"""The search for this host's C compiler."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def program(folder: Path, name: str) -> Path:
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that is the whole PATH; CC is not set."""
+    """An empty folder that is the only one on PATH; CC is not set."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     return tmp_path
@@ -58,7 +58,7 @@ def test_the_variable_comes_before_the_path(bare: Path, monkeypatch: pytest.Monk
 def test_a_variable_that_names_no_program_is_an_error(
     bare: Path, monkeypatch: pytest.MonkeyPatch, nonsense: str
 ) -> None:
-    """Another compiler than the one that was asked for would be a surprise."""
+    """It would be a surprise to get a compiler other than the one requested."""
     program(bare, "cc")
     monkeypatch.setenv("CC", nonsense)
     with pytest.raises(MissingToolError) as caught:
