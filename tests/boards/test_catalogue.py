@@ -19,7 +19,7 @@ SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547",
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of a shipped board, to be changed; its platform description includes no other."""
+    """A copy of a shipped board, ready for changes; its platform description includes no other file."""
     shipped, folder = root() / "boards", tmp_path / "boards" / "mine"
     shutil.copytree(shipped / "mps2-an386", folder)
     shared = (shipped / "mps2" / "mps2.repl").read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def test_the_nrf52840dk() -> None:
     assert (board.link_uart.address, board.link_uart.size_bytes) == (0x4000_2000, 0x1000)
     assert board.qemu is None
     used = board.setup_for(["uart0"])
-    assert [each.address for each in used][-2:] == [0x4000_250C, 0x4000_2514]  # the UART's own
+    assert [each.address for each in used][-2:] == [0x4000_250C, 0x4000_2514]  # the registers of the UART's own setup
     assert used[0].uart is None
     assert not {each.address for each in board.setup_for(["uart1"])[1:]} & {each.address for each in used}
 
@@ -119,7 +119,7 @@ def test_the_stm32f4_discovery() -> None:
     assert board.qemu is not None
     assert board.qemu.lacks == ("ccm",)
     assert board.qemu.serial["usart2"] == 1
-    assert board.qemu.instructions_per_tick == 1000 / 168  # its clock, not the chip's
+    assert board.qemu.instructions_per_tick == 1000 / 168  # QEMU's clock, which differs from the chip's
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_dictionaries(tmp_path: Path) -> None:
 
 
 FRAGMENTS = {"leon3-externals.repl", "stm32f4_discovery-additional_gpios.repl", "zedboard-externals.repl"}
-"""They add to entries of a platform that is loaded already, and can't stand alone in Renode either."""
+"""Fragments that add to entries of a platform already loaded; Renode cannot load them alone, either."""
 
 
 def test_reads_what_renode_ships() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in files, as `--input` names them."""
+"""Arrays in files, named with `--input`."""
 
 from __future__ import annotations
 

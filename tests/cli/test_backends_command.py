@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferrule backends`, and --backends, --hint, --device, --backend-option and --config of the others."""
+"""`ferrule backends`, and the options --backends, --hint, --device, --backend-option and --config of other commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_backend"
 
 @pytest.fixture(autouse=True)
 def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder without a ferrule.toml."""
+    """Run in a folder without a ferrule.toml."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -176,7 +176,7 @@ def finals(ferrule: Ferrule, *arguments: object) -> dict[str, FinalPart]:
 
 @pytest.fixture
 def sums(tmp_path: Path) -> Path:
-    """A model file: two additions that hang together, a RELU that fuses with the second, and a MAXIMUM."""
+    """A model file: two consecutive additions, a RELU that fuses with the second one, and a MAXIMUM."""
     network = Network("sums")
     for name in ("a", "b"):
         network.add_input(TensorInfo(name=name, shape=(1, 4), dtype=DataType.INT8, quantization=Quantization.of(0.1)))

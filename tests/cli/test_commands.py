@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands but `run`, and what all share."""
+"""The commands other than `run`, and the behaviour common to all."""
 
 from __future__ import annotations
 

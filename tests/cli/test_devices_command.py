@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line says of devices."""
+"""Devices on the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def hints(model: Path) -> list[str]:
-    imported = api.load(model).layers  # they have names of their own, in the same order
+    imported = api.load(model).layers  # imported layers have other names, but the same order
     names = {layer.name: found.name for layer, found in zip(crossing().layers, imported, strict=True)}
     return [word for layer, wish in HINTS.items() for word in ("--hint", f"{names[layer]}={wish}")]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferrule new`: what it writes works as it is, and what cannot be written leaves nothing behind."""
+"""`ferrule new`: its output works unchanged, and a refused command leaves no file behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_tests(folder: Path, *paths: Path) -> str:
 
 
 def test_a_backend_passes_its_own_tests(ferrule: Ferrule, tmp_path: Path) -> None:
-    """Those of the layer support; tests/docs/test_backends_document.py runs all of them."""
+    """Only the tests of layer support run here; tests/docs/test_backends_document.py runs all of them."""
     outcome = ferrule("new", "backend", "HTTPNpu2", "--out", tmp_path)
     assert (outcome.code, outcome.err) == (0, "")
     folder = tmp_path / "http_npu_2"
@@ -96,7 +96,7 @@ def nameless(board: Board) -> Board:
 
 
 def test_a_board_can_change_what_its_base_says(ferrule: Ferrule, tmp_path: Path) -> None:
-    """As the comment in the platform description says."""
+    """The changes are the example in the comment of the platform description."""
     ferrule("new", "board", "mine", "--out", tmp_path)
     file = tmp_path / "mine" / "mine.repl"
     text = file.read_text(encoding="utf-8")
@@ -111,7 +111,7 @@ def test_a_board_can_change_what_its_base_says(ferrule: Ferrule, tmp_path: Path)
 
 
 def test_a_base_of_ones_own(ferrule: Ferrule, tmp_path: Path) -> None:
-    """The new board has to stand beside it, where `using` finds it."""
+    """The new board must be in the folder beside its base, where `using` finds the base."""
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     ferrule("new", "board", "first", "--out", here)
     assert ferrule("new", "board", "second", "--base", here / "first", "--out", here).code == 0

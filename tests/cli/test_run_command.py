@@ -107,7 +107,7 @@ class TestRuns:
 
 @pytest.fixture
 def refused(ferrule: Ferrule) -> Callable[..., tuple[str, str]]:
-    """Call a command that the user can mend: one line of error, one of hint."""
+    """A function that calls a command with a user's mistake, and returns the one-line error and the hint."""
 
     def call(*arguments: object) -> tuple[str, str]:
         outcome = ferrule(*arguments)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferrule serve-accelerator`: what it refuses; tests/emulation/test_wires.py has it serve."""
+"""The refusals of `ferrule serve-accelerator`; tests/emulation/test_wires.py tests the serving itself."""
 
 from __future__ import annotations
 
