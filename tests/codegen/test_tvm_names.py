@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tvmgen_<model>.h: the merged RFC's program, with what it lacked, runs a model on two devices."""
+"""tvmgen_<model>.h: the program of the merged RFC, completed where it was lacking, runs a model on two devices."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ int main(void)
 
 
 def write(model: Artifact, folder: Path) -> list[str]:
-    """Write the generated files; return the include options."""
+    """Write the generated files, and return the include options."""
     for name, text in model.files.items():
         (folder / name).write_text(text)
     includes = (
