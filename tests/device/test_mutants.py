@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults put into device.c on purpose: each is noticed by the checks that the sound one passes."""
+"""Faults put into device.c on purpose: the original passes each check, and the mutant fails it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def copies_stay_inside(bench: Bench) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A piece of device.c, what it becomes, and the check that has to notice."""
+    """A passage of device.c, its replacement, and the check that must fail."""
 
     old: str
     new: str
