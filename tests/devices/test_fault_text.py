@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults as users write them."""
+"""Faults in the notation that users write."""
 
 from __future__ import annotations
 

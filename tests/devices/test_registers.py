@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Register tables: what they refuse, their C header and their documentation."""
+"""Register tables: the tables they refuse, their C header and their documentation."""
 
 from __future__ import annotations
 
