@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows docs/unit-testing.md from top to bottom."""
+"""Follows docs/unit-testing.md from beginning to end."""
 
 from __future__ import annotations
 
