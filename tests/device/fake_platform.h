@@ -63,9 +63,7 @@ void fake_set_state(ferrule_device_t *dev, uint32_t state);
 void fake_set_activations(ferrule_device_t *dev, uint32_t activations);
 uint32_t fake_activations(const ferrule_device_t *dev);
 uint32_t fake_users(const ferrule_device_t *dev);
-/** The thread that has it open, or 0. */
- * The thread that has the device open, or 0.
- */
+/** The thread that has the device open, or 0. */
 uint32_t fake_opener(const ferrule_device_t *dev);
 
 #endif /* FAKE_PLATFORM_H */

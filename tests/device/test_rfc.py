@@ -116,8 +116,7 @@ def test_1_headers_have_the_names_of_today() -> None:
 
 
 def test_2_a_device_of_zephyr_is_constant(zephyr: Adapter[ZephyrFakes]) -> None:
-    """DEVICE_DT_GET's `const struct device *` passes through TVMDevicePlatformBind, compiled with warnings as
-    errors."""
+    """DEVICE_DT_GET's `const struct device *` passes TVMDevicePlatformBind, compiled with warnings as errors."""
     zephyr.fakes.reset()
     ends = [zephyr.fakes.uart(name) for name in DEVICES]
     assert run(zephyr) == SUM
