@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a firmware that goes wrong looks like."""
+"""Reports about firmware that fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 
 def commit(session: Session, misdeed: str) -> CrashReport:
-    """Have the firmware do something wrong and return the report."""
+    """Make the firmware commit a misdeed, and return the crash report."""
     channel = session.channel()
     assert channel.read(1, 10) == b"!"
     channel.write(misdeed.encode())
@@ -110,7 +110,7 @@ def test_time_out_holds_on_slow_registers(
         channel = session.channel()
         assert channel.read(1, 10) == b"!"
         channel.write(b"v")
-        channel.read(1, 1.5)  # finds its pace
+        channel.read(1, 1.5)  # the session adapts its pace
         begin_s = clock.now_s
         assert channel.read(1, 0.1) == b""
         assert 0.1 <= clock.now_s - begin_s < 0.2

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file The merged RFC's program: functions named after the device, power on around the run,
- * copies. */
+/** @file The merged RFC's program: functions named per device, power around the run, copies. */
 #include "tvm/platform/bare_metal.h"
 
 #include <string.h>

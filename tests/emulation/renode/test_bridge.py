@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our end of the bridge, against a script of what the other end says."""
+"""Our end of the bridge, against a scripted peer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HELLO, READ, WRITE, RESET, EVENT, GET, PUT, DATA, LINE, ANSWER = 1, 2, 3, 4, 5, 
 
 
 class Bridge:
-    """The other end."""
+    """The peer at the other end of the bridge."""
 
     def __init__(self, model: DeviceModel) -> None:
         self.end, ours = socket.socketpair()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The External Control client against what Renode 1.16.1 said, and against peers that misbehave."""
+"""The External Control client against recorded messages of Renode 1.16.1, and against misbehaving peers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_handshake_that_renode_1_16_1_refused() -> None:
 
 @contextlib.contextmanager
 def answering(*answers: bytes) -> Iterator[socket.socket]:
-    """Return the client's end of a peer that says some bytes and closes."""
+    """Yield the client's end of a peer that sends these bytes and closes."""
     client, server = socket.socketpair()
     with client, server:
         server.sendall(b"".join(answers))
@@ -145,7 +145,7 @@ def test_pins_and_converters_are_asked_by_number() -> None:
 
 
 class FramedPeer:
-    """A small Renode after 1.16.1: answers GET_TIME, and puts an event before it."""
+    """A minimal Renode later than 1.16.1: it sends an event before each answer to GET_TIME."""
 
     def __init__(self, *, version_answer: int = 2) -> None:
         self.client, self._server = socket.socketpair()

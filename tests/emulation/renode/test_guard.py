@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device may reach in Renode, and what Renode is told of it."""
+"""The memory that a device may access in Renode, and how Renode is told."""
 
 from __future__ import annotations
 

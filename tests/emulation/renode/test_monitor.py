@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Monitor's client against what Renode 1.16.1 said, and against peers that misbehave."""
+"""The Monitor client against recorded messages of Renode 1.16.1, and against misbehaving peers."""
 
 from __future__ import annotations
 

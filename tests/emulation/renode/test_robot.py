@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot server's client against what Renode 1.16.1 said, and against servers that misbehave."""
+"""The robot server's client against recorded messages of Renode 1.16.1, and against misbehaving servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_session_with_renode_1_16_1() -> None:
     assert int(server.execute("sysbus ReadDoubleWord 0x0"), 0) == 0x2040_0000
     with pytest.raises(KeywordError, match=r"Could not find file 'nosuch\.repl'") as caught:
         server.execute("machine LoadPlatformDescription @nosuch.repl")
-    assert "Antmicro" not in str(caught.value)  # the traceback is Renode's business
+    assert "Antmicro" not in str(caught.value)  # Renode's traceback is of no use to the user
     tester = server.terminal_tester("sysbus.uart0")
     assert tester.number == 0
     server.start()
@@ -55,7 +55,7 @@ def test_a_session_with_renode_1_16_1() -> None:
 
 
 def take_request(end: socket.socket) -> None:
-    """Read a whole request: a connection that is closed with unread bytes is reset."""
+    """Read a whole request, since a connection closed with unread bytes is reset."""
     with end.makefile("rb") as stream:
         head = b"".join(iter(stream.readline, b"\r\n")).lower()
         stream.read(int(head.partition(b"content-length:")[2].split()[0]))
@@ -63,7 +63,7 @@ def take_request(end: socket.socket) -> None:
 
 @contextlib.contextmanager
 def saying(data: bytes, *, wait: bool = False) -> Iterator[RobotServer]:
-    """Return a client of a server that answers any request with some bytes and closes."""
+    """Yield a client of a server that answers any request with these bytes and closes."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

@@ -369,7 +369,7 @@ namespace FerruleTest
                 return BitConverter.ToString(machine.ReadBytes(UInt64.Parse(words[1]), Int32.Parse(words[2]), false, null)).Replace("-", "");
             case "i":
                 return bridge.IRQ.IsSet ? "1" : "0";
-            case "s": // cycles that the core has executed, and not told of yet
+            case "s": // cycles that the core has executed but not yet reported
                 machine.Unsynchronised = UInt64.Parse(words[1]);
                 return "ok";
             case "t":
