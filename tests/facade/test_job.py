@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One job for every step, made once, and models in the forms in which users have them."""
+"""One job, created once, serves every step; models are accepted in every form in which users have them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOB = ferrule.Job(board="mps2-an500", backends=["Woofles", "CpuAcc"], optimizati
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A model's file."""
+    """A model file."""
     path = tmp_path / "small.tflite"
     path.write_bytes(to_tflite(small_networks.dense()))
     return path
