@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated projects: what is in them, how they build, how they are updated."""
+"""Generated projects: their content, their build, and their update."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_main_finds_everything_prepared(
 
 
 def fault_of(qemu: str, board: Board, elf: Path) -> list[int]:
-    """Run a firmware until it has recorded a fault; return the record's words and the core's pc."""
+    """Run a firmware until it records a fault; return the record's words and the core's pc."""
     assert board.qemu is not None
     address = read_image(elf).address_of("ferrule_fault_record")
     argv = [

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tries memcpy, memmove, memset and memcmp over all alignments; compiled with them renamed to
- * test_..., for the host. */
+/* Tests memcpy, memmove, memset and memcmp over all alignments; on the host they are renamed to
+ * test_.... */
 
 #include <stdint.h>
 #include <stdio.h>
