@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `ferrule inspect` says of a network."""
+"""The description of a network by `ferrule inspect`."""
 
 from __future__ import annotations
 
