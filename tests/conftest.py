@@ -13,7 +13,7 @@ from needs import MODELS_SOURCE, lacking, require_cc, require_program
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--update-golden`."""
-    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def test_the_table_names_what_was_not_run(run: Run, workers: int) -> None:
     result.stdout.fnmatch_lines(
         [
             "*= 5 tests were not run =*",
-            "tests *missing *what brings it*",
+            "tests *missing *how to get it*",
             "    1 *RENODE *set RENODE to the program of Renode*",
             "    1 *a processor with [[]neon[]] *run the tests on one",
             "    3 *gcc *apt-get install gcc",

@@ -70,7 +70,7 @@ def counted(build: Callable[..., Adapter[Any]], *arguments: object, **options: o
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--count-c`."""
-    parser.addoption("--count-c", metavar="FILE", help="for tests of coverage: write to FILE which lines of C ran")
+    parser.addoption("--count-c", metavar="FILE", help="for coverage tests: write the coverage of C to FILE")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -24,7 +24,7 @@ def require_opencl() -> None:
     """Skip the test unless there is an OpenCL device."""
     reason = unavailable_reason()
     if reason:
-        newer = "for a processor that its PoCL does not know, as docs/backends.md says, a newer one"
+        newer = "if its PoCL does not support this processor, install a newer one (docs/backends.md)"
         lacking(f"an OpenCL device ({reason})", f"pip install 'ferrule[gpu]'; {newer}")
 
 

@@ -17,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--random-seeds",
         action="store_true",
-        help="let Hypothesis draw other examples in each run; without it, they are the same in every run",
+        help="let Hypothesis draw different examples in each run; without this option, every run has the same",
     )
 
 

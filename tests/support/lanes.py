@@ -46,7 +46,7 @@ _TOOLS = {
     "qemu": "emu",
 }
 """Mark of the tests that use a fixture; other tests are marked by hand."""
-REMEDY = "`make test-all` runs all but the dearest, `make nightly` runs everything"
+REMEDY = "`make test-all` runs all except the nightly tests, `make nightly` runs everything"
 Table = dict[str, dict[str, Duration]]
 """Durations by file and by function, the latter with its class if it has one."""
 
@@ -147,7 +147,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--write-durations",
         action="store_true",
-        help="measure the tests that run and put them into the table; run whole functions, their sums stand in it",
+        help="measure the tests that run and update the table; run all tests of a function, since it holds their sum",
     )
 
 

@@ -31,9 +31,9 @@ RARE = {
     "CMSIS_TOOLBOX": "an installation of CMSIS-Toolbox",
     "CORTEX_DFP_PATH": "a checkout of github.com/ARM-software/Cortex_DFP",
     "FREERTOS_KERNEL_PATH": "a checkout of github.com/FreeRTOS/FreeRTOS-Kernel, version 11 or later",
-    "RENODE": "the program of Renode 1.16 or later, which has platforms/ in its folder or above it",
-    "ZEPHYR_BASE": "a tree of Zephyr 3.5 or later, and ZEPHYR_MODULES to its module cmsis where no west workspace is "
-    "round it; a Python 3 with Zephyr's requirements must be on the PATH",
+    "RENODE": "the program of Renode 1.16 or later, with the folder platforms/ beside or above it",
+    "ZEPHYR_BASE": "a tree of Zephyr 3.5 or later, and ZEPHYR_MODULES to its module cmsis if the tree is in no west "
+    "workspace; a Python 3 with Zephyr's requirements must be on the PATH",
 }
 """Environment variables for what `.ci/run` does not install, with a description of the value each needs."""
 
@@ -113,5 +113,5 @@ def require_gcov() -> str:
     gcov = require_program("gcov", "apt-get install gcc")
     version = subprocess.run([*require_cc(), "--version"], capture_output=True, text=True, check=True).stdout
     if "Free Software Foundation" not in version:
-        lacking("gcc, which counts for gcov", "apt-get install gcc, and unset CC")
+        lacking("gcc, which gcov needs", "apt-get install gcc, and unset CC")
     return gcov

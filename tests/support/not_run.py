@@ -73,7 +73,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     )
     if not rows:
         return
-    table = Table("tests", "missing", "what brings it", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = Table("tests", "missing", "how to get it", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.columns[0].justify = "right"
     for (what, remedy), number in sorted(rows.items()):
         table.add_row(str(number), what, remedy)
