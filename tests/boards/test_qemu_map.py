@@ -65,7 +65,7 @@ def is_uart(qemu: str, machine: str, name: str, kind: str) -> bool:
 
 @pytest.fixture(params=ON_QEMU)
 def board(request: pytest.FixtureRequest) -> Board:
-    """Each board that QEMU runs."""
+    """The boards that QEMU runs, in turn."""
     return load_board(str(request.param))
 
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.cc
 
 
 def locks(bench: Bench) -> None:
-    """Two threads never have the device at once."""
+    """Check that two threads never have the device at once."""
     bench.bring("foreign")
     assert bench.call("open") == Status.TIMEOUT
 

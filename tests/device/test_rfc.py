@@ -94,7 +94,7 @@ def test_names_of_a_device_on_bare_metal() -> None:
 
 
 def test_names_of_a_device_on_zephyr(zephyr: Adapter[ZephyrFakes]) -> None:
-    """A handle whose binding failed is uninitialised again, so that it can be initialised anew."""
+    """After a failed binding the handle is uninitialised again, and Init may be called again."""
     zephyr.fakes.reset()
     npu = zephyr.fakes.device("npu")
     zephyr.fakes.not_ready("npu")

@@ -52,7 +52,7 @@ PROGRAMS = {
     "towncrier",
     "west",
 }
-"""Programs whose options are not checked."""
+"""Programs whose options this test does not check."""
 
 
 def own(*languages: str) -> list[Block]:

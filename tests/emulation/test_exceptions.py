@@ -71,7 +71,7 @@ def test_a_console_by_interrupts(unicorn: Engine, qemu: str, build_exceptions: B
     for each in (unicorn, engine("qemu")):
         with each.start(build_exceptions("console", board)) as session:
             channel, received = session.channel(), b""
-            assert channel.read(1, 0.05) == b""  # asleep until there is input
+            assert channel.read(1, 0.05) == b""  # asleep until input arrives
             for first in range(0, len(data), 64):
                 channel.write(data[first : first + 64])
                 while len(received) < first + 64:
@@ -113,7 +113,7 @@ DOOMS = {
     2: "lockup.*bus error on a vector fetch",
     3: "HardFault .bus error while entering an exception. at pc .* .main",
     4: "sleeps .wfi. and nothing is left that could wake it",
-    5: "HardFault",  # priority 0 is not urgent enough
+    5: "HardFault",  # SVCall at priority 0 cannot preempt with PRIMASK set
 }
 
 

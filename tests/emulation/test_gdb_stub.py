@@ -13,7 +13,7 @@ from ferrule.emulation.gdb.stub import DESCRIPTION, REGISTERS
 
 
 class Core:
-    """256 bytes of memory at 0x100 and numbered registers."""
+    """A core with 256 bytes of memory at 0x100 and numbered registers."""
 
     def __init__(self) -> None:
         self.registers = {name: index for index, name in enumerate(REGISTERS)}

@@ -19,7 +19,7 @@ Set = ctypes.c_uint32 * (EXCEPTIONS // 32)
 
 
 class Nvic(ctypes.Structure):
-    """struct ferrule_nvic."""
+    """The layout of struct ferrule_nvic."""
 
     _fields_ = (
         ("enabled", Set),

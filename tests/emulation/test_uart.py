@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes to the firmware and back."""
+"""Bytes sent to the firmware and received from it."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_generated_c_passes_a_linter(network: Network, tmp_path: Path) -> None:
     argv = [
         *(cppcheck, "--quiet", "--std=c11", "--error-exitcode=1", "--enable=warning,style,performance,portability"),
         *("--inline-suppr", "--suppress=*:lib/*", "--suppress=unusedStructMember", "-UFERRULE_PORT_H"),
-        "--suppress=invalidPointerCast",  # the workspace is bytes, aligned for every type
+        "--suppress=invalidPointerCast",  # the workspace is a byte array aligned for every type
         *(f"-I{folder}" for folder in project.manifest.include_dirs),
         *("main.c", "model"),
     ]

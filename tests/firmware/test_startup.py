@@ -135,7 +135,7 @@ def fault_of(qemu: str, board: Board, elf: Path) -> list[int]:
 @pytest.mark.emu
 @pytest.mark.parametrize(
     ("kind", "cfsr_bit", "hfsr"),
-    [(1, 1 << 9, 1 << 30), (2, 1 << 16, 1 << 30)],  # a precise bus error, an undefined instruction; both escalated
+    [(1, 1 << 9, 1 << 30), (2, 1 << 16, 1 << 30)],  # bus error; undefined instruction; both escalated to HardFault
     ids=["unmapped", "undefined"],
 )
 @pytest.mark.parametrize("name", ON_QEMU)

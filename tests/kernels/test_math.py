@@ -102,7 +102,7 @@ def test_all_of_float32_in_strides(functions: dict[str, Function]) -> None:
         (88.0, 89.5),  # overflow
         (-88.0, -87.0),  # the smallest normal numbers
         (-104.5, -103.0),  # the smallest denormal numbers
-        (-0.36, -0.34),  # the limits of the reduced interval
+        (-0.36, -0.34),  # the ends of the reduced interval
         (0.34, 0.36),
         (5.0, 5.4),
         (-5.4, -5.0),

@@ -33,7 +33,7 @@ def chain(*names: str) -> Network:
 def optimised(
     graph: Graph, backends: Mapping[str, type[Backend]], options: OptimizerOptions = COPYING
 ) -> OptimizedNetwork:
-    """Return the network with each layer on the backend given for it."""
+    """Return the optimized network with each layer on the backend given for it."""
     kinds = {kind.id: kind for kind in backends.values()}
     chosen = OptimizerOptions(
         simplify=False,

@@ -29,7 +29,7 @@ def built(*defines: str) -> Adapter[ZephyrFakes]:
 
 @dataclass(slots=True, kw_only=True)
 class Bench:
-    """An adapter with one handle."""
+    """The adapter with one handle and its driver."""
 
     adapter: Adapter[ZephyrFakes]
     handle: Any

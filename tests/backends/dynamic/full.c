@@ -327,7 +327,7 @@ struct job {
     bool over;
 };
 
-/* Jobs run one after the other, in the order in which they were started. */
+/* Jobs run one after the other in their starting order. */
 static pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
 static uint64_t turn;
 __attribute__((unused)) static uint64_t next_number;

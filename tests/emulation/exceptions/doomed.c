@@ -27,7 +27,7 @@ int main(void)
         VTOR = NOWHERE;
         __asm volatile("svc #0");
         break;
-    case 3: /* no stack */
+    case 3: /* no memory for the stack */
         __asm volatile("mov sp, %0\n\tsvc #0" ::"r"(NOWHERE));
         break;
     case 4: /* sleeps for ever: PRIMASK does not affect waking, and no interrupt is enabled */

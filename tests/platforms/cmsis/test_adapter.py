@@ -326,7 +326,7 @@ def test_only_the_owner_closes(kernel: Machine) -> None:
     assert lib.ferrule_device_close(dev) == Status.OK
 
 
-# ---- without
+# ---- without a kernel
 
 
 def test_without_a_kernel_nobody_waits(bare: Machine) -> None:

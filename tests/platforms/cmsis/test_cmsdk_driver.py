@@ -92,7 +92,7 @@ def test_it_is_strict(bed: Bed) -> None:
     assert driver.PowerControl(FULL) == OK
     assert (driver.Send(byte, 1), driver.Receive(byte, 1)) == (ERROR, ERROR)
     assert driver.Control(TX, 1) == OK
-    assert driver.Send(byte, 1) == ERROR  # no mode yet
+    assert driver.Send(byte, 1) == ERROR  # no mode is set
     assert driver.Control(TX, 0) == OK
     assert driver.Control(ASYNCHRONOUS, 115_200) == OK
     assert (driver.Send(byte, 1), driver.Receive(byte, 1)) == (ERROR, ERROR)
