@@ -54,7 +54,7 @@ def test_imports_go_down_only(path: Path) -> None:
     own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     # the backends' registry lists the shipped backends, and the facade implements `ferrule.load`
     wrong = {name for name in imported(path) if name != own and RANK.get(name, len(RANK)) > RANK[own]}
-    assert not wrong, f"{own} imports {sorted(wrong)}, which stand after it"
+    assert not wrong, f"{own} imports {sorted(wrong)}, which are listed after it"
 
 
 def test_codegen_knows_backends_through_their_firmware_face_only() -> None:

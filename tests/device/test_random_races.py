@@ -137,4 +137,4 @@ def test_a_mutant_is_found(name: str) -> None:
             race(fake, draw(12), draw(24))
         except AssertionError:
             return
-    pytest.fail("3000 races and nothing was noticed")
+    pytest.fail("3000 races did not detect the mutant")

@@ -169,7 +169,7 @@ def test_7_a_copied_handle_is_refused() -> None:
 def test_8_an_error_between_open_and_close_leaves_nothing_open() -> None:
     machine = sample("bare_metal")
     machine.lib.sample_fail(Status.DEVICE)
-    assert run(machine) == Status.DEVICE, "and not what destroying an open device gives"
+    assert run(machine) == Status.DEVICE, "not the status of destroying an open device"
     assert machine.lib.sample_opened == machine.lib.sample_closed == 2
     machine.lib.sample_fail(Status.OK)
     assert run(machine) == SUM

@@ -57,7 +57,7 @@ class Uarte(RegisterModel):
             self._receives = True
         elif register.name == "STARTTX":
             assert on
-            assert self._left == 0, "a transmission over another"
+            assert self._left == 0, "a transmission starts before the previous one has ended"
             self._left = self._cycles
         elif register.name not in ("ENDRX", "ENDTX", "ENABLE"):
             assert not on, f"{register.name} is changed while the UARTE is on"

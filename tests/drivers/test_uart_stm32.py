@@ -55,7 +55,7 @@ class Usart(RegisterModel):
     @override
     def on_write(self, register: Register, old: int, new: int) -> None:
         if register.name == "DR":
-            assert self._left <= 0, "a byte is written over another"
+            assert self._left <= 0, "a byte overwrites one that is still being sent"
             assert self.value("CR1") == ON, "the transmitter is off"
             self.sent.append(new)
             self._left = self._cycles

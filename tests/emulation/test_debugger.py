@@ -34,7 +34,7 @@ class Processor:
 
     def _next(self) -> Stop:
         stop = next(self._stops, None)
-        assert stop is not None, "it runs on although it should stand"
+        assert stop is not None, "the guest runs although it should be halted"
         return stop
 
 

@@ -92,7 +92,7 @@ def read_until(channel: Channel, wanted: str, text: str = "") -> str:
     """Return the console's output up to the first match of a pattern."""
     end = time.monotonic() + PATIENCE_S
     while re.search(wanted, text) is None:
-        assert time.monotonic() < end, f"no {wanted!r} in {text!r}"
+        assert time.monotonic() < end, f"{wanted!r} not found in {text!r}"
         text += channel.read(4096, 1).decode(errors="replace")
     return text
 

@@ -45,12 +45,12 @@ class CmsdkUart:
                 return full | RX_OVERRUN * self.overrun
             case 0x08:
                 return self.ctrl
-        raise AssertionError(f"nobody reads {offset:#x}")
+        raise AssertionError(f"unexpected read of the register at {offset:#x}")
 
     def _write(self, offset: int, value: int) -> None:
         match offset:
             case 0x00:
-                assert self.sending is None, "a byte is written over another"
+                assert self.sending is None, "a byte overwrites one that is still being sent"
                 assert self.ctrl & TX, "the transmitter is off"
                 self.sending = value
             case 0x04:
@@ -63,7 +63,7 @@ class CmsdkUart:
                 assert 16 <= value < 1 << 20, "the baud rate divider is out of range"
                 self.divider = value
             case _:
-                raise AssertionError(f"nobody writes {offset:#x}")
+                raise AssertionError(f"unexpected write to the register at {offset:#x}")
 
     def shift(self) -> None:
         """Send the byte in the data register."""

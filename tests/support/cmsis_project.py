@@ -110,6 +110,6 @@ def contention(elf: Path, name: str = "qemu") -> dict[str, int]:
         channel = session.channel()
         while len(received) < 4 * len(IN_TURNS):
             chunk = channel.read(100, 20)
-            assert chunk, f"only {len(received)} bytes came"
+            assert chunk, f"received only {len(received)} bytes"
             received += chunk
     return dict(zip(IN_TURNS, struct.unpack(f"<{len(IN_TURNS)}i", received), strict=True))

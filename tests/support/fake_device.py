@@ -93,7 +93,7 @@ def library(mutation: tuple[str, str] | None = None, flags: tuple[str, ...] = ()
 
     text = DEVICE_C.read_text(encoding="utf-8")
     if mutation is not None:
-        assert text.count(mutation[0]) == 1, f"{mutation[0]!r} stands {text.count(mutation[0])} times in device.c"
+        assert text.count(mutation[0]) == 1, f"{mutation[0]!r} occurs {text.count(mutation[0])} times in device.c"
         text = text.replace(*mutation)
     key = hashlib.sha256(repr((text, flags)).encode()).hexdigest()[:16]
     source = Path(_folder().name) / f"device_{key}.c"
@@ -214,7 +214,7 @@ class Fake:
         if self._failure is not None:
             raise self._failure
         assert self.state.violations == 0
-        assert self.state.hook == self.null, "the event of `during` never came"
+        assert self.state.hook == self.null, "the event of `during` never happened"
 
 
 class Bench:

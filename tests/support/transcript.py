@@ -83,4 +83,4 @@ class Player:
     def finish(self) -> None:
         """Wait until the whole conversation has been played."""
         self._thread.join(20)
-        assert not self._thread.is_alive(), "the conversation stands still"
+        assert not self._thread.is_alive(), "the conversation has stalled"

@@ -96,7 +96,7 @@ def test_the_monitor(process: RenodeProcess, server: RobotServer, machine: Machi
         except RenodeConnectionError as error:
             lacking(
                 f"an answer of Renode's Monitor ({error})",
-                "run the test again: some starts of it stay silent",
+                "run the test again: the Monitor does not answer after some starts",
                 rare=True,
             )
         assert "version" in monitor.banner

@@ -108,8 +108,8 @@ def test_from_the_command_line(
 
 
 FAULTS = """
-/* Every other run fails: run 2 at the drivers' first call, run 4 at the second, ... The first call of a run is that
- * which activates npu0. */
+/* Every second run fails: run 2 at the drivers' first call, run 4 at the second, and so on. The first call of a run
+ * activates npu0. */
 static int32_t board_fault(void *context, enum soft_npu_call call, uint32_t number)
 {
     static uint32_t runs;

@@ -209,4 +209,4 @@ def mutate(folder: Path, good: str, bad: str) -> None:
         text, count = pattern.subn(lambda _: bad, source.read_text())
         source.write_text(text)
         changed += count
-    assert changed == 1, f"the source has changed, so that the mutant must be: {good}"
+    assert changed == 1, f"the source has changed, so the mutant must be adapted: {good}"
