@@ -333,7 +333,7 @@ def test_without_a_kernel_nobody_waits(bare: Machine) -> None:
     dev, lib = bound(bare), bare.lib
     assert lib.ferrule_device_activate(dev) == Status.OK
     assert lib.ferrule_device_open(dev) == Status.OK
-    with bare.fakes.as_thread(2):  # the other task of a simple main loop
+    with bare.fakes.as_thread(2):  # another cooperative task
         assert lib.ferrule_device_open(dev) == Status.BUSY
         assert lib.ferrule_device_close(dev) == Status.OWNER
     assert lib.ferrule_device_close(dev) == Status.OK
