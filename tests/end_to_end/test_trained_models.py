@@ -23,7 +23,7 @@ FLOAT = ("ad01_fp32", "pretrainedResnet", "vww_96_float")
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
 TOOLCHAINS = ("zig", "arm-none-eabi-gcc")
 FLOAT_BOARDS = ("mps2-an385", "mps2-an500")
-"""One without and one with a floating-point unit."""
+"""A board without and a board with a floating-point unit."""
 ON_QEMU = set(zip(INT8, BOARDS, strict=True))
 """Each model on a different board, since QEMU takes six times as long as unicorn."""
 

@@ -240,7 +240,7 @@ def test_with_ticks_time_passes_with_them() -> None:
     renode.send(Action.TICK_CLOCK, data=10)
     renode.expect(Action.TICK_CLOCK)
     renode.send(Action.TICK_CLOCK, data=10)
-    renode.expect(Action.PUSH_BYTE, Action.PUSH_WORD, Action.GET_DOUBLE_WORD)  # as SysTick does
+    renode.expect(Action.PUSH_BYTE, Action.PUSH_WORD, Action.GET_DOUBLE_WORD)  # reads the reload value of SysTick
     renode.expect(Action.INTERRUPT, Action.GET_DOUBLE_WORD, Action.TICK_CLOCK)
     renode.send(Action.DISCONNECT)
     renode.finish()
