@@ -26,7 +26,7 @@ include_patterns = [
 exclude_patterns = [".*", "build", "sdk", "src_c"]
 myst_heading_anchors = 4
 
-suppress_warnings = ["ref.python"]  # a type hint may name an object that two public modules export, such as FerruleError
+suppress_warnings = ["ref.python"]  # a type hint may name what two public modules export, such as FerruleError
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
