@@ -52,6 +52,8 @@ docs: $(VENV)/docs
 
 dev: $(VENV)/dev
 
+docs-tools: $(VENV)/docs
+
 mutants: $(VENV)/dev
 	PYTHONPATH=tests/support $(BIN)/python tests/mutants.py --seed $(SEED) --number $(NUMBER) --jobs $(JOBS)
 
@@ -74,4 +76,4 @@ $(VENV)/docs: pyproject.toml | $(VENV)/bin/python
 clean:
 	rm -rf $(VENV) build
 
-.PHONY: demo test test-all nightly lint lint-python lint-c mutants docs dev clean
+.PHONY: demo test test-all nightly lint lint-python lint-c mutants docs docs-tools dev clean

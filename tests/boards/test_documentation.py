@@ -69,7 +69,7 @@ def test_every_key_is_documented() -> None:
 @pytest.mark.parametrize("name", board_names())
 def test_every_shipped_board_is_listed(name: str) -> None:
     """The table of boards has its memories and UART; the table of tried boards has the board or its family."""
-    first, _, tried = DOCUMENT.read_text(encoding="utf-8").partition("What was tried where")
+    first, _, tried = DOCUMENT.read_text(encoding="utf-8").partition("The four int8 models of MLPerf Tiny")
     row = next(line for line in first.splitlines() if line.startswith(f"| {name} |"))
     assert any(f"| {each} |" in tried for each in (name, f"{name.partition('-')[0]}-*"))
     board = load_board(name)

@@ -140,7 +140,7 @@ def test_the_command_line_uses_it(documented: Path, hints: Sequence[str], device
     require_module("unicorn", "pip install 'ferrule[run]'")
     (documented / "model.tflite").write_bytes(to_tflite(network()))
     shown = command(documented, "-m", "ferrule", "inspect", "model.tflite", "--backends", "AcmeNpu,CpuAcc", "--json")
-    assert "the unit compares, it has no RELU" in shown
+    assert "the unit only compares tensors, it does not support RELU" in shown
     report = msgspec.json.decode(
         command(
             documented, "-m", "ferrule", "run", "model.tflite", "--backends", "AcmeNpu,CpuAcc", *hints, "--json", "-"

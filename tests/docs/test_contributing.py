@@ -68,4 +68,5 @@ def test_hosted_checks_run_what_must_hold() -> None:
     (job,) = workflow["jobs"].values()
     assert [step["run"] for step in job["steps"] if "run" in step][-1] == ".ci/run"
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert all(f"make {target}" in script for target in ("lint", "docs", "demo", "test"))
+    targets = {word for line in re.findall(r"^make (.*)$", script, re.MULTILINE) for word in line.split()}
+    assert {"lint", "docs", "demo", "test-all"} <= targets
