@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds boards by name and puts the two files of each together."""
+"""Finds boards by name and combines the two files that describe each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MEMORIES = ("Memory.MappedMemory", "Memory.ArrayMemory")
 _CORE = "CPU.CortexM"
 _ADDRESS_END = 1 << 32
 EXPANSION_BYTES = 0x1000
-"""Registers of an accelerator."""
+"""Size of an accelerator's register window."""
 _WHY_COLUMNS = 90
 _KNOWN_SIZES = {
     "IRQControllers.NVIC": 0x1000,
@@ -43,17 +43,17 @@ _KNOWN_SIZES = {
     "UART.NRF52840_UART": 0x1000,
     "UART.PL011": 0x1000,
 }
-"""Bytes that Renode's own classes claim, where a registration needs no size."""
+"""Window sizes in bytes of Renode classes whose registration needs no size."""
 
 
 def search_folders() -> tuple[Path, ...]:
-    """Return the folders that hold boards: those of the variable FERRULE_BOARDS first, then Ferrule's own."""
+    """Return the folders that hold boards: first those in the variable FERRULE_BOARDS, then Ferrule's own."""
     extra = (Path(folder) for folder in os.environ.get(SEARCH_VARIABLE, "").split(os.pathsep) if folder)
     return (*extra, root() / "boards")
 
 
 def board_names() -> list[str]:
-    """Return the names of all boards that can be found, sorted."""
+    """Return the sorted names of all boards in the search folders."""
     names: set[str] = set()
     for folder in search_folders():
         if not folder.is_dir():
@@ -66,7 +66,7 @@ def load_board(name: str | Path) -> Board:
     """Load a board by its name, or by the path of its folder.
 
     Raises:
-        FerruleError: there is none (the near names are listed), or one of its files is wrong.
+        FerruleError: there is no such board (the hint lists similar names), or one of its files is invalid.
     """
     path = Path(name)
     if (path / DESCRIPTION_NAME).is_file() and (isinstance(name, Path) or os.sep in str(name)):
@@ -125,7 +125,7 @@ def _on_bus(entry: Entry) -> bool:
 
 
 def _window(entry: Entry) -> tuple[list[int], int]:
-    """Return the addresses and the size of an entry."""
+    """Return an entry's bus addresses and the size of its window in bytes."""
     addresses: list[int] = []
     sizes: set[int] = set()
     stated = entry.integer("size") if entry.type in _MEMORIES else None
@@ -247,7 +247,7 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription, file
 def _expansions(
     places: tuple[Memory | Peripheral | Tag, ...], description: BoardDescription, file: Path
 ) -> tuple[Expansion, ...]:
-    """Return the free places for accelerators, having checked that nothing else is there."""
+    """Return the places for accelerators; FerruleError if one is occupied or malformed."""
     spans = [
         (address, address + each.size_bytes, each.name)
         for each in places
@@ -279,7 +279,7 @@ def _expansions(
 def _setup(
     places: tuple[Peripheral | Tag, ...], peripherals: dict[str, Peripheral], description: BoardDescription, file: Path
 ) -> tuple[Setup, ...]:
-    """Return the registers to set up, having checked that the board has them."""
+    """Return the register changes for start-up; FerruleError if the board lacks such a register."""
     found = []
     for index, each in enumerate(description.setup):
         where = f"{file}: setup[{index}]"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads Renode platform descriptions (.repl).
 
-The grammar is that of Renode 1.16; what is left out (`as "alias"`, `local`, `using ... prefixed`) is refused by
-name. Paths in `using` start from the file's folder, from that of the first file (the board's), from the folder around
-that, from the folder of Ferrule's own boards and, for the files that Renode ships, from Renode's own.
+The grammar is that of Renode 1.16; unsupported parts (`as "alias"`, `local`, `using ... prefixed`) are refused by
+name. Paths in `using` are resolved against these folders, in this order: the file's own, that of the first file (the
+board's), its parent, the folder of Ferrule's own boards and, for files that Renode ships, Renode's own folder.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ _ADDRESS_END = 1 << 64
 
 
 def read_platform(file: Path) -> Platform:
-    """Read a description with everything it includes by `using`.
+    """Read a description and all files that it includes with `using`.
 
     Raises:
-        FerruleError: it can't be read, is malformed or uses what is not supported; the message begins with file:line.
+        FerruleError: a file cannot be read, is malformed or uses an unsupported feature; for the latter two the message
+            begins with file:line.
     """
     entries: dict[str, _Draft] = {}
     files: list[Path] = []
@@ -61,7 +62,7 @@ def _read_into(entries: dict[str, _Draft], files: list[Path], file: Path, *, par
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise FerruleError(f"there is no platform description {file}") from None
-    except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a null character in the path
+    except (OSError, ValueError) as error:  # ValueError: invalid UTF-8, or a null character in the path
         raise FerruleError(f"cannot read {str(file)!r}: {error}") from None
     files.append(file.resolve())
     _Parser(text, file, entries, files, parents).parse()
@@ -69,7 +70,7 @@ def _read_into(entries: dict[str, _Draft], files: list[Path], file: Path, *, par
 
 @dataclass(slots=True, kw_only=True)
 class _Draft:
-    """An entry while further ones of its name may still change it."""
+    """An entry that later entries of the same name may still change."""
 
     name: str
     type: str
@@ -398,7 +399,7 @@ class _Parser:
         return found
 
     def _span(self, what: str) -> list[int]:
-        """Read `n` or `n-m`; the lexer takes the second half of `0-1` for a negative number."""
+        """Parse `n` or `n-m`; the lexer reads the second half of `0-1` as a negative number."""
         token = self._peek()
         first = self._integer(what)
         last = first
@@ -413,7 +414,7 @@ class _Parser:
 
 
 def _renode_root(file: Path) -> list[Path]:
-    """Return the folder of the Renode that a file belongs to, if it does."""
+    """Return the folder of the Renode installation that contains a file, or an empty list."""
     return [folder for folder in file.parents if (folder / _ROOT_MARK).is_file()][:1]
 
 
