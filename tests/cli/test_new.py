@@ -41,7 +41,7 @@ def test_a_backend_passes_its_own_tests(ferrule: Ferrule, tmp_path: Path) -> Non
 def test_a_backend_is_listed_as_usable(ferrule: Ferrule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     advice = ferrule("new", "backend", "ListedNpu").out.splitlines()[1]
-    table, entry = advice.removeprefix("to use it, write in ferrule.toml: ").split(maxsplit=1)
+    table, entry = advice.removeprefix("to use it, add to ferrule.toml: ").split(maxsplit=1)
     (tmp_path / "ferrule.toml").write_text(f"{table}\n{entry}\n", encoding="utf-8")
     listing = msgspec.json.decode(ferrule("backends", "--json").out, type=BackendListing)
     (listed,) = [each for each in listing.backends if each.id == "ListedNpu"]
@@ -75,7 +75,7 @@ def test_a_board_passes_its_own_test(ferrule: Ferrule, tmp_path: Path) -> None:
     outcome = ferrule("new", "board", "my-board", "--out", tmp_path)
     assert (outcome.code, outcome.err) == (0, "")
     folder = tmp_path / "my-board"
-    assert outcome.out.startswith(f"{folder}: board my-board, which begins as mps2-an386; test it with: pytest")
+    assert outcome.out.startswith(f"{folder}: board my-board, based on mps2-an386; test it with: pytest")
     assert "1 passed" in run_tests(tmp_path, folder)
 
 
@@ -143,7 +143,7 @@ def test_what_is_there_is_left_alone(ferrule: Ferrule, tmp_path: Path, kind: str
     (tmp_path / taken).mkdir()
     outcome = ferrule("new", kind, name, "--out", tmp_path)
     assert outcome.code == 2
-    assert f"{tmp_path / taken} is there already" in outcome.err
+    assert f"{tmp_path / taken} already exists" in outcome.err
     assert list((tmp_path / taken).iterdir()) == []
 
 
