@@ -56,8 +56,8 @@ def test_a_backend_is_listed_as_usable(ferrule: Ferrule, tmp_path: Path, monkeyp
         ("../Acme", "'../Acme' is no id for a backend"),
         ("", "'' is no id for a backend"),
         ("CpuAcc", "there is a backend 'CpuAcc' already"),
-        ("Numpy", "would be the Python package 'numpy', and Python has one of that name"),
-        ("Class", "would be the Python package 'class', and Python has one of that name"),
+        ("Numpy", "would become the Python package 'numpy', a name that is in use"),
+        ("Class", "would become the Python package 'class', a name that is in use"),
     ],
 )
 def test_an_id_that_cannot_be(ferrule: Ferrule, tmp_path: Path, name: str, words: str) -> None:
@@ -118,7 +118,7 @@ def test_a_base_of_ones_own(ferrule: Ferrule, tmp_path: Path) -> None:
     assert nameless(load_board(here / "second")) == nameless(load_board("mps2-an386"))
     outcome = ferrule("new", "board", "third", "--base", here / "first", "--out", elsewhere)
     assert outcome.code == 2
-    assert f"hint: make it beside its base: --out {here}" in outcome.err
+    assert f"hint: create it beside its base: --out {here}" in outcome.err
     assert not elsewhere.exists()
 
 

@@ -105,7 +105,7 @@ def package_name(backend_id: str) -> str:
     package = "_".join(_WORD.findall(backend_id)).lower()
     if keyword.iskeyword(package) or importlib.util.find_spec(package) is not None:
         raise FerruleError(
-            f"backend '{backend_id}' would become the Python package '{package}', which already exists",
+            f"backend '{backend_id}' would become the Python package '{package}', a name that is in use",
             hint="choose another id",
         )
     return package

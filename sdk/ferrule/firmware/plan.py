@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The build as data: what is compiled and linked, with which commands."""
+"""The build as data: its sources, its outputs and the commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ELF_NAME = "firmware.elf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileStep:
-    """One source to one object."""
+    """The compilation of one source file into one object file."""
 
     source: Path
     output: Path
@@ -28,33 +28,33 @@ class CompileStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkStep:
-    """The objects to the firmware."""
+    """The linking of the object files into the firmware."""
 
     inputs: tuple[Path, ...]
     script: Path
     output: Path
     attempts: tuple[tuple[str, ...], ...]
-    """Commands to try in turn while symbols are missing: the last has the compiler's arithmetic routines."""
+    """Commands, tried in order until no symbols are missing; the last adds the compiler's arithmetic routines."""
     roomy_output: Path
     roomy_attempts: tuple[tuple[str, ...], ...]
-    """The same for a firmware that is too big for the board, so that it can be measured."""
+    """As `attempts`, with enlarged memories, to measure a firmware that does not fit the board."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildPlan:
-    """Everything that a build does; nothing has happened yet."""
+    """A build that has not been started."""
 
     board: Board
     toolchain: Toolchain
     folder: Path
     files: Mapping[Path, str]
-    """Files to write first: the linker scripts."""
+    """Contents of the files to write before the first command: the linker scripts."""
     compile: tuple[CompileStep, ...]
     link: LinkStep
 
     @property
     def elf(self) -> Path:
-        """The firmware."""
+        """Path of the firmware."""
         return self.link.output
 
 
@@ -73,8 +73,8 @@ def plan_build(
 ) -> BuildPlan:
     """Plan the build of a firmware from its C sources.
 
-    `startup` adds the sources of start-up. The sources in `third_party` are compiled without warnings, and the headers
-    below `system_include_dirs` cause none. Objects are named after their sources, numbered where two have one name.
+    `startup` adds the start-up code. The sources in `third_party` are compiled without warnings, and the headers in
+    `system_include_dirs` cause none. Objects are named after their sources, with a number if the name is in use.
 
     Raises:
         MissingToolError: the toolchain is not installed.
