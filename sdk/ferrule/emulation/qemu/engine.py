@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU's system emulator for Arm."""
+"""The engine qemu: QEMU's system emulator for Arm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM = "qemu-system-arm"
 
 
 class QemuEngine(Engine):
-    """Runs the firmware in a process; one instruction takes 1 ns of virtual time."""
+    """Runs the firmware in a QEMU process; one instruction takes 1 ns of virtual time."""
 
     name = "qemu"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU's machine protocol (QMP), as much as a crash report needs."""
+"""The part of QEMU's machine protocol (QMP) that crash reports need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = {**{f"R{number:02d}": f"r{number}" for number in range(13)}, "R13": "sp
 
 
 class Monitor:
-    """A conversation over a connected socket."""
+    """A QMP client on a connected socket."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(TIMEOUT_S)
@@ -28,7 +28,7 @@ class Monitor:
         """Execute a command and return its result.
 
         Raises:
-            EngineError: it failed, or QEMU did not answer within 10 s.
+            EngineError: the command failed, or QEMU did not answer within 10 s.
         """
         if not self._greeted:
             self._receive()
