@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renode."""
+"""The engine renode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ferrule.errors import MissingToolError
 
 
 class RenodeEngine(Engine):
-    """Runs the firmware in a process of Renode 1.15 or later; device models stay in this one."""
+    """Runs the firmware in a process of Renode 1.15 or later; device models run in this process."""
 
     def __init__(self, kind: AttachmentKind = AttachmentKind.BRIDGE) -> None:
         self._kind = kind
