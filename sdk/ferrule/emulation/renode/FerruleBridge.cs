@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+//
 // A register window whose device is modelled in another process. Renode compiles this file when a script executes
 // `include @FerruleBridge.cs`; docs/renode.md describes the protocol. It is written for C# 6 and the classes of
 // Renode 1.15 and later.
