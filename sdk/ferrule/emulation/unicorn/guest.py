@@ -178,7 +178,7 @@ class Guest:
         return False
 
     def memory_view(self, address: int, size_bytes: int) -> memoryview:
-        """Return a range of the guest's memory itself, in 8-bit items, for DMA; writable only if the guest can write it.
+        """Return a range of the guest's memory itself for DMA, in 8-bit items; writable only if the guest may write it.
 
         `numpy.frombuffer` on it makes no copy. Code changed through it is not translated again.
 

@@ -114,7 +114,7 @@ class UnicornSession(EmulatorSession):
                 if uart.ready_bytes:
                     return  # bytes sent before the failure come first; the next read raises
                 raise
-            carried = any([wire.carry() for wire in self._wires])  # noqa: C419 all of them, not only the first that answers
+            carried = any([wire.carry() for wire in self._wires])  # noqa: C419 all wires, not up to the first answer
             if uart.ready_bytes:
                 return
             entered = self._guest.state.entered
