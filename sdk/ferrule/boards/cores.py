@@ -17,7 +17,7 @@ FPUS = ("none", "fpv4-sp-d16", "fpv5-sp-d16", "fpv5-d16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """The options that Arm allows chip makers for a core."""
+    """The options of a core that Arm leaves to chip makers."""
 
     fpus: tuple[str, ...]
     dsp: tuple[bool, ...]

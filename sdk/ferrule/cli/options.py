@@ -54,7 +54,7 @@ class JobOptions:
         from ferrule.facade.configuration import read_configuration
         from ferrule.firmware import Job
 
-        assert self.backends is not None  # a command whose --backends has no default checks first
+        assert self.backends is not None  # if --backends has no default, the command has checked it
         project = (configuration or read_configuration(self.config)).with_devices(self.devices)
         job = Job(
             board=self.board or BOARD,

@@ -57,7 +57,7 @@ class Fault:
         return None
 
     def stops_time(self, accesses: int) -> bool:
-        """Return whether the device's time stands still after the given number of accesses."""
+        """Return whether the device's time is stopped after the given number of accesses."""
         return False
 
     def raises_interrupt(self, accesses: int) -> bool:

@@ -63,7 +63,7 @@ class Escape:
     """An access by a device outside the ranges that it may access."""
 
     register: str
-    """Name of the register that was being accessed when the device made the transfer."""
+    """The cause of the transfer, such as a write of a register; see `GuardedBus.cause`."""
     address: int
     size_bytes: int
     write: bool
@@ -81,7 +81,7 @@ class GuardedBus:
         self._bus = bus
         self._ranges = tuple(ranges)
         self.cause = "no register"
-        """Name of the register being accessed, for messages; the caller of the device sets it."""
+        """The current register access in words, for messages; the caller of the device sets it."""
         self.escapes: list[Escape] = []
 
     def read(self, address: int, size_bytes: int) -> bytes:

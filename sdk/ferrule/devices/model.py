@@ -24,7 +24,7 @@ class BusError(FerruleError):
 
 
 class Bus(Protocol):
-    """The memory that a device reaches as a bus master (DMA); addresses are those of the core."""
+    """The memory that a device accesses as a bus master (DMA); addresses are those of the core."""
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return the bytes at an address; BusError if any of them is unmapped."""

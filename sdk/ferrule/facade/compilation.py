@@ -55,7 +55,7 @@ class Firmware:
     network: Network
     """The network before optimisation; its numpy reference is the standard for the firmware's outputs."""
     optimized: OptimizedNetwork
-    """The network divided over backends; `messages` names the backends that were refused a layer, and why."""
+    """The network divided over backends; `messages` states which backends did not receive a layer, and why."""
     board: Board
     artifact: Artifact
     project: Project
@@ -189,7 +189,7 @@ def generate(
 def inspect(
     network: Network | ModelFile, job: Job | None = None, *, schedule: bool = False, **keywords: Unpack[JobKeywords]
 ) -> Inspection:
-    """Return a network's layers, tensors, MACs and arena; with a job also the backend of each layer, and why.
+    """Return a network's layers, tensors, MACs and arena; with a job also each layer's backend and the reason.
 
     The fields of a Job may be given as keywords. `schedule` adds the firmware's device calls in order.
 

@@ -136,7 +136,7 @@ def _link(plan: BuildPlan) -> None:
 
 
 def _measure(link: LinkStep, board: Board, folder: Path) -> TooLargeError | None:
-    """Link with enlarged memories and return the error that names the memory too small; None if that fails too."""
+    """Link with enlarged memories and return the error naming the memory that is too small; None if that fails."""
     try:
         _attempt(link.roomy_attempts, folder)
         image = read_image(link.roomy_output)

@@ -38,7 +38,7 @@ class GdbTarget(Protocol):
         """Set one of REGISTERS."""
 
     def read_memory(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes of a memory; fewer if the memory ends before."""
+        """Read bytes of a memory; fewer if the memory ends earlier."""
 
     def write_memory(self, address: int, data: bytes) -> bool:
         """Write bytes to a memory, including code; return False if they do not lie within one memory."""

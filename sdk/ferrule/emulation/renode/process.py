@@ -43,7 +43,7 @@ def _end(process: subprocess.Popen[bytes], control: socket.socket, output: IO[by
 class RenodeProcess:
     """A running Renode, killed by `stop`, when the object is collected, and when Python ends for any reason.
 
-    Its servers listen on all interfaces, but within a separate network namespace.
+    Its servers listen on all interfaces, but by default of a separate network namespace.
     """
 
     def __init__(self, program: Path, folder: Path, *more: str) -> None:

@@ -37,7 +37,7 @@ SCRIPT_NAME, TEST_NAME = "ferrule.resc", "ferrule.robot"
 MOST_INPUT_BYTES = 4096
 """Limit on the input in the test; a larger one would make the test thousands of lines long."""
 RUN_TIMEOUT_S = 600
-"""Limit of virtual time for one inference."""
+"""Limit for one inference, in seconds of virtual time."""
 _ROW_BYTES = 16
 _DIGEST_CHARACTERS = 8
 """Enough to distinguish models, and few enough that a COBS block ends within them only for very long names."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs Renode in a separate network namespace and passes out connections into it.
+"""Runs Renode in a separate network namespace and provides connections into it.
 
 It is started as a separate script, `python -I -S supervisor.py FD isolated|host program arguments...`, where FD is one
 end of a pair of datagram sockets. It first sends `isolated`, `host` or `refused REASON`. It then answers `connect PORT`

@@ -159,7 +159,7 @@ class Guest:
         return [(window, by_address[window.data]) for window in windows]
 
     def read_memory(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes of a memory; fewer if the memory ends before."""
+        """Read bytes of a memory; fewer if the memory ends earlier."""
         for window, storage in self._storages():
             offset = address - window.address
             if 0 <= offset < window.bytes:

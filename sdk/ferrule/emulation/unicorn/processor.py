@@ -119,7 +119,7 @@ class Processor:
 
     @property
     def awaits_event(self) -> bool:
-        """Whether a SysTick interrupt or a timer is due at some time."""
+        """Whether a SysTick interrupt or a timer is scheduled."""
         return int(self._hooks.ferrule_core_next_event(self._core)) != NEVER
 
     def set_irq(self, line: int, level: bool) -> None:

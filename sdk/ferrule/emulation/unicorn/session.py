@@ -28,7 +28,7 @@ SLICE_INSTRUCTIONS = 2_000_000
 SLICE_S = 0.05
 """Duration above which the next slice is halved, as when the firmware accesses slow registers."""
 IDLE_PATIENCE_INSTRUCTIONS = 100_000
-"""Instructions of polling an empty UART after which the firmware is waiting for input, unless a timer runs."""
+"""Instructions of polling an empty UART after which the firmware counts as waiting for input, unless a timer runs."""
 
 
 class UnicornChannel(Channel):
