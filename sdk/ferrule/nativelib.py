@@ -57,7 +57,7 @@ def host_compiler(purpose: str) -> tuple[str, ...]:
             return (program,)
     if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
-    raise MissingToolError(f"no C compiler for this host was found, which {purpose} needs", hint=COMPILER_REMEDY)
+    raise MissingToolError(f"no C compiler for this host was found; {purpose} needs one", hint=COMPILER_REMEDY)
 
 
 def is_zig(command: Sequence[str]) -> bool:
@@ -73,7 +73,7 @@ def _named_compiler(command: str, purpose: str) -> tuple[str, ...]:
     program = shutil.which(named[0]) if named else None
     if program is None:
         raise MissingToolError(
-            f"CC is '{command}', which names no program of this host; {purpose} needs a C compiler",
+            f"CC is '{command}', which is not a program on this host; {purpose} needs a C compiler",
             hint=f"set CC to a C compiler, or unset it: then {', '.join(_COMPILERS)} or ziglang is used",
         )
     return (program, *named[1:])

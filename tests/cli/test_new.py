@@ -51,11 +51,11 @@ def test_a_backend_is_listed_as_usable(ferrule: Ferrule, tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("acmeNpu", "'acmeNpu' is no id for a backend"),
-        ("Acme-Npu", "'Acme-Npu' is no id for a backend"),
-        ("../Acme", "'../Acme' is no id for a backend"),
-        ("", "'' is no id for a backend"),
-        ("CpuAcc", "there is a backend 'CpuAcc' already"),
+        ("acmeNpu", "'acmeNpu' is not a valid backend id"),
+        ("Acme-Npu", "'Acme-Npu' is not a valid backend id"),
+        ("../Acme", "'../Acme' is not a valid backend id"),
+        ("", "'' is not a valid backend id"),
+        ("CpuAcc", "backend 'CpuAcc' already exists"),
         ("Numpy", "would become the Python package 'numpy', a name that is in use"),
         ("Class", "would become the Python package 'class', a name that is in use"),
     ],
@@ -125,9 +125,9 @@ def test_a_base_of_ones_own(ferrule: Ferrule, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["my board"], "'my board' is no name for a board"),
-        (["../mine"], "'../mine' is no name for a board"),
-        (["mps2-an386"], "there is a board 'mps2-an386' already"),
+        (["my board"], "'my board' is not a valid board name"),
+        (["../mine"], "'../mine' is not a valid board name"),
+        (["mps2-an386"], "board 'mps2-an386' already exists"),
         (["mine", "--base", "mps2-an387"], "there is no board 'mps2-an387'"),
     ],
 )

@@ -57,7 +57,7 @@ def board_names() -> list[str]:
     names: set[str] = set()
     for folder in search_folders():
         if not folder.is_dir():
-            raise FerruleError(f"{SEARCH_VARIABLE} names {folder}, which is no folder")
+            raise FerruleError(f"{SEARCH_VARIABLE} names {folder}, which is not a folder")
         names.update(file.parent.name for file in folder.glob(f"*/{DESCRIPTION_NAME}"))
     return sorted(names)
 
@@ -163,7 +163,9 @@ def _memories(platform: Platform, description: BoardDescription, file: Path) -> 
         (address, *aliases), size = _window(entry)
         more = description.memories[name]
         if more.cacheable != (more.line_bytes > 0):
-            raise FerruleError(f"{file}: memories.{name}: a cacheable memory needs line_bytes, and only such a one")
+            raise FerruleError(
+                f"{file}: memories.{name}: a cacheable memory needs line_bytes, and no other may have it"
+            )
         found.append(
             Memory(
                 name=name,
@@ -233,7 +235,7 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription, file
             f"{file}: placement.stack_bytes is {wanted.stack_bytes}, '{stack.name}' holds {stack.size_bytes}"
         )
     if wanted.stack_bytes % 8:
-        raise FerruleError(f"{file}: placement.stack_bytes is {wanted.stack_bytes}, which is no multiple of 8")
+        raise FerruleError(f"{file}: placement.stack_bytes is {wanted.stack_bytes}, which is not a multiple of 8")
     return Placement(
         code=wanted.code,
         weights=wanted.weights,
@@ -269,7 +271,7 @@ def _expansions(
             if begin < end and each.address < behind:
                 raise FerruleError(f"{where}: at {each.address:#010x} is '{name}'")
         if each.interrupt in lines:
-            raise FerruleError(f"{where}: interrupt {each.interrupt} is that of '{lines[each.interrupt]}'")
+            raise FerruleError(f"{where}: interrupt {each.interrupt} is used by '{lines[each.interrupt]}'")
         spans.append((each.address, end, f"expansions[{index}]"))
         lines[each.interrupt] = f"expansions[{index}]"
         found.append(Expansion(address=each.address, interrupt=each.interrupt))
@@ -284,14 +286,14 @@ def _setup(
     for index, each in enumerate(description.setup):
         where = f"{file}: setup[{index}]"
         if each.address % 4:
-            raise FerruleError(f"{where}: address is {each.address:#x}, which is no multiple of 4")
+            raise FerruleError(f"{where}: address is {each.address:#x}, which is not a multiple of 4")
         if not any(each.address in place for place in places):
             raise FerruleError(
                 f"{where}: the platform description has no peripheral or tag at {each.address:#010x}",
                 hint=f'add to sysbus: Tag <{each.address & ~0x3FF:#010x}, {each.address | 0x3FF:#010x}> "name"',
             )
         if not each.why.isprintable() or "*/" in each.why or not 0 < len(each.why.strip()) <= _WHY_COLUMNS:
-            raise FerruleError(f"{where}: why is to be one line of text, of {_WHY_COLUMNS} columns at most")
+            raise FerruleError(f"{where}: why must be one line of text with at most {_WHY_COLUMNS} columns")
         if each.uart is not None:
             _uart(peripherals, each.uart, f"setup[{index}].uart", file)
         found.append(Setup(address=each.address, clear=each.clear, set=each.set, why=each.why, uart=each.uart))

@@ -109,7 +109,7 @@ class Entry:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise FerruleError(f"{self.place}: '{name}' of '{self.name}' has to be an integer")
+            raise FerruleError(f"{self.place}: '{name}' of '{self.name}' must be an integer")
         return value
 
     def text(self, name: str) -> str | None:
@@ -118,7 +118,7 @@ class Entry:
         if value is None:
             return None
         if not isinstance(value, str):
-            raise FerruleError(f"{self.place}: '{name}' of '{self.name}' has to be a string")
+            raise FerruleError(f"{self.place}: '{name}' of '{self.name}' must be a string")
         return value
 
 

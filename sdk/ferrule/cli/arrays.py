@@ -31,7 +31,7 @@ def load_array(path: Path) -> Array:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, EOFError, MemoryError) as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(f"{path}: is no .npy file: {reason}", hint="write it with numpy.save") from error
+        raise InputError(f"{path}: is not a .npy file: {reason}", hint="write it with numpy.save") from error
     return array
 
 
@@ -50,7 +50,7 @@ def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) ->
                 name, path = inputs[0].name, option
             elif not separator:
                 raise InputError(
-                    f"--input {option} does not say which input it is for, expected name=file",
+                    f"--input {option} does not name an input, expected name=file",
                     hint=f"the model's inputs: {', '.join(info.name for info in inputs)}",
                 )
         if name in arrays:

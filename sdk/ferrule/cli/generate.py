@@ -65,7 +65,7 @@ def command(
 
 def _kept(kept: Kept) -> str:
     if kept.beside is None:
-        return f"{kept.name}: edited by you, left alone"
+        return f"{kept.name}: edited by you, left unchanged"
     if kept.beside.startswith(f"{kept.name}.orig"):
-        return f"{kept.name}: edited by you, now in {kept.beside}"
-    return f"{kept.name}: edited by you, left alone; {kept.beside} is what would be generated now"
+        return f"{kept.name}: edited by you, renamed to {kept.beside}"
+    return f"{kept.name}: edited by you, left unchanged; {kept.beside} has the newly generated contents"

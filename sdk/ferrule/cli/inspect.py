@@ -33,8 +33,8 @@ def command(
 
     With --backends, also show which backend takes each layer, why the others do not, and which backend runs it in the
     end, on the host and in firmware, once every backend has optimised its layers. Dynamic backends are included.
-    --schedule adds when devices are activated, opened, closed and deactivated, and what is copied to and from their
-    memories.
+    --schedule also shows when devices are activated, opened, closed and deactivated, and what is copied to and from
+    their memories.
     """
     from ferrule import facade, formats
 
@@ -46,8 +46,7 @@ def command(
             inspection = facade.inspect(network, options.job(configuration), schedule=show_schedule)
     elif any((options.board, options.hints, options.devices, options.backend_options, dynamic_path, show_schedule)):
         raise FerruleError(
-            "--board, --hint, --device, --backend-option, --dynamic-path and --schedule are of no use without "
-            "--backends"
+            "--board, --hint, --device, --backend-option, --dynamic-path and --schedule are only valid with --backends"
         )
     else:
         inspection = facade.inspect(network)

@@ -65,9 +65,9 @@ def board(name: str, base: str, out: Path) -> None:
     from ferrule.errors import FerruleError
 
     if not _BOARD_NAME.fullmatch(name):
-        raise FerruleError(f"'{name}' is no name for a board", hint="use letters, digits, hyphens and underscores")
+        raise FerruleError(f"'{name}' is not a valid board name", hint="use letters, digits, hyphens and underscores")
     if name in board_names():
-        raise FerruleError(f"there is a board '{name}' already", hint="choose another name; see: ferrule boards")
+        raise FerruleError(f"board '{name}' already exists", hint="choose another name; see: ferrule boards")
     old = load_board(base)
     values = {
         "name": name,
@@ -95,13 +95,11 @@ def package_name(backend_id: str) -> str:
 
     if not _BACKEND_ID.fullmatch(backend_id):
         raise FerruleError(
-            f"'{backend_id}' is no id for a backend",
+            f"'{backend_id}' is not a valid backend id",
             hint="use letters and digits, with a capital at the start of each word, such as AcmeNpu",
         )
     if backend_id in default_registry():
-        raise FerruleError(
-            f"there is a backend '{backend_id}' already", hint="choose another id; see: ferrule backends"
-        )
+        raise FerruleError(f"backend '{backend_id}' already exists", hint="choose another id; see: ferrule backends")
     package = "_".join(_WORD.findall(backend_id)).lower()
     if keyword.iskeyword(package) or importlib.util.find_spec(package) is not None:
         raise FerruleError(

@@ -123,7 +123,7 @@ def _with_division_options(function: _F, default: str | None) -> _F:
             multiple=True,
             metavar="BACKEND.NAME=VALUE",
             help="Set an option of a backend, such as MyNpu.fast=true; `ferrule backends` lists the options. "
-            "num_threads and instructions of CpuAcc and device of GpuAcc only affect runs on the host.",
+            "CpuAcc's num_threads and instructions, and GpuAcc's device, only affect runs on the host.",
         ),
         click.option(
             "--device",

@@ -39,8 +39,8 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     "inputs",
     multiple=True,
     metavar="[NAME=]X.NPY",
-    help="An input array; for several inputs, repeat the option with their names. A first axis n times as long as the "
-    "input's holds n samples. Default: a fixed pattern (docs/running.md).",
+    help="An input array; for several inputs, repeat the option with their names. For n samples, the first axis is n "
+    "times as long. Default: a fixed pattern (docs/running.md).",
 )
 @click.option(
     "--output",

@@ -55,7 +55,7 @@ def command(port: str, baud: int, backend: str | None, bindings: tuple[str, ...]
 def _binding(text: str) -> tuple[str, str | int]:
     key, separator, value = text.partition("=")
     if not separator or not key:
-        raise FerruleError(f"--binding {text} is no KEY=VALUE", hint="--binding memory_bytes=65536")
+        raise FerruleError(f"--binding {text} is not KEY=VALUE", hint="--binding memory_bytes=65536")
     try:
         return key, int(value, 0)
     except ValueError:

@@ -55,7 +55,7 @@ def parse_fault(text: str) -> tuple[str, Fault]:
     given = dict(_pair(pair, text) for pair in pairs)
     if at:
         if moment is None:
-            raise FerruleError(f"fault '{text}': {name} strikes always, it has no @NUMBER")
+            raise FerruleError(f"fault '{text}': {name} is always active and takes no @NUMBER")
         given[moment] = number
     for key in given:
         if key not in known:

@@ -111,7 +111,7 @@ class RegisterTable:
             if register.offset in offsets:
                 raise FerruleError(f"{where} is at {register.offset:#x}, where {offsets[register.offset]} is")
             if register.name in names:
-                raise FerruleError(f"{where} is there twice")
+                raise FerruleError(f"{where} is declared twice")
             _check_fields(where, register)
             offsets[register.offset] = register.name
             names.add(register.name)

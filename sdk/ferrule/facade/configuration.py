@@ -179,4 +179,4 @@ def _convert(where: str, data: object, kind: type[_Kind]) -> _Kind:
 
 def _check_name(where: str, name: str) -> None:
     if not _IDENTIFIER.fullmatch(name):
-        raise FerruleError(f"{where}: '{name}' is no device name, expected a C identifier such as npu0")
+        raise FerruleError(f"{where}: '{name}' is not a device name, expected a C identifier such as npu0")

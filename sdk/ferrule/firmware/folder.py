@@ -131,7 +131,7 @@ class _Update:
         if in_the_way and not force:
             raise FerruleError(
                 f"{self._folder}: these files were changed by hand and would be lost: {', '.join(in_the_way)}",
-                hint="move them out of the way, generate into another folder, or put them aside as *.orig with --force",
+                hint="move them out of the way, generate into another folder, or keep them as *.orig with --force",
             )
         aside = tuple(Kept(name=name, beside=self._put_aside(name)) for name in in_the_way)
         for name, data in files.items():

@@ -194,7 +194,7 @@ def read_image(path: Path) -> Image:
     except OSError as error:
         raise FerruleError(f"cannot read {path}: {error}") from None
     except (ELFError, UnicodeDecodeError) as error:
-        raise FerruleError(f"{path} is not a sound ELF file: {error}") from None
+        raise FerruleError(f"{path} is not a valid ELF file: {error}") from None
 
 
 def _segments(elf: ELFFile) -> Iterator[Segment]:

@@ -70,15 +70,15 @@ def read_manifest(folder: Path) -> Manifest:
         if version != SCHEMA_VERSION:
             raise FerruleError(
                 f"{path} has schema version {version}, expected {SCHEMA_VERSION}",
-                hint="generate the project anew with this version of ferrule, into another folder",
+                hint="generate the project again with this version of ferrule, into another folder",
             )
         manifest = msgspec.json.decode(data, type=Manifest)
     except msgspec.MsgspecError as error:
-        raise FerruleError(f"{path}: {error}", hint="generate the project anew, into another folder") from error
+        raise FerruleError(f"{path}: {error}", hint="generate the project again, into another folder") from error
     folders = (*manifest.include_dirs, *manifest.system_include_dirs)
     for name in (manifest.board, *manifest.sources, *folders, *manifest.files, *manifest.starters):
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise FerruleError(
-                f"{path}: '{name}' leads out of the project", hint="generate the project anew, into another folder"
+                f"{path}: '{name}' is outside the project", hint="generate the project again, into another folder"
             )
     return manifest

@@ -68,7 +68,7 @@ def _plugged(devices: Sequence[Device], firmware: Faces, board: Board) -> dict[s
             if expansion is None:
                 raise FerruleError(
                     f"board {board.name} has {len(board.expansions)} places for accelerators, none for '{device.name}'",
-                    hint=f"say where its registers are: [devices.{device.name}.binding] base = 0x50000000",
+                    hint=f"set the address of its registers: [devices.{device.name}.binding] base = 0x50000000",
                 )
             socket = Socket(address=expansion.address, interrupt=expansion.interrupt)
             found[device.name] = target.plugged(device, socket)
@@ -110,6 +110,6 @@ def _check_regions(device: Device, board: Board) -> None:
         needed = getattr(board.placement, purpose)
         if device.regions and needed not in device.regions:
             raise FerruleError(
-                f"device '{device.name}' does not reach memory '{needed}', where {board.name} has its {purpose}",
-                hint=f"its regions are {', '.join(device.regions)}; without `regions` it reaches every memory",
+                f"device '{device.name}' cannot access memory '{needed}', where {board.name} has its {purpose}",
+                hint=f"its regions are {', '.join(device.regions)}; without `regions` it can access every memory",
             )

@@ -49,7 +49,7 @@ _PACKAGES = (
 )
 _OPENCL = "opencl"
 _OPENCL_PURPOSE = "the backend GpuAcc: runs int8 layers on this machine's OpenCL device"
-_OPENCL_REMEDY = "pip install 'ferrule[gpu]'; where that is installed, ferrule backends says what is wrong with OpenCL"
+_OPENCL_REMEDY = "pip install 'ferrule[gpu]'; if that is installed, ferrule backends reports what is wrong with OpenCL"
 _OPENCL_PROGRAM = """
 from ferrule.backends.gpu_acc.opencl import choose_device
 device = choose_device().device

@@ -267,5 +267,5 @@ def _first_line(command: tuple[str, ...]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        raise FerruleError(f"cannot ask {command[0]} for its version: {error}") from None
+        raise FerruleError(f"cannot query the version of {command[0]}: {error}") from None
     return (done.stdout.strip() or done.stderr.strip()).partition("\n")[0]

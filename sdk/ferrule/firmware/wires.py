@@ -48,7 +48,7 @@ def wires(artifact: Artifact, board: Board) -> tuple[WireUse, ...]:
         name = use.driver.wire.uart
         if name is None:
             raise FerruleError(
-                f"device '{use.device.name}' is behind a serial line, and no UART is named",
+                f"device '{use.device.name}' is behind a serial line, but no UART is named",
                 hint=f'[devices.{use.device.name}] binding = {{ uart = "uart1" }}',
             )
         if name not in spare:

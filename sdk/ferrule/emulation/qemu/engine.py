@@ -46,5 +46,5 @@ class QemuEngine(Engine):
     def start(self, machine: Machine) -> Session:
         program = shutil.which(PROGRAM)
         if program is None:
-            raise self.missing() or EngineError(f"{PROGRAM} came and went")
+            raise self.missing() or EngineError(f"{PROGRAM} is no longer available")
         return QemuSession(program, machine)

@@ -38,7 +38,7 @@ class Monitor:
         try:
             self._connection.sendall(json.dumps(request).encode() + b"\n")
         except OSError as error:
-            raise EngineError(f"QEMU's monitor is gone: {error}") from error
+            raise EngineError(f"QEMU's monitor has closed the connection: {error}") from error
         while True:
             answer = self._receive()
             if "error" in answer:
@@ -53,7 +53,7 @@ class Monitor:
             except OSError as error:
                 raise EngineError(f"QEMU's monitor does not answer: {error}") from error
             if not chunk:
-                raise EngineError("QEMU's monitor is gone")
+                raise EngineError("QEMU's monitor has closed the connection")
             self._received += chunk
         line, self._received = self._received.split(b"\n", 1)
         answer: dict[str, Any] = json.loads(line)

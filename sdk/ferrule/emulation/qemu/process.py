@@ -53,7 +53,7 @@ def _arguments(program: str, board: Board, elf: Path, files: Mapping[str, int], 
         if name in machine.serial:
             indices[machine.serial[name]] = name
         elif name != MONITOR:
-            raise EngineError(f"board.toml of {board.name} doesn't say which -serial option {name} is")
+            raise EngineError(f"board.toml of {board.name} does not assign a -serial option to {name}")
     for index in range(max(indices, default=-1) + 1):
         argv += ["-serial", f"chardev:{indices[index]}" if index in indices else "null"]
     return argv

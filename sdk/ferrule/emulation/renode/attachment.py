@@ -184,7 +184,7 @@ class CosimulationAttachment(Attachment):
 def _check_interrupt(device: AttachedDevice, board: Board, release: tuple[int, int]) -> None:
     """Raise EngineError for an interrupt that could rise within a tick and deadlock Renode; see `CosimulationPeer`."""
     hint = "let its driver poll, or put it behind the bridge with the engine renode"
-    what = f"device {device.name}: its interrupt can't come with a tick of the co-simulation socket"
+    what = f"device {device.name}: its interrupt cannot rise within a tick of the co-simulation socket"
     if release < (1, 16):
         raise EngineError(f"{what} in Renode before 1.16", hint=hint)
     core = read_platform(board.platform).of_type("CPU.CortexM")[0]

@@ -140,7 +140,7 @@ class BridgeServer:
                     f"expected {VERSION} and {self._model.size_bytes:#x}"
                 )
             case _:
-                raise RenodeError(f"the bridge asks for {request.kind} ({request.b}), which the protocol does not have")
+                raise RenodeError(f"the bridge requests {request.kind} ({request.b}), which the protocol does not have")
         return 0
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class BridgeBus:
         self._stream.send(BridgeMessage(kind=Kind.GET, a=address, b=size_bytes).encode())
         data = self._reply(address)
         if len(data) != size_bytes:
-            raise RenodeConnectionError(f"the bridge gives {len(data)} B, {size_bytes} were asked for")
+            raise RenodeConnectionError(f"the bridge returned {len(data)} B, {size_bytes} were requested")
         return data
 
     def write(self, address: int, data: bytes) -> None:
@@ -176,7 +176,7 @@ class BridgeBus:
     def _reply(self, address: int) -> bytes:
         reply = receive(self._stream)
         if reply.kind != Kind.DATA:
-            raise RenodeError(f"the bridge sent {reply.kind} where DATA was awaited")
+            raise RenodeError(f"the bridge sent {reply.kind} where DATA was expected")
         data = receive_data(self._stream, reply.c)
         if reply.a:
             raise BusError(data.decode("utf-8", "replace"), address=address)

@@ -215,7 +215,7 @@ class CosimulationPeer:
             case action if action in WRITES:
                 self._serve_write(request, WRITES[Action(action)])
             case _:
-                raise RenodeError(f"Renode asks for the action {request.action}, which a peripheral does not have")
+                raise RenodeError(f"Renode requests the action {request.action}, which a peripheral does not have")
         return True
 
     def close(self) -> None:
@@ -279,7 +279,7 @@ class CosimulationPeer:
         self._send(Message(action=Action.TICK_CLOCK))
         if not possible:
             raise UntimelyInterruptError(
-                "its interrupt came with a tick, where Renode would stand still: SysTick is in use, "
+                "its interrupt rose within a tick, where it would deadlock Renode: SysTick is in use, "
                 "or Renode is older than 1.16",
                 hint="let its driver poll, or put it behind the bridge with the engine renode",
             )
@@ -327,7 +327,7 @@ class CosimulationPeer:
             if message.action == Action.RESET_PERIPHERAL or self._after_reset(message):
                 self._deferred.append(message)
                 continue
-            raise RenodeError(f"Renode sent the action {message.action} where {action.name} was awaited")
+            raise RenodeError(f"Renode sent the action {message.action} where {action.name} was expected")
 
     def _after_reset(self, message: Message) -> bool:
         resets = self._resetting or any(each.action == Action.RESET_PERIPHERAL for each in self._deferred)

@@ -44,5 +44,5 @@ class RenodeEngine(Engine):
     def start(self, machine: Machine) -> Session:
         program = find_renode()
         if program is None:
-            raise self.missing() or EngineError("Renode came and went")
+            raise self.missing() or EngineError("Renode is no longer available")
         return RenodeSession(program, machine, self._kind)

@@ -119,7 +119,7 @@ class LegacyControl(Transport):
         if code == self._FAILED:
             raise ControlError(f"Renode refuses {_name(answered)}: {self._text()}")
         if answered != command:
-            raise ControlError(f"Renode answers {_name(answered)}, {command.name} was asked for")
+            raise ControlError(f"Renode answers {_name(answered)}, {command.name} was requested")
         return self._stream.read(self._size()) if code == self._DATA else b""
 
     def _byte(self) -> int:
@@ -258,7 +258,7 @@ class ExternalControl:
         """Read `count` units of the given width (bytes for BLOCK) from a bus."""
         answer = self._access(machine, bus, 0, width, address, count, b"")
         if len(answer) != count * max(width, 1):
-            raise ControlError(f"Renode gives {len(answer)} B of {bus}, {count * max(width, 1)} were asked for")
+            raise ControlError(f"Renode returned {len(answer)} B of {bus}, {count * max(width, 1)} were requested")
         return answer
 
     def write(
@@ -266,7 +266,7 @@ class ExternalControl:
     ) -> None:
         """Write to a bus. On 1.16.1 the duration grows with the square of the size: 4 KiB take seconds."""
         if len(data) % max(width, 1):
-            raise ControlError(f"{len(data)} B are no whole number of units of {width}")
+            raise ControlError(f"{len(data)} B are not a whole number of units of {width}")
         self._access(machine, bus, 1, width, address, len(data) // max(width, 1), data)
 
     def _access(

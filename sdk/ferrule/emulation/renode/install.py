@@ -50,7 +50,7 @@ def release(text: str) -> tuple[int, int]:
     """
     match = _VERSION.search(text)
     if match is None:
-        raise RenodeError(f"Renode does not tell its version: {text.strip()[:200]!r}")
+        raise RenodeError(f"Renode does not report its version: {text.strip()[:200]!r}")
     found = int(match[1]), int(match[2])
     if found < OLDEST:
         raise RenodeError(f"this is Renode {found[0]}.{found[1]}, at least {OLDEST[0]}.{OLDEST[1]} is needed")

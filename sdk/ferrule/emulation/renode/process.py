@@ -99,7 +99,7 @@ class RenodeProcess:
             self.stop()
             reason = state.partition(" ")[2]
             raise EngineError(
-                f"no network namespace can be had ({reason}); without one Renode's servers for commands and UARTs "
+                f"no network namespace is available ({reason}); without one Renode's servers for commands and UARTs "
                 "listen on all interfaces of this machine",
                 hint=f"set {NETWORK_VARIABLE}=host to allow that",
             )
@@ -110,7 +110,7 @@ class RenodeProcess:
         """Return a connection to one of Renode's ports; OSError if that fails."""
         _, connected = self._ask(f"connect {port}")
         if connected is None:
-            raise OSError(f"no connection to port {port} was handed over")
+            raise OSError(f"no connection to port {port} was passed")
         connected.settimeout(timeout_s)
         return connected
 
@@ -118,7 +118,7 @@ class RenodeProcess:
         """Return a listening socket that Renode can connect to, and its port on 127.0.0.1."""
         port, listener = self._ask("listen")
         if listener is None:
-            raise OSError("no listening socket was handed over")
+            raise OSError("no listening socket was passed")
         return listener, port
 
     def free_port(self) -> int:

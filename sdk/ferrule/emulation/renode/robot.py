@@ -62,7 +62,7 @@ class RobotServer:
         """Return the names of all keywords."""
         names = self._call("get_keyword_names")
         if not isinstance(names, list):
-            raise RenodeConnectionError(f"{self._name}: {type(names).__name__} is no list of keywords")
+            raise RenodeConnectionError(f"{self._name}: {type(names).__name__} is not a list of keywords")
         return [str(name) for name in names]
 
     def run(self, keyword: str, *arguments: str | float | bool) -> object:
@@ -95,7 +95,7 @@ class RobotServer:
         """Create a tester for a UART such as `sysbus.uart0`; `timeout_s` is its default time-out in virtual time."""
         number = self.run("CreateTerminalTester", uart, *(() if timeout_s is None else (timeout_s,)))
         if not isinstance(number, int):
-            raise RenodeConnectionError(f"{self._name}: {number!r} is no number of a terminal tester")
+            raise RenodeConnectionError(f"{self._name}: {number!r} is not the number of a terminal tester")
         return TerminalTester(self, number)
 
     def stop(self) -> None:
@@ -126,7 +126,7 @@ class RobotServer:
             raise RenodeConnectionError(f"{self._name}: HTTP {error.errcode} {error.errmsg}") from None
         except (ExpatError, xmlrpc.client.Error, ValueError, TypeError, LookupError, ArithmeticError) as error:
             self.close()
-            raise RenodeConnectionError(f"{self._name}: the answer is no XML-RPC: {error}") from None
+            raise RenodeConnectionError(f"{self._name}: the answer is not XML-RPC: {error}") from None
         except TimeoutError:
             self.close()
             limit = self._transport.timeout_s
@@ -173,11 +173,11 @@ class TerminalTester:
 
 def _line(answer: object) -> UartLine:
     if not isinstance(answer, Mapping):
-        raise RenodeConnectionError(f"{answer!r} is no line of a terminal tester")
+        raise RenodeConnectionError(f"{answer!r} is not a line of a terminal tester")
     groups = answer.get("Groups")
     time_ms = answer.get("Timestamp", 0.0)
     if not isinstance(time_ms, int | float) or not isinstance(groups, list | None):
-        raise RenodeConnectionError(f"{answer!r} is no line of a terminal tester")
+        raise RenodeConnectionError(f"{answer!r} is not a line of a terminal tester")
     return UartLine(
         line=str(answer.get("Line", "")), time_ms=float(time_ms), groups=tuple(str(group) for group in groups or ())
     )

@@ -40,7 +40,7 @@ class Stream:
         try:
             self._socket.sendall(data)
         except OSError as error:
-            raise RenodeConnectionError(f"{self._name}: Renode does not take data any more: {error}") from error
+            raise RenodeConnectionError(f"{self._name}: Renode no longer accepts data: {error}") from error
 
     def read(self, size_bytes: int) -> bytes:
         """Read exactly `size_bytes` bytes.
@@ -50,7 +50,7 @@ class Stream:
         """
         data = bytearray()
         while len(data) < size_bytes:
-            data += self._receive(size_bytes - len(data), f"{size_bytes} B were awaited, {len(data)} came")
+            data += self._receive(size_bytes - len(data), f"{size_bytes} B were expected, {len(data)} came")
         return bytes(data)
 
     def read_some(self, most_bytes: int = 65536) -> bytes:
@@ -58,7 +58,7 @@ class Stream:
         try:
             return self._socket.recv(most_bytes)
         except TimeoutError:
-            raise RenodeConnectionError(f"{self._name}: nothing came within {self._timeout_s:g} s") from None
+            raise RenodeConnectionError(f"{self._name}: no data arrived within {self._timeout_s:g} s") from None
         except OSError as error:
             raise RenodeConnectionError(f"{self._name}: {error}") from error
 

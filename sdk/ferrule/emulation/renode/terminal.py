@@ -71,7 +71,7 @@ class SocketTerminal(Channel):
         try:
             self._socket.sendall(data)
         except OSError as error:
-            raise RenodeConnectionError(f"UART: Renode does not take data any more: {error}") from error
+            raise RenodeConnectionError(f"UART: Renode no longer accepts data: {error}") from error
 
     @override
     def close(self) -> None:

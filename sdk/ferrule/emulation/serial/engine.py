@@ -72,5 +72,5 @@ class SerialEngine(Engine):
     def start(self, machine: Machine) -> Session:
         port = machine.options.port
         if port is None:
-            raise self.lacks(machine.options) or FerruleError("the port came and went")
+            raise self.lacks(machine.options) or FerruleError("the port is no longer available")
         return SerialSession(SerialChannel(port, baud=machine.options.baud))

@@ -116,7 +116,7 @@ class Guest:
             permissions |= self._constants.UC_PROT_WRITE
         for base in (memory.address, *memory.aliases):
             if self.state.window_count == layout.WINDOWS:
-                raise EngineError(f"the unicorn engine holds {layout.WINDOWS} memories, aliases counted, and no more")
+                raise EngineError(f"the unicorn engine supports at most {layout.WINDOWS} memories, including aliases")
             self.check(
                 self._library.uc_mem_map_ptr(self._handle, base, size, permissions, address),
                 f"map the memory {memory.name} at {base:#x}",

@@ -141,7 +141,7 @@ class Processor:
             EngineError: there are 16 timers already.
         """
         if len(self._timers) == layout.TIMERS:
-            raise EngineError(f"the unicorn engine has {layout.TIMERS} timers for device models, and no more")
+            raise EngineError(f"the unicorn engine has only {layout.TIMERS} timers for device models")
         self._timers.append(Timer(self, len(self._timers), function))
         return self._timers[-1]
 

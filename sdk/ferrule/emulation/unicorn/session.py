@@ -153,7 +153,7 @@ class UnicornSession(EmulatorSession):
             cause = fault_text(fault, self._board, self._devices) if fault else "supervisor call (svc)"
             self._failure = self._error(f"lockup, since no fault handler may run here: {cause}")
         elif stop is Stop.RESET:
-            self._failure = self._error("the firmware asked for a reset (AIRCR.SYSRESETREQ)")
+            self._failure = self._error("the firmware requested a reset (AIRCR.SYSRESETREQ)")
         elif stop is Stop.EXCEPTION:
             self._failure = self._error(exception_text(self._guest.state.exception))
         elif stop is Stop.ERROR:

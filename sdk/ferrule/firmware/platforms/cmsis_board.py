@@ -137,7 +137,7 @@ def _core(board: Board) -> CmsisCore:
     make = _CORES.get(board.cpu.type)
     if make is None:
         raise FerruleError(
-            f"board {board.name}: its core {board.cpu.type} has no place in CMSIS projects",
+            f"board {board.name}: its core {board.cpu.type} is not supported in CMSIS projects",
             hint=f"known: {', '.join(_CORES)}",
         )
     return CmsisCore(

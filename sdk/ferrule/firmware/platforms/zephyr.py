@@ -190,7 +190,7 @@ def _notes(request: ProjectRequest) -> Iterable[str]:
     board = request.board
     if board.name not in ZEPHYR_BOARDS:
         yield (
-            f"ferrule knows no board of Zephyr's for {board.name}: an overlay boards/BOARD.overlay must choose "
+            f"no Zephyr board is known for {board.name}: an overlay boards/BOARD.overlay must choose "
             "ferrule,link-uart (README.md)"
         )
     if _nodes(request.artifact):
@@ -200,7 +200,7 @@ def _notes(request: ProjectRequest) -> Iterable[str]:
     if wired:
         yield f"native_sim has two UARTs: there is no overlay for it, since the model uses {', '.join(wired)}"
     if _has_single_uart(board):
-        yield f"{board.name} has one UART, which is the link's: shell and log are off (prj.conf)"
+        yield f"{board.name} has one UART, which the link uses: shell and log are disabled (prj.conf)"
 
 
 def _has_single_uart(board: Board) -> bool:
