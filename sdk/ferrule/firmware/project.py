@@ -102,11 +102,14 @@ def build_project(
     *,
     toolchain_name: str | None = None,
     optimization: str | None = None,
+    stays: bool = True,
     progress: Progress = say_nothing,
 ) -> Image:
     """Build a bare-metal project in its folder `build` and return the firmware's image.
 
-    Toolchain and optimization default to those that the project was generated for.
+    Toolchain and optimization default to those that the project was generated for. If `stays` is False, because the
+    project's folder is temporary, debug information contains paths relative to it, so that a later build of the same
+    project in another folder can take its objects from the cache.
 
     Raises:
         FerruleError: the project is for a platform with its own build system.
@@ -134,6 +137,7 @@ def build_project(
         defines=manifest.defines,
         third_party=[folder / name for name in manifest.third_party],
         system_include_dirs=[folder / name for name in manifest.system_include_dirs],
+        relative_to=None if stays else folder,
     )
     return read_image(
         execute(plan, progress=lambda done, total, _: progress(Step(phase=phase, done=done, total=total)))
