@@ -63,7 +63,7 @@ def test_a_variable_that_names_no_program_is_an_error(
     monkeypatch.setenv("CC", nonsense)
     with pytest.raises(MissingToolError) as caught:
         host_compiler("the unicorn engine")
-    assert str(caught.value).startswith(f"CC is '{nonsense}', which names no program")
+    assert str(caught.value).startswith(f"CC is '{nonsense}', which is not a program")
     assert "the unicorn engine" in str(caught.value)
     assert "unset it" in (caught.value.hint or "")
     row = probe._probe_host_compiler()
@@ -84,7 +84,7 @@ def test_ziglang_serves_where_no_compiler_is() -> None:
 @pytest.mark.usefixtures("bare")
 def test_without_any_both_remedies_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nativelib, "find_spec", lambda _name: None)
-    with pytest.raises(MissingToolError, match="no C compiler for this host was found, which a test needs") as caught:
+    with pytest.raises(MissingToolError, match="no C compiler for this host was found; a test needs one") as caught:
         host_compiler("a test")
     assert "apt-get install gcc" in (caught.value.hint or "")
     assert "pip install 'ferrule[run]'" in (caught.value.hint or "")

@@ -49,7 +49,7 @@ UNICORN = {
     "c": "read-only 0x0000_0040 .ssram1.",
     "z": "sleeps .wfi. and nothing is left that could wake it",
     "l": "lockup.* .bus error on a data access.: read of 4 B at 0x7000_0000, where mps2-an386 has nothing",
-    "q": "asked for a reset",
+    "q": "requested a reset",
 }
 
 
@@ -162,7 +162,7 @@ def test_words_before_a_fault_are_not_lost(unicorn: Engine, build: Callable[...,
 def test_not_a_firmware(either: Engine, build: Callable[..., Machine], tmp_path: Path) -> None:
     text = tmp_path / "notes.elf"
     text.write_text("hello")
-    with pytest.raises(FerruleError, match="not a sound ELF"):
+    with pytest.raises(FerruleError, match="not a valid ELF"):
         either.start(Machine(board=build("echo").board, elf=text))
 
 

@@ -233,8 +233,8 @@ def test_a_backend_without_a_firmware_face(registry: BackendRegistry) -> None:
     [
         (("ssram1", "ssram23"), ""),
         (("ssram1", "sram"), "there is no memory on mps2-an386 .a region of device 'm0'. 'sram'"),
-        (("ssram1",), "device 'm0' does not reach memory 'ssram23', where mps2-an386 has its workspace"),
-        (("ssram23",), "device 'm0' does not reach memory 'ssram1', where mps2-an386 has its weights"),
+        (("ssram1",), "device 'm0' cannot access memory 'ssram23', where mps2-an386 has its workspace"),
+        (("ssram23",), "device 'm0' cannot access memory 'ssram1', where mps2-an386 has its weights"),
     ],
 )
 def test_regions_of_devices(registry: BackendRegistry, regions: tuple[str, ...], reason: str) -> None:

@@ -53,7 +53,7 @@ def test_one_where_a_list_belongs(field: str, value: object) -> None:
 def test_a_job_or_keywords(call: object, tmp_path: Path) -> None:
     assert callable(call)
     network = small_networks.dense()
-    with pytest.raises(FerruleError, match="there is a job, and its fields as keywords, too: board, out") as caught:
+    with pytest.raises(FerruleError, match="both a job and keywords are given: board, out") as caught:
         call(network, JOB, board="mps2-an386", out=tmp_path / "project")
     assert "dataclasses.replace" in str(caught.value.hint)
     with pytest.raises(FerruleError, match="there is no field of a Job 'bord'") as caught:

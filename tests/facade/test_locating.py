@@ -107,7 +107,7 @@ def test_devices_without_a_model(firmware: ferrule.Firmware) -> None:
 def test_what_real_boards_can_not_do(firmware: ferrule.Firmware) -> None:
     require_module("serial", "pip install 'ferrule[serial]'")
     port = EngineOptions(port="loop://")
-    with pytest.raises(FerruleError, match="where a real board begins to differ can't be located"):
+    with pytest.raises(FerruleError, match="the first differing layer can't be located on a real board"):
         ferrule.compile(chain()).run(X, engine="serial", options=port, locate=True)
     with pytest.raises(FerruleError, match=r"device models .* can't be put into a real board"):
         firmware.run(X, engine="serial", options=port, faults={"Woofles": WrongId()})

@@ -235,7 +235,7 @@ def test_a_usart_without_a_driver() -> None:
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [(0, "interrupt 0 is that of uart0 and of dog"), (240, "interrupt 240 is none of the core's")],
+    [(0, "interrupt 0 is used by both uart0 and dog"), (240, "interrupt 240 does not exist, the core has 0 to 239")],
 )
 def test_interrupts_that_cannot_be(line: int, message: str, tmp_path: Path) -> None:
     with pytest.raises(FerruleError, match=message):
@@ -360,7 +360,7 @@ def changed_core(board: str, **changes: Any) -> Board:  # noqa: ANN401 fields of
 
 
 def test_a_core_that_cannot_be() -> None:
-    with pytest.raises(FerruleError, match="its core cortex-m0 has no place") as caught:
+    with pytest.raises(FerruleError, match="its core cortex-m0 is not supported") as caught:
         cmsis_board(changed_core("mps2-an386", type="cortex-m0"))
     assert "cortex-m33" in str(caught.value.hint)
 

@@ -258,7 +258,7 @@ def test_an_interrupt_that_would_make_renode_stand_still_ends_it(wire: WireForma
         renode.expect(Action.GET_DOUBLE_WORD)
     renode.expect(Action.TICK_CLOCK)
     renode.finish()
-    assert "its interrupt came with a tick, where Renode would stand still" in str(renode.error)
+    assert "its interrupt rose within a tick, where it would deadlock Renode" in str(renode.error)
 
 
 def test_log_lines() -> None:
@@ -277,7 +277,7 @@ def test_what_no_peripheral_is_asked(action: int) -> None:
     renode = Renode(Delayed())
     renode.send(action)
     renode.finish()
-    assert f"asks for the action {int(action)}" in str(renode.error)
+    assert f"requests the action {int(action)}" in str(renode.error)
 
 
 def test_a_wrong_reply_to_dma_ends_it() -> None:
@@ -286,7 +286,7 @@ def test_a_wrong_reply_to_dma_ends_it() -> None:
     assert renode.hear(renode.other).action == Action.PUSH_BYTE
     renode.send(Action.READ_BYTE)
     renode.finish()
-    assert "sent the action 21 where PUSH_CONFIRMATION was awaited" in str(renode.error)
+    assert "sent the action 21 where PUSH_CONFIRMATION was expected" in str(renode.error)
 
 
 def test_a_lost_connection_ends_it() -> None:
@@ -294,7 +294,7 @@ def test_a_lost_connection_ends_it() -> None:
     renode.main.sendall(b"\x17\x00")
     renode.main.close()
     renode.finish()
-    assert "24 B were awaited, 2 came" in str(renode.error)
+    assert "24 B were expected, 2 came" in str(renode.error)
 
 
 @settings(max_examples=100)

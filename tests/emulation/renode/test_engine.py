@@ -133,7 +133,7 @@ def test_interrupts_that_ticks_can_not_bring_are_refused(
     monkeypatch.setenv("FAKE_RENODE_VERSION", found)
     device = AttachedDevice(name="npu0", model=WooflesModel(), address=0xA000_0000, interrupt=28)
     machine = Machine(board=load_board(board), elf=build("echo").elf, devices=(device,))
-    with pytest.raises(EngineError, match=f"device npu0: its interrupt can't come with a tick .*{message}"):
+    with pytest.raises(EngineError, match=f"device npu0: its interrupt cannot rise within a tick .*{message}"):
         engine("renode:cosimulation-ticks").start(machine)
 
 
@@ -253,7 +253,7 @@ def test_without_a_namespace_it_refuses(
     )
     refusing.write_text(text)
     monkeypatch.setattr(supervisor, "__file__", str(refusing))
-    with pytest.raises(EngineError, match=r"no network namespace can be had \(no\).*all interfaces") as caught:
+    with pytest.raises(EngineError, match=r"no network namespace is available \(no\).*all interfaces") as caught:
         engine("renode").start(build("echo"))
     assert caught.value.hint == "set FERRULE_RENODE_NETWORK=host to allow that"
 

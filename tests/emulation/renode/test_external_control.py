@@ -81,10 +81,10 @@ def answering(*answers: bytes) -> Iterator[socket.socket]:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"", "closed the connection: 1 B were awaited, 0 came"),
-        (b"\x03\x02\x08\x00\x00\x00\x01", "8 B were awaited, 1 came"),
+        (b"", "closed the connection: 1 B were expected, 0 came"),
+        (b"\x03\x02\x08\x00\x00\x00\x01", "8 B were expected, 1 came"),
         (b"\x03\x02\xff\xff\xff\xff", "announces 4294967295 B"),
-        (b"\x03\x01\x00\x00\x00\x00", "answers RUN_FOR, GET_TIME was asked for"),
+        (b"\x03\x01\x00\x00\x00\x00", "answers RUN_FOR, GET_TIME was requested"),
         (b"\x03\x02\x04\x00\x00\x00abcd", "answers with 4 B, expected 8"),
         (b"\x04\x02", "answers with 0 B, expected 8"),
         (b"\x01\x03\x00\x00\x00off", "ends the connection: off"),

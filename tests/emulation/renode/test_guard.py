@@ -132,7 +132,7 @@ def test_releases(text: str, found: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "does not tell"), ("Renode, version 1.9.0", r"this is Renode 1\.9")]
+    ("text", "message"), [("", "does not report"), ("Renode, version 1.9.0", r"this is Renode 1\.9")]
 )
 def test_no_release(text: str, message: str) -> None:
     with pytest.raises(RenodeError, match=message):

@@ -78,7 +78,7 @@ def test_no_prompt(data: bytes, message: str) -> None:
 
 def test_silence_ends() -> None:
     client, server = socket.socketpair()
-    with client, server, pytest.raises(RenodeConnectionError, match=r"nothing came within 0\.05 s"):
+    with client, server, pytest.raises(RenodeConnectionError, match=r"no data arrived within 0\.05 s"):
         Monitor(stream(client, 0.05))
 
 

@@ -97,10 +97,10 @@ def value(answer: object) -> bytes:
         (b"", "Remote end closed connection"),
         (b"nonsense\r\n", "nonsense"),
         (http_answer(b"", "500 Internal Server Error"), "HTTP 500"),
-        (http_answer(b"<a>"), "is no XML-RPC"),
-        (http_answer(b""), "is no XML-RPC"),
-        (http_answer(b"<methodResponse><params></params></methodResponse>"), "is no XML-RPC"),
-        (http_answer(b"<?xml version='1.0'?><methodResponse><params><param><value><i4>x</i4></value>"), "no XML-RPC"),
+        (http_answer(b"<a>"), "is not XML-RPC"),
+        (http_answer(b""), "is not XML-RPC"),
+        (http_answer(b"<methodResponse><params></params></methodResponse>"), "is not XML-RPC"),
+        (http_answer(b"<?xml version='1.0'?><methodResponse><params><param><value><i4>x</i4></value>"), "not XML-RPC"),
         (value("text"), "without a status"),
         (value({"status": "MAYBE"}), "without a status"),
     ],
@@ -117,17 +117,17 @@ def test_a_failure_without_a_reason() -> None:
 
 @pytest.mark.parametrize("answer", [{}, {"status": "PASS", "return": "x"}, {"status": "PASS", "return": {"Groups": 1}}])
 def test_no_line(answer: dict[str, object]) -> None:
-    with saying(value(answer)) as server, pytest.raises(RenodeConnectionError, match=r"is no line|without a status"):
+    with saying(value(answer)) as server, pytest.raises(RenodeConnectionError, match=r"is not a line|without a status"):
         robot.TerminalTester(server, 0).wait_for_next_line()
 
 
 def test_no_tester() -> None:
-    with saying(value({"status": "PASS"})) as server, pytest.raises(RenodeConnectionError, match="no number"):
+    with saying(value({"status": "PASS"})) as server, pytest.raises(RenodeConnectionError, match="not the number"):
         server.terminal_tester("sysbus.uart0", 2.0)
 
 
 def test_no_list_of_keywords() -> None:
-    with saying(value(1)) as server, pytest.raises(RenodeConnectionError, match="no list"):
+    with saying(value(1)) as server, pytest.raises(RenodeConnectionError, match="not a list"):
         server.keywords()
 
 
