@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ferrule.backends.cpu_acc.backend import CpuAccTarget
-from ferrule.backends.device import Device
+from ferrule.backends.device import BindingNumber, Device, read_binding
 from ferrule.backends.firmware import SCALARS, DeviceDriver, LoweredOp, LoweringContext
 from ferrule.backends.manifest import read_manifest
 from ferrule.dom import (
@@ -28,14 +28,17 @@ from ferrule.dom import (
     Type,
     Variable,
 )
-from ferrule.errors import FerruleError
 
 FOLDER = Path(__file__).parent
 HEADER = "soft_npu/soft_npu.h"
 DEFAULT_MEMORY_BYTES = 65536
 ALIGNMENT = 16
 _MEMORY = Identifier("memory")
-_KEYS = ("memory_bytes", "activation_lead")
+_LARGEST = (1 << 31) - 1
+_BINDING = {
+    "memory_bytes": BindingNumber(low=ALIGNMENT, high=_LARGEST, default=DEFAULT_MEMORY_BYTES),
+    "activation_lead": BindingNumber(high=_LARGEST, default=0),
+}
 
 
 class SoftNpuTarget:
@@ -67,12 +70,8 @@ class SoftNpuTarget:
         Raises:
             FerruleError: the binding has an unknown key, or a value out of range.
         """
-        for key in device.binding:
-            if key not in _KEYS:
-                raise FerruleError(
-                    f"device '{device.name}': SoftNpu has no '{key}'", hint=f"its binding may have {', '.join(_KEYS)}"
-                )
-        memory_bytes = _number(device, "memory_bytes", DEFAULT_MEMORY_BYTES, low=ALIGNMENT)
+        numbers = read_binding(device, _BINDING).numbers
+        memory_bytes = numbers["memory_bytes"]
         memory = Variable(
             name=f"{device.name}_memory",
             type=ArrayType(Scalar.UINT8, memory_bytes),
@@ -88,7 +87,7 @@ class SoftNpuTarget:
             contributions=read_manifest(FOLDER).contributions(),
             memory_bytes=memory_bytes,
             alignment=ALIGNMENT,
-            activation_lead=_number(device, "activation_lead", 0, low=0),
+            activation_lead=numbers["activation_lead"],
         )
 
 
@@ -105,10 +104,3 @@ def _inside(context: LoweringContext) -> LoweringContext:
 
 def _address(offset: Expression) -> Expression:
     return AddressOf(Index(_MEMORY, offset))
-
-
-def _number(device: Device, key: str, default: int, *, low: int) -> int:
-    value = device.binding.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 1 << 31:
-        raise FerruleError(f"device '{device.name}': {key} is {value!r}, expected a whole number of at least {low}")
-    return value
