@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, LayerSupport, Support
-from ferrule.backends.context import CustomAllocator
+from ferrule.backends.backend import LayerSupport, Support
 from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions
-from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.shared.host_memory import HostMemoryBackend
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.backends.woofles.firmware import WooflesTarget
@@ -35,7 +33,7 @@ class WooflesSupport:
         return Support()
 
 
-class Woofles(Backend):
+class Woofles(HostMemoryBackend):
     """A small accelerator: int8 additions, products, fully connected layers and convolutions.
 
     On the host its device model does the work, by registers and commands as in firmware.
@@ -51,15 +49,6 @@ class Woofles(Backend):
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
         del memory, options
         return WooflesWorkloadFactory()
-
-    @override
-    def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager:
-        return HostMemoryManager(allocator)
-
-    @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (HostTensorHandleFactory(manager=manager),)
 
     @override
     def firmware_target(self) -> FirmwareTarget:
