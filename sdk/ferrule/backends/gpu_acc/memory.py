@@ -47,23 +47,23 @@ class GpuMemoryManager(PlannedMemoryManager["cl.Buffer"]):
 
     @property
     @override
-    def alignment_bytes(self) -> int:
+    def _alignment_bytes(self) -> int:
         return self.session.device.alignment_bytes
 
     @override
-    def new_block(self, size_bytes: int) -> cl.Buffer:
+    def _new_block(self, size_bytes: int) -> cl.Buffer:
         return new_buffer(self.session, size_bytes)
 
     @override
-    def block_in(self, memory: Array) -> cl.Buffer:
+    def _block_in(self, memory: Array) -> cl.Buffer:
         return host_buffer(self.session, memory)
 
     @override
-    def part(self, block: cl.Buffer, offset: int, info: TensorInfo) -> cl.Buffer:
+    def _part(self, block: cl.Buffer, offset: int, info: TensorInfo) -> cl.Buffer:
         return block.get_sub_region(offset, info.size_bytes)
 
     @override
-    def settle(self) -> None:
+    def _settle(self) -> None:
         self.session.finish()
 
 

@@ -18,17 +18,17 @@ class HostMemoryManager(PlannedMemoryManager[Array]):
 
     @property
     @override
-    def alignment_bytes(self) -> int:
+    def _alignment_bytes(self) -> int:
         return ALIGNMENT_BYTES
 
     @override
-    def new_block(self, size_bytes: int) -> Array:
+    def _new_block(self, size_bytes: int) -> Array:
         return aligned_empty((size_bytes,), DataType.UINT8)
 
     @override
-    def block_in(self, memory: Array) -> Array:
+    def _block_in(self, memory: Array) -> Array:
         return memory
 
     @override
-    def part(self, block: Array, offset: int, info: TensorInfo) -> Array:
+    def _part(self, block: Array, offset: int, info: TensorInfo) -> Array:
         return block[offset : offset + info.size_bytes].view(info.dtype.numpy).reshape(info.shape)

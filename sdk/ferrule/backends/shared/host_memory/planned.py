@@ -64,22 +64,22 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
 
     @property
     @abstractmethod
-    def alignment_bytes(self) -> int:
+    def _alignment_bytes(self) -> int:
         """Alignment of each slot in the block."""
 
     @abstractmethod
-    def new_block(self, size_bytes: int) -> Block:
+    def _new_block(self, size_bytes: int) -> Block:
         """Return a new block of the backend's own memory."""
 
     @abstractmethod
-    def block_in(self, memory: Array) -> Block:
+    def _block_in(self, memory: Array) -> Block:
         """Return a block that lies in memory of the custom allocator."""
 
     @abstractmethod
-    def part(self, block: Block, offset: int, info: TensorInfo) -> Block:
+    def _part(self, block: Block, offset: int, info: TensorInfo) -> Block:
         """Return the part of a block that holds a tensor."""
 
-    def settle(self) -> None:
+    def _settle(self) -> None:
         """Return when nothing uses the custom allocator's memory any more; called before it is given back."""
 
     @property
@@ -117,7 +117,7 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
         offsets = self._offsets = self._lay_out() if self._offsets is None else self._offsets
         self._block = block = self._get()
         for key, life in self._lives.items():
-            life.slot.memory = self.part(block, offsets[key], life.slot.info)
+            life.slot.memory = self._part(block, offsets[key], life.slot.info)
 
     @override
     def release(self) -> None:
@@ -126,7 +126,7 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
         self._block = None
         custom, self._custom = self._custom, None
         if custom is not None and self._allocator is not None:
-            self.settle()
+            self._settle()
             self._allocator.free(custom)
 
     def _lay_out(self) -> dict[int, int]:
@@ -139,17 +139,17 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
             )
             for key, life in self._lives.items()
         ]
-        region = Region(name="block", size_bytes=sys.maxsize, alignment=self.alignment_bytes)
+        region = Region(name="block", size_bytes=sys.maxsize, alignment=self._alignment_bytes)
         found = plan(requests, [region], effort=self._effort)
         self._size_bytes = found.peak_bytes
         return {key: found.placements[str(key)].offset for key in self._lives}
 
     def _get(self) -> Block:
         if self._allocator is None or not self._size_bytes:
-            return self.new_block(self._size_bytes)
-        custom = take_block(self._allocator, self._size_bytes, max(self.alignment_bytes, ALIGNMENT_BYTES))
+            return self._new_block(self._size_bytes)
+        custom = take_block(self._allocator, self._size_bytes, max(self._alignment_bytes, ALIGNMENT_BYTES))
         try:
-            block = self.block_in(custom)
+            block = self._block_in(custom)
         except BaseException:
             self._allocator.free(custom)
             raise
