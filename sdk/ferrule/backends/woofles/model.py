@@ -9,7 +9,7 @@ from ferrule._typing import override
 from ferrule.backends.woofles import arithmetic
 from ferrule.backends.woofles.command import COMMAND_BYTES, Command, CommandError, ShapeError
 from ferrule.backends.woofles.registers import TABLE, ErrorCode
-from ferrule.devices import BusError, Register, RegisterModel, RegisterTable
+from ferrule.devices import BusError, Register, RegisterModel
 
 MAX_QUEUE = 256
 """Commands in the ring."""
@@ -46,17 +46,14 @@ DEFAULT_TIMING = Timing(command=32, macs_per_cycle=16, bytes_per_cycle=4)
 class WooflesModel(RegisterModel):
     """Executes one command after the other; data is read and written when its time is over."""
 
+    table = TABLE
+
     def __init__(self, timing: Timing = DEFAULT_TIMING) -> None:
         super().__init__()
         self.timing = timing
         self._running: Command | None = None
         self._left = 0
         self.reset()
-
-    @property
-    @override
-    def table(self) -> RegisterTable:
-        return TABLE
 
     @override
     def reset(self) -> None:

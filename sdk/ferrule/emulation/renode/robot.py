@@ -12,11 +12,10 @@ import time
 import xmlrpc.client
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 from xml.parsers.expat import ExpatError
 
 from ferrule._typing import override
+from ferrule.closing import Closing
 from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
 
 Connector = Callable[[int, float], socket.socket]
@@ -42,7 +41,7 @@ class UartLine:
     """Of the regular expression."""
 
 
-class RobotServer:
+class RobotServer(Closing):
     """Renode's keywords; for one thread.
 
     A keyword that fails raises KeywordError, a connection that breaks, is silent for longer than the time-out or
@@ -103,17 +102,10 @@ class RobotServer:
         self._call("stop_remote_server")
         self.close()
 
+    @override
     def close(self) -> None:
         """Close the connection; Renode goes on."""
         self._transport.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _call(self, method: str, *parameters: object) -> object:
         try:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import socket
-from types import TracebackType
 from typing import Self
 
+from ferrule._typing import override
+from ferrule.closing import Closing
 from ferrule.emulation.renode.errors import RenodeConnectionError
 
 
-class Stream:
+class Stream(Closing):
     """Bytes to and from a server; for one thread, or one that reads and one that writes.
 
     Every wait is bounded by `timeout_s`, if it is not None. What is written at once is sent by one call, without delay.
@@ -73,14 +74,7 @@ class Stream:
             raise RenodeConnectionError(f"{self._name}: Renode closed the connection: {state}")
         return data
 
+    @override
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
