@@ -7,6 +7,9 @@ rescaling is shared.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
@@ -63,37 +66,41 @@ _SIZES = {
 }
 
 
+_TENSORS: Mapping[int, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    Operation.FULLY_CONNECTED: (
+        ("count", "input_channels"),
+        ("output_channels", "input_channels"),
+        ("count", "output_channels"),
+    ),
+    Operation.CONV_2D: (
+        ("count", "input_height", "input_width", "input_channels"),
+        ("output_channels", "kernel_height", "kernel_width", "input_channels"),
+        ("count", "output_height", "output_width", "output_channels"),
+    ),
+}
+"""The dimensions of the first operand, the second operand and the result; ADD and MUL have `count` elements in each."""
+
+
 def input_bytes(command: Command) -> int:
     """Return the size of the first operand."""
-    match command.operation:
-        case Operation.FULLY_CONNECTED:
-            return command.count * command.input_channels
-        case Operation.CONV_2D:
-            return command.count * command.input_height * command.input_width * command.input_channels
-        case _:
-            return command.count
+    return _elements(command, 0)
 
 
 def second_bytes(command: Command) -> int:
     """Return the size of the second operand."""
-    match command.operation:
-        case Operation.FULLY_CONNECTED:
-            return command.output_channels * command.input_channels
-        case Operation.CONV_2D:
-            return command.output_channels * command.kernel_height * command.kernel_width * command.input_channels
-        case _:
-            return command.count
+    return _elements(command, 1)
 
 
 def output_bytes(command: Command) -> int:
     """Return the size of the result."""
-    match command.operation:
-        case Operation.FULLY_CONNECTED:
-            return command.count * command.output_channels
-        case Operation.CONV_2D:
-            return command.count * command.output_height * command.output_width * command.output_channels
-        case _:
-            return command.count
+    return _elements(command, 2)
+
+
+def _elements(command: Command, tensor: int) -> int:
+    dimensions = _TENSORS.get(command.operation)
+    if dimensions is None:
+        return command.count
+    return math.prod(getattr(command, name) for name in dimensions[tensor])
 
 
 def is_weighted(command: Command) -> bool:
