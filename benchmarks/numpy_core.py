@@ -16,7 +16,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,7 +83,7 @@ def ours(path: Path, batch: int, data: Array) -> Callable[[], None]:
     return run
 
 
-def best_of(runs: list[Callable[[], None]], rounds: int) -> list[float]:
+def best_of(runs: Sequence[Callable[[], object]], rounds: int) -> list[float]:
     """Return the best time of each in seconds; the rounds are interleaved, so that both meet the same machine."""
     best = [float("inf")] * len(runs)
     for run in runs:

@@ -79,7 +79,8 @@ def measure(path: Path, batch: int, rounds: int) -> dict[str, float]:
     data = np.random.default_rng(0).integers(-128, 128, network.inputs[0].shape, np.int8)
     with Runtime() as runtime:
         runs = {backend: ours(runtime, network, backend, data) for backend in OURS}
-        if not np.array_equal(*(run() for run in runs.values())):
+        first, *others = (run() for run in runs.values())
+        if not all(np.array_equal(first, other) for other in others):
             raise SystemExit(f"{path.name}: {' and '.join(OURS)} disagree")
         runs |= {name: litert(path, kind, data) for name, kind in LITERT.items()}
         times = best_of(list(runs.values()), rounds)

@@ -23,14 +23,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
-from ferrule.backends.firmware import CoreFeatures
+from ferrule.backends.device import default_device
 from ferrule.backends.registry import default_registry
+from ferrule.backends.target import CoreFeatures, Face, Target
 from ferrule.codegen import generate
 from ferrule.formats import load, to_tflite
 from ferrule.graph import DataType, Quantization, TensorInfo
 from ferrule.memory import Effort, Region, order_layers, plan_graph, schedule_of_graph, verify, views
 from ferrule.network import Network
-from ferrule.optimizer import Face, OptimizerOptions, optimize
+from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.optimizer.simplify import simplify
 
 SHAPE = (1, 16)
@@ -186,11 +187,14 @@ def _verify(network: Network, _folder: Path) -> Measured:
 
 def _generate(network: Network, _folder: Path) -> Measured:
     backend = default_registry().create("CpuAcc")
-    target = backend.firmware_target()
-    assert target is not None
-    targets = {layer.name: (backend.id, target) for layer in network.layers}
+    face = backend.firmware_target()
+    assert face is not None
     core = CoreFeatures(name="cortex-m4", fpu=True, dsp=True, mve=False)
-    return lambda: generate(network, targets=targets, core=core, workspace_bytes=1 << 30)
+    target = Target(face=Face.FIRMWARE, device=default_device(backend.id), core=core)
+    names = [layer.name for layer in network.layers]
+    return lambda: generate(
+        network, firmware=dict.fromkeys(names, face), targets=dict.fromkeys(names, target), workspace_bytes=1 << 30
+    )
 
 
 PHASES: Mapping[str, Callable[[Network, Path], Measured]] = {

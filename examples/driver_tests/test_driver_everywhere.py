@@ -233,7 +233,6 @@ class BoardRig:
 def place(request: pytest.FixtureRequest) -> str:
     """Where the driver runs."""
     name: str = request.param
-    pytest.importorskip("unicorn" if name == "board" else "cffi", reason="pip install 'ferrule[run]'")
     return name
 
 

@@ -135,7 +135,15 @@ class NativeLibrary:
         for path in (*self.sources, *self.headers):
             digest.update(f"{path.name}\0".encode())
             digest.update(path.read_bytes())
-        facts = (*command, *self.flags, *_SHARED, *self.facts, _identity(command), sys.platform, platform.machine())
+        facts = (
+            *command,
+            *self.flags,
+            *_SHARED,
+            *self.facts,
+            compiler_identity(command),
+            sys.platform,
+            platform.machine(),
+        )
         digest.update("\0".join(facts).encode())
         return digest.hexdigest()[:32]
 
@@ -194,7 +202,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _identity(command: tuple[str, ...]) -> str:
+def compiler_identity(command: tuple[str, ...]) -> str:
     """Return what changes when the compiler does, without running it."""
     if "ziglang" in command:
         return f"ziglang {importlib.metadata.version('ziglang')}"

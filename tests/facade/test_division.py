@@ -252,7 +252,7 @@ def test_regions_of_devices(registry: BackendRegistry, regions: tuple[str, ...],
     ("arguments", "reason"),
     [
         ({"backends": ["Maximum"]}, "there is no backend 'Maximum'"),
-        ({"backends": ["CpuAcc", "CpuAcc"]}, "stands twice"),
+        ({"backends": ["CpuAcc", "CpuAcc"]}, "is listed twice"),
         ({"hints": {"largest": "CpuAcc/npu7"}}, "there is no device of backend CpuAcc 'npu7'"),
         ({"hints": {"biggest": "CpuAcc"}}, "there is no layer in 'three' 'biggest'"),
         ({"devices": [Device(name="d", backend=BackendId("No"))]}, "there is no backend .of device 'd'. 'No'"),

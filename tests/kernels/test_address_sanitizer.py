@@ -14,7 +14,8 @@ FOLDER = Path(__file__).parent
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("module", [pytest.param("test_elementwise.py", marks=pytest.mark.nightly), "test_movement.py"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("module", ["test_elementwise.py", "test_movement.py"])
 def test_no_kernel_leaves_its_tensors(module: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / module)]
     done = subprocess.run(

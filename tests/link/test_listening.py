@@ -54,10 +54,10 @@ def test_a_client_that_resets_is_no_error() -> None:
         ("listen://", "names no port"),
         ("listen://127.0.0.1", "names no port"),
         ("socket://127.0.0.1:1", "names no port"),
-        ("listen://127.0.0.1:x", "no URL"),
-        ("listen://[::", "no URL"),
-        ("listen://127.0.0.1:99999", "no URL"),
-        ("listen://192.0.2.1:4000", "nobody can listen"),
+        ("listen://127.0.0.1:x", "is not a URL"),
+        ("listen://[::", "is not a URL"),
+        ("listen://127.0.0.1:99999", "is not a URL"),
+        ("listen://192.0.2.1:4000", "cannot listen at"),
     ],
 )
 def test_urls_that_cannot_be(url: str, message: str) -> None:

@@ -176,8 +176,8 @@ def test_a_firmware_without_devices_refuses_to_trace(session: LinkSession, firmw
     [
         (b"\3\0\0", "3 bytes are too few"),
         (b"\1\0\0\0" + bytes(11), "15 bytes are too few"),
-        (b"\1\0\0\0", "calls from 0 on were asked for, 0 came of 1 in all"),
-        (b"\1\0\0\0" + bytes(24), "2 came of 1 in all"),
+        (b"\1\0\0\0", "calls from 0 on were requested, 0 of 1 arrived"),
+        (b"\1\0\0\0" + bytes(24), "2 of 1 arrived"),
     ],
 )
 def test_a_malformed_trace_is_an_error(

@@ -107,7 +107,7 @@ def test_two_outputs_on_one_place_are_found() -> None:
 
 def test_reading_what_nobody_wrote_is_found() -> None:
     assert fault([A], lay([A], {"a": 0}), Step(name="s", reads=("a",))) == "at 's': 'a' is read before it is written"
-    assert "'x' is written, but nobody asked" in fault([A], lay([A], {"a": 0}), Step(name="s", writes=("x",)))
+    assert "'x' is written, but no request" in fault([A], lay([A], {"a": 0}), Step(name="s", writes=("x",)))
 
 
 def test_views_must_lie_on_their_source_and_find_it_whole() -> None:
@@ -166,7 +166,7 @@ def test_an_overlap_does_not_save_an_input_for_later() -> None:
     ("found", "message"),
     [
         (lay([A], {"a": 0}), "'b' is not placed"),
-        (lay([A, B, C], {"a": 0, "b": 10, "c": 20}), "'c' is placed, but nobody asked"),
+        (lay([A, B, C], {"a": 0, "b": 10, "c": 20}), "'c' is placed, but no request"),
         (lay([A, B], {"a": 0, "b": 11}), "expected multiples of 1 and 2"),
         (lay([A, B], {"a": 0, "b": 192}), "not inside its 200 B"),
         (lay([A, B], {"a": 0, "b": -2}), "not inside its 200 B"),

@@ -226,7 +226,7 @@ def test_explicit_padding_is_kept() -> None:
     ("build", "message"),
     [
         (lambda n: n.add_relu_layer("nothing"), "no tensor 'nothing'"),
-        (lambda n: n.add_elementwise_unary_layer(LayerType.RELU, "x"), "RELU is no elementwise function"),
+        (lambda n: n.add_elementwise_unary_layer(LayerType.RELU, "x"), "RELU is not an elementwise function"),
         (lambda n: n.add_elementwise_unary_layer(LayerType.NEG, "x"), "tensor 'x' is int8, expected float32"),
         (lambda n: n.add_relu_layer("x", name="x"), "layer 'x' RELU: there is a tensor 'x' already"),
         (lambda n: n.add_transpose_layer("x", (0, 1)), "layer 'transpose_0' TRANSPOSE: "),

@@ -55,7 +55,7 @@ def test_every_layer_rounds_its_float32_result(seed: int) -> None:
 def test_types_are_not_mixed() -> None:
     wide = TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT32)
     narrow = TensorInfo(name="y", shape=(1, 4), dtype=DataType.FLOAT16)
-    with pytest.raises(UnsupportedError, match="'x' is float32 beside float16"):
+    with pytest.raises(UnsupportedError, match="'x' is float32 but other tensors are float16"):
         OPERATORS[LayerType.SOFTMAX].check(SoftmaxDescriptor(), Operands(inputs=(wide,), outputs=(narrow,)))
 
 

@@ -69,7 +69,7 @@ def test_float_is_within_tolerance_of_float64(
         ("LOGISTIC", tensor("x", (2,), DataType.INT16, 3), tensor("y", (2,), DataType.INT16, 2**-15), "less than 8/3"),
         ("LOGISTIC", tensor("x", (2,), DataType.INT8, 1e-9), tensor("y", (2,), DataType.INT8, 2**-8, -128), "2.-28"),
         ("HARD_SWISH", tensor("x", (2,), DataType.INT16, 1), tensor("y", (2,), DataType.INT16, 1), "of int16 to int16"),
-        ("HARD_SWISH", tensor("x", (2,), DataType.INT8, 1), tensor("y", (2,), DataType.INT8, 1e-3), "can't bring"),
+        ("HARD_SWISH", tensor("x", (2,), DataType.INT8, 1), tensor("y", (2,), DataType.INT8, 1e-3), "cannot convert"),
         ("HARD_SWISH", tensor("x", (2,), DataType.INT8), tensor("y", (2,), DataType.INT8, 1), "without quantisation"),
         ("TANH", tensor("x", (2,), DataType.INT8, 1), tensor("y", (2,), DataType.FLOAT32), "int8 to float32"),
     ],

@@ -57,7 +57,7 @@ def test_a_layer_that_nobody_takes_has_everybodys_reason() -> None:
     [
         ([], "no backend is given, expected a list of at least one"),
         (["Relu"], "there is no backend 'Relu'"),
-        (["A", "A"], r"backend A stands twice in the preferences \['A', 'A'\]"),
+        (["A", "A"], r"backend A is listed twice in the preferences \['A', 'A'\]"),
         ("A", "no backend is given, expected a list"),
     ],
 )
@@ -145,8 +145,8 @@ class TestDevices:
         ("devices", "hints", "message"),
         [
             ((Device(name="d", backend=BackendId("C")),), {}, r"no backend \(of device 'd'\) 'C'"),
-            ((Device(name="d", backend=BackendId("A")),) * 2, {}, "two devices are called 'd'"),
-            ((Device(name="B", backend=BackendId("A")),), {}, "called like another backend"),
+            ((Device(name="d", backend=BackendId("A")),) * 2, {}, "two devices have the name 'd'"),
+            ((Device(name="B", backend=BackendId("A")),), {}, "has the name of another backend"),
             ((), {"a": "A/npu7"}, "there is no device of backend A 'npu7'"),
         ],
     )

@@ -49,7 +49,7 @@ def test_an_unknown_backend_is_an_error() -> None:
 
 def test_options_of_a_backend_that_is_not_asked_have_no_effect() -> None:
     assert run({"Second": {"speed": 1}}, OPTION).warnings == (
-        "the options of backend Second have no effect: it is not asked",
+        "the options of backend Second have no effect: it is not a candidate",
     )
 
 

@@ -226,7 +226,7 @@ def part(view: SubgraphView, *wanted: str) -> SubgraphView:
             substitute(inputs=("k",), constants=(Tensor(info=floats("k"), data=np.zeros((2, 4), np.float32)),)),
             r"replaces layers \['a', 'b', 'c'\] by \['compiled a'\].*constant 'k' has data",
         ),
-        (substitute(type=LayerType.TANH), "put in a layer that does not fit: layer 'compiled a' TANH"),
+        (substitute(type=LayerType.TANH), "inserted a layer that does not fit: layer 'compiled a' TANH"),
     ],
 )
 def test_bad_views_are_refused_by_name(optimise: Optimise, message: str) -> None:

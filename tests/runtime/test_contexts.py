@@ -42,7 +42,7 @@ def test_a_refused_load_tells_those_who_were_told_before() -> None:
         Mock,
     )
     with Runtime(registry=registry) as runtime:
-        with pytest.raises(NetworkLoadError, match="backend 'B' refuses to have network 0 loaded"):
+        with pytest.raises(NetworkLoadError, match="backend 'B' refuses to load network 0"):
             runtime.load_network(assigned(chain(), {}))
         assert diary.lines == ["A before_load 0", "B before_load 0", "A after_load 0", "B after_load 0"]
 
@@ -93,7 +93,7 @@ def test_a_refused_unload_leaves_the_network_loaded() -> None:
     registry = registry_of(mock_with_context("A", diary), mock_with_context("B", diary, answers), Mock)
     with Runtime(registry=registry) as runtime:
         number = runtime.load_network(assigned(chain(), {}))
-        with pytest.raises(NetworkUnloadError, match="backend 'B' refuses to have network 0 unloaded"):
+        with pytest.raises(NetworkUnloadError, match="backend 'B' refuses to unload network 0"):
             runtime.unload_network(number)
         assert "A after_unload 0" not in diary.lines
         runtime.enqueue_workload(number, [sample()])

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from ferrule.errors import FerruleError, unknown_name
@@ -121,12 +122,21 @@ class Contribution:
         """The folders of headers where they are."""
         return tuple(self.folder / include for include in self.include_dirs)
 
-    def _named(self, name: str) -> list[str]:
-        found = [source for source in self.sources if PurePosixPath(source).stem == name]
-        if not found:
-            known = (PurePosixPath(source).stem for source in self.sources)
-            raise unknown_name(f"source in contribution '{self.name}'", name, known)
-        return found
+    def _named(self, name: str) -> tuple[str, ...]:
+        by_stem = _by_stem(self.sources)
+        if name not in by_stem:
+            raise unknown_name(f"source in contribution '{self.name}'", name, by_stem)
+        return by_stem[name]
+
+
+@cache
+def _by_stem(sources: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    """Return the sources by file name without suffix; every layer that is lowered looks up its kernels here."""
+    found: dict[str, tuple[str, ...]] = {}
+    for source in sources:
+        stem = PurePosixPath(source).stem
+        found[stem] = (*found.get(stem, ()), source)
+    return found
 
 
 def merged(contributions: Iterable[Contribution]) -> tuple[Contribution, ...]:

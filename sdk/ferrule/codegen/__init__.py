@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a graph to C: the executor, the weights and the link's table, as documents that writers print."""
+"""Generates C from a graph: the executor, the weights and the link table, as documents printed by writers."""
 
 from ferrule.codegen.artifact import Artifact, OperatorRecord
 from ferrule.codegen.c_writer import write_header, write_source

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the code generator hands out: files, and what is known of them."""
+"""The results of the code generator: files and facts about them."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ class OperatorRecord:
     layer: str
     type: str
     kernel: str
-    """Short name of the kernel, "view" where nothing is done, "copy" where a view had to become one."""
+    """Short name of the kernel, "view" for an operator without code, or "copy" for a view that must be a copy."""
     backend: BackendId
     device: str
-    """Name of the device instance; the backend's id where there are none."""
+    """Name of the device instance; the backend's id for a backend without devices."""
     macs: int
     constant_bytes: int
-    """Flash that its weights and tables take."""
+    """Size of its weights and tables in flash."""
     scratch_bytes: int
     device_calls: tuple[DeviceCall, ...] = ()
-    """The calls of devices before, in and behind it, if none fails."""
+    """The device calls before, in and after the operator, if none fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A model as C, and what its user needs to know."""
+    """A model as C code, with the facts that its user needs."""
 
     graph: Graph
     symbol: str
-    """The C identifier of the model; files and functions are called ferrule_<symbol>..."""
+    """The C identifier of the model; the names of files and functions start with ferrule_<symbol>."""
     digest: str
     """SHA-256 of the graph."""
     files: Mapping[str, str]
     """Generated text by file name."""
     contributions: tuple[Contribution, ...]
-    """All C that the generated files include and call, sorted by name; a project adds its platform's."""
+    """All C code that the generated files include and call, sorted by name, without the platform's."""
     operators: tuple[OperatorRecord, ...]
     storage: StoragePlan
     ordering: Ordering
-    """The order of the layers as it was chosen for the least memory, before copies of devices were moved in it."""
+    """The order of the layers chosen for the least memory, before device copies were moved in it."""
     workspace_bytes: int
-    """The arena, kernel scratch included."""
+    """Size of the arena, including kernel scratch."""
     devices: tuple[DeviceUse, ...] = ()
     """The devices that run layers, in the order of the members of `struct ferrule_<symbol>_devices`."""
 
@@ -70,16 +70,16 @@ class Artifact:
 
     @property
     def device_calls(self) -> tuple[DeviceCall, ...]:
-        """All calls of devices in one inference in which none fails, in order."""
+        """All device calls of one inference in which none fails, in order."""
         return tuple(call for record in self.operators for call in record.device_calls)
 
     def device(self, name: str) -> DeviceUse:
-        """Return a device by name; FerruleError if the model uses none of that name."""
+        """Return a device by name; FerruleError if the model uses no device of that name."""
         for use in self.devices:
             if use.name == name:
                 return use
         raise unknown_name("device of the model", name, [use.name for use in self.devices])
 
     def device_c(self, name: str) -> str:
-        """Return the C of the static storage that a program needs for a device: `<name>_context` comes last."""
+        """Return C definitions of the static storage that a program needs for a device; `<name>_context` comes last."""
         return write_declarations(device_declarations(name, self.device(name).driver))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C spellings of expressions."""
+"""Spells expressions in C."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _ESCAPES = {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): "\\n", ord("\r"): "\\
 
 
 def expression(node: Expression) -> str:
-    """Return an expression on one line; operands that are not primary are put in parentheses."""
+    """Return an expression on one line, with parentheses around operands that need them."""
     match node:
         case Call(function, arguments):
             return f"{_operand(function)}({', '.join(map(expression, arguments))})"
@@ -133,7 +133,7 @@ def _field(field: Field) -> str:
 
 
 def integer(value: int) -> str:
-    """Return an integer literal that is valid for every value of 64 bits."""
+    """Return a C literal for any 64-bit integer."""
     if value == -(2**31):
         return "(-2147483647 - 1)"
     if -(2**31) < value < 2**31:
@@ -160,14 +160,14 @@ def float_literal(value: np.float32) -> str:
 
 
 def string_literal(value: str) -> str:
-    """Return a string literal; what is not printable ASCII becomes octal escapes of its UTF-8 bytes."""
+    """Return a string literal; characters other than printable ASCII become octal escapes of their UTF-8 bytes."""
     escaped = value.translate(_ESCAPES)
     parts = [c if " " <= c <= "~" else "".join(f"\\{b:03o}" for b in c.encode()) for c in escaped]
     return '"' + "".join(parts).replace("??", '?""?') + '"'
 
 
 def literals(values: NDArray[Any]) -> list[str]:
-    """Return the literals of an array's elements, flat."""
+    """Return the literals of an array's elements, flattened."""
     flat = np.ascontiguousarray(values).reshape(-1)
     if flat.dtype == np.float32:
         if not np.isfinite(flat).all():

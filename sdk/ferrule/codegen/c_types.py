@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C spellings of types and declarators."""
+"""Spells types and declarators in C."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SCALAR_NAMES: Mapping[Scalar, str] = {
 
 
 def declarator(type_: Type, name: str = "") -> str:
-    """Return the C declaration of `name` with a type, or the type's own name when `name` is empty.
+    """Return the C declaration of `name` with a type, or just the type if `name` is empty.
 
     Raises:
-        TypeError: C has no such type (a class).
+        TypeError: the type contains a class, which C does not have.
     """
     match type_:
         case Scalar():

@@ -61,7 +61,7 @@ def write_header(module: Module, banner: str) -> str:
 
 
 def write_source(module: Module, banner: str) -> str:
-    """Return the C source of a module."""
+    """Return the C source of a module; `banner` is the text of its first comment."""
     parts = [
         _banner(banner, module.doc),
         _includes((Include(path=f"{module.name}.h"),)),
@@ -72,7 +72,7 @@ def write_source(module: Module, banner: str) -> str:
 
 
 def write_declarations(declarations: Iterable[Declaration]) -> str:
-    """Return definitions alone, for a source that something else writes."""
+    """Return only the definitions, for inclusion in another source."""
     return _assemble(_define(item) for item in declarations)
 
 
@@ -94,7 +94,7 @@ def _includes(includes: Sequence[Include]) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Return the text of a comment so that it cannot end the comment."""
+    """Return comment text changed so that it cannot end the comment."""
     return text.replace("*/", "* /")
 
 
@@ -115,7 +115,7 @@ def _doc(text: str, indent: str = "") -> str:
 
 
 def _declare(item: Declaration) -> str:
-    """Return what the header says of a declaration."""
+    """Return a declaration as it appears in the header."""
     match item:
         case Variable():
             return f"{_doc(item.doc)}extern {declarator(item.type, item.name)};"
@@ -155,7 +155,7 @@ def _variable(item: Variable) -> str:
 
 
 def _as_written(text: str, *, force: bool = False) -> str:
-    """Return text that clang-format is told to leave alone if it would not: tables, names longer than a line."""
+    """Return text with clang-format switched off around it if that would reformat it: tables and overlong lines."""
     if force or any(len(line) > COLUMNS for line in text.splitlines()):
         return f"/* clang-format off */\n{text}\n/* clang-format on */"
     return text
@@ -174,7 +174,7 @@ def _initial(value: Expression | None) -> str:
 
 
 def _entry(field: Field) -> str:
-    """Return one value of an aggregate at module level, without the comma that follows."""
+    """Return one value of an aggregate at module level, without the following comma."""
     name = f"{INDENT}.{field.name} =" if field.name else ""
     line = f"{name} {expression(field.value)}" if name else f"{INDENT}{expression(field.value)}"
     if len(line) + 1 <= COLUMNS:
@@ -187,7 +187,7 @@ def _entry(field: Field) -> str:
 
 
 def _rows(values: NDArray[Any]) -> Iterator[str]:
-    """Yield the lines of an array's initial value, as many elements a line as fit into 16, 8 or 4."""
+    """Yield the lines of an array's initial value, with 16 elements of 1 byte, 12 of 2 bytes or 6 larger ones each."""
     words = literals(values)
     per_line = {1: 16, 2: 12}.get(values.dtype.itemsize, 6)
     for start in range(0, len(words), per_line):
@@ -220,7 +220,7 @@ def _signature(item: Function) -> str:
 
 
 def _fill(head: str, words: Sequence[str], tail: str) -> str:
-    """Return head, words separated by commas, tail; broken at the column limit and aligned behind the head."""
+    """Return head, words separated by commas, and tail, wrapped at the column limit and aligned after the head."""
     last_line = head.rsplit("\n", 1)[-1]
     pad = " " * len(last_line)
     lines, current = [], last_line

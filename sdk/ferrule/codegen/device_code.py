@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the executor of a model with devices has that others lack: the devices struct and the calls of devices."""
+"""The parts of an executor that only a model with devices has: the devices struct and the device calls."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ HELD_PARAMETER = Parameter(name=HELD.name, type=Pointer(StructType("ferrule_held
 
 
 def number_of(use: DeviceUse) -> Identifier:
-    """Return the enumerator of a device's number, inside the executor's source."""
+    """Return the enumerator of a device's number in the executor's source."""
     return Identifier(f"device_{use.name}".upper())
 
 
 def handle_of(use: DeviceUse) -> Expression:
-    """Return a device's handle, where the operators are called."""
+    """Return the expression for a device's handle in the function that runs the operators."""
     return Index(Member(Dereference(HELD), "handles"), number_of(use))
 
 
 def copied(context: LoweringContext, use: DeviceUse, call: Call) -> Expression:
-    """Return the call that copies the input of a MEM_COPY layer to or from the memory of its device."""
+    """Return the call that copies the input of a MEM_COPY layer to or from its device's memory."""
     source, target = context.layer.present_inputs[0], context.layer.outputs[0]
     size = Integer(context.graph.info(source).size_bytes, unsigned=True)
     ends: tuple[Expression, Expression]
@@ -73,7 +73,7 @@ def copied(context: LoweringContext, use: DeviceUse, call: Call) -> Expression:
 
 
 def public_numbers(symbol: str, uses: Sequence[DeviceUse]) -> Enumeration:
-    """Return the numbers of the devices under their public names."""
+    """Return the enumeration of the device numbers under their public names."""
     rows = [
         Enumerator(
             name=f"ferrule_{symbol}_device_{use.name}".upper(),
@@ -83,19 +83,19 @@ def public_numbers(symbol: str, uses: Sequence[DeviceUse]) -> Enumeration:
         for use in uses
     ]
     count = Enumerator(name=f"ferrule_{symbol}_devices".upper(), value=len(uses), doc="Devices that run operators.")
-    return Enumeration(enumerators=(*rows, count), doc="The numbers of the devices in ferrule_run_info.on_device.")
+    return Enumeration(enumerators=(*rows, count), doc="Device numbers, as in ferrule_run_info.on_device.")
 
 
 def devices_struct(symbol: str, uses: Iterable[DeviceUse]) -> Struct:
-    """Return the structure with the handles of the devices."""
+    """Return the structure that holds the device handles."""
     return Struct(
         name=f"ferrule_{symbol}_devices",
         members=tuple(
             StructMember(name=use.name, type=HANDLE, doc=f"Bound to `{use.driver.driver}`, of backend {use.backend}.")
             for use in uses
         ),
-        doc="The devices that run operators: initialised, bound, and not open in this thread. Pointers, since a handle "
-        "that is copied locks nothing.",
+        doc="The devices that run operators: initialised, bound, and not open in this thread. The members are "
+        "pointers, since a copy of a handle would not lock the device.",
     )
 
 
@@ -103,26 +103,26 @@ def devices_struct(symbol: str, uses: Iterable[DeviceUse]) -> Struct:
 
 
 def checked(expression: Expression) -> Iterator[Statement]:
-    """Yield the statements that leave with the status of an expression unless it is FERRULE_OK."""
+    """Yield statements that return the status of an expression unless it is FERRULE_OK."""
     yield Assign(STATUS, expression)
     yield If(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), Block((Return(STATUS),)))
 
 
 def numbers(uses: Sequence[DeviceUse]) -> Enumeration:
-    """Return the numbers of the devices."""
+    """Return the enumeration of the device numbers for the executor's source."""
     rows = tuple(Enumerator(name=number_of(use).name, value=use.index) for use in uses)
     return Enumeration(enumerators=rows, doc="The devices by number.")
 
 
 def called(calls: Iterable[DeviceCall], uses: Mapping[str, DeviceUse]) -> Iterator[Statement]:
-    """Yield calls that take a device or give it back."""
+    """Yield checked calls that acquire or release devices."""
     for call in calls:
         number = number_of(uses[call.device])
         yield from checked(CallExpression(Identifier(f"ferrule_held_{call.call}"), (HELD, number)))
 
 
 def ran(use: DeviceUse, status: Expression | None) -> Iterator[Statement]:
-    """Yield the end of an operator that a device runs; without a status it cannot fail."""
+    """Yield the statements that end an operator run by a device; an operator without a status cannot fail."""
     if status is None:
         yield Evaluate(CallExpression(Identifier("ferrule_held_ran"), (HELD, number_of(use), OK)))
         return
@@ -131,7 +131,7 @@ def ran(use: DeviceUse, status: Expression | None) -> Iterator[Statement]:
 
 
 def held_run(uses: Sequence[DeviceUse], call: CallExpression) -> Iterator[Statement]:
-    """Yield what runs the operators by `call` and gives back, however they end, what they hold of devices."""
+    """Yield statements that run the operators with `call` and then release all held devices, even after an error."""
     devices = Dereference(Identifier("devices"))
     yield Declare(
         "handles",

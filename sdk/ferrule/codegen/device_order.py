@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps devices open for a shorter time: copies out of a device come early, copies into it late.
+"""Shortens the time that devices stay open: copies out of a device move earlier, copies into it later.
 
-The order of the layers is chosen for the least memory. Where no memory becomes larger by it, a copy stands best beside
-the layer that writes or reads the device's end of it.
+The order of the layers is chosen for the least memory. If no memory grows, a copy is best placed next to the layer
+that writes its source or reads its result.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ferrule.graph import Graph, Layer
 from ferrule.memory import Region
 
 MOST_COPIES = 32
-"""How many copies are looked at: each takes a plan of the memories, some tens of milliseconds."""
+"""Limit on the copies tried: each requires a new plan of the memories, which takes some tens of milliseconds."""
 _MOST_PLANNED = 200 * MOST_COPIES
-"""How many layers are planned in all, so that fewer copies are looked at in longer networks."""
+"""Limit on the layers planned in total, so that fewer copies are tried in longer networks."""
 
 
 def with_copies_close(lowered: LoweredGraph, core: Region) -> tuple[LoweredGraph, StoragePlan]:
-    """Return the graph with copies moved where every memory is planned as small as before, and its plan.
+    """Return the graph with each copy moved if no memory grows by the move, and the plan of the result.
 
     Raises:
-        ArenaOverflowError: it does not fit as it is.
+        ArenaOverflowError: the graph does not fit in its original order.
     """
     storage = plan_storage(lowered, core)
     copies = [item for item in lowered.layers if item.call in {Call.COPY_TO, Call.COPY_FROM}]
@@ -44,7 +44,7 @@ def with_copies_close(lowered: LoweredGraph, core: Region) -> tuple[LoweredGraph
 
 
 def _moved(graph: Graph, order: Sequence[str], layer: Layer, *, out: bool) -> Iterator[str]:
-    """Yield the order with a copy right behind its writer, or right before its first reader."""
+    """Yield the order with a copy right after its writer (if `out` is set) or right before its first reader."""
     writer = graph.producer(layer.present_inputs[0])
     readers = {reader.name for reader in graph.consumers(layer.outputs[0])}
     done = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The devices that run layers of a model."""
+"""Finds the devices that run layers of a model, and the memories that hold its tensors."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from ferrule.graph import Graph, Layer, LayerType
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeviceUse:
-    """A device that runs layers, as the generated C names it."""
+    """A device that runs layers, with its names in the generated C."""
 
     name: str
-    """Its member in the devices struct; the device's own name, unless C has a word of that name."""
+    """Name of its member in the devices struct: the device's name, changed if C or the generated code reserves it."""
     index: int
-    """Its number in what the executor reports."""
+    """The device's number in the executor's reports."""
     backend: BackendId
     device: Device
     driver: DeviceDriver
 
     @property
     def lead(self) -> int:
-        """Operators before its first one at which it is activated."""
+        """How many operators before its first one the device is activated."""
         own = self.device.activation_lead
         return self.driver.activation_lead if own is None else own
 
     @property
     def has_memory(self) -> bool:
-        """Whether its tensors lie in a memory of its own."""
+        """Whether the device keeps its tensors in its own memory."""
         return self.driver.memory_bytes > 0
 
 
 def used_devices(
     order: Sequence[str], firmware: Mapping[str, FirmwareTarget], targets: Mapping[str, Target]
 ) -> dict[str, DeviceUse]:
-    """Return, by layer in the order given, the devices behind the device API; layers on the core have none.
+    """Return, by layer in the given order, the device that runs it through the device API; core layers are left out.
 
     Raises:
-        FerruleError: a binding makes no sense.
+        FerruleError: the binding of a device is not valid.
     """
     names = Names()
     known: dict[str, DeviceUse] = {}
@@ -65,13 +65,13 @@ def used_devices(
 
 
 def tensor_memories(graph: Graph, uses: Mapping[str, DeviceUse]) -> dict[str, DeviceUse]:
-    """Return, by tensor, the device in whose own memory it lies; tensors that are not there lie in the core's.
+    """Return, by tensor, the device whose own memory holds it; all other tensors are in the core's memory.
 
-    A tensor lies where the layer that writes it works. A MEM_COPY layer writes on the other side: what it reads in its
-    device's memory it copies to the core's, and what it reads in the core's to its device's.
+    A tensor is in the memory that its writer uses. A MEM_COPY layer writes to the other side: it copies from its
+    device's memory to the core's, or from the core's to its device's.
 
     Raises:
-        FerruleError: a layer reads or writes a tensor that it does not reach.
+        FerruleError: a layer reads a tensor in a memory that it cannot reach, or an output is in a device's memory.
     """
     found: dict[str, DeviceUse] = {}
     for layer in graph.layers:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hash of everything in a graph that the generated code depends on."""
+"""Hashes everything in a graph that the generated code depends on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ferrule.graph import Graph, Layer, TensorInfo
 def digest(graph: Graph) -> str:
     """Return the SHA-256 of a graph as hexadecimal digits; equal graphs have equal digests on every machine.
 
-    A pre-compiled object that cannot be pickled counts by its label alone.
+    A pre-compiled object that cannot be pickled contributes only its label and its multiply-accumulates.
     """
     sha = hashlib.sha256()
     sha.update(repr((graph.name, [i.name for i in graph.inputs], [o.name for o in graph.outputs])).encode())
@@ -28,7 +28,7 @@ def digest(graph: Graph) -> str:
 
 
 def _described(info: TensorInfo) -> bytes:
-    """Return all that is known of a tensor but its data; a change of this text changes every digest."""
+    """Return the description of a tensor without its data; a change to this text changes every digest."""
     given = info.quantization
     quantization = (
         "None"
@@ -48,10 +48,10 @@ def _layer(layer: Layer) -> bytes:
 
 
 def _pickled(payload: object) -> bytes:
-    """Return bytes that are equal for equal values, whether or not these share objects; none if that can't be."""
+    """Return bytes that are equal for equal values, whether or not they share objects; b"" if it cannot be pickled."""
     file = io.BytesIO()
     pickler = pickle.Pickler(file, protocol=4)
-    pickler.fast = True  # without references to objects that were written before
+    pickler.fast = True  # without references to objects already written
     try:
         pickler.dump(payload)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The executor of a model as a document: its structs, its default instance and `ferrule_<model>_run`."""
+"""Builds the executor of a model as a document: its structs, its default instance and `ferrule_<model>_run`."""
 
 from __future__ import annotations
 
@@ -58,28 +58,28 @@ class ExecutorBuilder:
     # ---- names that other generated files use
 
     def constant(self, name: str) -> str:
-        """Return the name of a public enumerator of the model."""
+        """Return the full name of a public enumerator of the model."""
         return f"{self.prefix}_{name}".upper()
 
     @property
     def input_members(self) -> tuple[tuple[str, TensorInfo], ...]:
-        """The members of the inputs struct."""
+        """The members of the inputs struct: names and tensors."""
         return tuple(zip(self._inputs, self._graph.inputs, strict=True))
 
     @property
     def output_members(self) -> tuple[tuple[str, TensorInfo], ...]:
-        """The members of the outputs struct."""
+        """The members of the outputs struct: names and tensors."""
         return tuple(zip(self._outputs, self._graph.outputs, strict=True))
 
     def default_address(self, kind: str, member: str) -> Expression:
-        """Return the address in the default arena of an input ("input") or output ("output")."""
+        """Return the address of an input or output in the default arena; `kind` is "input" or "output"."""
         offset = Identifier(self.constant(f"{kind}_{member}_offset"))
         return AddressOf(Index(Identifier(f"{self.prefix}_default_{REGION}"), offset))
 
     # ---- modules
 
     def module(self) -> Module:
-        """Return the executor."""
+        """Return the module of the executor."""
         headers = {header for item in self._lowered.layers for header in item.op.headers}
         return Module(
             name=self.prefix,
@@ -110,7 +110,7 @@ class ExecutorBuilder:
         )
 
     def weights_module(self) -> Module:
-        """Return the constant arrays."""
+        """Return the module of the constant arrays."""
         variables = [
             _external(blob_variable(blob), f"Of layer '{one_line(item.layer.name)}'.")
             for item in self._lowered.layers
@@ -140,7 +140,11 @@ class ExecutorBuilder:
                 doc=f"Workspace: {region.activation_peak_bytes} B of activations ({region.activation_certificate}), "
                 f"{region.scratch_bytes} B more for kernel scratch.",
             ),
-            Enumerator(name=self.constant(f"{REGION}_alignment"), value=ARENA_ALIGNMENT, doc="Of its start, in bytes."),
+            Enumerator(
+                name=self.constant(f"{REGION}_alignment"),
+                value=ARENA_ALIGNMENT,
+                doc="Alignment of the workspace, in bytes.",
+            ),
         ]
         for kind, members in (("input", self.input_members), ("output", self.output_members)):
             for name, info in members:
@@ -148,11 +152,11 @@ class ExecutorBuilder:
                     Enumerator(
                         name=self.constant(f"{kind}_{name}_offset"),
                         value=self._storage.offset(info.name),
-                        doc=f"Where {kind} '{one_line(info.name)}' may lie in the workspace.",
+                        doc=f"Offset for {kind} '{one_line(info.name)}' in the workspace, if it is placed there.",
                     )
                 )
         return Enumeration(
-            enumerators=tuple(rows), doc="Sizes and places of the model, in bytes unless named otherwise."
+            enumerators=tuple(rows), doc="Sizes and offsets of the model, in bytes unless stated otherwise."
         )
 
     def _structs(self) -> Iterator[Struct | Enumeration]:
@@ -162,8 +166,8 @@ class ExecutorBuilder:
                 StructMember(name=name, type=Pointer(Const(SCALARS[info.dtype])), doc=describe(info))
                 for name, info in self.input_members
             ),
-            doc="The inputs of one inference. Each is read where it lies: in the caller's own memory, or in the "
-            "workspace at its offset, where it lasts until its last reader has run.",
+            doc="The inputs of one inference. Each lies in the caller's own memory, or in the workspace at its offset, "
+            "where it may be overwritten after the last operator that reads it.",
         )
         yield Struct(
             name=f"{self.prefix}_outputs",
@@ -171,7 +175,7 @@ class ExecutorBuilder:
                 StructMember(name=name, type=Pointer(SCALARS[info.dtype]), doc=describe(info))
                 for name, info in self.output_members
             ),
-            doc="Where the outputs of one inference go: the caller's own memory, or the workspace at its offset.",
+            doc="The outputs of one inference. Each goes to the caller's own memory or to the workspace at its offset.",
         )
         yield Struct(
             name=f"{self.prefix}_memory",
@@ -179,10 +183,10 @@ class ExecutorBuilder:
                 StructMember(
                     name=REGION,
                     type=Pointer(Scalar.UINT8),
-                    doc=f"{self.constant(f'{REGION}_bytes')} bytes; not shared with another inference that runs.",
+                    doc=f"{self.constant(f'{REGION}_bytes')} bytes; no other running inference may use them.",
                 ),
             ),
-            doc="The memory that one inference works in.",
+            doc="The memory that one inference uses.",
         )
         if self._lowered.devices:
             yield public_numbers(self._lowered.symbol, self._lowered.devices)
@@ -234,8 +238,8 @@ class ExecutorBuilder:
     def _errors(self) -> str:
         if self._lowered.devices:
             return (
-                "\n@return or the first error of a device; all devices are closed and deactivated again then, as after "
-                "a run that succeeds"
+                "\n@return or the first error of a device; all devices are closed and deactivated, as after a "
+                "successful run"
             )
         if any(item.op.status is not None for item in self._lowered.layers):
             return "\n@return or the error of the operator that failed"
@@ -249,7 +253,7 @@ class ExecutorBuilder:
 
 
 def describe(info: TensorInfo) -> str:
-    """Return a tensor's name, shape and quantisation as a comment says them."""
+    """Return a tensor's name, shape and quantisation as text for a comment."""
     shape = "x".join(map(str, info.shape)) or "scalar"
     text = f"'{one_line(info.name)}': {shape} {info.dtype}"
     if info.quantization is not None and not info.quantization.per_channel:
@@ -259,7 +263,7 @@ def describe(info: TensorInfo) -> str:
 
 
 def one_line(name: str) -> str:
-    """Return a name of the model without control characters, for comments."""
+    """Return a name from the model with unprintable characters replaced by spaces, for comments."""
     return "".join(c if c.isprintable() else " " for c in name)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a graph whose layers have backends to C files."""
+"""Generates C files from a graph whose layers are assigned to backends."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def generate(
     targets: Mapping[str, Target],
     workspace_bytes: int,
 ) -> Artifact:
-    """Return the C of a graph; the same graph and targets give the same bytes.
+    """Return the C code of a graph; the same graph and targets always produce the same bytes.
 
-    By layer, `firmware` has the firmware face of its backend, and `targets` what it is to run on; `workspace_bytes` is
-    what the board has.
+    `firmware` maps each layer to the firmware face of its backend, and `targets` to the target that it runs on.
+    `workspace_bytes` is the memory available for the workspace on the board.
 
     Raises:
         UnsupportedError: a target refuses a layer.
@@ -74,14 +74,14 @@ def generate(
 
 
 def _contributions(lowered: LoweredGraph) -> tuple[Contribution, ...]:
-    """Return the C that the layers and the devices' drivers need, and the headers that every model includes."""
+    """Return the C code that the layers and the devices' drivers need, and the headers that every model includes."""
     parts = [part for item in lowered.layers for part in item.op.contributions]
     parts += [part for use in lowered.devices for part in use.driver.contributions]
     return merged((HEADERS, *((DEVICE,) if lowered.devices else ()), *parts))
 
 
 def schedule_devices(lowered: LoweredGraph, storage: StoragePlan) -> Schedule:
-    """Return when the devices of a lowered graph are taken and given back."""
+    """Return the schedule of the device calls of a lowered graph."""
     held: dict[str, list[Lifetime]] = {use.name: [] for use in lowered.devices}
     for request in storage.requests:
         if request.name in lowered.memories:
@@ -112,7 +112,7 @@ def _record(lowered: LoweredGraph, storage: StoragePlan, item: LoweredLayer, ste
 
 
 def _macs(graph: Graph, layer: Layer) -> int:
-    """Return a layer's multiply-accumulates; a pre-compiled one says them itself."""
+    """Return a layer's multiply-accumulates; for a pre-compiled layer, the descriptor states them."""
     if isinstance(layer.descriptor, PreCompiledDescriptor):
         return layer.descriptor.macs
     operator = OPERATORS.get(layer.type)

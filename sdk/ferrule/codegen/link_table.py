@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table through which the link serves a model that works in its default workspace."""
+"""Generates the table through which the link serves a model in its default workspace."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import TensorInfo
 
 MAX_RANK = 8
-"""FERRULE_LINK_MAX_RANK in ferrule/link.h."""
+"""The value of FERRULE_LINK_MAX_RANK in ferrule/link.h."""
 _HASH_DIGITS = 32
 _USED = Identifier("used")
 
 
 def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedule, digest: str) -> Module:
-    """Return the module that defines `ferrule_<model>_link_model`, and for a model with devices `..._link_use`.
+    """Return the module that defines `ferrule_<model>_link_model` and, for a model with devices, `..._link_use`.
 
     Raises:
         UnsupportedError: an input or output has more than 8 dimensions.
@@ -70,7 +70,7 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sched
     uses = (_use_function(builder),) if with_devices else ()
     return Module(
         name=f"{builder.prefix}_link",
-        doc="What the link tells a host about the model.",
+        doc="The description of the model that the link sends to a host.",
         interface_includes=(Include(path="ferrule/link.h"), *((own,) if with_devices else ())),
         interface=(model, *uses),
         implementation_includes=(
@@ -88,8 +88,8 @@ def _use_function(builder: ExecutorBuilder) -> Function:
         parameters=(Parameter(name="devices", type=_devices_pointer(builder)),),
         body=Block((Assign(_USED, Identifier("devices")),)),
         linkage=Linkage.EXTERNAL,
-        doc="Say which devices the link runs the model on; they are kept, not copied. Before that every run is "
-        "FERRULE_ERR_STATE.",
+        doc="Set the devices on which the link runs the model; the pointer is stored, nothing is copied. Until then "
+        "every run returns FERRULE_ERR_STATE.",
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph whose layers have been lowered, in the order in which they run."""
+"""Lowers the layers of a graph to C, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ ARENA = Identifier("sram")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredLayer:
-    """A layer, who runs it, and its C."""
+    """A layer with its backend, its device and its C code."""
 
     layer: Layer
     backend: BackendId
     device: str
     """Name of the device instance."""
     symbol: str
-    """The C identifier that the layer's offsets start with."""
+    """The C identifier at the start of the layer's offset names."""
     op: LoweredOp
     use: DeviceUse | None = None
-    """The device behind the device API that runs it; None on the core."""
+    """The device that runs the layer through the device API; None on the core."""
     call: Call | None = None
-    """What is called of the device: COPY_TO, COPY_FROM or RUN; None on the core and where nothing is done."""
+    """The layer's own device call: COPY_TO, COPY_FROM or RUN; None on the core and for a layer without code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredGraph:
-    """All layers lowered; the names that the executor uses for tensors."""
+    """A graph with all layers lowered, and the names that the executor uses for tensors."""
 
     graph: Graph
     symbol: str
     """The model's C identifier, such as kws_ref_model."""
     layers: tuple[LoweredLayer, ...]
-    """In the order in which they run."""
+    """The layers, in the order in which they run."""
     variables: Mapping[str, str]
-    """The executor's local pointer variable of each tensor that is not a constant."""
+    """The executor's local pointer variable for each non-constant tensor."""
     devices: tuple[DeviceUse, ...] = ()
-    """By their numbers."""
+    """The devices, ordered by their numbers."""
     memories: Mapping[str, DeviceUse] = field(default_factory=dict)
-    """By tensor in a device's own memory: the device."""
+    """The device of each tensor that is in a device's own memory."""
 
 
 def scratch_offset(symbol: str) -> str:
-    """Return the enumerator of the offset of a layer's scratch."""
+    """Return the name of the enumerator for the offset of a layer's scratch."""
     return f"{symbol}_SCRATCH".upper()
 
 
 def offset_name(variable: str) -> str:
-    """Return the enumerator of a tensor's offset in the memory that it lies in."""
+    """Return the name of the enumerator for a tensor's offset in its memory."""
     return f"{variable}_OFFSET".upper()
 
 
@@ -69,16 +69,16 @@ def lower(
     firmware: Mapping[str, FirmwareTarget],
     targets: Mapping[str, Target],
 ) -> LoweredGraph:
-    """Lower every layer, once, by the firmware face and for the target that it is assigned to.
+    """Lower every layer exactly once, with its firmware face and for its target.
 
     Raises:
         UnsupportedError: a backend refuses a layer; the message names both.
-        FerruleError: a layer reads a tensor that lies in another device's memory.
+        FerruleError: a layer reads a tensor in a memory that it cannot reach.
     """
     names = Names()
     symbol = Names().take(graph.name)
     symbols = {layer.name: names.take(layer.name) for layer in graph.layers}
-    variables = _variables(graph, Names())  # an output may be called like its layer
+    variables = _variables(graph, Names())  # an output may have the same name as its layer
     uses = used_devices(order, firmware, targets)
     memories = tensor_memories(graph, uses)
     pointers: dict[str, Expression] = {
@@ -125,9 +125,9 @@ def lower(
 
 
 def _variables(graph: Graph, names: Names) -> dict[str, str]:
-    """Return readable variables: inputs and outputs keep their names, others are called after their layers.
+    """Return readable variable names: inputs and outputs keep their names, others are named after their layers.
 
-    What a MEM_COPY layer writes is called after what it copies.
+    The output of a MEM_COPY layer is named after the tensor that it copies.
     """
     variables = {info.name: names.take(info.name) for info in graph.inputs}
     for info in graph.outputs:
@@ -147,7 +147,7 @@ def _variables(graph: Graph, names: Names) -> dict[str, str]:
 
 
 def _lower(context: LoweringContext, firmware: FirmwareTarget, use: DeviceUse | None) -> tuple[LoweredOp, Call | None]:
-    """Return a layer as C, and what it calls of its device."""
+    """Return a layer lowered to C, and its own device call or None."""
     layer, backend = context.layer, context.target.device.backend
     if use is not None and use.has_memory and layer.type is LayerType.MEM_COPY:
         call = Call.COPY_TO if layer.outputs[0] in context.offsets else Call.COPY_FROM

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C identifiers from the names that a model carries."""
+"""Derives C identifiers from the names in a model."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _WORDS = """
     ptrdiff_t devices held status handles entries run_operators
 """
 _RESERVED = frozenset(_WORDS.split())
-"""Keywords of C and C++, and what generated functions call their own variables."""
+"""Keywords of C and C++, and the names of variables in generated functions."""
 _LONGEST = 32
 
 
 def identifier(name: str) -> str:
-    """Return `name` as a lower-case C identifier of at most 32 characters; several names may become the same."""
+    """Return `name` as a lower-case C identifier, from at most its last 32 characters; different names may collide."""
     text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_").lower()
     if len(text) > _LONGEST:
         text = text[-_LONGEST:].lstrip("_")
     if not text or text[0].isdigit():
         text = f"t_{text}".rstrip("_")
-    if text.startswith("ferrule"):  # the prefix of everything that has external linkage
+    if text.startswith("ferrule"):  # the prefix of all names with external linkage
         text = f"t_{text}"
     return f"{text}_" if text in _RESERVED else text
 
 
 class Names:
-    """Hands out C identifiers, each once."""
+    """A source of unique C identifiers."""
 
     def __init__(self) -> None:
         self._names = UniqueNames()
 
     def take(self, name: str) -> str:
-        """Return an identifier for a name that nothing else got."""
+        """Return an identifier derived from a name and not returned before."""
         return self._names.take(identifier(name))

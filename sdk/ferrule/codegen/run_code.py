@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The implementation of `ferrule_<model>_run`: where tensors lie, and one operator after the other."""
+"""Generates the implementation of `ferrule_<model>_run`: the places of the tensors and the sequence of operators."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Members = Sequence[tuple[str, TensorInfo]]
 
 
 class RunCode:
-    """Writes the functions that run a lowered graph."""
+    """Generates the functions that run a lowered graph."""
 
     def __init__(
         self, lowered: LoweredGraph, storage: StoragePlan, schedule: Schedule, inputs: Members, outputs: Members
@@ -68,7 +68,7 @@ class RunCode:
         self._uses = {use.name: use for use in lowered.devices}
 
     def constant_output(self, tensor: str) -> str:
-        """Return the array of an output of the graph that is a constant."""
+        """Return the name of the array for a constant output of the graph."""
         names = list(dict.fromkeys(info.name for _, info in self._outputs if self._graph.tensor(info.name).is_constant))
         return f"{self._prefix}_constant_{names.index(tensor)}"
 
@@ -85,12 +85,12 @@ class RunCode:
         return Block((*self._checks(), Evaluate(Call(Identifier("ferrule_run_begin"), (INFO,))), *self._run()))
 
     def offsets(self) -> Iterator[Enumeration]:
-        """Yield where tensors and scratch lie in the workspace, and in the memories of devices."""
+        """Yield the offsets of tensors and scratch in the workspace and in the memories of devices."""
         core = [*self._core_tensors()]
         yield Enumeration(
             enumerators=tuple(self._offset_rows(core, (item for item in self._lowered.layers if not _private(item))))
             or (Enumerator(name="NOTHING_IN_THE_WORKSPACE", value=0),),
-            doc="Where tensors and scratch lie in the workspace, in bytes.",
+            doc="Offsets of tensors and scratch in the workspace, in bytes.",
         )
         for use in self._lowered.devices:
             tensors = [name for name, home in self._lowered.memories.items() if home is use]
@@ -99,23 +99,23 @@ class RunCode:
             if rows:
                 yield Enumeration(
                     enumerators=rows,
-                    doc=f"Where tensors and scratch lie in the memory of device {use.device.name}, in bytes.",
+                    doc=f"Offsets of tensors and scratch in the memory of device {use.device.name}, in bytes.",
                 )
 
     def device_numbers(self) -> Iterator[Enumeration]:
-        """Yield the short names of the devices, if there are any."""
+        """Yield the enumeration of the device numbers, if there are devices."""
         if self._uses:
             yield numbers(self._lowered.devices)
 
     def operators(self) -> Iterator[Function]:
-        """Yield the function that runs the operators, where it is not all of `ferrule_<model>_run`."""
+        """Yield the function that runs the operators if the model has devices; otherwise `ferrule_<model>_run` does."""
         if self._uses:
             yield Function(
                 name="run_operators",
                 returns=Scalar.INT32,
                 parameters=(*(self._parameter(name) for name in self._structs_used()), HELD_PARAMETER),
                 body=Block(without_unused(self._body())),
-                doc="Leaves at the first error; what it holds then is given back by its caller.",
+                doc="Return at the first error; the caller then releases the devices that are still held.",
             )
 
     # ---- the function
@@ -128,7 +128,7 @@ class RunCode:
         yield from held_run(self._lowered.devices, Call(Identifier("run_operators"), arguments))
 
     def _structs_used(self) -> Iterator[str]:
-        """Yield what the function of the operators reads."""
+        """Yield the names of the structs that the function of the operators reads."""
         named = names_in(without_unused(self._body()))
         yield from (name for name in ("inputs", "outputs", "memory") if name in named)
 
@@ -171,7 +171,7 @@ class RunCode:
         return Evaluate(Call(Identifier("ferrule_run_notify"), (INFO, Integer(index))))
 
     def _step(self, index: int, item: LoweredLayer) -> Iterator[Statement]:
-        """Yield an operator with the calls of devices round it."""
+        """Yield an operator with the device calls around it."""
         step = self._schedule.steps[index] if self._uses else ScheduledStep()
         yield from called(step.before, self._uses)
         yield from self._operator(item)
@@ -193,7 +193,7 @@ class RunCode:
             yield Comment("the same bytes under another shape")
 
     def _late_outputs(self) -> Iterator[Statement]:
-        """Copy outputs of the graph that are inputs, constants, or an output that stands a second time."""
+        """Yield copies to graph outputs that are also inputs, constants or repeated outputs."""
         done: set[str] = {info.name for info in self._graph.inputs}
         for name, info in self._outputs:
             if info.name in done or self._graph.tensor(info.name).is_constant:
@@ -217,7 +217,7 @@ class RunCode:
         return Declare(self._lowered.variables[tensor], Const(type_), self._home(tensor, type_))
 
     def _home(self, tensor: str, type_: Type) -> Expression:
-        """Return where the bytes of a tensor are."""
+        """Return the expression for the address of a tensor's bytes."""
         given = self._given.get(self._root(tensor))
         if given is not None:
             struct, name, info = given
@@ -226,19 +226,19 @@ class RunCode:
         return Cast(type_, AddressOf(Index(ARENA, Identifier(self._offset_name(tensor)))))
 
     def _root(self, tensor: str) -> str:
-        """Return the tensor that those which share the storage of one are views of, by way of others or not."""
+        """Return the tensor at the root of a chain of views, whose storage the tensor shares."""
         return self._roots.get(tensor, tensor)
 
     @cached_property
     def _roots(self) -> dict[str, str]:
         roots: dict[str, str] = {}
-        for output, source in self._storage.views.items():  # in the order of the run: a source comes first
+        for output, source in self._storage.views.items():  # in order of execution: sources come first
             roots[output] = roots.get(source, source)
         return roots
 
     @cached_property
     def _given(self) -> dict[str, tuple[str, str, TensorInfo]]:
-        """By root: the struct, the member and the tensor with which the caller gives the storage, inputs first."""
+        """By root: the struct, the member and the tensor through which the caller supplies storage, inputs first."""
         found: dict[str, tuple[str, str, TensorInfo]] = {}
         for struct, members in (("inputs", self._inputs), ("outputs", self._outputs)):
             for name, info in members:
@@ -246,7 +246,7 @@ class RunCode:
         return found
 
     def _core_tensors(self) -> Iterator[str]:
-        """Yield the tensors that lie in the workspace."""
+        """Yield the tensors that are stored in the workspace."""
         for tensor in self._lowered.variables:
             if tensor not in self._lowered.memories and self._root(tensor) not in self._given:
                 yield tensor
@@ -269,12 +269,12 @@ class RunCode:
 
 
 def struct_pointer(name: str) -> Type:
-    """Return the type of a pointer to a constant structure."""
+    """Return the type of a pointer to a constant structure of that name."""
     return Pointer(Const(StructType(name)))
 
 
 def _private(item: LoweredLayer) -> bool:
-    """Whether a layer's scratch lies in a device's own memory."""
+    """Whether a layer's scratch is in a device's own memory."""
     return item.use is not None and item.use.has_memory
 
 
@@ -295,7 +295,7 @@ def _refuse_null(pointers: Iterable[Expression]) -> Statement:
 
 
 def _checked_on_the_core(index: int, status: Expression) -> Iterator[Statement]:
-    """Yield the call of an operator that may fail, in an executor that holds no devices."""
+    """Yield the call of an operator that may fail, for an executor without devices."""
     yield Assign(STATUS, status)
     failed = Call(Identifier("ferrule_run_fail"), (INFO, Integer(index), STATUS))
     yield If(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), Block((Return(failed),)))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When devices are activated, opened, closed and deactivated round the operators, as data.
+"""Schedules, as data, when devices are activated, opened, closed and deactivated around the operators.
 
-A device is activated before its first operator, or so many operators earlier as it is slow to start, and deactivated
-behind its last one. It is open round each of its operators. It stays open between two of them when nothing runs in
-between, and while its own memory holds a tensor that is still read: whoever opened it in between could overwrite it.
+A device is activated before its first operator, or some operators earlier if it starts slowly, and deactivated after
+its last one. It is open around each of its operators. It stays open between two of them if no other operator runs in
+between, or while its own memory holds a tensor that is still needed: another user of the device could overwrite it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ferrule.memory import Lifetime
 
 
 class Call(IntEnum):
-    """What is called of a device; the numbers are `enum ferrule_device_call` in C."""
+    """A kind of device call; the values are those of `enum ferrule_device_call` in C."""
 
     ACTIVATE = 0
     OPEN = 1
     COPY_TO = 2
     COPY_FROM = 3
     RUN = 4
-    """The operator itself."""
+    """Run the operator itself."""
     CLOSE = 5
     DEACTIVATE = 6
 
@@ -36,12 +36,12 @@ class Call(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCall:
-    """One call, and where it stands."""
+    """One device call and its position."""
 
     operator: int
-    """Index of the operator that comes next, runs or has just run."""
+    """Index of the operator that runs next, is running or has just run."""
     device: str
-    """Name of its member in the devices struct."""
+    """Name of the device's member in the devices struct."""
     call: Call
 
     @override
@@ -51,7 +51,7 @@ class DeviceCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What one operator does with a device."""
+    """The use of a device by one operator."""
 
     device: str
     call: Call
@@ -60,32 +60,32 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledStep:
-    """The calls round one operator, each in order."""
+    """The calls around one operator, in order."""
 
     before: tuple[DeviceCall, ...] = ()
     own: DeviceCall | None = None
-    """What the operator does; None on the core, and where it does nothing."""
+    """The operator's own call; None on the core and for an operator that does nothing."""
     after: tuple[DeviceCall, ...] = ()
 
     @property
     def calls(self) -> tuple[DeviceCall, ...]:
-        """All of them in order."""
+        """All calls, in order."""
         return (*self.before, *(() if self.own is None else (self.own,)), *self.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """What is known of one device of a model."""
+    """The properties of one device of a model that its schedule depends on."""
 
     lead: int = 0
-    """Operators before its first one at which it is activated."""
+    """How many operators before its first one the device is activated."""
     held: tuple[Lifetime, ...] = ()
-    """When tensors live in its own memory."""
+    """The lifetimes of the tensors in the device's own memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bounds:
-    """The operators, by index, round which something is called."""
+    """The indices of the operators before or after which a device is called."""
 
     activate: int
     deactivate: int
@@ -98,18 +98,18 @@ _NOTHING = Activity()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """The device calls of one inference in which nothing fails."""
+    """The device calls of one inference without errors."""
 
     steps: tuple[ScheduledStep, ...] = field(default=())
 
     @property
     def calls(self) -> tuple[DeviceCall, ...]:
-        """All of them in order."""
+        """All calls, in order."""
         return tuple(call for step in self.steps for call in step.calls)
 
     @property
     def longest(self) -> int:
-        """The most calls that any run makes: one that fails gives back less than is left, and takes nothing more."""
+        """The most calls that any run makes: a failing run skips the remaining calls except releases of devices."""
         return len(self.calls)
 
 
@@ -118,9 +118,8 @@ def schedule(
 ) -> Schedule:
     """Return the calls for a sequence of operators.
 
-    `uses` has for each operator what it does with a device, None for nothing. `idle` are the indices of operators that
-    do nothing at all, such as a reshape. `activities` are by device, in the order in which devices are called at one
-    place.
+    `uses` has the device use of each operator, or None. `idle` has the indices of operators that do nothing at all,
+    such as a reshape. `activities` is by device, in the order in which devices are called at the same position.
     """
     nothing = frozenset(idle)
     known = dict(activities or {})
@@ -136,7 +135,7 @@ def schedule(
 
 
 def _step(index: int, use: Use | None, bounds: dict[str, _Bounds]) -> ScheduledStep:
-    """Return the calls round one operator; what is taken last is given back first."""
+    """Return the calls around one operator; devices are released in the reverse order of their acquisition."""
 
     def calls(call: Call, devices: Iterable[str]) -> Iterator[DeviceCall]:
         return (DeviceCall(operator=index, device=device, call=call) for device in devices)

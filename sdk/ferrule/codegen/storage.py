@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where each tensor of a lowered graph lives: with the caller, in the arena or in a device, and which share storage."""
+"""Plans the storage of each tensor of a lowered graph: with the caller, in the arena or in a device; and the views."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ ARENA_ALIGNMENT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoragePlan:
-    """The plan of the arena and of the devices' own memories, and the views that hold."""
+    """The plan of the arena and of the devices' own memories, with the views in use."""
 
     plan: Plan
     views: Mapping[str, str]
-    """By the name of a layer's output: the input whose storage it shares; the layer then does nothing."""
+    """By name of a layer's output: the input whose storage it shares; such a layer does nothing."""
     requests: tuple[Request, ...]
     aliases: tuple[Alias, ...]
     overlaps: tuple[Overlap, ...] = ()
 
     def offset(self, buffer: str) -> int:
-        """Return the offset of a tensor, or of a layer's scratch by `scratch_name`, in bytes."""
+        """Return the offset in bytes of a tensor, or of a layer's scratch, which is named by `scratch_name`."""
         return self.plan.placements[buffer].offset
 
 
 def plan_storage(lowered: LoweredGraph, core: Region) -> StoragePlan:
-    """Lay out tensors and scratch together: in the core's region, and in the memories of the devices that have one.
+    """Lay out tensors and scratch in the core's region and in the memories of the devices that have their own.
 
     Raises:
-        ArenaOverflowError: they do not fit.
+        ArenaOverflowError: the buffers do not fit.
     """
     devices = {use.name: _region(use) for use in lowered.devices if use.has_memory}
     views = _views(lowered)
@@ -56,7 +56,7 @@ def plan_storage(lowered: LoweredGraph, core: Region) -> StoragePlan:
 
 
 def _region(use: DeviceUse) -> Region:
-    """Return the memory of a device; its name cannot be that of one of the core's."""
+    """Return the region of a device's memory; its name cannot collide with a region of the core."""
     return Region(
         name=f"device {use.device.name}",
         size_bytes=use.driver.memory_bytes,
@@ -66,7 +66,7 @@ def _region(use: DeviceUse) -> Region:
 
 
 def _homes(lowered: LoweredGraph, core: Region, devices: Mapping[str, Region]) -> dict[str, tuple[str, ...]]:
-    """Return the one region of each buffer."""
+    """Return the only region allowed for each buffer."""
     homes: dict[str, tuple[str, ...]] = {}
     for tensor in lowered.graph.tensors:
         use = lowered.memories.get(tensor.info.name)
@@ -78,10 +78,10 @@ def _homes(lowered: LoweredGraph, core: Region, devices: Mapping[str, Region]) -
 
 
 def _views(lowered: LoweredGraph) -> dict[str, str]:
-    """Return the views that hold.
+    """Return the views that can share storage, from output to input.
 
-    The caller chooses where inputs and outputs are, so a storage holds at most one of them; a view that would
-    bring two together becomes a copy.
+    The caller chooses the places of inputs and outputs, so a storage can contain at most one of them. A view that would
+    put two of them into one storage becomes a copy.
     """
     graph = lowered.graph
     given = {info.name for info in (*graph.inputs, *graph.outputs)}

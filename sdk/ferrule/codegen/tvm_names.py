@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tvmgen_<model>.h: a model with devices under the names of TVM's C device API, as that was merged (tvm-rfcs 0031)."""
+"""Generates tvmgen_<model>.h: a model with devices under the names of TVM's C device API, as merged (tvm-rfcs 0031)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import jinja2
 
 HOST = "host"
-"""The member of the devices struct that stands for the core, unless a device is called so."""
+"""The member of the devices struct that stands for the core, unless a device has that name."""
 
 
 def tvm_header(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str) -> dict[str, str]:
-    """Return the header by its name; nothing for a model without devices."""
+    """Return the header's text by its file name; an empty mapping for a model without devices."""
     if not lowered.devices:
         return {}
     name = f"tvmgen_{lowered.symbol}"
@@ -45,7 +45,7 @@ def tvm_header(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str) -> 
 
 
 def camel_case(name: str) -> str:
-    """Return an identifier as it stands within TVM's names: soft_npu becomes SoftNpu."""
+    """Return an identifier in the form used within TVM's names: soft_npu becomes SoftNpu."""
     return "".join(word[:1].upper() + word[1:] for word in name.split("_"))
 
 
@@ -65,7 +65,7 @@ def _members(members: Members) -> list[dict[str, str]]:
 
 
 def _harmless(text: str) -> str:
-    """Return text that cannot end a comment."""
+    """Return text changed so that it cannot end a comment."""
     return text.replace("*/", "* /")
 
 
@@ -78,5 +78,5 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 C is no HTML
+        autoescape=False,  # noqa: S701 C is not HTML
     )

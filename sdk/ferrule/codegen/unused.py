@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Local variables that nothing reads, such as an input of a model that no layer uses: compilers warn of them."""
+"""Removes unused local variables, such as a model input that no layer reads, since compilers warn about them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ferrule.dom import Declare, Identifier, Statement
 
 
 def without_unused(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-    """Return the statements without declarations of variables that no other statement names."""
+    """Return the statements without the declarations of variables that no other statement names."""
     body = tuple(statements)
     named = names_in(body)
     return tuple(item for item in body if not isinstance(item, Declare) or item.name in named)
 
 
 def names_in(statements: Iterable[Statement]) -> frozenset[str]:
-    """Return the identifiers that statements name; a declaration does not name its own variable."""
+    """Return the identifiers that occur in statements; the variable of a declaration does not count."""
     return frozenset(_names(tuple(statements)))
 
 

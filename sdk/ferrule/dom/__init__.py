@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The document model of generated programs: what is generated, without the syntax of any language.
+"""The document model of generated programs: their structure, independent of the syntax of any language.
 
-Nodes are immutable values. Writers (`ferrule.codegen`) alone know how C or C++ is spelled.
+Nodes are immutable values. Only the writers (`ferrule.codegen`) define how they are spelled in C or C++.
 """
 
 from ferrule.dom.declarations import (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declarations of the document model, and the module that holds them."""
+"""Declarations of the document model, and the module that contains them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ferrule.dom.types import Type
 
 
 class Linkage(Enum):
-    """Who sees a function or variable."""
+    """The visibility of a function or variable."""
 
     INTERNAL = auto()
-    """Its own module."""
+    """Visible in its own module only."""
     EXTERNAL = auto()
-    """Everybody; defined in the source, declared in the header that it is also put in."""
+    """Visible everywhere: declared in the header and defined in the source."""
 
 
 class Section(Enum):
-    """Where data is placed when the default will not do; the target's headers say how."""
+    """A place for data other than the default one; the target's headers define how data gets there."""
 
     WEIGHTS = auto()
     WORKSPACE = auto()
@@ -37,7 +37,7 @@ class Variable:
     linkage: Linkage = Linkage.INTERNAL
     section: Section | None = None
     alignment: int | None = None
-    """Bytes; None for the type's own."""
+    """In bytes; None for the type's natural alignment."""
     doc: str = ""
 
 
@@ -51,7 +51,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A function; without a body only its declaration."""
+    """A function, or only its declaration if there is no body."""
 
     name: str
     returns: Type
@@ -81,7 +81,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enumerator:
-    """A named constant of 32 bits at most."""
+    """A named integer constant of at most 32 bits."""
 
     name: str
     value: int
@@ -120,9 +120,9 @@ class Include:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """A program module: what it shows and what it keeps.
+    """A program module: its public interface and its implementation.
 
-    A declaration with external linkage stands in `interface` (declared) and in `implementation` (defined).
+    A declaration with external linkage is in `interface`, to be declared, and in `implementation`, to be defined.
     """
 
     name: str

@@ -13,14 +13,14 @@ from ferrule.dom.types import Type
 
 
 class UnaryOperator(Enum):
-    """What a `Unary` does."""
+    """The operator of a `Unary`."""
 
     NEGATE = auto()
     NOT = auto()
 
 
 class BinaryOperator(Enum):
-    """What a `Binary` does."""
+    """The operator of a `Binary`."""
 
     ADD = auto()
     SUBTRACT = auto()
@@ -34,14 +34,14 @@ class BinaryOperator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """A variable, function or enumerator by name."""
+    """A variable, function or enumerator, given by its name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """An integer literal of 64 bits at most."""
+    """An integer literal of at most 64 bits."""
 
     value: int
     unsigned: bool = False
@@ -83,7 +83,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a structure; of a pointed-to one when `object` is a `Dereference`."""
+    """A member of a structure; if `object` is a `Dereference`, the structure is accessed through its pointer."""
 
     object: Expression
     name: str
@@ -106,7 +106,7 @@ class AddressOf:
 
 @dataclass(frozen=True, slots=True)
 class Dereference:
-    """What a pointer points to."""
+    """The object that a pointer points to."""
 
     operand: Expression
 
@@ -138,14 +138,14 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class SizeOf:
-    """The bytes that a type takes."""
+    """The size of a type in bytes."""
 
     type: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One value of an aggregate; without a name it stands at its position."""
+    """One value of an aggregate; without a name, its position identifies the member."""
 
     value: Expression
     name: str | None = None

@@ -11,7 +11,7 @@ from ferrule.dom.types import Type
 
 @dataclass(frozen=True, slots=True)
 class Evaluate:
-    """An expression for its effect."""
+    """An expression evaluated for its effect."""
 
     expression: Expression
 
@@ -27,7 +27,7 @@ class Declare:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """target = value."""
+    """The assignment of a value to a target."""
 
     target: Expression
     value: Expression
@@ -35,14 +35,14 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Statements in a scope of their own."""
+    """Statements in their own scope."""
 
     statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """A choice."""
+    """A conditional statement with an optional alternative."""
 
     condition: Expression
     then: Block
@@ -51,7 +51,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """Counts `variable`, an int32, from `start` up to and without `stop`."""
+    """A loop in which the int32 `variable` counts from `start` up to, but not including, `stop`."""
 
     variable: str
     start: Expression
@@ -61,21 +61,21 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """Leaves the function."""
+    """A return from the function, with or without a value."""
 
     value: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A remark for the reader, on lines of its own."""
+    """A comment on its own lines."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """Verbatim text for one target; the only node that is not portable."""
+    """Verbatim text for one target; this is the only non-portable node."""
 
     text: str
 

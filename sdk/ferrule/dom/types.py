@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 
 class Scalar(Enum):
-    """A built-in type; writers know its spelling."""
+    """A built-in type; the writers define its spelling."""
 
     VOID = auto()
     BOOL = auto()
@@ -27,21 +27,21 @@ class Scalar(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """A structure by its tag."""
+    """A structure type, given by its tag."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClassType:
-    """A class by its name."""
+    """A class type, given by its name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A type whose values do not change."""
+    """A type whose values cannot be modified."""
 
     type: Type
 
@@ -55,7 +55,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """An array; without a length the initialiser gives it."""
+    """An array type; without a length, the initialiser determines it."""
 
     element: Type
     length: int | None = None

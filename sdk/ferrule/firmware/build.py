@@ -15,7 +15,8 @@ from ferrule.boards import Board
 from ferrule.errors import FerruleError
 from ferrule.firmware.image import Image, Section, read_image
 from ferrule.firmware.linker import roomy_memories
-from ferrule.firmware.plan import BuildPlan, LinkStep
+from ferrule.firmware.object_cache import ObjectCache
+from ferrule.firmware.plan import BuildPlan, CompileStep, LinkStep
 
 OUTPUT_LINES = 20
 
@@ -59,6 +60,8 @@ def execute(
 ) -> Path:
     """Build the firmware and return its ELF file; on failure no firmware is left in the folder.
 
+    Objects that an earlier build made by the same command from the same files come from the cache.
+
     `progress` is called in the caller's thread with the number of steps done, of all steps, and the name of the file
     just made. `jobs` is the number of compilers at once, by default one per core.
 
@@ -69,9 +72,10 @@ def execute(
     """
     total = len(plan.compile) + 1
     _prepare(plan)
+    objects = ObjectCache(plan)
     done = 0
     with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
-        waiting = {pool.submit(_run, step.argv, plan.folder): step for step in plan.compile}
+        waiting = {pool.submit(_compile, step, plan.folder, objects): step for step in plan.compile}
         pending: set[Future[None]] = set(waiting)
         try:
             while pending:
@@ -86,6 +90,7 @@ def execute(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+    objects.prune()
     _link(plan)
     if progress is not None:
         progress(total, total, plan.elf.name)
@@ -100,6 +105,12 @@ def _prepare(plan: BuildPlan) -> None:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FerruleError(f"cannot build in {plan.folder}: {error}") from None
+
+
+def _compile(step: CompileStep, cwd: Path, objects: ObjectCache) -> None:
+    if not objects.restore(step):
+        _run(step.argv, cwd)
+        objects.keep(step)
 
 
 def _run(argv: Sequence[str], cwd: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ class CompileStep:
 
     source: Path
     output: Path
+    dependencies: Path
+    """A rule for make, which names the files that the compiler read."""
     argv: tuple[str, ...]
 
 
@@ -70,11 +73,13 @@ def plan_build(
     defines: Mapping[str, str] | None = None,
     third_party: Collection[Path] = (),
     system_include_dirs: Sequence[Path] = (),
+    relative_to: Path | None = None,
 ) -> BuildPlan:
     """Plan the build of a firmware from its C sources.
 
     `startup` adds the sources of start-up. The sources in `third_party` are compiled without warnings, and the headers
     below `system_include_dirs` cause none. Objects are named after their sources, numbered where two have one name.
+    Debug information names files by absolute paths, or those below `relative_to` by paths relative to it.
 
     Raises:
         MissingToolError: the toolchain is not installed.
@@ -88,16 +93,20 @@ def plan_build(
         *(f"-D{name}={value}" if value else f"-D{name}" for name, value in (defines or {}).items()),
         *(f"-I{path.resolve()}" for path in (*include_dirs, *HEADERS.include_paths, *STARTUP.include_paths)),
         *(f"-isystem{path.resolve()}" for path in system_include_dirs),
+        f"-fdebug-prefix-map={folder}=.",  # the same sources give the same bytes, wherever they are built
+        *(() if relative_to is None else (f"-ffile-prefix-map={relative_to.resolve()}{os.sep}=",)),
     )
     steps = tuple(
         CompileStep(
             source=source.resolve(),
             output=output,
+            dependencies=output.with_suffix(".d"),
             argv=(
                 *command,
                 *toolchain.compile_flags(board, level),
                 *(THIRD_PARTY_WARNINGS if source in third_party else WARNINGS),
                 *flags,
+                *("-MD", "-MF", str(output.with_suffix(".d"))),
                 *("-c", str(source.resolve()), "-o", str(output)),
             ),
         )

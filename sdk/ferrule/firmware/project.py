@@ -102,11 +102,14 @@ def build_project(
     *,
     toolchain_name: str | None = None,
     optimization: str | None = None,
+    stays: bool = True,
     progress: Progress = say_nothing,
 ) -> Image:
     """Build a project of bare metal into its folder `build` and return the firmware's image.
 
-    Toolchain and optimization are by default those that the project was generated for.
+    Toolchain and optimization are by default those that the project was generated for. If the project's folder does
+    not stay, debug information names its files relative to it, so that the next build of the same project, in another
+    folder, takes its objects from the cache.
 
     Raises:
         FerruleError: the project is for a platform with a build system of its own.
@@ -134,6 +137,7 @@ def build_project(
         defines=manifest.defines,
         third_party=[folder / name for name in manifest.third_party],
         system_include_dirs=[folder / name for name in manifest.system_include_dirs],
+        relative_to=None if stays else folder,
     )
     return read_image(
         execute(plan, progress=lambda done, total, _: progress(Step(phase=phase, done=done, total=total)))

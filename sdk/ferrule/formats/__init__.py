@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file formats of trained models: reading them into networks, and writing networks in them."""
+"""The file formats of trained models: reads model files into networks and writes networks to model files."""
 
 from __future__ import annotations
 
@@ -15,45 +15,46 @@ from ferrule.network import Network
 __all__ = ["FORMATS", "MAX_FILE_BYTES", "Format", "ModelFile", "load", "to_tflite"]
 
 ModelFile = str | PathLike[str] | bytes
-"""The path of a model's file, or the file's bytes."""
+"""The path of a model file, or the file's bytes."""
 
 MAX_FILE_BYTES = 1 << 28
-"""256 MiB, far above what fits on a board."""
+"""256 MiB, far more than fits on a board."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A file format that can be read, and how its files are recognised."""
+    """A file format that can be read, with the suffix and magic bytes that identify its files."""
 
     name: str
     suffix: str
-    """In lower case, with the dot."""
+    """File name suffix in lower case, including the dot."""
     magic: bytes
-    """Bytes that every file has at `magic_offset`."""
+    """Bytes that every file of the format has at `magic_offset`."""
     magic_offset: int
     read: Callable[[bytes, str], Network]
-    """(contents of a file, name of the network) -> network."""
+    """(contents of the file, name of the network) -> network."""
 
     def fits(self, data: bytes) -> bool:
-        """Whether the data have the magic bytes."""
+        """Whether the data has the magic bytes of the format."""
         return data[self.magic_offset :].startswith(self.magic)
 
 
 FORMATS: Sequence[Format] = (
     Format(name="TensorFlow Lite", suffix=".tflite", magic=b"TFL3", magic_offset=4, read=read_tflite),
 )
-"""The formats that `load` knows."""
+"""The formats that `load` supports."""
 
 
 def load(source: ModelFile, name: str | None = None) -> Network:
-    """Return the network of a model, from a path or from the file's bytes.
+    """Return the network of a model, given the path or the bytes of its file.
 
-    A path's suffix and the file's magic bytes must name the same format of `FORMATS`; bytes have their magic alone.
-    The network's name is `name`, else the file's stem, else "model".
+    The suffix of a path and the magic bytes of the file must identify the same format of `FORMATS`; for bytes, the
+    magic bytes decide alone. The network's name is `name` or, by default, the file name without its suffix; for bytes
+    the default is "model".
 
     Raises:
         ModelError: the file cannot be read, has no known format or is malformed; the message names the place.
-        UnsupportedError: the model has something that networks do not know; the message names it and its place.
+        UnsupportedError: the model uses a feature that networks do not support; the message names it and its place.
         FerruleError: `source` is neither a path nor bytes.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
@@ -77,7 +78,7 @@ def load(source: ModelFile, name: str | None = None) -> Network:
 
 
 def _recognised(data: bytes, formats: Sequence[Format]) -> Format:
-    """Return the first of the formats whose magic the data have."""
+    """Return the first of the given formats whose magic bytes the data has; ModelError if there is none."""
     for format_ in formats:
         if format_.fits(data):
             return format_

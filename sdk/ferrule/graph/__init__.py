@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks as data: tensors, layers and the graph that holds them."""
+"""Networks as data: tensors, layers and the graph that contains them."""
 
 from ferrule.graph.assembly import assemble
 from ferrule.graph.datatype import DataType

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds a graph from layers in any order."""
+"""Builds a graph from layers given in any order."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ferrule.graph.tensor import Tensor
 def assemble(
     name: str, *, inputs: Sequence[str], outputs: Sequence[str], layers: Iterable[Layer], tensors: Mapping[str, Tensor]
 ) -> Graph:
-    """Return a finished graph of `layers`, sorted so that each runs after those that it reads, else in the given order.
+    """Return a finished graph of `layers`, reordered only as needed so that each comes after those that it reads from.
 
-    `tensors` has all tensors by name; constants that no layer and no output reads are left out.
+    `tensors` has all tensors by name; constants that neither a layer nor an output uses are left out.
 
     Raises:
-        ModelError: the layers form a cycle, or read a tensor that nothing writes.
+        ModelError: the layers form a cycle, or read a tensor that has no writer.
     """
     graph = Graph(name)
     pending = list(layers)

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class DataType(StrEnum):
-    """An element type; its value is numpy's name for it."""
+    """An element type; its value is the name of the numpy dtype."""
 
     FLOAT32 = "float32"
     FLOAT16 = "float16"
@@ -23,12 +23,12 @@ class DataType(StrEnum):
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The numpy dtype."""
+        """The corresponding numpy dtype."""
         return np.dtype(self.value)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of one element."""
+        """Size of one element, in bytes."""
         return int(self.numpy.itemsize)
 
     @property
@@ -38,5 +38,5 @@ class DataType(StrEnum):
 
     @property
     def is_quantizable(self) -> bool:
-        """Whether the values may stand for real numbers through a scale and a zero point."""
+        """Whether the values can represent real numbers through a scale and a zero point."""
         return self in {DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64, DataType.UINT8}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph that is being rewritten."""
+"""The editor, which rewrites graphs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ferrule.graph.tensor import Tensor
 
 
 class GraphEditor(Lookup):
-    """The layers and tensors of a graph, to be changed; `finish` returns the graph that they make.
+    """An editable copy of a graph's layers and tensors; `finish` returns the resulting graph.
 
-    Inputs and outputs of the graph keep their names and their order. Layers keep their places, except that `finish`
-    moves a layer behind those that it reads. An edit takes time in proportion to the inputs and outputs of the layers
-    that it touches. Between edits tensors may lack a layer that writes them; `finish` checks the whole.
+    The graph's inputs and outputs keep their names and their order. Layers keep their positions, except that `finish`
+    moves a layer after those whose outputs it reads. The time of an edit is proportional to the number of inputs and
+    outputs of the layers that it touches. Between edits, a tensor may lack a writer; `finish` checks the whole graph.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -31,15 +31,15 @@ class GraphEditor(Lookup):
         self._tensors = {tensor.info.name: tensor for tensor in graph.tensors}
         self._names = UniqueNames(self._tensors)
         self._consumers: dict[str, dict[str, int]] = {}
-        """By tensor and layer: how many of the layer's inputs it is."""
+        """By tensor and layer: the number of the layer's inputs that are this tensor."""
         self._next: dict[str | None, str | None] = {None: None}
         self._previous: dict[str | None, str | None] = {None: None}
-        """The layers as a ring, which None closes."""
+        """The layers in order, as a ring closed by None."""
         for layer in graph.layers:
             self.add_layer(layer)
 
     def layers(self) -> Iterator[Layer]:
-        """Yield the layers that are there now, in their order; those that are removed meanwhile are left out."""
+        """Yield the layers present at the time of the call, in order, except those removed during the iteration."""
         names = []
         name = self._next[None]
         while name is not None:
@@ -55,36 +55,36 @@ class GraphEditor(Lookup):
         return tuple(self._layers[name] for name in self._consumers.get(tensor, ()))
 
     def only_consumer(self, tensor: str) -> Layer | None:
-        """Return the layer that alone reads a tensor, as one input; None if there are others or the graph's outputs."""
+        """Return the only layer that reads a tensor, as one input; None for more uses or if it is a graph output."""
         readers = self._consumers.get(tensor, {})
         if self.is_output(tensor) or list(readers.values()) != [1]:
             return None
         return self._layers[next(iter(readers))]
 
     def is_output(self, tensor: str) -> bool:
-        """Return whether the graph hands a tensor out."""
+        """Return whether a tensor is an output of the graph."""
         return tensor in self._handed_out
 
     def fresh(self, wanted: str) -> str:
-        """Return `wanted`, or `wanted_2`, `wanted_3`... if a tensor or layer has or had it; the name is taken now."""
+        """Reserve and return `wanted`, or `wanted_2`, `wanted_3`... if a tensor or layer has or had that name."""
         return self._names.take(wanted)
 
     def set_tensor(self, tensor: Tensor) -> None:
-        """Describe a new tensor, or an old one otherwise."""
+        """Add a tensor, or replace the tensor of that name."""
         self._tensors[tensor.info.name] = tensor
         self._names.add(tensor.info.name)
 
     def add_layer(self, layer: Layer, *, before: str | None = None, behind: str | None = None) -> None:
-        """Add a layer before or behind another, by default at the end; ModelError if its name is taken."""
+        """Add a layer before or after another one, by default at the end; ModelError if its name is taken."""
         self._insert(layer, self._previous[before] if behind is None else behind)
 
     def replace_layer(self, layer: Layer) -> None:
-        """Put another layer of the same name in a layer's place."""
+        """Replace a layer by another one with the same name."""
         self._detach(self.layer(layer.name))
         self._attach(layer)
 
     def replace_layers(self, names: Iterable[str], layers: Iterable[Layer]) -> None:
-        """Put layers in the place of the first of `names`, all of which go; ModelError if a name is taken."""
+        """Remove the layers `names` and insert others at the position of the first; ModelError if a name is taken."""
         gone = dict.fromkeys(names)
         place = self._previous[next(iter(gone))]
         while place in gone:
@@ -96,21 +96,21 @@ class GraphEditor(Lookup):
             place = layer.name
 
     def remove_layer(self, name: str) -> None:
-        """Take a layer out; its outputs have no writer then."""
+        """Remove a layer; its outputs then have no writer."""
         self._detach(self.layer(name))
         del self._layers[name]
         before, behind = self._previous.pop(name), self._next.pop(name)
         self._next[before], self._previous[behind] = behind, before
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Put other tensors in the place of some, wherever a layer reads or writes them."""
+        """Replace tensors, mapped old name to new name, wherever a layer reads or writes them."""
         for writer in dict.fromkeys(self._producers[old] for old in names if old in self._producers):
             layer = self._layers[writer]
             self.replace_layer(replace(layer, outputs=tuple(names.get(name, name) for name in layer.outputs)))
         self.redirect(names)
 
     def redirect(self, names: Mapping[str, str], readers: Iterable[str] | None = None) -> None:
-        """Put other tensors in the place of some, in the inputs of `readers`, by default of all layers."""
+        """Replace tensors, mapped old name to new name, in the inputs of `readers`, by default of all layers."""
         found = (reader for old in names for reader in self._consumers.get(old, ())) if readers is None else readers
         for reader in dict.fromkeys(found):
             layer = self._layers[reader]
@@ -118,10 +118,10 @@ class GraphEditor(Lookup):
             self.replace_layer(replace(layer, inputs=inputs))
 
     def bypass(self, layer: Layer, source: str) -> bool:
-        """Remove a layer whose only output equals `source`; False, and nothing changes, if that is not possible.
+        """Remove a layer whose only output equals `source`; return False and change nothing if that is not possible.
 
-        Readers of the output read `source` instead. Where the graph hands the output out, `source` takes its name
-        if it can: if a layer writes it, and the graph does not hand it out itself.
+        Readers of the output read `source` instead. If the output is a graph output, `source` takes over its name; this
+        is possible only if a layer writes `source` and `source` is not a graph output itself.
         """
         target = layer.outputs[0]
         if self.is_output(target):
@@ -135,10 +135,10 @@ class GraphEditor(Lookup):
         return True
 
     def finish(self) -> Graph:
-        """Return the graph, without tensors that nothing writes or reads.
+        """Return the graph, without tensors that are neither written nor read.
 
         Raises:
-            ModelError: the layers form a cycle, read a tensor that nothing writes, or write one twice.
+            ModelError: the layers form a cycle, read a tensor without a writer, or write a tensor twice.
         """
         return assemble(
             self.name, inputs=self._inputs, outputs=self._outputs, layers=self.layers(), tensors=self._tensors

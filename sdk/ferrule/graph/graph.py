@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph of layers and tensors that everything else reads."""
+"""The graph of layers and tensors, which all other packages use."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LISTED = 4
 class Graph(Lookup):
     """Layers in an order that can be executed, and the tensors between them.
 
-    Tensor and layer names are unique. Every tensor has one source: it is an input of the graph, a constant, or
-    the output of one layer. A layer is added after the layers that produce its inputs, so the order of addition
-    is topological.
+    Tensor and layer names are unique. Every tensor has exactly one source: it is an input of the graph, a constant, or
+    the output of one layer. A layer is added after the layers that produce its inputs, so the order of addition is
+    topological.
     """
 
     def __init__(self, name: str) -> None:
@@ -56,7 +56,7 @@ class Graph(Lookup):
 
     @property
     def outputs(self) -> tuple[TensorInfo, ...]:
-        """The outputs of the graph, in order; one tensor may stand here twice."""
+        """The outputs of the graph, in order; a tensor may occur more than once."""
         return tuple(self.info(name) for name in self._outputs)
 
     @property
@@ -75,20 +75,20 @@ class Graph(Lookup):
         return tuple(self._layers[name] for name in self._consumers.get(tensor, ()))
 
     def position(self, layer: str) -> int:
-        """Return the place of a layer among `layers`; ModelError if there is none of that name."""
+        """Return the index of a layer in `layers`; ModelError if there is no layer of that name."""
         self.layer(layer)
         return self._positions[layer]
 
     def in_order(self, tensors: Iterable[str]) -> list[str]:
-        """Return some tensors' names, each once, in the order of `tensors`."""
+        """Return the given tensor names without repeats, in the order in which the tensors were added to the graph."""
         return sorted(set(tensors), key=self._ranks.__getitem__)
 
     def input_infos(self, layer: Layer) -> tuple[TensorInfo | None, ...]:
-        """Return what is known of a layer's inputs; None where an optional one is absent."""
+        """Return the tensor infos of a layer's inputs; None for an absent optional input."""
         return tuple(None if name is None else self.info(name) for name in layer.inputs)
 
     def output_infos(self, layer: Layer) -> tuple[TensorInfo, ...]:
-        """Return what is known of a layer's outputs."""
+        """Return the tensor infos of a layer's outputs."""
         return tuple(self.info(name) for name in layer.outputs)
 
     def add_input(self, info: TensorInfo) -> str:
@@ -100,10 +100,10 @@ class Graph(Lookup):
     def add_constant(self, info: TensorInfo, data: Array) -> str:
         """Add a constant and return its name.
 
-        The data is copied unless it is read-only and contiguous already.
+        The data is copied unless it is already read-only and contiguous.
 
         Raises:
-            ModelError: the name is taken, or shape or dtype of the data differ from `info`.
+            ModelError: the name is taken, or the shape or dtype of the data differs from `info`.
         """
         if data.shape != info.shape or data.dtype != info.dtype.numpy:
             raise ModelError(
@@ -117,10 +117,10 @@ class Graph(Lookup):
         return info.name
 
     def add_layer(self, layer: Layer, outputs: Sequence[TensorInfo]) -> tuple[str, ...]:
-        """Add a layer with the tensors that it produces and return their names.
+        """Add a layer with the tensors that it produces, and return the names of these tensors.
 
         Raises:
-            ModelError: a name is taken, an input is unknown, or `outputs` are not the layer's.
+            ModelError: a name is taken, an input is unknown, or `outputs` does not match the layer's outputs.
         """
         if not layer.name or layer.name in self._layers:
             raise ModelError(f"graph '{self.name}' has a layer '{layer.name}' already, expected a new name")
@@ -145,7 +145,7 @@ class Graph(Lookup):
         return layer.outputs
 
     def set_outputs(self, names: Iterable[str]) -> None:
-        """Declare which tensors the graph hands out, in order; ModelError if one does not exist."""
+        """Declare the outputs of the graph, in order; ModelError if a tensor does not exist."""
         wanted = list(names)
         self._check_open()
         for name in wanted:
@@ -157,7 +157,7 @@ class Graph(Lookup):
         return self._names.free(wanted)
 
     def freeze(self) -> None:
-        """Refuse additions from now on."""
+        """Refuse all changes from now on."""
         self._frozen = True
 
     def _check_open(self) -> None:
@@ -180,7 +180,7 @@ class Graph(Lookup):
 
 
 def _listed(infos: Sequence[TensorInfo]) -> str:
-    """Return the types of some tensors; of many the first ones and how many more there are."""
+    """Return the types of the tensors as text; of many tensors, the first few and the number of the others."""
     texts = [f"{info.dtype}{list(info.shape)}" for info in infos[:_LISTED]]
     if len(infos) > _LISTED:
         texts.append(f"{len(infos) - _LISTED} more")

@@ -9,18 +9,18 @@ from typing import Self
 
 
 class LayerType(StrEnum):
-    """The operators, by their TensorFlow Lite names, and the layers that only the optimizer adds.
+    """The operators, by their TensorFlow Lite names, and the layer types that only the optimizer adds.
 
-    Each has the number that stands for it in the C interface of backends. A number is never given to another type; a
-    new type takes the next one.
+    Each type has a number, which identifies it in the C interface of backends. A number is never reused for another
+    type; a new type gets the next free number.
     """
 
     _value_: str
     code: int
-    """`enum ferrule_layer_type` of include/ferrule/layers.h."""
+    """The value in `enum ferrule_layer_type` of include/ferrule/layers.h."""
 
     def __new__(cls, name: str, code: int) -> Self:
-        """Make a member that is equal to its name."""
+        """Create a member that compares equal to its name."""
         member = str.__new__(cls, name)
         member._value_ = name
         member.code = code
@@ -63,7 +63,7 @@ class LayerType(StrEnum):
     FLOOR = "FLOOR", 35
     CEIL = "CEIL", 36
 
-    # not of TensorFlow Lite: what the optimizer puts in
+    # not in TensorFlow Lite: layers that the optimizer inserts
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001
     CONVERT_FP32_TO_FP16 = "CONVERT_FP32_TO_FP16", 1002
     DEBUG = "DEBUG", 1003
@@ -74,7 +74,7 @@ class LayerType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descriptor:
-    """The parameters of an operator; each operator has a frozen subclass (see `ferrule.operators`)."""
+    """The parameters of an operator; each operator has its own frozen subclass (see `ferrule.operators`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Layer:
     type: LayerType
     descriptor: Descriptor
     inputs: tuple[str | None, ...]
-    """None stands for an optional input that is absent (a missing bias)."""
+    """Tensor names; None stands for an absent optional input, such as a missing bias."""
     outputs: tuple[str, ...]
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A part of a graph, seen as a whole."""
+"""A view of a part of a graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferrule.graph.tensor import TensorInfo
 
 @dataclass(frozen=True, slots=True)
 class SubgraphView:
-    """Some layers of a graph; the graph itself is not copied and not changed."""
+    """A subset of the layers of a graph; the graph itself is neither copied nor modified."""
 
     graph: Graph
     names: tuple[str, ...]
@@ -23,7 +23,7 @@ class SubgraphView:
 
     @classmethod
     def of(cls, graph: Graph, layers: Iterable[str]) -> SubgraphView:
-        """Return a view of some layers, in the graph's order; ModelError if one does not exist."""
+        """Return a view of the named layers, in the graph's order; ModelError if one does not exist."""
         return cls(graph, tuple(sorted(set(layers), key=graph.position)))
 
     @property
@@ -33,14 +33,14 @@ class SubgraphView:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Tensors that come from outside (constants left out), in the order of their first reader."""
+        """Non-constant tensors that come from outside the view, in the order of their first reader."""
         own = {name for layer in self.layers for name in layer.outputs}
         read = (name for layer in self.layers for name in layer.present_inputs)
         return tuple(dict.fromkeys(n for n in read if n not in own and not self.graph.tensor(n).is_constant))
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Tensors that the outside reads: other layers, or the graph's outputs; in the order of their writers."""
+        """Tensors that other layers read or that are graph outputs, in the order of their writers."""
         inside = set(self.names)
         graph_outputs = {info.name for info in self.graph.outputs}
         return tuple(
@@ -51,17 +51,17 @@ class SubgraphView:
         )
 
     def info(self, tensor: str) -> TensorInfo:
-        """Return what is known of a tensor."""
+        """Return the description of a tensor of the graph."""
         return self.graph.info(tensor)
 
     def to_graph(self) -> Graph:
-        """Return a graph of the layers alone, called like the whole; its inputs and outputs are the view's."""
+        """Return a graph of only these layers, with the name of the whole graph and the view's inputs and outputs."""
         names = (name for layer in self.layers for name in (*layer.present_inputs, *layer.outputs))
         tensors = {name: self.graph.tensor(name) for name in self.graph.in_order(names)}
         return assemble(self.graph.name, inputs=self.inputs, outputs=self.outputs, layers=self.layers, tensors=tensors)
 
     def without(self, layers: Iterable[str]) -> SubgraphView:
-        """Return the view without some layers; ModelError if one is not in it."""
+        """Return the view without the given layers; ModelError if one is not in the view."""
         gone = set(layers)
         if gone - set(self.names):
             raise ModelError(f"layers {sorted(gone - set(self.names))} are not in the subgraph {list(self.names)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a tensor: name, shape, element type, quantisation, and its data if it is a constant."""
+"""Tensors: name, shape, element type, quantisation and, for constants, data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME_CHARACTERS = 60
 
 
 def brief(name: str) -> str:
-    """Return a name for a person to read: in quotes, with its middle left out where it is very long."""
+    """Return a name for display: in quotes, with the middle of a very long name left out."""
     if len(name) > _NAME_CHARACTERS:
         half = _NAME_CHARACTERS // 2
         name = f"{name[:half]}...{name[-half:]}"
@@ -32,21 +32,21 @@ def brief(name: str) -> str:
 class Quantization:
     """Affine quantisation, real = scale * (stored - zero_point), per tensor or per channel.
 
-    Scales are positive and finite and are exactly representable in float32.
+    Scales are positive, finite and exactly representable in float32.
     """
 
     scales: tuple[float, ...]
     """One scale, or one per index of `axis`."""
     zero_points: tuple[int, ...] = (0,)
-    """As many as scales."""
+    """One zero point per scale."""
     axis: int = 0
-    """The channel axis; without meaning when there is one scale."""
+    """The channel axis; without meaning if there is only one scale."""
 
     def __post_init__(self) -> None:
         if not self.scales or len(self.scales) != len(self.zero_points):
             raise ModelError(
                 f"quantisation has {len(self.scales)} scales and {len(self.zero_points)} zero points, "
-                "expected as many of each and at least one"
+                "expected the same number of each, at least one"
             )
         for scale in self.scales:
             if not (math.isfinite(scale) and scale > 0):
@@ -74,12 +74,12 @@ class Quantization:
 
     @property
     def scale(self) -> float:
-        """The only scale; use it where the operator's check has refused per-channel tensors."""
+        """The single scale; valid only for per-tensor quantisation, which the operator's check must ensure."""
         return self.scales[0]
 
     @property
     def zero_point(self) -> int:
-        """The only zero point; see `scale`."""
+        """The single zero point; see `scale`."""
         return self.zero_points[0]
 
 
@@ -89,7 +89,7 @@ class TensorInfo:
 
     name: str
     shape: Shape
-    """Outermost dimension first; images are NHWC. () is a scalar."""
+    """Extents, outermost dimension first; images are NHWC. () is a scalar."""
     dtype: DataType
     quantization: Quantization | None = None
 
@@ -132,7 +132,7 @@ class TensorInfo:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the dense tensor."""
+        """Size of the dense tensor, in bytes."""
         return self.elements * self.dtype.size_bytes
 
     @property
@@ -146,7 +146,7 @@ class TensorInfo:
 
     @property
     def zero_point(self) -> int:
-        """The per-tensor zero point; raises as `scale` does."""
+        """The per-tensor zero point; raises ModelError like `scale`."""
         return self._quantization().zero_point
 
     def _quantization(self) -> Quantization:
@@ -157,7 +157,7 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor:
-    """A tensor of a graph: `data` is set for constants, and is then read-only, C-contiguous and of `info`."""
+    """A tensor of a graph. `data` is set for constants: read-only, C-contiguous, with the shape and type of `info`."""
 
     info: TensorInfo
     data: Array | None = None
@@ -168,10 +168,10 @@ class Tensor:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the values are known before the run."""
+        """Whether the tensor is a constant."""
         return self.data is not None
 
 
 def renamed(tensor: Tensor, name: str) -> Tensor:
-    """Return a tensor under another name."""
+    """Return the tensor with another name."""
     return replace(tensor, info=replace(tensor.info, name=name))

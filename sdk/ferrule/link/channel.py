@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What carries the bytes: a serial port, or a pipe in memory."""
+"""Channels, which transport the bytes: a serial port or a pipe in memory."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ DEFAULT_BAUD = 115_200
 
 
 class Channel(Protocol):
-    """A stream of bytes in both directions; it may lose, alter and repeat them."""
+    """A stream of bytes in both directions; the channel may lose, alter and repeat bytes."""
 
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        """Return what has come, 1 to `max_bytes` bytes; b"" if nothing comes in time."""
+        """Return 1 to `max_bytes` received bytes, or b"" if none arrive within `timeout_s` seconds."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Send all of `data`."""
+        """Send all bytes of `data`."""
         ...
 
     def close(self) -> None:
@@ -30,10 +30,10 @@ class Channel(Protocol):
 
 
 class SerialChannel(Channel, Closing):
-    """A serial port by its device name, or any URL that pyserial knows (`socket://host:port`).
+    """A serial port, given by its device name or any URL that pyserial supports (`socket://host:port`).
 
     Raises:
-        LinkError: the port cannot be opened, or fails later.
+        LinkError: the port cannot be opened, or a later read or write fails.
     """
 
     def __init__(self, url: str, *, baud: int = DEFAULT_BAUD) -> None:
@@ -73,7 +73,7 @@ class SerialChannel(Channel, Closing):
 
 
 class PipeChannel(Channel):
-    """One end of a pipe in memory, made by `channel_pair`; any thread may use either end."""
+    """One end of a pipe in memory, created by `channel_pair`; any thread may use either end."""
 
     def __init__(self, changed: threading.Condition, incoming: bytearray, outgoing: bytearray) -> None:
         self._changed = changed
@@ -105,6 +105,6 @@ class PipeChannel(Channel):
 
 
 def channel_pair() -> tuple[PipeChannel, PipeChannel]:
-    """Return the two ends of a pipe in memory: what one writes, the other reads."""
+    """Return the two ends of a pipe in memory: each end reads the bytes that the other end writes."""
     changed, there, back = threading.Condition(), bytearray(), bytearray()
     return PipeChannel(changed, there, back), PipeChannel(changed, back, there)

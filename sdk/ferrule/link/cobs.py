@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consistent overhead byte stuffing (Cheshire and Baker, SIGCOMM 1997): bytes without a zero byte."""
+"""Consistent overhead byte stuffing (Cheshire and Baker, SIGCOMM 1997): encodes data without zero bytes."""
 
 from __future__ import annotations
 
 _LONGEST_BLOCK = 254
-"""Bytes without a zero that one code can announce."""
+"""The most non-zero bytes that one code can announce."""
 
 
 def encode(data: bytes) -> bytes:
-    """Return `data` in a form that holds no zero byte; one byte longer, and one more per 254."""
+    """Return `data` encoded without zero bytes; it becomes one byte longer, and one more per 254 non-zero bytes."""
     out = bytearray()
     parts = data.split(b"\0")
     for number, part in enumerate(parts):
@@ -21,12 +21,12 @@ def encode(data: bytes) -> bytes:
         out.append(length + 1)
         out += part[start:]
         if length == _LONGEST_BLOCK and number < len(parts) - 1:
-            out.append(1)  # a block of full length stands for no zero after it
+            out.append(1)  # a block of full length implies no zero after it
     return bytes(out)
 
 
 def decode(data: bytes) -> bytes | None:
-    """Return what was encoded, or None if `data` is no whole encoding."""
+    """Return the decoded data, or None if `data` is not a complete encoding."""
     out = bytearray()
     at = 0
     while at < len(data):

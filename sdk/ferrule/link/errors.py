@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The faults of the link itself; `RunFailedError`, of a model's run, stands with the session."""
+"""The errors of the link itself; `RunFailedError`, for a failed run of the model, is in `session`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from ferrule.errors import FerruleError
 
 
 class LinkError(FerruleError):
-    """The firmware's answer is not what was expected; the message says both."""
+    """The link failed, or the firmware's answer was not the expected one; the message gives the details."""
 
 
 class LinkTimeoutError(LinkError):
-    """The firmware did not answer in time, retries included."""
+    """The firmware did not answer in time, even after all retries."""
 
 
 class ProtocolVersionError(LinkError):
-    """The firmware speaks another version of the protocol."""
+    """The firmware uses another version of the protocol."""
 
 
 class FirmwareError(LinkError):
-    """The firmware refused a request by an error frame; `code` is its number."""
+    """The firmware refused a request with an error frame; `code` is its error code."""
 
     def __init__(self, message: str, *, code: int, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

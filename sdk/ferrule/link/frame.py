@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames: COBS between zero bytes round a header, a payload and a CRC-32."""
+"""Frames: a header, a payload and a CRC-32, encoded with COBS and delimited by zero bytes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DELIMITER = b"\0"
 _HEADER = Struct("<BBH")
 _TRAILER = Struct("<I")
 _LONGEST_ENCODED = 8192
-"""Bytes without a delimiter after which the receiver forgets them; far more than any frame has."""
+"""The receiver drops its buffer after this many bytes without a delimiter; every frame is far shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One message; `sequence` is that of the request, 0 to 65535, in requests and responses alike."""
+    """One message; `sequence`, 0 to 65535, identifies the request and is repeated in its response."""
 
     version: int
     type: int
@@ -27,13 +27,13 @@ class Frame:
     payload: bytes
 
     def encode(self) -> bytes:
-        """Return the bytes on the wire, a delimiter before and behind."""
+        """Return the bytes on the wire, with a delimiter before and after."""
         body = _HEADER.pack(self.version, self.type, self.sequence) + self.payload
         return DELIMITER + cobs.encode(body + _TRAILER.pack(zlib.crc32(body))) + DELIMITER
 
     @classmethod
     def decode(cls, encoded: bytes) -> Frame | None:
-        """Return the frame that stood between two delimiters, or None if it is damaged."""
+        """Return the frame decoded from the bytes between two delimiters, or None if it is damaged."""
         whole = cobs.decode(encoded)
         if whole is None or len(whole) < _HEADER.size + _TRAILER.size:
             return None
@@ -46,15 +46,15 @@ class Frame:
 
 
 class FrameReceiver:
-    """Finds the frames in a stream of bytes; what is damaged or no frame is counted and dropped."""
+    """Finds the frames in a stream of bytes; damaged frames and noise are counted and dropped."""
 
     def __init__(self) -> None:
         self.damaged = 0
-        """Pieces between delimiters that were no frame."""
+        """The number of pieces between delimiters that were not valid frames."""
         self._pending = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield the frames that `data` completes."""
+        """Yield the frames completed by `data`."""
         self._pending += data
         *pieces, rest = self._pending.split(DELIMITER)
         self._pending = rest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A channel that waits for whoever connects over TCP."""
+"""A channel that waits for TCP connections."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SCHEME = "listen"
 
 
 class ListeningChannel(Channel):
-    """The server's end of TCP connections, one after the other: `listen://127.0.0.1:4000`; port 0 takes a free one.
+    """The server's side of TCP connections, one at a time: `listen://127.0.0.1:4000`; port 0 selects a free port.
 
     Raises:
-        LinkError: the URL is none, or the port cannot be had.
+        LinkError: the URL is malformed, or the port is not available.
     """
 
     def __init__(self, url: str) -> None:
@@ -26,18 +26,18 @@ class ListeningChannel(Channel):
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
         except ValueError as error:
-            raise LinkError(f"'{url}' is no URL: {error}", hint=f"{SCHEME}://127.0.0.1:4000") from error
+            raise LinkError(f"'{url}' is not a URL: {error}", hint=f"{SCHEME}://127.0.0.1:4000") from error
         if parts.scheme != SCHEME or host is None or port is None:
             raise LinkError(f"'{url}' names no port to listen at", hint=f"{SCHEME}://127.0.0.1:4000")
         try:
             self._server = socket.create_server((host, port))
         except OSError as error:
-            raise LinkError(f"nobody can listen at '{url}': {error}") from error
+            raise LinkError(f"cannot listen at '{url}': {error}") from error
         self._connection: socket.socket | None = None
 
     @property
     def url(self) -> str:
-        """Where it listens, with the port that was taken."""
+        """The URL on which the channel listens, with the actual port."""
         host, port = self._server.getsockname()[:2]
         return f"{SCHEME}://{host}:{port}"
 
@@ -60,7 +60,7 @@ class ListeningChannel(Channel):
 
     @override
     def write(self, data: bytes) -> None:
-        """Send all of `data`; it is lost where nobody is connected, as on a wire."""
+        """Send all bytes of `data`; they are lost if no client is connected, as on a wire."""
         if self._connection is not None:
             try:
                 self._connection.sendall(data)

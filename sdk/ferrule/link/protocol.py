@@ -17,13 +17,13 @@ PROTOCOL_VERSION = 1
 MAX_PAYLOAD_BYTES = 1024
 MAX_RANK = 8
 NO_OPERATOR = 0xFFFF_FFFF
-"""The failed operator of a run in which none failed."""
+"""The value of the failed operator's index if no operator failed."""
 RESPONSE = 0x80
-"""Added to a request's type by its response."""
+"""Added to a request's type to form the type of its response."""
 
 
 class MessageType(IntEnum):
-    """Requests, and the two frames that are no plain response."""
+    """The requests, and the two other frames that are not plain responses."""
 
     HELLO = 0x01
     MODEL_INFO = 0x02
@@ -39,7 +39,7 @@ class MessageType(IntEnum):
 
 
 class ErrorCode(IntEnum):
-    """Why the firmware refused a request."""
+    """The firmware's reason for refusing a request."""
 
     VERSION = 1
     TYPE = 2
@@ -51,7 +51,7 @@ class ErrorCode(IntEnum):
 
 
 class Status(IntEnum):
-    """What C functions return, `enum ferrule_status` of include/ferrule/status.h."""
+    """The status that C functions return: `enum ferrule_status` of include/ferrule/status.h."""
 
     OK = 0
     ARGUMENT = -1
@@ -69,7 +69,7 @@ class Status(IntEnum):
 
 
 def status_text(status: int) -> str:
-    """Return a status as people read it, such as "-9 (TIMEOUT)"; others than Ferrule's have no name."""
+    """Return a status as readable text, such as "-9 (TIMEOUT)"; statuses other than Ferrule's have no name."""
     return f"{status} ({Status(status).name})" if status in set(Status) else str(status)
 
 
@@ -82,7 +82,7 @@ class CounterSource(StrEnum):
 
     @property
     def unit(self) -> str:
-        """What one count is: a core cycle (an instruction where an emulator has no cycles), or a timer tick."""
+        """The unit of one count: a core cycle (an instruction on an emulator without cycles) or a timer tick."""
         return {CounterSource.NONE: "none", CounterSource.DWT: "cycles", CounterSource.SYSTICK: "ticks"}[self]
 
 
@@ -98,7 +98,7 @@ _TYPES: Mapping[int, DataType] = {
     8: DataType.FLOAT16,
 }
 TYPE_CODES: Mapping[DataType, int] = {dtype: code for code, dtype in _TYPES.items()}
-"""The numbers of the element types, `enum ferrule_link_type` in C."""
+"""The codes of the element types: `enum ferrule_link_type` in C."""
 
 _HELLO = Struct("<H")
 _MODEL_INFO = Struct("<IIIIIB")
@@ -116,11 +116,11 @@ _CALL = Struct("<IHHi")
 _FLAG_PROFILE, _FLAG_TRACE = 1, 2
 
 WRITE_HEADER_BYTES = _WRITE_INPUT.size
-"""What stands before the data in the payload of WRITE_INPUT."""
+"""Size of the header before the data in the payload of WRITE_INPUT."""
 
 
 class _Reader:
-    """Takes a payload apart; whatever does not fit is a LinkError that names the message."""
+    """Decodes a payload step by step; a malformed payload is a LinkError that names the message."""
 
     def __init__(self, message: MessageType, payload: bytes) -> None:
         self._message = message
@@ -156,7 +156,7 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """Who answers."""
+    """The response to HELLO: the identity of the firmware and the largest payload that it accepts."""
 
     firmware: str
     firmware_version: str
@@ -164,7 +164,7 @@ class Hello:
 
     @classmethod
     def decode(cls, payload: bytes) -> Hello:
-        """Read the response to HELLO."""
+        """Decode the response to HELLO."""
         reader = _Reader(MessageType.HELLO, payload)
         (size,) = reader.take(_HELLO)
         hello = cls(max_payload_bytes=size, firmware=reader.text(), firmware_version=reader.text())
@@ -174,7 +174,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkTensor:
-    """An input or output of the model on the board."""
+    """An input or an output of the model on the board."""
 
     name: str
     dtype: DataType
@@ -183,7 +183,7 @@ class LinkTensor:
 
     @classmethod
     def decode(cls, payload: bytes) -> LinkTensor:
-        """Read the response to TENSOR_INFO."""
+        """Decode the response to TENSOR_INFO."""
         reader = _Reader(MessageType.TENSOR_INFO, payload)
         code, rank, size = reader.take(_TENSOR_INFO)
         if code not in _TYPES or rank > MAX_RANK:
@@ -198,7 +198,7 @@ class LinkTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSummary:
-    """MODEL_INFO as it comes: the tensors follow one by one."""
+    """The response to MODEL_INFO, without the tensors, which are requested one by one."""
 
     name: str
     input_hash: str
@@ -211,7 +211,7 @@ class ModelSummary:
 
     @classmethod
     def decode(cls, payload: bytes) -> ModelSummary:
-        """Read the response to MODEL_INFO."""
+        """Decode the response to MODEL_INFO."""
         reader = _Reader(MessageType.MODEL_INFO, payload)
         inputs, outputs, operators, workspace, stack, source = reader.take(_MODEL_INFO)
         if source >= len(_SOURCES):
@@ -232,11 +232,11 @@ class ModelSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInfo:
-    """What the firmware says of the model in it."""
+    """The firmware's description of the model that it contains."""
 
     name: str
     input_hash: str
-    """Of what the firmware was generated from."""
+    """Hash of the graph that the firmware was generated from."""
     inputs: tuple[LinkTensor, ...]
     outputs: tuple[LinkTensor, ...]
     operator_count: int
@@ -247,17 +247,17 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """How a run ended."""
+    """The result of a run."""
 
     status: int
-    """0, or a negative `enum ferrule_status`."""
+    """0 for success, or a negative `enum ferrule_status`."""
     failed_operator: int | None
     total: int
-    """In the counter's unit, from call to return."""
+    """Count from call to return, in the counter's unit."""
 
     @classmethod
     def decode(cls, payload: bytes) -> RunResult:
-        """Read the response to RUN."""
+        """Decode the response to RUN."""
         reader = _Reader(MessageType.RUN, payload)
         status, operator, total = reader.take(_RUN_RESULT)
         reader.end()
@@ -266,18 +266,18 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackUse:
-    """How deep the last run went into the stack, measured by painting, in bytes."""
+    """Stack use of the last run, in bytes, measured by filling the stack with a pattern."""
 
     run_bytes: int
-    """Below the caller of the model."""
+    """Stack used below the caller of the model."""
     peak_bytes: int
-    """Below the top of the stack."""
+    """Stack used below the top of the stack."""
     size_bytes: int
-    """Of the whole stack."""
+    """Size of the whole stack; 0 if the firmware does not know it."""
 
     @classmethod
     def decode(cls, payload: bytes) -> StackUse:
-        """Read the response to STACK."""
+        """Decode the response to STACK."""
         reader = _Reader(MessageType.STACK, payload)
         run, peak, size = reader.take(_STACK)
         reader.end()
@@ -286,28 +286,28 @@ class StackUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkCall:
-    """A call of a device in the last traced run."""
+    """A device call in the last traced run."""
 
     operator: int
-    """Index of the operator round which it was made."""
+    """Index of the operator that the call belongs to."""
     device: int
-    """Its number, in the order of the devices struct."""
+    """The device's number, in the order of the devices struct."""
     call: int
-    """`enum ferrule_device_call`."""
+    """The kind of call: `enum ferrule_device_call`."""
     status: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTrace:
-    """Some of the calls of the last run."""
+    """A part of the calls of the last run."""
 
     count: int
-    """Of all calls."""
+    """Number of all calls of the run."""
     calls: tuple[LinkCall, ...]
 
     @classmethod
     def decode(cls, payload: bytes) -> DeviceTrace:
-        """Read the response to DEVICE_TRACE."""
+        """Decode the response to DEVICE_TRACE."""
         reader = _Reader(MessageType.DEVICE_TRACE, payload)
         (count,) = reader.take(_TRACE)
         calls = []
@@ -318,27 +318,27 @@ class DeviceTrace:
 
 
 def trace_request(first: int) -> bytes:
-    """Return the payload of DEVICE_TRACE."""
+    """Return the payload of a DEVICE_TRACE request for the calls from index `first` on."""
     return _TRACE_REQUEST.pack(first)
 
 
 def tensor_request(*, output: bool, index: int) -> bytes:
-    """Return the payload of TENSOR_INFO."""
+    """Return the payload of a TENSOR_INFO request."""
     return _TENSOR_REQUEST.pack(output, index)
 
 
 def write_request(index: int, offset: int, data: bytes) -> bytes:
-    """Return the payload of WRITE_INPUT."""
+    """Return the payload of a WRITE_INPUT request."""
     return _WRITE_INPUT.pack(index, offset) + data
 
 
 def run_request(*, profile: bool, trace: bool = False) -> bytes:
-    """Return the payload of RUN."""
+    """Return the payload of a RUN request."""
     return _RUN.pack((_FLAG_PROFILE if profile else 0) | (_FLAG_TRACE if trace else 0))
 
 
 def counters_request(first: int) -> bytes:
-    """Return the payload of READ_COUNTERS."""
+    """Return the payload of a READ_COUNTERS request for the counters from index `first` on."""
     return _READ_COUNTERS.pack(first)
 
 
@@ -350,7 +350,7 @@ def decode_counters(payload: bytes) -> tuple[int, ...]:
 
 
 def output_request(index: int, offset: int, size_bytes: int) -> bytes:
-    """Return the payload of READ_OUTPUT."""
+    """Return the payload of a READ_OUTPUT request."""
     return _READ_OUTPUT.pack(index, offset, size_bytes)
 
 

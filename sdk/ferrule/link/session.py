@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's end of the link."""
+"""The host's side of the link."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ _SEQUENCES = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRun:
-    """What one run on the board gave."""
+    """The results of one run on the board."""
 
     outputs: tuple[Array, ...]
     total: int
-    """Counted from call to return. With `profiled` it includes the callbacks between the operators: for a clean
-    total, run again without."""
+    """Count from call to return. With `profiled` it includes the callbacks between the operators; run again without
+    profiling for a clean total."""
     counters: tuple[int, ...]
-    """Per operator, below 2^32 each; empty unless `profiled`."""
+    """Count per operator, each below 2^32; empty unless `profiled`."""
     counter: CounterSource
     stack: StackUse
     profiled: bool
     calls: tuple[LinkCall, ...] = ()
-    """The calls of devices, in order; empty unless the run was traced."""
+    """The device calls, in order; empty unless the run was traced."""
 
     @property
     def unit(self) -> str:
@@ -71,14 +71,14 @@ class LinkRun:
 
     @property
     def stack_used(self) -> int:
-        """Bytes of stack that the run took."""
+        """Bytes of stack that the run used."""
         return self.stack.run_bytes
 
 
 class RunFailedError(LinkError):
-    """The model's run returned an error: `status` is its code, `failed_operator` the operator's index or None.
+    """The model's run returned an error: `status` is its code, and `failed_operator` the operator's index or None.
 
-    `calls` are the calls of devices, if they were traced.
+    `calls` has the device calls, if they were traced.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class RunFailedError(LinkError):
 
 
 class LinkSession(Closing):
-    """Drives the model behind a channel, which it owns; for one thread.
+    """Controls the model behind a channel, which the session owns; for use by one thread.
 
-    A request is repeated up to `retries` times, each after `timeout_s`. A run may take `run_timeout_s` from the moment
-    the firmware says that it starts. The first request, HELLO, is repeated for `start_timeout_s` at least: a firmware
-    may run its model once before it answers.
+    A request without an answer is repeated up to `retries` times, at intervals of `timeout_s`. A run may take
+    `run_timeout_s` from the moment the firmware reports its start. The first request, HELLO, is repeated for at least
+    `start_timeout_s`, since a firmware may run its model once before it answers.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class LinkSession(Closing):
         self._start_timeout_s = start_timeout_s
         self._receiver = FrameReceiver()
         self._frames: Iterator[Frame] = iter(())
-        self._sequence = secrets.randbelow(_SEQUENCES)  # answers to an earlier session must not look like ours
+        self._sequence = secrets.randbelow(_SEQUENCES)  # answers to an earlier session must not match
         self._run_sequence: int | None = None
         self._hello: Hello | None = None
         self._info: ModelInfo | None = None
@@ -126,15 +126,15 @@ class LinkSession(Closing):
 
     @property
     def damaged_frames(self) -> int:
-        """Pieces of noise and damaged frames that were dropped so far."""
+        """The number of damaged frames and pieces of noise dropped since the session began."""
         return self._receiver.damaged
 
     def hello(self) -> Hello:
-        """Begin: ask who answers, and check the version of the protocol.
+        """Begin the session: request the firmware's identity and check the version of the protocol.
 
         Raises:
-            ProtocolVersionError: the firmware speaks another version.
-            LinkTimeoutError: nobody answers.
+            ProtocolVersionError: the firmware uses another version.
+            LinkTimeoutError: there is no answer.
         """
         hello = Hello.decode(self._ask(MessageType.HELLO, b""))
         if hello.max_payload_bytes <= WRITE_HEADER_BYTES:
@@ -144,7 +144,7 @@ class LinkSession(Closing):
         return hello
 
     def model_info(self) -> ModelInfo:
-        """Return what the firmware says of its model; asked once."""
+        """Return the firmware's description of its model, which is requested only once."""
         if self._hello is None:
             self.hello()
         if self._info is None:
@@ -152,15 +152,15 @@ class LinkSession(Closing):
         return self._info
 
     def run(self, inputs: Sequence[Array], *, profile: bool = False, trace: bool = False) -> LinkRun:
-        """Write the inputs, run the model once and fetch everything that came out of it.
+        """Write the inputs, run the model once and read all results.
 
-        `trace` asks for the calls of devices.
+        With `trace` set, the device calls are included.
 
         Raises:
             InputError: an input has the wrong dtype or shape, or there are too few or too many.
             RunFailedError: an operator failed.
-            FirmwareError: a trace is asked for, and no layer of the model runs on a device.
-            LinkError: the link fails, or the run used up all of the stack.
+            FirmwareError: a trace is requested, but no layer of the model runs on a device.
+            LinkError: the link fails, or the run used the whole stack.
         """
         info = self.model_info()
         for index, data in enumerate(_as_bytes(info.inputs, inputs)):
@@ -170,7 +170,7 @@ class LinkSession(Closing):
         if result.status != 0:
             raise _run_failed(result, calls)
         stack = StackUse.decode(self._ask(MessageType.STACK, b""))
-        if 0 < stack.size_bytes <= stack.peak_bytes:  # of size 0 where the firmware does not know its stack
+        if 0 < stack.size_bytes <= stack.peak_bytes:  # size 0 means that the firmware does not know its stack
             raise LinkError(
                 f"the run used all {stack.size_bytes} bytes of the stack and may have overwritten what lies below",
                 hint="give the board more stack in its board.toml (placement.stack_bytes)",
@@ -186,7 +186,7 @@ class LinkSession(Closing):
         )
 
     def _chunk_bytes(self) -> int:
-        assert self._hello is not None  # callers have the model's info, which needs it
+        assert self._hello is not None  # callers already have the model info, which needs HELLO
         return min(self._hello.max_payload_bytes, MAX_PAYLOAD_BYTES)
 
     def _read_model_info(self) -> ModelInfo:
@@ -218,7 +218,7 @@ class LinkSession(Closing):
             size = min(step, tensor.size_bytes - len(data))
             piece = self._ask(MessageType.READ_OUTPUT, output_request(index, len(data), size))
             if len(piece) != size:
-                raise LinkError(f"{size} bytes of output '{tensor.name}' were asked for, {len(piece)} came")
+                raise LinkError(f"{size} bytes of output '{tensor.name}' were requested, {len(piece)} arrived")
             data += piece
         return (
             np.frombuffer(data, tensor.dtype.numpy.newbyteorder("<"))
@@ -231,7 +231,7 @@ class LinkSession(Closing):
         while len(counters) < count:
             more = decode_counters(self._ask(MessageType.READ_COUNTERS, counters_request(len(counters))))
             if not more or len(counters) + len(more) > count:
-                raise LinkError(f"counters {len(counters)} to {count - 1} were asked for, {len(more)} came")
+                raise LinkError(f"counters {len(counters)} to {count - 1} were requested, {len(more)} arrived")
             counters += more
         return counters
 
@@ -240,9 +240,7 @@ class LinkSession(Closing):
         while True:
             more = DeviceTrace.decode(self._ask(MessageType.DEVICE_TRACE, trace_request(len(calls))))
             if len(calls) + len(more.calls) > more.count or (not more.calls and len(calls) < more.count):
-                raise LinkError(
-                    f"calls from {len(calls)} on were asked for, {len(more.calls)} came of {more.count} in all"
-                )
+                raise LinkError(f"calls from {len(calls)} on were requested, {len(more.calls)} of {more.count} arrived")
             calls += more.calls
             if len(calls) == more.count:
                 return calls
@@ -250,13 +248,13 @@ class LinkSession(Closing):
     def _next_sequence(self, kind: MessageType) -> int:
         self._sequence = (self._sequence + 1) % _SEQUENCES
         if kind is MessageType.RUN:
-            if self._sequence == self._run_sequence:  # a full turn later: the firmware would take it for a repetition
+            if self._sequence == self._run_sequence:  # after a wrap-around the firmware would treat it as a repeat
                 self._sequence = (self._sequence + 1) % _SEQUENCES
             self._run_sequence = self._sequence
         return self._sequence
 
     def _ask(self, kind: MessageType, payload: bytes) -> bytes:
-        """Send a request until its response comes, and return the response's payload."""
+        """Send a request, repeat it until its response arrives, and return the payload of the response."""
         sequence = self._next_sequence(kind)
         request = Frame(version=PROTOCOL_VERSION, type=kind, sequence=sequence, payload=payload).encode()
         wait_s, attempts, started_s = self._timeout_s, 0, None
@@ -279,10 +277,10 @@ class LinkSession(Closing):
             left_s = started_s + self._run_timeout_s - time.monotonic()
             if left_s <= 0:
                 raise LinkTimeoutError(f"the run did not end within {self._run_timeout_s:g} s")
-            wait_s = min(2 * wait_s, left_s)  # ask again ever more rarely: only a lost response makes it necessary
+            wait_s = min(2 * wait_s, left_s)  # repeat ever more rarely: only a lost response requires it
 
     def _receive(self, sequence: int, deadline_s: float) -> Frame | None:
-        """Return the next frame with this sequence number, or None at the deadline; looks once even if that is past."""
+        """Return the next frame with this sequence number, or None at the deadline; polls at least once."""
         expired = False
         while True:
             for frame in self._frames:
@@ -306,7 +304,7 @@ def _payload(frame: Frame, kind: MessageType) -> bytes:
         name = ErrorCode(code).name if code in set(ErrorCode) else "unknown"
         raise FirmwareError(f"the firmware refused {kind.name}: {text} (error {code}, {name})", code=code)
     if frame.type != kind | RESPONSE:
-        raise LinkError(f"{kind.name} was to be answered by type 0x{kind | RESPONSE:02x}, 0x{frame.type:02x} came")
+        raise LinkError(f"the response to {kind.name} has type 0x{frame.type:02x}, expected 0x{kind | RESPONSE:02x}")
     return frame.payload
 
 
@@ -321,7 +319,7 @@ def _run_failed(result: RunResult, calls: tuple[LinkCall, ...]) -> RunFailedErro
 
 
 def _as_bytes(tensors: Sequence[LinkTensor], inputs: Sequence[Array]) -> list[bytes]:
-    """Check the inputs, all of them before the first is sent, and return their bytes in the board's order."""
+    """Check all inputs before any is sent, and return their bytes in the board's byte order."""
     if len(inputs) != len(tensors):
         raise InputError(f"the model takes {len(tensors)} inputs, {len(inputs)} were given")
     for tensor, array in zip(tensors, inputs, strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory planning: buffers with sizes and lifetimes become offsets in memory regions."""
+"""Memory planning: assigns offsets in memory regions to buffers with sizes and lifetimes."""
 
 from ferrule.memory.aliases import views
 from ferrule.memory.draw import draw

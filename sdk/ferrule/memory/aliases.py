@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tensors of a graph share their bytes."""
+"""Finds the tensors of a graph that share their bytes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from ferrule.graph import Graph, LayerType
 from ferrule.memory.request import Alias, AliasKind
 
 VIEW_TYPES = frozenset({LayerType.RESHAPE, LayerType.SQUEEZE, LayerType.EXPAND_DIMS})
-"""The layers whose output has the bytes of their first input."""
+"""The layer types whose output has the same bytes as their first input."""
 
 
 def views(graph: Graph) -> tuple[Alias, ...]:
-    """Return an alias for each layer that only renames bytes; such a layer needs no code."""
+    """Return an alias for each layer that only reinterprets the bytes of its input; such a layer needs no code."""
     return tuple(
         Alias(output=layer.outputs[0], input=layer.present_inputs[0], kind=AliasKind.VIEW)
         for layer in graph.layers

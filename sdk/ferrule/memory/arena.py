@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One region's storages and what keeps them apart; an order of them becomes offsets."""
+"""The storages of one region and the distances between them; turns an order of placement into offsets."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from ferrule.memory.storage import Storage
 
 Offsets = list[int]
-"""One per storage, in bytes; -1 where it is not placed."""
+"""One offset per storage, in bytes; -1 if the storage is not placed."""
 Numbers = NDArray[np.int64]
 UNPLACED = -1
 _MOST_PAIRS = 250_000
-"""Above so many pairs of storages that live at the same time they are not listed; it would take too much memory."""
+"""With more pairs of simultaneously live storages than this, the pairs are not listed, to save memory."""
 
 
 class Arena:
-    """Storages to be laid out in one region.
+    """The storages to be laid out in one region.
 
-    Two storages that live at the same time keep a distance: if x starts below y, then
-    `offset(y) - offset(x) >= distance(x, y)`, which is the size of x unless a kernel allows the two to overlap.
+    Two storages that are live at the same time keep a distance: if x starts below y, then
+    `offset(y) - offset(x) >= distance(x, y)`. The distance is the size of x unless a kernel allows the two to overlap.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Arena:
         alignment: int = 1,
         overlaps: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
-        """Prepare the distances; `overlaps` has the safe distance by (output's storage, input's storage)."""
+        """Prepare the distances; `overlaps` maps (output's storage, input's storage) to the safe distance in bytes."""
         self.storages = tuple(storages)
         self._alignment = alignment
         self._by_name = dict(overlaps or {})
@@ -47,28 +47,28 @@ class Arena:
 
     @cached_property
     def starts(self) -> list[int]:
-        """The steps at which something starts to live, ascending; at the other steps no more lives."""
+        """The steps at which a storage becomes live, in ascending order; no other step adds live storages."""
         return [int(step) for step in np.unique(self.firsts)]
 
     def live_at(self, step: int) -> tuple[int, ...]:
-        """The storages that live at a step, in the order in which they start to."""
+        """Return the storages that are live at a step, ordered by the step at which they become live."""
         order = self._by_start
         return tuple(order[(self.firsts[order] <= step) & (self.lasts[order] >= step)].tolist())
 
     @cached_property
     def is_crowded(self) -> bool:
-        """Whether so many pairs live at the same time that `neighbours` must not be asked for."""
+        """Whether so many pairs are live at the same time that `neighbours` must not be used."""
         count = len(self.sizes)
         apart = int(np.searchsorted(np.sort(self.lasts), self.firsts).sum())
         return count * (count - 1) // 2 - apart > _MOST_PAIRS
 
     def beside(self, number: int) -> list[int]:
-        """The storages that live at the same time as one, itself included."""
+        """Return the storages that are live at the same time as the given one, which is included."""
         lives = (self.firsts <= self.lasts[number]) & (self.lasts >= self.firsts[number])
         return [int(other) for other in np.flatnonzero(lives)]
 
     def load(self, weights: Sequence[int], first: Sequence[int], last: Sequence[int]) -> list[int]:
-        """For each span of steps the sum of the weights of the storages that live at one of them at least."""
+        """Return, for each span of steps, the total weight of the storages that are live at any of its steps."""
         values = np.array(weights, np.int64)
         ending = np.argsort(self.lasts, kind="stable")
         started = np.concatenate([[0], np.cumsum(values[self._by_start])])
@@ -79,7 +79,7 @@ class Arena:
 
     @cached_property
     def neighbours(self) -> list[list[tuple[int, int, int]]]:
-        """Per storage b: each c that lives at the same time, distance(b, c) and distance(c, b)."""
+        """Per storage b: each storage c that is live at the same time, with distance(b, c) and distance(c, b)."""
         found: list[list[tuple[int, int, int]]] = [[] for _ in self.storages]
         live: list[int] = []
         for one in self._by_start.tolist():
@@ -94,14 +94,14 @@ class Arena:
 
     @cached_property
     def overlaps_at(self) -> dict[int, list[tuple[int, int]]]:
-        """The overlapping pairs by the one step at which both live."""
+        """The pairs allowed to overlap, by the one step at which both are live."""
         found: dict[int, list[tuple[int, int]]] = {}
         for one, two in self.overlaps:
             found.setdefault(self.storages[one].lifetime.first, []).append((one, two))
         return found
 
     def without_scratch(self) -> Arena:
-        """The same arena with the activations alone."""
+        """Return the same arena with only the activations."""
         activations = [storage for storage in self.storages if not storage.is_scratch]
         return Arena(activations, alignment=self._alignment, overlaps=self._by_name)
 
@@ -117,15 +117,15 @@ class Arena:
         return found
 
     def distance(self, one: int, two: int) -> int:
-        """How far `two` must start above `one`, in bytes, if it starts above it."""
+        """Return the least number of bytes by which `two` must start above `one`, if it starts above it."""
         return min(self.sizes[one], self.overlaps.get((one, two), self.sizes[one]))
 
     def peak(self, offsets: Offsets) -> int:
-        """The highest end of a placed storage; 0 if there is none."""
+        """Return the highest end of any placed storage, in bytes; 0 if none is placed."""
         return max((offset + size for offset, size in zip(offsets, self.sizes, strict=True) if offset >= 0), default=0)
 
     def lowest(self, storage: int, offsets: Offsets) -> int:
-        """The lowest offset at which a storage keeps its distance from all that are placed."""
+        """Return the lowest offset at which a storage keeps its distance from all placed storages."""
         blocked = [
             (offset - below, offset + above)
             for other, below, above in self.neighbours[storage]
@@ -141,7 +141,7 @@ class Arena:
         return position
 
     def highest(self, storage: int, offsets: Offsets, height: int) -> int:
-        """The highest offset at which a storage ends within `height` and keeps its distances; negative if none."""
+        """Return the highest offset that fits within `height` bytes and keeps the distances; negative if none does."""
         blocked = sorted(
             (
                 (offsets[other] + above, offsets[other] - below)
@@ -160,7 +160,7 @@ class Arena:
         return position
 
     def place(self, order: Sequence[int], *, fixed: Offsets | None = None) -> Offsets:
-        """Place storages one by one, each as low as it goes beside those before it and beside `fixed`."""
+        """Place storages one by one, each at its lowest offset given the earlier ones and the `fixed` ones."""
         if self.is_crowded:
             return _Crowd(self, fixed).place(order)
         offsets = [UNPLACED] * len(self.sizes) if fixed is None else list(fixed)
@@ -169,7 +169,7 @@ class Arena:
         return offsets
 
     def place_within(self, order: Sequence[int], limit: int, *, fixed: Offsets | None = None) -> Offsets | None:
-        """The same as `place`; None as soon as a storage ends above `limit` bytes."""
+        """Place storages as `place` does; return None as soon as a storage ends above `limit` bytes."""
         offsets = [UNPLACED] * len(self.sizes) if fixed is None else list(fixed)
         for storage in order:
             offset = self.lowest(storage, offsets)
@@ -179,9 +179,9 @@ class Arena:
         return offsets
 
     def place_from_both_ends(self, order: Sequence[int], height: int) -> Offsets:
-        """Place what can start at 0 there, and the rest as high as it goes below `height`, or above it if need be.
+        """Place storages at 0 if possible, otherwise at the highest offset within `height`, or else at the lowest one.
 
-        Solves chains, in which each storage meets the one before it and the one after it.
+        This solves chains, in which each storage is live together with only its predecessor and its successor.
         """
         offsets = [UNPLACED] * len(self.sizes)
         for storage in order:
@@ -192,7 +192,7 @@ class Arena:
 
 
 class _Crowd:
-    """Places storages as `Arena.lowest` does, without lists of what lives beside what."""
+    """Places storages as `Arena.place` does, but without lists of the storages that are live at the same time."""
 
     def __init__(self, arena: Arena, fixed: Offsets | None) -> None:
         self._arena = arena
@@ -200,7 +200,7 @@ class _Crowd:
         placed = [number for number, offset in enumerate(self._offsets) if offset >= 0]
         placed.sort(key=self._offsets.__getitem__)
         self._placed = np.zeros((5, len(arena.sizes)), np.int64)
-        """Number, offset, end, first and last step of what is placed, by offset."""
+        """Number, offset, end, first step and last step of each placed storage, sorted by offset."""
         self._count = len(placed)
         for column, number in enumerate(placed):
             self._placed[:, column] = self._row(number)
@@ -239,7 +239,7 @@ class _Crowd:
         return int(reached[free[0]] if free.size else reached[-1])
 
     def _keep_distances(self, number: int, numbers: Numbers, lows: Numbers, highs: Numbers) -> None:
-        """Put the distances of overlaps in place of sizes."""
+        """Replace the distances derived from sizes by the distances of the allowed overlaps."""
         for other in self._laps[number]:
             where = np.flatnonzero(numbers == other)
             lows[where] = self._offsets[other] - self._arena.distance(number, other)
@@ -247,5 +247,5 @@ class _Crowd:
 
 
 def round_up(value: int, alignment: int) -> int:
-    """The least multiple of `alignment` that is not below `value`."""
+    """Return the least multiple of `alignment` that is not below `value`."""
     return -(-value // alignment) * alignment

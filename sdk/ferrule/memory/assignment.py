@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which storage goes to which region."""
+"""Assigns storages to regions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_MOVABLE = 200
 
 
 class LaidOut(Protocol):
-    """One region with its storages in place."""
+    """One region with its storages laid out."""
 
     arena: Arena
     offsets: Offsets
@@ -27,13 +27,13 @@ class LaidOut(Protocol):
 
 Result = TypeVar("Result", bound=LaidOut)
 Choice = dict[str, int]
-"""By storage: the index of its region among those that it may live in."""
+"""By storage: the index of its region in the list of regions allowed for it."""
 Rule = Callable[[Sequence[Storage], int], Storage]
-"""(what may leave, bytes too many) -> what leaves."""
+"""Maps (the storages that may leave a full region, excess bytes) to the storage that leaves."""
 
 
 class _StuckError(Exception):
-    """A rule came to a full region that nothing can leave."""
+    """A rule found a full region that no storage can leave."""
 
     def __init__(self, overflow: ArenaOverflowError) -> None:
         super().__init__()
@@ -47,13 +47,13 @@ def assign(
     arena: Callable[[Region, Sequence[Storage]], Arena],
     lay_out: Callable[[Region, Arena], Result],
 ) -> list[Result]:
-    """Return each region laid out, with every storage in the first of its regions that has room.
+    """Return all regions laid out, each storage in the first of its allowed regions that can hold it.
 
-    What leaves a full region is chosen by several rules, and the result that moves the fewest bytes wins; if none of
-    them ends well, choices are tried one by one, up to a bounded number.
+    Several rules choose the storages that leave a full region, and the result that moves the fewest bytes wins. If
+    every rule fails, choices are tried one by one, up to a limit.
 
     Raises:
-        ArenaOverflowError: nothing that was tried fits.
+        ArenaOverflowError: none of the choices tried fits.
     """
     assigner = _Assigner(storages, regions, arena, lay_out)
     found: list[tuple[int, Choice]] = []
@@ -106,7 +106,7 @@ class _Assigner(Generic[Result]):
         self._known: dict[tuple[str, tuple[str, ...]], Result] = {}
 
     def results(self, choice: Mapping[str, int]) -> list[Result]:
-        """Every region laid out."""
+        """Return every region laid out."""
         return [self._result(region, self._arena_of(region, choice)) for region in self.regions]
 
     def _arena_of(self, region: Region, choice: Mapping[str, int]) -> Arena:
@@ -124,7 +124,7 @@ class _Assigner(Generic[Result]):
         return self._known[key]
 
     def spill(self, rule: Rule) -> Choice:
-        """Start with the preferred regions and move storages on until every region holds what it has."""
+        """Start with the preferred regions and move storages to their next regions until no region overflows."""
         choice = {storage.name: 0 for storage in self.storages}
         while full := next((found for region in self.regions if (found := self._overflow(region, choice))), None):
             crowd, overflow = full
@@ -135,10 +135,10 @@ class _Assigner(Generic[Result]):
         return choice
 
     def _overflow(self, region: Region, choice: Choice) -> tuple[list[Storage], ArenaOverflowError] | None:
-        """The storages of an overfull region that are in each other's way, and the error that this would be.
+        """Return the conflicting storages of an overfull region, and the error for it; None if the region fits.
 
-        Those that live at the fullest step as long as these alone are too many; else all that live beside one that
-        ends outside.
+        These are the storages live at the fullest step if they alone exceed the region; otherwise they are all storages
+        live at the same time as one that ends outside the region.
         """
         arena = self._arena_of(region, choice)
         need = lower_bound(arena)
@@ -157,7 +157,7 @@ class _Assigner(Generic[Result]):
         return [arena.storages[number] for number in crowd], _error(region, arena, result.peak, crowd)
 
     def enumerate(self) -> Choice | None:
-        """Try choices in order of preference, the largest storages first; None if no choice tried fits."""
+        """Try choices in order of preference, the largest storages first; return None if no choice tried fits."""
         choice = {storage.name: 0 for storage in self.storages if len(storage.regions) == 1}
         movable = [storage for storage in self.storages if storage.name not in choice]
         if not movable or len(movable) > _MOST_MOVABLE:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proved lower bounds on an arena."""
+"""Proved lower bounds on the size of an arena."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _MOST_STACKED = 8
 
 
 def lower_bound(arena: Arena) -> int:
-    """Return the most bytes that must be there at one step; no layout of the arena is smaller."""
+    """Return the most bytes that are needed at any one step; no layout of the arena is smaller."""
     return _fullest(arena)[0]
 
 
 def fullest(arena: Arena) -> Sequence[int]:
-    """The storages that live at the step that gives the bound, the first such step."""
+    """Return the storages that are live at the first step that attains the bound."""
     return _fullest(arena)[1]
 
 
 def _fullest(arena: Arena) -> tuple[int, tuple[int, ...]]:
-    """Return the bound and its storages; the steps are looked at as long as they can have more than is found."""
+    """Return the bound and its storages; steps that cannot exceed the best found are skipped."""
     best, first = 0, -1
     crowd: tuple[int, ...] = ()
     for most, step in sorted(zip(_mosts(arena), arena.starts, strict=True), key=lambda one: (-one[0], one[1])):
@@ -36,7 +36,7 @@ def _fullest(arena: Arena) -> tuple[int, tuple[int, ...]]:
 
 
 def _mosts(arena: Arena) -> list[int]:
-    """For each step at which something starts to live: not less than its bound."""
+    """Return an upper estimate of the bound at each step at which a storage becomes live."""
     pairs = list(zip(arena.sizes, arena.alignments, strict=True))
     if len(set(arena.alignments)) == 1:
         weights = [round_up(size, alignment) for size, alignment in pairs]
@@ -46,7 +46,7 @@ def _mosts(arena: Arena) -> list[int]:
 
 
 def bound_at(arena: Arena, step: int, live: Sequence[int]) -> int:
-    """The bytes that storages which live at one step take at least."""
+    """Return a lower bound on the bytes that the storages live at one step need together."""
     overlaps = arena.overlaps_at.get(step)
     if overlaps:
         return sum(arena.sizes[number] for number in live) - _saved(arena, overlaps)
@@ -58,7 +58,7 @@ def bound_at(arena: Arena, step: int, live: Sequence[int]) -> int:
 
 
 def _stacked(arena: Arena, live: Sequence[int]) -> int:
-    """The least height of a stack of storages, over all orders: the padding for their alignments depends on it."""
+    """Return the least height of a stack of storages over all orders, which differ in their alignment padding."""
     ends = [0] * (1 << len(live))
     for chosen in range(1, len(ends)):
         ends[chosen] = min(
@@ -70,14 +70,14 @@ def _stacked(arena: Arena, live: Sequence[int]) -> int:
 
 
 def _aligned_sum(arena: Arena, live: Sequence[int], grain: int) -> int:
-    """Storages aligned to `grain` lie at multiples of it, so each but the topmost takes its size rounded up."""
+    """Return the height of the storages aligned to `grain`: each except the topmost takes its size rounded up."""
     sizes = [arena.sizes[number] for number in live if arena.alignments[number] % grain == 0]
     rounded = [round_up(size, grain) for size in sizes]
     return sum(rounded) - max(up - size for up, size in zip(rounded, sizes, strict=True))
 
 
 def _saved(arena: Arena, overlaps: Sequence[tuple[int, int]]) -> int:
-    """At most how many bytes the overlaps of one step can save: an output's bytes are each saved once."""
+    """Return the most bytes that the overlaps of one step can save; each byte of an output is saved at most once."""
     saved: dict[int, int] = {}
     for output, source in overlaps:
         most = min(arena.sizes[output] - max(arena.overlaps[output, source], 0), arena.sizes[source])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan drawn as text: one row per buffer, its place, and a bar over the steps at which it lives."""
+"""Draws a plan as text: one row per buffer, with its placement and a bar over the steps at which it is live."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BARS = {BufferKind.ACTIVATION: "#", BufferKind.SCRATCH: "="}
 
 
 def draw(plan: Plan, requests: Sequence[Request], *, width: int = 100) -> str:
-    """Return the drawing, in lines of at most `width` characters (80 at least), regions without buffers left out.
+    """Return the drawing in lines of at most `width` characters (at least 80), without regions that have no buffers.
 
-    Rows stand in the order of offsets; '#' is an activation, '=' is scratch. A region's last row has the height of
-    the arena that is in use at each step, in tenths of the peak (9 is 90 % and more).
+    Rows are sorted by offset; '#' marks an activation, '=' marks scratch. The last row of a region shows the height of
+    the arena in use at each step, in tenths of the peak (9 means 90 % or more).
     """
     parts = []
     for region in plan.regions:
@@ -73,7 +73,7 @@ def _column(step: int, steps: int, columns: int) -> int:
 
 
 def _ruler(steps: int, columns: int) -> str:
-    """Every tenth column has the step that starts there, if there is room for its number."""
+    """Return a ruler: every tenth column shows the step that starts there, if its number fits."""
     ruler = ""
     for column in range(0, columns, 10):
         step = -(-column * steps // columns)

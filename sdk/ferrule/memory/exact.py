@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact search over canonical layouts, with a bounded effort.
+"""Exact search over canonical layouts, with bounded effort.
 
-A layout can be pushed down until each storage, taken in order of offset, rests on one below it; so it is enough to
-search the orders in which each storage lies as low as those before it allow and never below the one before it
-(canonical layouts: Moffitt, "MiniMalloc", ASPLOS 2023).
+Any layout can be compacted downwards until each storage, in order of offset, rests on another one or on offset 0. It
+is therefore enough to search the orders in which each storage takes the lowest offset that its predecessors allow,
+never below its predecessor (canonical layouts: Moffitt, "MiniMalloc", ASPLOS 2023).
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ _MOST_STORAGES = 200
 
 
 def prove(arena: Arena, offsets: Offsets, *, bound: int, nodes: int, looks: int) -> tuple[Offsets, bool]:
-    """Return the best layout found, at least as good as `offsets`, and whether none is better.
+    """Return the best layout found, at least as good as `offsets`, and whether it is proved optimal.
 
-    `nodes` bounds the effort, in storages that may come next, and `looks` in storages whose step is looked at. Where
-    an overlap has a negative distance, a storage does not have one lowest offset any more and nothing is tried.
+    `nodes` limits the candidate storages considered over all search nodes; `looks` limits the storages inspected in the
+    sets of simultaneously live ones. If an overlap has a negative distance, a storage has no single lowest offset, so
+    nothing is searched.
     """
     if len(arena.storages) > _MOST_STORAGES or any(distance < 0 for distance in arena.overlaps.values()):
         return offsets, False
@@ -36,13 +37,13 @@ class _Search:
         self.looks = looks
         self.offsets: Offsets = [UNPLACED] * len(arena.storages)
         self.floors = [0] * len(arena.storages)
-        """The lowest offset of each storage above those that are placed."""
+        """The lowest offset of each storage above the placed ones."""
         self.free = set(range(len(arena.storages)))
         self.crowds = _crowds(arena)
         self.width = sum(len(crowd) for crowd in self.crowds)
 
     def descend(self, low: int, last: int) -> bool:
-        """Place what is left at `low` bytes and above; False if the effort ran out before all was tried."""
+        """Place the remaining storages at `low` bytes or above; return False if the effort ran out first."""
         if not self.free:
             self.best = list(self.offsets)
             self.peak = self.arena.peak(self.best)
@@ -64,7 +65,7 @@ class _Search:
         return True
 
     def _hopeless(self, low: int) -> bool:
-        """Whether what is left cannot end below the best peak."""
+        """Whether the remaining storages cannot all end below the best peak."""
         sizes, floors, free = self.arena.sizes, self.floors, self.free
         if any(max(floors[number], low) + sizes[number] >= self.peak for number in free):
             return True
@@ -79,7 +80,7 @@ class _Search:
         return False
 
     def _candidates(self, low: int, last: int) -> list[int]:
-        """What may come next: nothing that would leave room for another one below it."""
+        """Return the storages that may come next, without those that would leave a gap below for another storage."""
         sizes, floors = self.arena.sizes, self.floors
         roof = min(floors[number] + sizes[number] for number in self.free)
         ties_matter = bool(self.arena.overlaps)
@@ -111,7 +112,7 @@ class _Search:
 
 
 def _crowds(arena: Arena) -> list[frozenset[int]]:
-    """The sets of storages that live at one step and may not overlap, without those that another set contains."""
+    """Return the maximal sets of storages that are live at one step and may not overlap."""
     lapping = {output for output, _ in arena.overlaps}
     crowds = {frozenset(crowd).difference(lapping) for crowd in map(arena.live_at, arena.starts)}
     return sorted((crowd for crowd in crowds if not any(crowd < other for other in crowds)), key=sorted)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph planned as a whole: order, lifetimes, aliases, placements."""
+"""Plans a whole graph: order of layers, lifetimes, aliases and placements."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ferrule.memory.storage import group_names
 from ferrule.memory.verify import Schedule, Step, schedule_of_graph, verify
 
 DEFAULT_ALIGNMENT = 16
-"""In bytes; what TensorFlow Lite Micro aligns to, so that figures can be compared."""
+"""In bytes; the same alignment as in TensorFlow Lite Micro, so that figures can be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphPlan:
-    """The order of a graph's layers and where their buffers lie."""
+    """The order of a graph's layers and the placement of their buffers."""
 
     ordering: Ordering
     requests: tuple[Request, ...]
@@ -53,17 +53,18 @@ def plan_graph(
     constant_outputs: bool = False,
     effort: Effort | None = None,
 ) -> GraphPlan:
-    """Choose an order of the layers (unless `order` is given) and lay out all tensors that are not constants.
+    """Choose an order of the layers (unless `order` is given) and lay out all non-constant tensors.
 
-    `scratch_bytes` and `scratch_alignment` (by default `alignment`) are by layer; the buffer is called
-    `scratch_name(layer)`. `allowed` has the regions of a buffer by its name, for those that may not live in any; the
-    first one is preferred. `shared` are the views that hold, by default all that there are; what a kernel does
-    `in_place` is told. With `constant_outputs`, outputs of the graph that are constants get room at the last step.
+    `scratch_bytes` and `scratch_alignment` (by default `alignment`) are by layer; a layer's scratch buffer has the
+    name `scratch_name(layer)`. `allowed` maps a buffer's name to its allowed regions, the preferred one first; other
+    buffers may use any region. `shared` lists the views, by default all views of the graph; `in_place` lists the
+    outputs that kernels write in place. With `constant_outputs`, graph outputs that are constants get a buffer that is
+    live at the last step.
 
     Raises:
         ArenaOverflowError: see `plan`.
-        ModelError: `order` is not an order of the graph.
-        PlanError: the replay of the run shows that the plan is wrong, which is a fault of Ferrule.
+        ModelError: `order` is not a valid order of the graph.
+        PlanError: replaying the run shows that the plan is wrong, which is a bug in Ferrule.
     """
     needed = {layer: size for layer, size in (scratch_bytes or {}).items() if size > 0}
     aliases = (*(views(graph) if shared is None else shared), *in_place)
@@ -87,7 +88,7 @@ def plan_graph(
 
 
 def _outlived(graph: Graph, aliases: Sequence[Alias], overlaps: Sequence[Overlap]) -> tuple[Overlap, ...]:
-    """Return the overlaps that leave the graph's outputs alone: these are read after the last layer, too."""
+    """Return the overlaps whose input is not a graph output; graph outputs are read after the last layer, too."""
     views = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
     group = group_names((tensor.info.name for tensor in graph.tensors), views)
     kept = {group[info.name] for info in graph.outputs}
@@ -95,13 +96,13 @@ def _outlived(graph: Graph, aliases: Sequence[Alias], overlaps: Sequence[Overlap
 
 
 def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
-    """Return when outputs that are constants need their room: they are copied there at the end."""
+    """Return the lifetimes of graph outputs that are constants: the last step, where they are copied."""
     last = Lifetime(first=max(steps - 1, 0), last=max(steps - 1, 0))
     return {info.name: last for info in graph.outputs if graph.tensor(info.name).is_constant}
 
 
 def _with_copies(run: Schedule, outputs: tuple[str, ...]) -> Schedule:
-    """Return a run that writes some outputs after all layers."""
+    """Return a run that also writes the given outputs, after all layers."""
     last = Step(name="constant outputs", writes=outputs)
     return replace(run, steps=(*run.steps, last), outputs=(*run.outputs, *outputs))
 

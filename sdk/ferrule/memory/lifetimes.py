@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the bytes of each tensor must survive."""
+"""Lifetimes: the steps during which the bytes of each tensor must survive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ferrule.graph import Graph, Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifetime:
-    """Steps of the schedule during which a buffer's bytes must survive, ends included; layer n runs at step n."""
+    """Steps of the schedule during which a buffer's bytes must survive, both ends included; layer n runs at step n."""
 
     first: int
     last: int
@@ -22,19 +22,19 @@ class Lifetime:
             raise ValueError(f"lifetime {self.first} to {self.last}, expected 0 <= first <= last")
 
     def meets(self, other: Lifetime) -> bool:
-        """Whether there is a step at which both live."""
+        """Whether both are live at a common step."""
         return self.first <= other.last and other.first <= self.last
 
     def hull(self, other: Lifetime) -> Lifetime:
-        """The shortest lifetime that holds both."""
+        """Return the shortest lifetime that contains both."""
         return Lifetime(first=min(self.first, other.first), last=max(self.last, other.last))
 
 
 def scheduled_layers(graph: Graph, order: Sequence[str] | None = None) -> tuple[Layer, ...]:
-    """Return the layers in the order of their names in `order`, by default the graph's own.
+    """Return the layers in the order of their names in `order`, by default in the graph's own order.
 
     Raises:
-        ModelError: `order` misses or repeats a layer, or runs one before the layers whose outputs it reads.
+        ModelError: `order` misses or repeats a layer, or puts a layer before one whose output it reads.
     """
     if order is None:
         return graph.layers
@@ -52,10 +52,10 @@ def scheduled_layers(graph: Graph, order: Sequence[str] | None = None) -> tuple[
 
 
 def lifetimes(graph: Graph, order: Sequence[str] | None = None) -> dict[str, Lifetime]:
-    """Return the lifetime of every tensor that is not a constant, in the graph's order of tensors.
+    """Return the lifetime of every non-constant tensor, in the graph's order of tensors.
 
-    An input lives from step 0 to its last reader, an output of the graph from the layer that writes it to the last
-    step, a tensor that nothing reads at its own step only. A graph without layers has the one step 0.
+    A graph input is live from step 0 to its last reader, and a graph output from the layer that writes it to the last
+    step. A tensor that is never read is live only at the step that writes it. A graph without layers has one step, 0.
 
     Raises:
         ModelError: see `scheduled_layers`.

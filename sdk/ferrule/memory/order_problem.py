@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an order of the layers decides about: layers and storages as numbers, sets of layers as bits."""
+"""The ordering problem of a graph: layers and storages as numbers, and sets of layers as bits."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ferrule.memory.storage import group_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Layers that run one after the other, between the same layers in every order of the graph."""
+    """Consecutive layers that stay between the same other layers in every order of the graph."""
 
     layers: tuple[int, ...]
-    """In the order in which they run."""
+    """The layers, in the order in which they run."""
     done: int
-    """The layers that have run before, as bits."""
+    """The layers that run before the segment, as bits."""
     live: int
-    """Bytes that live before the first of them."""
+    """Live bytes before the first layer of the segment."""
     peak: int
-    """The most bytes that live while one of them runs."""
+    """The most live bytes while any layer of the segment runs."""
 
 
 class OrderProblem:
-    """The layers of a graph, what each needs to have run, and the storages that it touches."""
+    """The layers of a graph, with the predecessors of each layer and the storages that it reads or writes."""
 
     def __init__(self, graph: Graph, views: Sequence[Alias], scratch_bytes: Mapping[str, int], alignment: int) -> None:
         infos = {tensor.info.name: tensor.info for tensor in graph.tensors if not tensor.is_constant}
@@ -46,7 +46,7 @@ class OrderProblem:
         self.touched: list[list[int]] = []
         """Per layer: the storages that it reads or writes."""
         self.users: list[list[int]] = [[] for _ in sizes]
-        """Per storage: the layers that touch it, the one that it is born with first."""
+        """Per storage: the layers that read or write it; the first entry is the layer that makes it live."""
         for number, layer in enumerate(graph.layers):
             producers = (graph.producer(name) for name in layer.present_inputs)
             self.sources.append(sorted({layer_number[one.name] for one in producers if one is not None}))
@@ -57,10 +57,10 @@ class OrderProblem:
         self.kept = {storage[group[info.name]] for info in graph.outputs if info.name in group}
         """Storages that are read after the last layer."""
         self.given = {storage[group[info.name]] for info in graph.inputs}
-        """Storages that live before the first layer."""
+        """Storages that are live before the first layer."""
         self.start = sum(self.sizes[one] for one in self.given)
         self.unread = sum(self.sizes[one] for one in self.given if not self.users[one] and one not in self.kept)
-        """Bytes of inputs that nothing reads; they live at the first step only."""
+        """Bytes of inputs that no layer reads; they are live at the first step only."""
         self.needs = [_bits(sources) for sources in self.sources]
         """Per layer: `sources` as bits."""
         self._user_bits = [_bits(users) for users in self.users]
@@ -71,7 +71,7 @@ class OrderProblem:
                 self.readers[source].append(number)
 
     def step(self, done: int, live: int, layer: int) -> tuple[int, int]:
-        """Return the bytes while a layer runs and those that live after it; `live` are those before it."""
+        """Return the live bytes while a layer runs and after it; `live` is the number before it."""
         after = done | 1 << layer
         during = live
         left = live if done else live - self.unread
@@ -85,11 +85,11 @@ class OrderProblem:
         return during + self.scratch[layer], left
 
     def peak(self, order: Sequence[int]) -> int:
-        """The most bytes that live at one step of an order."""
+        """Return the most live bytes at any one step of an order."""
         return max((during for during, _ in self.run(order)), default=self.start)
 
     def run(self, order: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Yield for each layer of an order the bytes while it runs and those that live after it."""
+        """Yield, for each layer of an order, the live bytes while it runs and after it."""
         left = [len(users) for users in self.users]
         live = self.start
         for place, layer in enumerate(order):
@@ -106,7 +106,7 @@ class OrderProblem:
             yield during + self.scratch[layer], live
 
     def segments(self) -> list[Segment]:
-        """Return the layers in the graph's order, cut before and behind each that all others are related to."""
+        """Return the layers in the graph's order, divided before and after each bottleneck."""
         found: list[Segment] = []
         live, done = self.start, 0
         layers: list[int] = []
@@ -123,13 +123,13 @@ class OrderProblem:
         return found
 
     def _bottlenecks(self) -> set[int]:
-        """Return the layers that stand at the same place in every order: all others lead to them or from them."""
+        """Return the bottlenecks: layers that are a predecessor or a successor of every other layer."""
         count = len(self.sources)
         ends = starts = 0
         behind = set()
         for layer, sources in enumerate(self.sources):
             closed = sum(self.readers[source][0] == layer for source in sources)
-            if closed == ends:  # each layer before it leads to one that nothing else read so far, and so to it
+            if closed == ends:  # it reads every open end, so all earlier layers lead to it
                 behind.add(layer)
             ends += 1 - closed
         found = set()
@@ -141,7 +141,7 @@ class OrderProblem:
         return found
 
     def bound(self) -> int:
-        """Return a lower bound on the peak of every order: what must live at the first, the last or any one layer."""
+        """Return a lower bound on the peak of every order, from the bytes live at the first, last and each layer."""
         count = len(self.sources)
         if not count:
             return self.start
@@ -151,14 +151,14 @@ class OrderProblem:
         return max(self.start, first, last + sum(self.sizes[one] for one in self.kept), int(inevitable.max()))
 
     def _beside_outputs(self, layer: int) -> int:
-        """The bytes that a layer which runs after all others needs besides the outputs of the graph."""
+        """Return the bytes that a layer needs in addition to the graph's outputs if it runs last."""
         return sum(self.sizes[one] for one in self.touched[layer] if one not in self.kept) + self.scratch[layer]
 
     def _inevitable(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Per layer: the bytes that live while it runs, in every order.
+        """Return, per layer, the bytes that are live while it runs in every order.
 
-        A storage does so if the layer is the one that it is born with or comes after that, and some layer that touches
-        the storage is this one or comes after it.
+        A storage counts if the layer is, or always comes after, the one that makes the storage live, and is, or always
+        comes before, a layer that reads or writes it.
         """
         count = len(self.sources)
         after, before = _closure(self.readers, reversed(range(count))), _closure(self.sources, range(count))
@@ -175,7 +175,7 @@ class OrderProblem:
 
 
 def _closure(neighbours: Sequence[Sequence[int]], order: Iterator[int] | range) -> list[int]:
-    """Return per layer, as bits, itself and all layers that a path leads to."""
+    """Return, per layer, the layer itself and all layers reachable from it, as bits."""
     found = [0] * len(neighbours)
     for layer in order:
         reached = 1 << layer

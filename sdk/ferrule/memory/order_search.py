@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches for an order of a segment's layers: exhaustive, greedy, and a beam between them.
+"""Searches for an order of a segment's layers: an exhaustive search, a greedy search and a beam search.
 
-Effort is counted in steps, a layer tried after a set of layers, so that the same graph gives the same order everywhere.
+Effort is counted in steps: trying one layer after a set of layers is one step. The same graph therefore has the same
+order on every machine.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ _BEAM = 16
 
 
 class Steps:
-    """How many steps a search may take, and has taken."""
+    """The step budget of a search."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.taken = 0
 
     def take(self, count: int) -> bool:
-        """Take some steps; False, and none is taken, if there are not that many left."""
+        """Take `count` steps and return True; return False and take none if fewer are left."""
         if self.taken + count > self.most:
             return False
         self.taken += count
@@ -30,27 +31,27 @@ class Steps:
 
     @property
     def left(self) -> int:
-        """The steps that are left."""
+        """The number of steps left."""
         return self.most - self.taken
 
 
 class _State:
-    """A set of layers that have run."""
+    """The state of an order after a set of layers has run."""
 
     __slots__ = ("done", "last", "live", "ready")
 
     def __init__(self, done: int, live: int, ready: tuple[int, ...], last: tuple[int, _State] | None) -> None:
         self.done = done
-        """As bits."""
+        """The layers that have run, as bits."""
         self.live = live
-        """Bytes that live on."""
+        """Live bytes after these layers."""
         self.ready = ready
         """The layers that can run next."""
         self.last = last
-        """The layer that ran last, and the state before it."""
+        """The layer that ran last, and the state before it; None at the start."""
 
     def order(self) -> tuple[int, ...]:
-        """The layers in the order in which they ran."""
+        """Return the layers in the order in which they ran."""
         found = []
         last = self.last
         while last is not None:
@@ -60,11 +61,11 @@ class _State:
 
 
 _Move = tuple[_State, int, int]
-"""A state, the layer that runs next, and the bytes that live after it."""
+"""A state, the layer that runs next, and the live bytes after it."""
 
 
 class _Walk:
-    """Goes from one set of layers of a segment to the next."""
+    """Steps through the sets of layers of a segment that can have run."""
 
     def __init__(self, problem: OrderProblem, segment: Segment) -> None:
         self._problem = problem
@@ -76,12 +77,12 @@ class _Walk:
         self.start = _State(segment.done, segment.live, ready, None)
 
     def step(self, state: _State, layer: int) -> tuple[int, int, int]:
-        """Return the bytes while a layer runs, those that live after it, and the layers that have run then."""
+        """Return the live bytes while a layer runs and after it, and the layers that have run by then."""
         during, left = self._problem.step(state.done, state.live, layer)
         return during, left, state.done | 1 << layer
 
     def after(self, move: _Move, done: int) -> _State:
-        """Return the state that a move leads to, in which the layers `done` have run."""
+        """Return the state after a move, in which the layers `done` have run."""
         state, layer, left = move
         needs = self._problem.needs
         new = [r for r in self._problem.readers[layer] if r in self._own and not needs[r] & ~done]
@@ -90,10 +91,10 @@ class _Walk:
 
 
 def best_first(problem: OrderProblem, segment: Segment, bound: int, steps: Steps) -> tuple[Segment | None, int]:
-    """Return the best order that is below the segment's peak, None if there is none or the steps run out.
+    """Return the best order with a peak below the segment's; None if there is none or the steps run out.
 
-    The second value is a lower bound on the peak of every order: that of the result if it was found, the segment's own
-    if there is none. An order that reaches `bound` is not improved further.
+    The second value is a lower bound on the peak of every order: the peak of the result if one is found, the segment's
+    own peak if no better order exists. An order that reaches `bound` is not improved further.
     """
     walk = _Walk(problem, segment)
     ranks = itertools.count()
@@ -117,7 +118,7 @@ def best_first(problem: OrderProblem, segment: Segment, bound: int, steps: Steps
 
 
 def greedy(problem: OrderProblem, segment: Segment) -> Segment:
-    """Return the order that runs next what leaves the fewest bytes alive; of equals the first in the graph."""
+    """Return the order that always runs the layer leaving the fewest live bytes; the graph's order breaks ties."""
     own = set(segment.layers)
     left = [sum(not segment.done >> user & 1 for user in users) for users in problem.users]
     missing = {layer: sum(source in own for source in problem.sources[layer]) for layer in segment.layers}
@@ -147,7 +148,7 @@ def greedy(problem: OrderProblem, segment: Segment) -> Segment:
         changed = {reader for reader in problem.readers[layer] if reader in own and not missing[reader]}
         for one in problem.touched[layer]:
             left[one] -= 1
-            if left[one] == 1:  # the one layer that is left frees it now
+            if left[one] == 1:  # the one layer left can now free it
                 changed.update(u for u in problem.users[one] if u in own and u not in done and not missing[u])
         for other in changed:
             heapq.heappush(queue, (growth(other), other))
@@ -155,9 +156,9 @@ def greedy(problem: OrderProblem, segment: Segment) -> Segment:
 
 
 def beam(problem: OrderProblem, segment: Segment, steps: Steps) -> Segment:
-    """Return a good order: at each layer the states with the lowest peak, then the fewest live bytes, go on.
+    """Return a good order, keeping the states with the lowest peak, then the fewest live bytes, after each layer.
 
-    The segment's own order is returned where the steps run out.
+    If the steps run out, the segment's own order is returned.
     """
     walk = _Walk(problem, segment)
     width = min(_BEAM, steps.left // max(_tried(problem, segment), 1))
@@ -178,7 +179,7 @@ def beam(problem: OrderProblem, segment: Segment, steps: Steps) -> Segment:
 
 
 def _tried(problem: OrderProblem, segment: Segment) -> int:
-    """How many steps a beam of width 1 takes about: the layers that are ready, summed over the segment's own order."""
+    """Return the approximate steps of a beam of width 1: the ready layers, summed over the segment's own order."""
     walk = _Walk(problem, segment)
     ready = set(walk.start.ready)
     own = set(segment.layers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of the layers, chosen to lower the peak."""
+"""Chooses an order of the layers with a low memory peak."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ DEFAULT_STEPS = 40_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordering:
-    """An order of the layers and the memory that it needs at least."""
+    """An order of the layers and the least memory that it needs."""
 
     layers: tuple[str, ...]
-    """Names, each after the layers whose outputs it reads."""
+    """Layer names; each layer comes after those whose outputs it reads."""
     peak_bytes: int
-    """The most bytes that live at one step: a lower bound on the arena, usually reached."""
+    """The most live bytes at any one step: a lower bound on the arena, which the plan usually reaches."""
     bound_bytes: int
-    """No order has a lower peak: proved. 0 where the order was given and nothing was searched."""
+    """Proved lower bound on the peak of any order; 0 if the order was given and nothing was searched."""
     steps: int = 0
-    """The steps of the search, each a layer that was tried after some set of layers."""
+    """The number of search steps taken; one step tries one layer after a set of layers."""
 
     @property
     def proved(self) -> bool:
-        """Whether no order has a lower peak."""
+        """Whether it is proved that no order has a lower peak."""
         return self.peak_bytes == self.bound_bytes
 
     @property
     def certificate(self) -> str:
-        """How good the order is: "optimal", or how far its peak is above the bound at most; "" if it was given."""
+        """The quality of the order: "optimal", or the most that its peak can be above the bound; "" if it was given."""
         return certify(self.peak_bytes, self.bound_bytes) if self.proved or self.bound_bytes else ""
 
     def qualify(self, arena: str) -> str:
-        """Return an arena's certificate, which holds for this order, and the order's own where that is not optimal."""
+        """Return an arena's certificate; if this order is not proved optimal, the order's own certificate is added."""
         if self.certificate in {"optimal", ""}:
             return arena
         return f"{arena} for this order of layers; the order: {self.certificate}"
@@ -54,13 +54,13 @@ def order_layers(
     alignment: int = 1,
     steps: int = DEFAULT_STEPS,
 ) -> Ordering:
-    """Return the order with the lowest peak that was found, the graph's own where none is lower.
+    """Return the order with the lowest peak found; the graph's own order if none is lower.
 
-    The graph falls into segments at the layers that all others stand before or behind. In each segment that can lower
-    the peak, all sets of layers that can have run are searched, best first, until the peak equals the bound. Where
-    that takes more than half of `steps`, a greedy order and a beam search, with the other half, take over; the result
-    then says how far it is from the bound. Only views among `aliases` count: what can be done in place depends on the
-    order. `scratch_bytes` is by layer.
+    The graph is divided into segments at the layers that are a predecessor or a successor of every other layer. In each
+    segment that can lower the peak, the sets of layers that can have run are searched, best first, until the peak
+    equals the bound. If that takes more than half of `steps`, a greedy order and a beam search use the other half, and
+    the result states its distance from the bound. Of the `aliases`, only views count, since in-place computation
+    depends on the order. `scratch_bytes` is by layer.
     """
     problem = _problem(graph, aliases, scratch_bytes, alignment)
     return _Search(problem, steps).run([layer.name for layer in graph.layers])
@@ -74,7 +74,7 @@ def measure_order(
     scratch_bytes: Mapping[str, int] | None = None,
     alignment: int = 1,
 ) -> Ordering:
-    """Return a given order with its peak; ModelError if it is not an order of the graph."""
+    """Return a given order with its peak; ModelError if it is not a valid order of the graph."""
     layers = scheduled_layers(graph, order)
     problem = _problem(graph, aliases, scratch_bytes, alignment)
     number = {layer.name: index for index, layer in enumerate(graph.layers)}
@@ -90,7 +90,7 @@ def _problem(
 
 
 class _Search:
-    """Improves the segments one by one, those first that need most."""
+    """Improves the segments one by one, in descending order of their peaks."""
 
     def __init__(self, problem: OrderProblem, steps: int) -> None:
         self._problem = problem
@@ -112,7 +112,7 @@ class _Search:
         )
 
     def _improved(self, segment: Segment) -> Segment:
-        """Return the segment in the best order found; its own where that is as good or does not matter."""
+        """Return the segment in the best order found; its own order if that is as good or does not set the peak."""
         if segment.peak <= self._bound:
             return segment
         found, bound = best_first(self._problem, segment, self._bound, self._exhaustive)

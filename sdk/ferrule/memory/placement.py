@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the planner hands out."""
+"""The results of the planner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMED_AT_PEAK = 6
 
 
 class ArenaOverflowError(FerruleError):
-    """The buffers do not fit in the memories that they may live in."""
+    """The buffers do not fit into their allowed memories."""
 
     def __init__(self, *, need: int, have: int, region: str, worst: Iterable[str]) -> None:
         names = list(worst)
@@ -30,7 +30,7 @@ class ArenaOverflowError(FerruleError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Where a buffer lies."""
+    """The location of a buffer."""
 
     region: str
     offset: int
@@ -43,45 +43,45 @@ class RegionPlan:
 
     region: str
     size_bytes: int
-    """What the region holds."""
+    """Capacity of the region, in bytes."""
     peak_bytes: int
-    """What the arena takes: the highest end of a buffer."""
+    """Size of the arena, in bytes: the highest end of a buffer."""
     bound_bytes: int
-    """No arena for these buffers is smaller: proved."""
+    """Proved lower bound on the size of any arena for these buffers."""
     activation_peak_bytes: int
-    """What the arena would take without scratch: the peak of the best plan found for these activations alone."""
+    """Size of the arena without scratch: the peak of the best plan found for the activations alone."""
     activation_bound_bytes: int
-    """No arena for these activations alone is smaller: proved."""
+    """Proved lower bound on the size of any arena for the activations alone."""
     alignment: int
-    """What the start of the arena must be aligned to, in bytes."""
+    """Required alignment of the start of the arena, in bytes."""
 
     @property
     def scratch_bytes(self) -> int:
-        """What scratch adds to the arena; 0 where it finds room beside the activations."""
+        """Bytes that scratch adds to the arena; 0 if it fits between the activations."""
         return self.peak_bytes - self.activation_peak_bytes
 
     @property
     def certificate(self) -> str:
-        """How good the arena is, given its buffers: "optimal" or how far it is from the bound; see `certify`."""
+        """The quality of the arena for its buffers: "optimal", or its distance from the bound; see `certify`."""
         return certify(self.peak_bytes, self.bound_bytes)
 
     @property
     def activation_certificate(self) -> str:
-        """How good `activation_peak_bytes` is, in the same words."""
+        """The quality of `activation_peak_bytes`, in the same form."""
         return certify(self.activation_peak_bytes, self.activation_bound_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Where every buffer lies, and how good that is."""
+    """The placement of every buffer, and the quality of the arenas."""
 
     placements: Mapping[str, Placement]
-    """By the name of the buffer."""
+    """By name of the buffer."""
     regions: tuple[RegionPlan, ...]
-    """One per region given, in that order, those without buffers included."""
+    """One entry per region given, in the same order, including regions without buffers."""
 
     def region(self, name: str) -> RegionPlan:
-        """Return the arena of a region; KeyError if the plan does not know it."""
+        """Return the arena of a region; KeyError if the plan has no such region."""
         for region in self.regions:
             if region.region == name:
                 return region
@@ -89,33 +89,33 @@ class Plan:
 
     @property
     def peak_bytes(self) -> int:
-        """All arenas together."""
+        """Size of all arenas together."""
         return sum(region.peak_bytes for region in self.regions)
 
     @property
     def activation_peak_bytes(self) -> int:
-        """All arenas together, as they would be without scratch."""
+        """Size of all arenas together, without scratch."""
         return sum(region.activation_peak_bytes for region in self.regions)
 
     @property
     def certificate(self) -> str:
         """The certificate of the region that is farthest above its bound.
 
-        It holds for the order of layers, the aliases and the choice of regions that the plan has.
+        It holds for the plan's order of layers, its aliases and its choice of regions.
         """
         return _worst([(region.peak_bytes, region.bound_bytes) for region in self.regions])
 
     @property
     def activation_certificate(self) -> str:
-        """The same for the activations alone."""
+        """The certificate for the activations alone, formed in the same way."""
         return _worst([(region.activation_peak_bytes, region.activation_bound_bytes) for region in self.regions])
 
 
 def certify(peak: int, bound: int) -> str:
-    """Return how good a peak is: "optimal", or how far above the bound it can be at most, since the search was cut."""
+    """Return the quality of a peak: "optimal", or the most that it can exceed the bound after a search cut short."""
     if peak == bound:
         return "optimal"
-    tenths = -(-(peak - bound) * 1000 // bound)  # rounded up, so that "at most" is true
+    tenths = -(-(peak - bound) * 1000 // bound)  # rounded up, so that "at most" stays true
     return f"at most {tenths // 10}.{tenths % 10} % above the proved bound, search cut short"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The planner: requests and regions in, offsets out."""
+"""The planner: turns requests and regions into offsets."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def plan(
     overlaps: Sequence[Overlap] = (),
     effort: Effort | None = None,
 ) -> Plan:
-    """Lay out all buffers; the same arguments give the same plan.
+    """Lay out all buffers; the same arguments always produce the same plan.
 
-    Each storage goes to the first region that it may live in, and to the next where that one overflows. In each
-    region the activations are laid out first, alone, and scratch is put around them; only where that takes more than
-    the proved bound are both laid out together, and the smaller total wins.
+    Each storage goes to the first of its allowed regions, or to a later one if a region overflows. In each region the
+    activations are laid out first, on their own, and scratch is placed around them. If the result exceeds the proved
+    bound, both are also laid out together, and the smaller total wins.
 
     Raises:
-        ArenaOverflowError: no choice of regions was found in which everything fits.
+        ArenaOverflowError: no choice of regions was found that holds all buffers.
         FerruleError: a request names a region that is not given, or aliases have no region in common.
         ValueError: the requests contradict each other; see `ferrule.memory.storage.merge`.
     """
@@ -67,7 +67,7 @@ class RegionLayout:
         self.offsets, self.peak, self.bound = layout.offsets, layout.peak, layout.bound
 
     def _with_scratch(self, effort: Effort) -> Layout:
-        """Put scratch around the activations; lay out both together if that is smaller."""
+        """Place scratch around the activations; lay out both together if that is smaller."""
         bound = max(lower_bound(self.arena), self.alone.bound)
         offsets = fill(self.arena, self._spread(), effort)
         if self.arena.peak(offsets) > bound:
@@ -77,12 +77,12 @@ class RegionLayout:
         return Layout(offsets=offsets, peak=self.arena.peak(offsets), bound=bound)
 
     def _spread(self) -> Offsets:
-        """The offsets of the activations alone, with gaps for scratch."""
+        """Return the offsets of the activations laid out alone, with UNPLACED for scratch."""
         offsets = iter(self.alone.offsets)
         return [UNPLACED if storage.is_scratch else next(offsets) for storage in self.arena.storages]
 
     def summary(self) -> RegionPlan:
-        """The figures of the region."""
+        """Return the figures of the region."""
         ends = [
             offset + storage.size_bytes
             for offset, storage in zip(self.offsets, self.arena.storages, strict=True)
@@ -112,7 +112,7 @@ def _check_regions(requests: Sequence[Request], regions: Sequence[Region]) -> No
 def _distances(
     overlaps: Sequence[Overlap], groups: Mapping[str, str], lifetimes: Mapping[str, Lifetime]
 ) -> dict[tuple[str, str], int]:
-    """The safe distances by storage, of those overlaps whose input ends where their output begins."""
+    """Return the safe distances by storage, for the overlaps whose input is last live at the output's first step."""
     starts: dict[str, dict[str, int]] = {}
     for name, group in groups.items():
         starts.setdefault(group, {})[name] = lifetimes[name].first

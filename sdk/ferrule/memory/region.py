@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memories that buffers can live in."""
+"""Memory regions that can hold buffers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """A memory of the plan: one arena of it is laid out, from offset 0."""
+    """A memory region of the plan; it has one arena, laid out from offset 0."""
 
     name: str
     size_bytes: int
-    """What the plan may take of it; sys.maxsize where there is no limit."""
+    """The most bytes of the region that the plan may use; sys.maxsize if there is no limit."""
     alignment: int = 1
-    """Every offset in it is a multiple of this, in bytes: 1, a bus width, or a cache line that none may share."""
+    """Every offset in the region is a multiple of this, in bytes: 1, a bus width, or the size of a cache line that
+    buffers must not share."""
     reachable_by: frozenset[str] = frozenset()
-    """The bus masters (the core, DMA engines, accelerators) that can read and write it."""
+    """The bus masters (the core, DMA engines, accelerators) that can read and write the region."""
 
     def __post_init__(self) -> None:
         if self.size_bytes < 0 or self.alignment < 1:
@@ -25,6 +26,6 @@ class Region:
 
 
 def reachable(regions: Iterable[Region], masters: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the regions that all `masters` reach, in the order given."""
+    """Return the names of the regions that all `masters` can reach, in the order given."""
     wanted = frozenset(masters)
     return tuple(region.name for region in regions if wanted <= region.reachable_by)

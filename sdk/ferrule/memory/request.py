@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan is asked for: buffers, which of them share storage, and which may overlap."""
+"""The input of the planner: buffers, the ones that share storage, and the ones that may overlap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferrule.memory.lifetimes import Lifetime
 
 
 class BufferKind(StrEnum):
-    """What a buffer holds; reports list scratch apart from activations."""
+    """The kind of data in a buffer; reports list scratch separately from activations."""
 
     ACTIVATION = "activation"
     SCRATCH = "scratch"
@@ -18,16 +18,16 @@ class BufferKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A buffer to be placed."""
+    """A buffer to place."""
 
     name: str
     size_bytes: int
-    """At least 1; a kernel that needs no scratch makes no request."""
+    """At least 1; there is no request for a kernel without scratch."""
     lifetime: Lifetime
     regions: tuple[str, ...]
-    """Names of the regions that it may live in, the preferred one first."""
+    """Names of the regions allowed for the buffer, the preferred one first."""
     alignment: int = 1
-    """Its offset is a multiple of this, in bytes, and of the region's alignment."""
+    """The buffer's offset is a multiple of this, in bytes, and of the region's alignment."""
     kind: BufferKind = BufferKind.ACTIVATION
 
     def __post_init__(self) -> None:
@@ -42,14 +42,14 @@ class AliasKind(StrEnum):
     """How two buffers share their storage."""
 
     VIEW = "view"
-    """The same bytes under another name and shape: nothing is written, and both can be read afterwards."""
+    """The output is the input's bytes under another name and shape: nothing is written, and both stay readable."""
     IN_PLACE = "in_place"
-    """The output replaces the input, which nothing reads afterwards."""
+    """The output replaces the input, which is not read afterwards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alias:
-    """A layer's output that starts at the first byte of its input."""
+    """A layer's output that shares storage with its input, starting at the same byte."""
 
     output: str
     input: str
@@ -58,11 +58,11 @@ class Alias:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlap:
-    """A layer's output that may lie over its input, since its kernel writes behind its reads.
+    """A layer's output that may overlap its input, since the kernel writes only to bytes that it has already read.
 
-    It may when `offset(output) + distance_bytes <= offset(input)`, and only where the layer is the last to read the
-    input's bytes. The kernel states the distance: the maximum, over all moments of its run, of the end of what it has
-    written less the start of what it has still to read, each counted from its own buffer. It may be negative.
+    The overlap is safe if `offset(output) + distance_bytes <= offset(input)` and the layer is the last to read the
+    input's bytes. The kernel states the distance: the maximum, over all moments of its run, of the end of the bytes
+    already written minus the start of the bytes still to be read, each relative to its own buffer. It may be negative.
     """
 
     output: str

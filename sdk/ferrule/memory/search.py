@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Search for a small arena: greedy by size, then hill climbing over orders, then exact search."""
+"""Searches for a small arena: greedily by size, then by hill climbing over orders, then by exact search."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from ferrule.memory.bound import lower_bound
 from ferrule.memory.exact import prove
 
 _SHORT = 10
-"""A first, short climb takes this part of the effort."""
+"""The first, short climb uses 1/`_SHORT` of the effort."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How long to search; counted in steps of work, not in time, so that the same problem gives the same plan."""
+    """The limits of a search, in units of work rather than time, so that the same problem always has the same plan."""
 
     placements: int = 150_000
-    """Storages placed while climbing."""
+    """Limit on the storages placed by hill climbing."""
     nodes: int = 300_000
-    """Storages that may come next in exact search, summed over its nodes."""
+    """Limit on the candidate storages in exact search, summed over its nodes."""
     looks: int = 250_000
-    """Storages beside another one that are looked at: by simple rules, while climbing, and in exact search, each."""
+    """Limit on the inspected storages live at the same time as another, separately for greedy search, hill climbing and
+    exact search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Offsets, what they take and what they must take at least, in bytes."""
+    """Offsets, with their peak and a proved lower bound on any peak, in bytes."""
 
     offsets: Offsets
     peak: int
@@ -36,7 +37,7 @@ class Layout:
 
 
 class _Dice:
-    """Numbers that look random and are the same on every machine and Python (a 64-bit xorshift, Marsaglia 2003)."""
+    """Pseudo-random numbers, the same on every machine and Python version (a 64-bit xorshift, Marsaglia 2003)."""
 
     def __init__(self, seed: int = 0x9E37_79B9_7F4A_7C15) -> None:
         self._state = seed
@@ -51,7 +52,7 @@ class _Dice:
 
 
 def search(arena: Arena, effort: Effort) -> Layout:
-    """Return the smallest layout found; its bound equals its peak where it is proved optimal."""
+    """Return the smallest layout found; its bound equals its peak if it is proved optimal."""
     bound = lower_bound(arena)
     offsets, order = _greedy(arena, range(len(arena.storages)), fixed=None, bound=bound, looks=effort.looks)
     climb = _Climb(arena, order, offsets, bound=bound, fixed=None)
@@ -66,7 +67,7 @@ def search(arena: Arena, effort: Effort) -> Layout:
 
 
 def fill(arena: Arena, fixed: Offsets, effort: Effort) -> Offsets:
-    """Place the storages that `fixed` leaves out, around those that it places."""
+    """Return offsets that keep the storages placed in `fixed` and place all others around them."""
     free = [number for number, offset in enumerate(fixed) if offset < 0]
     bound = max(lower_bound(arena), arena.peak(fixed))
     offsets, order = _greedy(arena, free, fixed=fixed, bound=bound, looks=effort.looks)
@@ -90,16 +91,16 @@ def _tie_orders(arena: Arena) -> list[Callable[[int], tuple[int, ...]]]:
 
 
 def _by_offset(offsets: Offsets) -> list[int]:
-    """An order in which each storage, placed as low as it goes, ends up no higher (but for overlaps)."""
+    """Return an order in which placing each storage at its lowest offset moves none of them up, except for overlaps."""
     return sorted(range(len(offsets)), key=lambda number: (offsets[number], number))
 
 
 def _greedy(
     arena: Arena, free: Sequence[int], *, fixed: Offsets | None, bound: int, looks: int
 ) -> tuple[Offsets, list[int]]:
-    """Return the best of the layouts that simple rules give, and the order of placing that gives it.
+    """Return the best layout from several simple orders of placement, and the order that leads to it.
 
-    The first that reaches the bound ends the search, and so does the one with which `looks` are spent.
+    The search ends with the first layout that reaches the bound, or when `looks` are used up.
     """
     best: tuple[Offsets, list[int]] | None = None
     for order in _orders(arena, free, both_ends=fixed is None, height=bound):
@@ -109,7 +110,7 @@ def _greedy(
         looks -= 0 if arena.is_crowded else _looks(arena, order)
         if arena.peak(offsets) <= bound or looks < 0:
             break
-    assert best is not None  # there are always orders
+    assert best is not None  # there is always at least one order
     return best
 
 
@@ -123,12 +124,12 @@ def _orders(arena: Arena, free: Sequence[int], *, both_ends: bool, height: int) 
 
 
 def _looks(arena: Arena, order: Sequence[int]) -> int:
-    """How many storages are looked at when these are placed."""
+    """Return the number of storages inspected when the storages of an order are placed."""
     return sum(len(arena.neighbours[number]) for number in order)
 
 
 class _Climb:
-    """Moves storages in an order as long as that does not raise the peak."""
+    """Changes an order of placement at random and keeps each change that does not raise the peak."""
 
     def __init__(self, arena: Arena, order: list[int], offsets: Offsets, *, bound: int, fixed: Offsets | None) -> None:
         self._arena = arena
@@ -140,7 +141,7 @@ class _Climb:
         self._dice = _Dice()
 
     def run(self, effort: Effort, part: int = 1) -> None:
-        """Go on until the bound is reached or 1/`part` of the effort is spent."""
+        """Climb until the bound is reached or 1/`part` of the effort is used."""
         if self.peak <= self._bound or self._arena.is_crowded:
             return
         looks = max(_looks(self._arena, self._order), 1)
@@ -163,7 +164,7 @@ class _Climb:
         return changed
 
     def _culprit(self) -> int:
-        """A position in the order: mostly that of a storage at the peak or of one that lives beside it."""
+        """Return a position in the order, mostly of a storage at the peak or of one live at the same time as it."""
         arena, order, dice = self._arena, self._order, self._dice
         top = [number for number in order if self.offsets[number] + arena.sizes[number] == self.peak]
         if dice.below(4) == 0 or not top:

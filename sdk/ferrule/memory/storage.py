@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storages: buffers that alias each other, merged into one thing to be placed."""
+"""Storages: groups of buffers that alias each other and are placed as one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ferrule.memory.request import Alias, AliasKind, BufferKind, Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """Bytes that one buffer, or several that alias each other, live in."""
+    """The bytes of one buffer, or of several that alias each other."""
 
     members: tuple[str, ...]
     """Names of the buffers, in the order of the requests."""
     size_bytes: int
     alignment: int
     lifetime: Lifetime
-    """From the first member's first step to the last member's last."""
+    """From the earliest first step to the latest last step of any member."""
     regions: tuple[str, ...]
     is_scratch: bool
 
@@ -32,10 +32,10 @@ class Storage:
 
 
 def group_names(names: Iterable[str], aliases: Iterable[Alias]) -> dict[str, str]:
-    """Return for each name that of its group: the first, in the order of `names`, of those that alias each other.
+    """Return the group of each name; a group has the name of its first member in the order of `names`.
 
     Raises:
-        ValueError: an alias names a buffer that is not there.
+        ValueError: an alias names an unknown buffer.
     """
     rank = {name: index for index, name in enumerate(names)}
     parent = {name: name for name in rank}
@@ -58,8 +58,8 @@ def merge(requests: Sequence[Request], aliases: Sequence[Alias]) -> list[Storage
     """Return the storages, in the order of their first members.
 
     Raises:
-        ValueError: two requests have one name, an alias names a buffer that is not there or one of another
-            kind, or a buffer is still alive after another one has replaced it in place.
+        ValueError: two requests have the same name, an alias names an unknown buffer or joins buffers of different
+            kinds, or a buffer is still live after another one has replaced it in place.
         FerruleError: no region is allowed for all members of a group.
     """
     by_name = {request.name: request for request in requests}
@@ -75,7 +75,7 @@ def merge(requests: Sequence[Request], aliases: Sequence[Alias]) -> list[Storage
 
 
 def _check_in_place(members: Sequence[Request], replacing: Mapping[str, Alias]) -> None:
-    """Check that nothing in a group outlives what replaces it; `replacing` has the aliases by output."""
+    """Check that no buffer of a group is live after its replacement; `replacing` maps outputs to aliases."""
     by_name = {member.name: member for member in members}
     for alias in (replacing[name] for name in by_name if name in replacing):
         step = by_name[alias.output].lifetime.first

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An independent check of plans: the run is replayed, without lifetimes and without the planner's code.
+"""Checks plans independently: it replays the run, without lifetimes and without the planner's code.
 
-Each byte of each arena carries the tag of what was last written to it. A reader of a buffer must find its tag on
-every byte of it. Neighbouring bytes with one tag are kept as an interval, so that an arena's size does not matter.
+Each byte of each arena carries the tag of the buffer last written to it. When a buffer is read, every byte of it must
+carry its tag. Neighbouring bytes with the same tag are kept as one interval, so the cost does not depend on the size
+of an arena.
 """
 
 from __future__ import annotations
@@ -21,35 +22,35 @@ _NOTHING = -1
 
 
 class PlanError(Exception):
-    """A plan is wrong, which is a fault of the planner or of what was told about the kernels, not of the user."""
+    """A plan is wrong because of a bug in the planner or wrong facts about the kernels, not because of the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one layer does to the buffers."""
+    """The reads and writes of one layer."""
 
     name: str
     reads: tuple[str, ...] = ()
-    """In full, while it writes."""
+    """Buffers read in full, while the step writes."""
     writes: tuple[str, ...] = ()
-    """Outputs and scratch, in full."""
+    """Outputs and scratch, written in full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A run: who writes and reads which buffer when."""
+    """A run: the buffers written and read at each step."""
 
     steps: tuple[Step, ...]
     inputs: tuple[str, ...] = ()
-    """Written before the first step."""
+    """Buffers written before the first step."""
     outputs: tuple[str, ...] = ()
-    """Read after the last step."""
+    """Buffers read after the last step."""
 
 
 def schedule_of_graph(
     graph: Graph, order: Sequence[str] | None = None, scratch: Mapping[str, str] | None = None
 ) -> Schedule:
-    """Return the run of a graph; `scratch` has the name of a scratch buffer by that of its layer."""
+    """Return the run of a graph; `scratch` maps a layer's name to the name of its scratch buffer."""
     steps = []
     for layer in scheduled_layers(graph, order):
         own = (scratch[layer.name],) if scratch is not None and layer.name in scratch else ()
@@ -63,7 +64,7 @@ def schedule_of_graph(
 
 
 def schedule_of_lifetimes(requests: Sequence[Request]) -> Schedule:
-    """Return a run that needs just the lifetimes asked for: written at the first step, read at each one after it."""
+    """Return a run with exactly the requested lifetimes: written at the first step, read at each later one."""
     count = max((request.lifetime.last for request in requests), default=-1) + 1
     return Schedule(
         steps=tuple(
@@ -86,10 +87,10 @@ def verify(
     aliases: Sequence[Alias] = (),
     overlaps: Sequence[Overlap] = (),
 ) -> None:
-    """Check that a plan is complete, in bounds and aligned, and that its replay loses no byte.
+    """Check that a plan is complete, in bounds and aligned, and that no byte is lost in its replay.
 
     Raises:
-        PlanError: it is not; the message names the step, the buffer and the byte.
+        PlanError: a check fails; for a lost byte the message names the step, the buffer and the byte.
     """
     _check_placements(plan, requests, regions)
     _check_figures(plan, requests)
@@ -106,7 +107,7 @@ def _check_placements(plan: Plan, requests: Sequence[Request], regions: Sequence
     wanted = {request.name for request in requests}
     for name in plan.placements:
         if name not in wanted:
-            raise PlanError(f"buffer '{name}' is placed, but nobody asked for it")
+            raise PlanError(f"buffer '{name}' is placed, but no request names it")
     for request in requests:
         placement = plan.placements.get(request.name)
         if placement is None:
@@ -149,11 +150,11 @@ class _Replay:
     plan: Plan
     requests: Mapping[str, Request]
     memories: dict[str, _Tags] = field(default_factory=dict)
-    """By region."""
+    """The tags of each region's memory."""
     tags: dict[str, int] = field(default_factory=dict)
-    """What a written buffer's bytes carry; views carry their source's."""
+    """By written buffer: the tag on its bytes; a view has the tag of its source."""
     names: list[str] = field(default_factory=list)
-    """By tag: the buffer that wrote it."""
+    """By tag: the buffer it stands for."""
 
     def run(self, schedule: Schedule, aliases: Mapping[str, Alias], overlaps: Mapping[tuple[str, str], int]) -> None:
         for region in self.plan.regions:
@@ -193,7 +194,7 @@ class _Replay:
 
     def _write(self, where: str, name: str) -> None:
         if name not in self.requests:
-            raise PlanError(f"{where}: '{name}' is written, but nobody asked for it")
+            raise PlanError(f"{where}: '{name}' is written, but no request names it")
         self.tags[name] = len(self.names)
         self.names.append(name)
         placement = self.plan.placements[name]
@@ -201,7 +202,7 @@ class _Replay:
         self.memories[placement.region].write(placement.offset, end, self.tags[name])
 
     def _read(self, where: str, name: str, *, size_bytes: int | None = None, permitted: Collection[int] = ()) -> None:
-        """Check that a buffer's bytes carry its tag, or one of those that may have replaced it by now."""
+        """Check that a buffer's bytes carry its tag or one of the `permitted` tags, which may have replaced it."""
         if name not in self.tags:
             raise PlanError(f"{where}: '{name}' is read before it is written")
         placement = self.plan.placements[name]
@@ -223,37 +224,37 @@ class _Replay:
             )
 
     def _check_behind(self, where: str, output: str, source: str, distance_bytes: int) -> None:
-        """Check that no byte of an input is overwritten before the kernel is through with it.
+        """Check that no byte of an input is overwritten before the kernel has read it.
 
-        When byte k of the output is written, k + 1 bytes have been, and what is still to be read starts no earlier
+        Once byte k of the output is written, k + 1 bytes are written, and the bytes still to be read start no earlier
         than at byte k + 1 - distance of the input.
         """
         if self.plan.placements[output].region != self.plan.placements[source].region:
             return
         shift = self.plan.placements[output].offset - self.plan.placements[source].offset
-        byte = max(shift, 0)  # of the input, the first that the output writes to
+        byte = max(shift, 0)  # the first byte of the input that the output overwrites
         inside = byte < self.requests[source].size_bytes and byte - shift < self.requests[output].size_bytes
         if inside and shift + distance_bytes > 0:
             raise PlanError(f"{where}: '{output}' overwrites byte {byte} of '{source}' before it has been read")
 
 
 class _Tags:
-    """The tags of a memory: intervals of bytes that were last written as one."""
+    """The tags of a memory, kept as intervals of bytes that were last written together."""
 
     def __init__(self) -> None:
         self._starts = [0]
-        """The first byte of each interval, ascending; it ends where the next one starts, and the last one nowhere."""
+        """The first byte of each interval, ascending; each ends where the next one starts, and the last has no end."""
         self._tags = [_NOTHING]
 
     def write(self, start: int, end: int, tag: int) -> None:
-        """Give the bytes from `start` to before `end` a tag."""
+        """Set the tag of the bytes from `start` up to, but not including, `end`."""
         first, last = bisect_left(self._starts, start), bisect_right(self._starts, end)
-        rest = self._tags[last - 1]  # of the interval that `end` lies in
+        rest = self._tags[last - 1]  # the tag of the interval that contains `end`
         self._starts[first:last] = [start, end]
         self._tags[first:last] = [tag, rest]
 
     def read(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the intervals within `start` to before `end`: their first byte and their tag."""
+        """Yield the first byte and the tag of each interval from `start` up to, but not including, `end`."""
         index = bisect_right(self._starts, start) - 1
         while index < len(self._starts) and self._starts[index] < end:
             yield max(self._starts[index], start), self._tags[index]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks as users build, check and run them."""
+"""Networks, which users build, check and run."""
 
 from ferrule.network.execution import Observer, operands_of, run_graph
 from ferrule.network.network import Network

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adding layers that combine or reduce tensors: ADD, SUB, MUL, MAXIMUM, MINIMUM, MEAN and SUM."""
+"""Methods that add layers which combine or reduce tensors: ADD, SUB, MUL, MAXIMUM, MINIMUM, MEAN and SUM."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ferrule.operators.reduce import ReduceDescriptor
 
 
 class ArithmeticLayers(LayerBuilder):
-    """Methods that add layers of arithmetic.
+    """Methods that add arithmetic layers.
 
-    Each returns the name of the output tensor, which is the layer's: `name`, or one made from the operator's.
-    `quantization` is the output's. `left` and `right` name tensors that broadcast as numpy's arrays do. ModelError or
-    UnsupportedError says what does not fit, and nothing is added then.
+    Each method returns the name of the output tensor, which is also the layer's name: `name`, or a name derived from
+    the operator. `quantization` is that of the output. `left` and `right` name tensors that broadcast by numpy's rules.
+    If a layer is not valid, the method raises ModelError or UnsupportedError with the reason and adds nothing.
     """
 
     def add_add_layer(
@@ -57,14 +57,14 @@ class ArithmeticLayers(LayerBuilder):
         return self._add_binary(LayerType.MUL, left, right, activation, quantization, name)
 
     def add_maximum_layer(self, left: str, right: str, *, name: str | None = None) -> str:
-        """Add MAXIMUM: the larger of two elements. The quantisation stays that of `left`."""
+        """Add MAXIMUM: the larger of two elements. The output has the quantisation of `left`."""
         quantization = self.info(left).quantization
         return self._append(
             LayerType.MAXIMUM, ExtremumDescriptor(), [left, right], name=name, quantization=quantization
         )[0]
 
     def add_minimum_layer(self, left: str, right: str, *, name: str | None = None) -> str:
-        """Add MINIMUM: the smaller of two elements. The quantisation stays that of `left`."""
+        """Add MINIMUM: the smaller of two elements. The output has the quantisation of `left`."""
         quantization = self.info(left).quantization
         return self._append(
             LayerType.MINIMUM, ExtremumDescriptor(), [left, right], name=name, quantization=quantization
@@ -79,7 +79,7 @@ class ArithmeticLayers(LayerBuilder):
         quantization: Quantization | None = None,
         name: str | None = None,
     ) -> str:
-        """Add MEAN over axes; negative ones count from the end."""
+        """Add MEAN over the given axes; negative axes count from the end."""
         return self._add_reduction(LayerType.MEAN, source, axes, keep_dims, quantization, name)
 
     def add_sum_layer(
@@ -91,7 +91,7 @@ class ArithmeticLayers(LayerBuilder):
         quantization: Quantization | None = None,
         name: str | None = None,
     ) -> str:
-        """Add SUM over axes; negative ones count from the end."""
+        """Add SUM over the given axes; negative axes count from the end."""
         return self._add_reduction(LayerType.SUM, source, axes, keep_dims, quantization, name)
 
     def _add_binary(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all methods that add a layer share: names, inferred shapes, checks before anything changes."""
+"""Code shared by the methods that add layers: names, inferred shapes, and checks before any change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ferrule.operators.operator import Operands
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """A constant that joins the graph together with the layer that reads it; `role` becomes part of its name."""
+    """A constant that is added to the graph together with its reader; `role` becomes part of its name."""
 
     role: str
     data: Array
@@ -24,10 +24,10 @@ class Constant:
 
 
 class LayerBuilder(Graph):
-    """A graph that appends layers whose outputs it infers."""
+    """A graph that appends layers and infers their outputs."""
 
     def add_constant_array(self, name: str, data: Array, quantization: Quantization | None = None) -> str:
-        """Add a constant described by its array, for layers that read constants by name, and return that name."""
+        """Add a constant with the shape and type of an array and return its name, by which layers can read it."""
         info = TensorInfo(name=name, shape=data.shape, dtype=_data_type(name, data), quantization=quantization)
         return self.add_constant(info, data)
 
@@ -42,9 +42,9 @@ class LayerBuilder(Graph):
         dtype: DataType | None = None,
         outputs: int = 1,
     ) -> tuple[str, ...]:
-        """Add a layer and return its outputs' names: the layer's name, numbered if there are several outputs.
+        """Add a layer and return the names of its outputs: the layer's name, numbered if there are several outputs.
 
-        `dtype` is the outputs', by default that of the first input. Nothing is added if a check fails.
+        `dtype` is the type of the outputs and defaults to that of the first input. If a check fails, nothing is added.
         """
         layer_name = name or self.unique_name(f"{type_.lower()}_{len(self._layers)}")
         with place(f"layer '{layer_name}' {type_}"):
@@ -83,7 +83,7 @@ class LayerBuilder(Graph):
         return TensorInfo(name=name, shape=source.data.shape, dtype=dtype, quantization=source.quantization)
 
     def _refuse_taken(self, layer: Layer) -> None:
-        """Raise what `add_layer` would raise for names, before constants are added."""
+        """Raise the errors of `add_layer` for taken names, before any constant is added."""
         if layer.name in self._layers:
             raise ModelError("there is a layer of that name already, expected a new name")
         for output in layer.outputs:
@@ -100,7 +100,7 @@ def bias_quantization(source: TensorInfo, weights: Quantization | None) -> Quant
 
 
 def front_axis(value: int, rank: int) -> int:
-    """Return an axis counted from the front; ModelError unless it is one of `rank` axes."""
+    """Return an axis counted from the front; ModelError unless it is within `rank` axes."""
     if not -rank <= value < rank:
         raise ModelError(f"axis {value} does not exist, expected {-rank} to {rank - 1}")
     return value % rank

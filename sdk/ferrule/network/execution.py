@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a graph with the numpy kernels, the reference that every backend equals."""
+"""Runs a graph with the numpy kernels, the reference that every backend must match."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.table import OPERATORS
 
 Observer = Callable[[Layer, Sequence[Array]], None]
-"""Called after each layer with its output arrays, which it must not change."""
+"""A function called after each layer with the layer and its output arrays, which it must not modify."""
 
 
 def operator_of(type_: LayerType) -> Operator:
-    """Return the row of the operator table; UnsupportedError if there is none."""
+    """Return the operator of a layer type; UnsupportedError if there is none."""
     operator = OPERATORS.get(type_)
     if operator is None:
         raise UnsupportedError(f"the operator {type_} is not supported")
@@ -23,12 +23,12 @@ def operator_of(type_: LayerType) -> Operator:
 
 
 def operands_of(graph: Graph, layer: Layer) -> Operands:
-    """Return what is known of a layer's inputs and outputs."""
+    """Return the tensor infos of a layer's inputs and outputs."""
     return Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
 
 
 def by_name(owner: str, infos: Sequence[TensorInfo], inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:
-    """Return the arrays of inputs, given in order or by name, by name and in order; `owner` is for messages.
+    """Return input arrays, given in order or by name, as a mapping by name, in order; `owner` is used in messages.
 
     Raises:
         InputError: an array is missing or unknown.
@@ -51,7 +51,7 @@ def by_name(owner: str, infos: Sequence[TensorInfo], inputs: Sequence[Array] | M
 
 
 def check_inputs(graph: Graph, inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:
-    """Return the arrays by tensor name.
+    """Return the checked arrays by tensor name.
 
     Raises:
         InputError: an array is missing, unknown, or of another shape or dtype than the graph's input.
@@ -63,12 +63,12 @@ def check_inputs(graph: Graph, inputs: Sequence[Array] | Mapping[str, Array]) ->
 
 
 def run_graph(graph: Graph, inputs: Sequence[Array] | Mapping[str, Array]) -> list[Array]:
-    """Run any graph on the numpy kernels; InputError as `check_inputs` raises it."""
+    """Run any graph with the numpy kernels and return its outputs; raises InputError as `check_inputs` does."""
     return execute(graph, check_inputs(graph, inputs))
 
 
 def execute(graph: Graph, arrays: Mapping[str, Array], observe: Observer | None = None) -> list[Array]:
-    """Run all layers on checked inputs and return the outputs; tensors are freed after their last reader."""
+    """Run all layers on checked inputs and return the outputs; each tensor is freed after its last reader."""
     outputs = [info.name for info in graph.outputs]
     last_reader: dict[str, int] = {}
     for index, layer in enumerate(graph.layers):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network: a graph that can be built by hand, checked and run."""
+"""The network: a graph that can be built layer by layer, checked and run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ferrule.network.weighted_layers import WeightedLayers
 
 
 class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers):
-    """A graph of layers with the numpy kernels behind it: read from a file, or built by its `add_*` methods."""
+    """A graph of layers that runs on the numpy kernels; it is read from a file or built with its `add_*` methods."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._checked_layers = 0
 
     def validate(self) -> None:
-        """Check every layer; UnsupportedError or ModelError names the first that does not fit, and why."""
+        """Check every layer; UnsupportedError or ModelError names the first invalid layer and the reason."""
         for layer in self.layers:
             check_layer(self, layer)
         self._checked_layers = len(self.layers)
@@ -33,7 +33,7 @@ class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers):
         `observe` is called after each layer with its outputs, in the order of execution.
 
         Raises:
-            InputError: an array is missing, or has another shape or dtype than the input.
+            InputError: an array is missing or unknown, or its shape or dtype differs from the input's.
             UnsupportedError, ModelError: see `validate`.
         """
         for layer in self.layers[self._checked_layers :]:
@@ -42,7 +42,7 @@ class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers):
         return execute(self, check_inputs(self, inputs), observe)
 
     def macs(self) -> int:
-        """Return the multiply-accumulates of one run; operators without products count none."""
+        """Return the number of multiply-accumulates of one run; operators without products count as zero."""
         total = 0
         for layer in self.layers:
             count = operator_of(layer.type).macs

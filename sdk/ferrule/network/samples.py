@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs of a run: the default pattern, and the division of arrays into samples."""
+"""The inputs of a run: generates the default pattern and divides arrays into samples."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ferrule.graph import Array, TensorInfo
 from ferrule.network.execution import by_name
 
 Sample = list[Array]
-"""One array per input of the model, of exactly its shape and dtype."""
+"""One array per input of the model, with exactly the input's shape and dtype."""
 
 
 def pattern(info: TensorInfo) -> Array:
-    """Return the input that is used when none is given; it is the same on every machine.
+    """Return the default input, used when none is given; it is the same on every machine.
 
-    Element i, counted in C order, is (37 * i mod 2^n) - 2^(n-1) for an n-bit signed integer, 37 * i mod 2^n for an
-    unsigned one, i odd for a bool, and ((37 * i mod 256) - 128) / 128 for a float32.
+    Element i, in C order, is (37 * i mod 2^n) - 2^(n-1) for a signed integer of n bits (n = 32 for int64), 37 * i mod
+    2^n for an unsigned one, true for odd i for a bool, and ((37 * i mod 256) - 128) / 128 for a float.
     """
     index = np.arange(info.elements, dtype=np.int64) * 37
     kind = info.dtype.numpy.kind
@@ -35,18 +35,18 @@ def pattern(info: TensorInfo) -> Array:
 
 
 def pattern_sample(inputs: Sequence[TensorInfo]) -> Sample:
-    """Return one sample of the default pattern."""
+    """Return one sample filled with the default pattern."""
     return [pattern(info) for info in inputs]
 
 
 def split(inputs: Sequence[TensorInfo], arrays: Sequence[Array] | Mapping[str, Array]) -> list[Sample]:
     """Divide arrays into samples along their first axis.
 
-    An array has the shape of its input; or n times its first extent there, for n samples, the same n for all inputs.
-    `arrays` are in the order of the inputs, or by their names.
+    Each array has either the shape of its input, for one sample, or n times the first extent, for n samples; n is the
+    same for all inputs. `arrays` is in the order of the inputs, or by name.
 
     Raises:
-        InputError: an input is missing, unknown, or its array has another dtype or shape.
+        InputError: an array is missing or unknown, its dtype or shape does not fit, or the numbers of samples differ.
     """
     ordered = [np.asarray(array) for array in by_name("the model", inputs, arrays).values()]
     counts = {info.name: _count(info, array) for info, array in zip(inputs, ordered, strict=True)}

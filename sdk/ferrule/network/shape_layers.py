@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adding layers that move elements without computing: reshapes, pads, slices, joins."""
+"""Methods that add layers which only move elements: reshapes, pads, slices, joins."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ferrule.operators.transpose import TransposeDescriptor
 
 
 class ShapeLayers(LayerBuilder):
-    """Methods that add layers that only move elements; their outputs keep the input's quantisation.
+    """Methods that add layers which only move elements; the outputs keep the input's quantisation.
 
-    Each returns the name of the output tensor, which is the layer's: `name`, or one made from the operator's.
-    `source` names the input tensor; negative axes count from the end. ModelError or UnsupportedError says what does
-    not fit, and nothing is added then.
+    Each method returns the name of the output tensor, which is also the layer's name: `name`, or a name derived from
+    the operator. `source` names the input tensor; negative axes count from the end. If a layer is not valid, the method
+    raises ModelError or UnsupportedError with the reason and adds nothing.
     """
 
     def add_reshape_layer(self, source: str, shape: Sequence[int], *, name: str | None = None) -> str:
-        """Add RESHAPE; at most one extent is -1 and is inferred."""
+        """Add RESHAPE; at most one extent may be -1, which is then inferred."""
         return self._add_mover(LayerType.RESHAPE, ReshapeDescriptor(shape=tuple(shape)), source, name)
 
     def add_squeeze_layer(self, source: str, axes: Sequence[int] = (), *, name: str | None = None) -> str:
-        """Add SQUEEZE: remove axes of extent 1, all of them by default."""
+        """Add SQUEEZE, which removes the given axes of extent 1, by default all of them."""
         rank = len(self.info(source).shape)
         descriptor = SqueezeDescriptor(axes=tuple(sorted({front_axis(axis, rank) for axis in axes})))
         return self._add_mover(LayerType.SQUEEZE, descriptor, source, name)
 
     def add_expand_dims_layer(self, source: str, axis: int, *, name: str | None = None) -> str:
-        """Add EXPAND_DIMS: a new axis of extent 1, at that place of the output."""
+        """Add EXPAND_DIMS, which inserts an axis of extent 1; `axis` is its index in the output."""
         descriptor = ExpandDimsDescriptor(axis=front_axis(axis, len(self.info(source).shape) + 1))
         return self._add_mover(LayerType.EXPAND_DIMS, descriptor, source, name)
 
@@ -44,14 +44,14 @@ class ShapeLayers(LayerBuilder):
         return self._add_mover(LayerType.TRANSPOSE, descriptor, source, name)
 
     def add_pad_layer(self, source: str, paddings: Sequence[tuple[int, int]], *, name: str | None = None) -> str:
-        """Add PAD: (before, after) per axis, filled with zero (for integers the zero point)."""
+        """Add PAD with (before, after) per axis, filled with zero (for integers, the zero point)."""
         before, after = _pads(paddings)
         return self._add_mover(LayerType.PAD, PadDescriptor(before=before, after=after), source, name)
 
     def add_pad_v2_layer(
         self, source: str, paddings: Sequence[tuple[int, int]], value: float, *, name: str | None = None
     ) -> str:
-        """Add PADV2: (before, after) per axis, filled with `value` as stored."""
+        """Add PADV2 with (before, after) per axis, filled with the stored value `value`."""
         before, after = _pads(paddings)
         descriptor = PadV2Descriptor(before=before, after=after, value=value)
         return self._add_mover(LayerType.PADV2, descriptor, source, name)
@@ -74,7 +74,11 @@ class ShapeLayers(LayerBuilder):
         shrink_axis_mask: int = 0,
         name: str | None = None,
     ) -> str:
-        """Add STRIDED_SLICE: begin:end:stride per axis; a set bit i of a mask opens that end of, or drops, axis i."""
+        """Add STRIDED_SLICE: begin:end:stride per axis.
+
+        If bit i of `begin_mask` or `end_mask` is set, that end of axis i is open; bit i of `shrink_axis_mask` takes one
+        element of axis i and removes the axis.
+        """
         descriptor = StridedSliceDescriptor(
             begin=tuple(begin),
             end=tuple(end),
@@ -86,7 +90,7 @@ class ShapeLayers(LayerBuilder):
         return self._add_mover(LayerType.STRIDED_SLICE, descriptor, source, name)
 
     def add_concatenation_layer(self, sources: Sequence[str], axis: int, *, name: str | None = None) -> str:
-        """Add CONCATENATION of one or more tensors; the quantisation stays that of the first."""
+        """Add CONCATENATION of one or more tensors; the output has the quantisation of the first."""
         if not sources:
             raise ModelError("a concatenation got no inputs, expected at least one")
         first = self.info(sources[0])
@@ -96,7 +100,7 @@ class ShapeLayers(LayerBuilder):
         )[0]
 
     def add_split_layer(self, source: str, axis: int, splits: int, *, name: str | None = None) -> tuple[str, ...]:
-        """Add SPLIT into equal parts and return their names: `name` with _0, _1..."""
+        """Add SPLIT into equal parts and return the names of the parts: `name` followed by _0, _1..."""
         info = self.info(source)
         descriptor = SplitDescriptor(axis=front_axis(axis, len(info.shape)), splits=splits)
         return self._append(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checking that every layer is one that its kernel computes."""
+"""Checks that the kernels can compute a layer."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ferrule.network.execution import operands_of, operator_of
 
 
 def check_shapes(graph: Graph, layer: Layer) -> None:
-    """Compare the shapes of a layer's outputs with those that follow from its inputs.
+    """Compare the shapes of a layer's outputs with the shapes inferred from its inputs.
 
     Raises:
-        ModelError: they differ, or the descriptor is not this operator's.
-        UnsupportedError: the operator is unknown, or its inputs do not fit.
+        ModelError: the shapes differ, or the descriptor is not of the operator's type.
+        UnsupportedError: the operator is unknown, or it does not support the inputs.
     """
     operator = operator_of(layer.type)
     if type(layer.descriptor) is not operator.descriptor:
@@ -30,7 +30,7 @@ def check_shapes(graph: Graph, layer: Layer) -> None:
 
 
 def check_layer(graph: Graph, layer: Layer) -> None:
-    """Check shapes, types, quantisation and parameters of a layer; the error names it."""
+    """Check the shapes, types, quantisation and parameters of a layer; the error names the layer."""
     with place(f"layer '{layer.name}' {layer.type}"):
         check_shapes(graph, layer)
         operator_of(layer.type).check(layer.descriptor, operands_of(graph, layer))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adding layers with weights or windows: convolutions, FULLY_CONNECTED and pools."""
+"""Methods that add layers with weights or windows: convolutions, FULLY_CONNECTED and pools."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.window import NO_PADDING, Padding, same_padding
 
 PaddingArgument = Padding | Literal["same", "valid"]
-"""Explicit padding, or one of TensorFlow's schemes."""
+"""Explicit padding, or the name of one of TensorFlow's padding schemes."""
 
 
 class WeightedLayers(LayerBuilder):
     """Methods that add layers with weights or windows.
 
-    Each returns the name of the output tensor, which is the layer's: `name`, or one made from the operator's.
-    `source` names the input tensor and `quantization` is the output's; a bias gets the product of the scales of
-    input and weights. Pairs are (height, width). ModelError or UnsupportedError says what does not fit, and nothing
-    is added then.
+    Each method returns the name of the output tensor, which is also the layer's name: `name`, or a name derived from
+    the operator. `source` names the input tensor, and `quantization` is that of the output. The scale of a bias is the
+    product of the scales of the input and the weights. Pairs are (height, width). If a layer is not valid, the method
+    raises ModelError or UnsupportedError with the reason and adds nothing.
     """
 
     def add_conv2d_layer(
@@ -42,7 +42,7 @@ class WeightedLayers(LayerBuilder):
         quantization: Quantization | None = None,
         name: str | None = None,
     ) -> str:
-        """Add CONV_2D: an NHWC image, weights [out, height, width, in], bias [out]."""
+        """Add CONV_2D of an NHWC image, with weights [out, height, width, in] and bias [out]."""
         descriptor = Conv2dDescriptor(
             stride_h=strides[0],
             stride_w=strides[1],
@@ -68,7 +68,10 @@ class WeightedLayers(LayerBuilder):
         quantization: Quantization | None = None,
         name: str | None = None,
     ) -> str:
-        """Add DEPTHWISE_CONV_2D: an NHWC image, weights [1, height, width, channels * multiplier], bias [that many]."""
+        """Add DEPTHWISE_CONV_2D of an NHWC image, with weights [1, height, width, out] and bias [out].
+
+        `out` is the number of input channels times the depth multiplier.
+        """
         padding = self._padding(source, padding, _window(weights), strides, dilations)
         channels = self.info(source).shape[-1]
         if weights.shape[3] % channels:
@@ -99,7 +102,10 @@ class WeightedLayers(LayerBuilder):
         quantization: Quantization | None = None,
         name: str | None = None,
     ) -> str:
-        """Add FULLY_CONNECTED: weights [out, in], bias [out]; the output is [batch, out] unless `keep_num_dims`."""
+        """Add FULLY_CONNECTED, with weights [out, in] and bias [out].
+
+        The output is [batch, out]; with `keep_num_dims` it keeps all dimensions of the input except the last.
+        """
         descriptor = FullyConnectedDescriptor(keep_num_dims=keep_num_dims, activation=activation)
         inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
         return self._append(LayerType.FULLY_CONNECTED, descriptor, inputs, name=name, quantization=quantization)[0]
@@ -114,7 +120,7 @@ class WeightedLayers(LayerBuilder):
         activation: Activation = Activation.NONE,
         name: str | None = None,
     ) -> str:
-        """Add AVERAGE_POOL_2D over an NHWC image; padded pixels do not count. The quantisation stays the input's."""
+        """Add AVERAGE_POOL_2D over an NHWC image, ignoring padded pixels. The output has the input's quantisation."""
         return self._add_pool(LayerType.AVERAGE_POOL_2D, source, window, strides, padding, activation, name)
 
     def add_max_pool2d_layer(
@@ -127,7 +133,7 @@ class WeightedLayers(LayerBuilder):
         activation: Activation = Activation.NONE,
         name: str | None = None,
     ) -> str:
-        """Add MAX_POOL_2D over an NHWC image; padded pixels do not count. The quantisation stays the input's."""
+        """Add MAX_POOL_2D over an NHWC image, ignoring padded pixels. The output has the input's quantisation."""
         return self._add_pool(LayerType.MAX_POOL_2D, source, window, strides, padding, activation, name)
 
     def _add_pool(

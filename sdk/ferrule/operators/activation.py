@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activations that are fused into other operators."""
+"""Activations that can be fused into other operators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Activation(StrEnum):
-    """A clamp that follows an operator, by its TensorFlow Lite name."""
+    """A clamp applied to an operator's result, with its TensorFlow Lite name."""
 
     NONE = "NONE"
     RELU = "RELU"
@@ -16,7 +16,7 @@ class Activation(StrEnum):
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """Lower and upper limit as real numbers; None where there is no limit."""
+        """Lower and upper limit as real numbers; None for no limit."""
         return _LIMITS[self]
 
 

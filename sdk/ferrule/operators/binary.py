@@ -26,25 +26,25 @@ _EXTREMUM_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, Da
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryDescriptor(Descriptor):
-    """Two inputs that broadcast as numpy's do, one output; for ADD, SUB and MUL."""
+    """Two inputs that broadcast by numpy's rules, one output; for ADD, SUB and MUL."""
 
     activation: Activation = Activation.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtremumDescriptor(Descriptor):
-    """Two inputs that broadcast as numpy's do, one output; for MAXIMUM and MINIMUM."""
+    """Two inputs that broadcast by numpy's rules, one output; for MAXIMUM and MINIMUM."""
 
 
 def combination_of(layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands) -> Combination:
-    """Return how ADD, SUB or MUL combines quantised inputs; UnsupportedError if the reference kernels refuse them."""
+    """Return the arithmetic of a quantised ADD, SUB or MUL; UnsupportedError if the reference kernels refuse it."""
     if layer_type is LayerType.MUL:
         return product_of(operands, descriptor.activation)
     return sum_of(operands, descriptor.activation, subtract=layer_type is LayerType.SUB)
 
 
 def float_limits(activation: Activation) -> tuple[float, float]:
-    """Return the lowest and highest float32 result; without a limit that is the largest finite number."""
+    """Return the lowest and highest float32 result; a missing limit is the largest finite magnitude."""
     largest = float(np.finfo(np.float32).max)
     low, high = activation.limits
     return -largest if low is None else low, largest if high is None else high
@@ -89,7 +89,7 @@ def _compute_extremum(
 ) -> list[Array]:
     del descriptor, operands
     first, second = required_array(arrays, 0), required_array(arrays, 1)
-    # Where one is a NaN, the second is taken, as by the reference kernels.
+    # If either value is NaN, the result is the second, as in the reference kernels.
     return [np.where(_TAKES_FIRST[layer_type](first, second), first, second)]
 
 

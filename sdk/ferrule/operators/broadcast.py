@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two inputs of different shapes, brought to one shape as numpy does it."""
+"""Broadcasting of two inputs with different shapes, by numpy's rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ferrule.graph import DataType, Descriptor, Shape, TensorInfo
 from ferrule.operators.operator import Operands
 
 MAX_AXES = 6
-"""As many as TensorFlow Lite Micro's kernels broadcast."""
+"""The most axes that TensorFlow Lite Micro's kernels broadcast."""
 
 
 def infer_broadcast(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
@@ -30,10 +30,10 @@ def infer_broadcast(descriptor: Descriptor, inputs: Sequence[TensorInfo | None])
 
 
 def check_broadcast(operands: Operands, allowed: frozenset[DataType]) -> DataType:
-    """Return the type of both inputs and the output.
+    """Return the common type of both inputs and the output.
 
     Raises:
-        UnsupportedError: they have different types, one that is not allowed, or too many axes.
+        UnsupportedError: the types differ, the type is not allowed, or the output has too many axes.
     """
     first, second, output = operands.input(0), operands.input(1), operands.output
     if first.dtype not in allowed:

@@ -37,7 +37,7 @@ class Conv2dDescriptor(Descriptor):
     activation: Activation = Activation.NONE
 
     def window(self, weights: TensorInfo) -> Window:
-        """Return the window that these weights slide; UnsupportedError if they are not OHWI."""
+        """Return the sliding window for these weights; UnsupportedError if they are not OHWI."""
         if len(weights.shape) != 4:
             raise UnsupportedError(f"weights '{weights.name}' have shape {list(weights.shape)}, expected OHWI")
         return Window(
@@ -58,7 +58,7 @@ def _infer(descriptor: Conv2dDescriptor, inputs: Sequence[TensorInfo | None]) ->
     if image.shape[3] != weights.shape[3]:
         raise UnsupportedError(
             f"image '{image.name}' has {image.shape[3]} channels and weights '{weights.name}' take {weights.shape[3]}, "
-            "expected as many (no groups)"
+            "expected the same number (no groups)"
         )
     return ((image.shape[0], height, width, weights.shape[0]),)
 
@@ -73,7 +73,7 @@ class _Plan:
     fill: int
     """The value of padded pixels."""
     matrix: Array
-    """[products, channels]."""
+    """Weights as [products, channels]."""
     finish: Finish
 
 

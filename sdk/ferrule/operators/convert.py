@@ -26,13 +26,13 @@ class ConvertFp32ToFp16Descriptor(Descriptor):
 
 
 def check_widening(descriptor: ConvertFp16ToFp32Descriptor, operands: Operands) -> None:
-    """Refuse anything but float16 to float32."""
+    """Refuse any conversion except float16 to float32."""
     del descriptor
     _check(operands, DataType.FLOAT16, DataType.FLOAT32)
 
 
 def check_narrowing(descriptor: ConvertFp32ToFp16Descriptor, operands: Operands) -> None:
-    """Refuse anything but float32 to float16."""
+    """Refuse any conversion except float32 to float16."""
     del descriptor
     _check(operands, DataType.FLOAT32, DataType.FLOAT16)
 

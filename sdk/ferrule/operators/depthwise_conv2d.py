@@ -25,7 +25,7 @@ from ferrule.operators.weighted import (
 from ferrule.operators.window import NO_PADDING, Padding, Window, padded, sliding_windows
 
 _EINSUM_CHANNELS = 64
-"""From here on einsum, which loops over channels inside, beats one pass over the whole image per tap."""
+"""From this many channels, einsum, which loops over channels innermost, is faster than one image pass per tap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class DepthwiseConv2dDescriptor(Descriptor):
     activation: Activation = Activation.NONE
 
     def window(self, weights: TensorInfo) -> Window:
-        """Return the window that these weights slide; UnsupportedError if they are not [1, H, W, O]."""
+        """Return the sliding window for these weights; UnsupportedError if they are not [1, H, W, O]."""
         if len(weights.shape) != 4 or weights.shape[0] != 1:
             raise UnsupportedError(f"weights '{weights.name}' have shape {list(weights.shape)}, expected [1, H, W, O]")
         return Window(
@@ -77,7 +77,7 @@ class _Plan:
     fill: int
     """The value of padded pixels."""
     taps: Array
-    """[height, width, output width * channels]: the weights repeated over a row of the output."""
+    """[height, width, output width * channels]: the weights, repeated over one output row."""
     finish: Finish
 
 
@@ -116,7 +116,7 @@ def _sum_taps(source: Array, plan: _Plan, shape: Shape) -> Array:
         taps = plan.taps[:, :, :channels]
         total: Array = np.einsum("bhwyxc,yxc->bhwc", windows, taps)
         return total.reshape(batch * height, length)
-    # Columns are split by their place modulo the stride: then what one tap meets in a row lies in one piece.
+    # Columns are grouped by position modulo the stride, so the pixels of a row that meet one tap are contiguous.
     phases = [
         np.ascontiguousarray(source[:, :, phase :: window.stride_w]).reshape(batch, source.shape[1], -1)
         for phase in range(min(window.stride_w, source.shape[2]))

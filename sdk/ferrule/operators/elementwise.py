@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fixed-point arithmetic of elementwise operators with two inputs, as TensorFlow Lite Micro does it.
+"""The fixed-point arithmetic of elementwise operators with two inputs, as in TensorFlow Lite Micro.
 
-ADD and SUB bring both inputs to twice the larger scale, with 20 (int8) or 15 (int16) bits after the point, and
-rescale the sum. MUL rescales the product.
+ADD and SUB convert both inputs to twice the larger scale, with 20 (int8) or 15 (int16) fractional bits, and rescale
+the sum. MUL rescales the product.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _LEFT_SHIFT = {DataType.INT8: 20, DataType.INT16: 15}
 
 
 class Combination(Protocol):
-    """Two stored values to one; equal ones are equal keys."""
+    """A function of two stored values; equal combinations are equal as dictionary keys."""
 
     def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
-        """Return the stored results for stored values that broadcast."""
+        """Return the stored results for stored values of broadcastable shapes."""
         ...
 
     @override
@@ -43,7 +43,7 @@ class Combination(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """How one input of a sum is brought to the common scale: (stored + offset) << left_shift, times a factor < 1."""
+    """Converts one input of a sum to the common scale: (stored + offset) << left_shift, times a factor < 1."""
 
     offset: int
     left_shift: int
@@ -51,13 +51,13 @@ class Term:
     shift: int
 
     def apply(self, stored: Int64Array) -> Int64Array:
-        """Return the scaled values, of 32 bits."""
+        """Return the scaled values, each within 32 bits."""
         return multiply_by_quantized_multiplier((stored + self.offset) << self.left_shift, self.multiplier, self.shift)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a sum or product becomes a stored value."""
+    """Converts a sum or a product to a stored value."""
 
     multiplier: int
     shift: int
@@ -66,14 +66,14 @@ class Result:
     high: int
 
     def apply(self, values: Int64Array) -> Int64Array:
-        """Return the stored values of sums or products of 32 bits."""
+        """Return the stored values of 32-bit sums or products."""
         scaled = multiply_by_quantized_multiplier(values, self.multiplier, self.shift)
         return np.clip(wrap_int32(scaled + self.zero_point), self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
-    """ADD, or SUB when `subtract` is set."""
+    """The arithmetic of ADD, or of SUB if `subtract` is set."""
 
     first: Term
     second: Term
@@ -81,26 +81,26 @@ class Sum:
     subtract: bool
 
     def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
-        """Return the stored sums of stored values that broadcast."""
+        """Return the stored sums of stored values with broadcastable shapes."""
         second_term = self.second.apply(second)
         return self.result.apply(self.first.apply(first) + (-second_term if self.subtract else second_term))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """MUL."""
+    """The arithmetic of MUL."""
 
     first_offset: int
     second_offset: int
     result: Result
 
     def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
-        """Return the stored products of stored values that broadcast."""
+        """Return the stored products of stored values with broadcastable shapes."""
         return self.result.apply((first + self.first_offset) * (second + self.second_offset))
 
 
 def sum_of(operands: Operands, activation: Activation, *, subtract: bool) -> Sum:
-    """Return how ADD or SUB combines its quantised inputs.
+    """Return the arithmetic of a quantised ADD or SUB.
 
     Raises:
         UnsupportedError: the scales are too far apart for the reference kernels.
@@ -116,7 +116,7 @@ def sum_of(operands: Operands, activation: Activation, *, subtract: bool) -> Sum
 
 
 def product_of(operands: Operands, activation: Activation) -> Product:
-    """Return how MUL combines its quantised inputs.
+    """Return the arithmetic of a quantised MUL.
 
     Raises:
         UnsupportedError: the output's scale is too small.
@@ -134,7 +134,7 @@ def product_of(operands: Operands, activation: Activation) -> Product:
 
 
 def combine(combination: Combination, first: Array, second: Array) -> Array:
-    """Return the stored results for arrays of int8 or int16 that broadcast."""
+    """Return the stored results for int8 or int16 arrays of broadcastable shapes."""
     if first.dtype == np.int8:
         row = first.view(np.uint8).astype(np.uint16) << np.uint16(8)
         return np.take(int8_results(combination), row | second.view(np.uint8))
@@ -143,7 +143,7 @@ def combine(combination: Combination, first: Array, second: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def int8_results(combination: Combination) -> Array:
-    """Return the results of all pairs of int8; the place is 256 * first + second, both read as uint8."""
+    """Return the results for all pairs of int8 values; the index is 256 * first + second, both read as uint8."""
     stored = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
     results = combination.apply(stored[:, np.newaxis], stored).astype(np.int8).reshape(-1)
     results.setflags(write=False)
@@ -161,7 +161,7 @@ def _factor_below_one(real: float, info: TensorInfo) -> tuple[int, int]:
         if shift <= 0:
             return multiplier, shift
     raise UnsupportedError(
-        f"tensor '{info.name}' has scale {info.scale:g}, which needs a factor of {real:g} beside the other scales, "
+        f"tensor '{info.name}' has scale {info.scale:g}, a factor of {real:g} relative to the other scales, "
         "expected one between 0 and 1"
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of one float32, element by element and without parameters: one row per function."""
+"""Elementwise functions of one float32 tensor without parameters, one row per function."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ElementwiseUnaryDescriptor(Descriptor):
 
 
 def check(descriptor: ElementwiseUnaryDescriptor, operands: Operands) -> None:
-    """Refuse all types but float32, of which alone TensorFlow Lite Micro has kernels."""
+    """Refuse every type except float32, the only one with kernels in TensorFlow Lite Micro."""
     del descriptor
     check_types(operands, frozenset({DataType.FLOAT32}))
 
@@ -38,7 +38,7 @@ def _kernel(
 
 
 def _operator(type_: LayerType, function: Callable[[Array], Array]) -> Operator:
-    """Return the row of a function of numpy that is exact in float32."""
+    """Return the operator row for a numpy function that is exact in float32."""
     return Operator(
         descriptor=ElementwiseUnaryDescriptor,
         type=type_,
@@ -54,4 +54,4 @@ ELEMENTWISE_UNARY: tuple[Operator, ...] = (
     _operator(LayerType.FLOOR, np.floor),
     _operator(LayerType.NEG, np.negative),
 )
-"""In the order of their names."""
+"""The operators, sorted by name."""

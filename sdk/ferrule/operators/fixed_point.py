@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixed-point rescaling, bit for bit as TensorFlow Lite Micro's reference kernels do it.
+"""Fixed-point rescaling, bit-exact with TensorFlow Lite Micro's reference kernels.
 
-A real factor is held as `multiplier * 2**(shift - 31)` with a multiplier of 31 bits. Accumulators of 32 bits are
-rounded twice (gemmlowp's doubling high product, then a rounding division by a power of two); accumulators of 64
-bits, which kernels with int16 data use, are rounded once with the multiplier cut to 16 bits.
+A real factor is stored as `multiplier * 2**(shift - 31)` with a 31-bit multiplier. Accumulators of 32 bits are rounded
+twice: by gemmlowp's doubling high product, then by a rounding division by a power of two. Accumulators of 64 bits,
+used by kernels with int16 data, are rounded once, with the multiplier reduced to 16 bits.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ferrule.graph import TensorInfo
 from ferrule.operators.activation import Activation
 
 MAX_SHIFT = 30
-"""The largest left shift of a 32-bit accumulator that C defines."""
+"""The largest left shift of a 32-bit accumulator that is defined in C."""
 MAX_WIDE_SHIFT = 7
-"""The largest left shift that the rescaling of 64-bit accumulators takes."""
+"""The largest left shift that the rescaling of 64-bit accumulators supports."""
 
 _INT32 = np.iinfo(np.int32)
 
@@ -28,7 +28,7 @@ Int64Array = NDArray[np.int64]
 
 
 def quantize_multiplier(real: float) -> tuple[int, int]:
-    """Return multiplier and shift of a factor >= 0; a factor below 2**-32 becomes (0, 0)."""
+    """Return the multiplier and the shift of a factor >= 0; a factor below 2**-32 becomes (0, 0)."""
     if not (math.isfinite(real) and real >= 0):
         raise UnsupportedError(f"the scale factor is {real}, expected a finite number of 0 or more")
     fraction, shift = math.frexp(real)
@@ -39,14 +39,14 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
 
 
 def saturating_rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> Int64Array:
-    """Return round(a * b / 2**31) of int32 values, halves up, saturated where both are -2**31."""
+    """Return round(a * b / 2**31) of int32 values, with halves rounded up, saturated if both are -2**31."""
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
     rounded: Int64Array = np.minimum((product + (1 << 30)) >> 31, _INT32.max)
     return rounded
 
 
 def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> Int64Array:
-    """Return round(x / 2**exponent) of int32 values, halves away from zero; the exponent is 0 to 31."""
+    """Return round(x / 2**exponent) of int32 values, with halves rounded away from zero; the exponent is 0 to 31."""
     value, power = np.asarray(x, np.int64), np.asarray(exponent, np.int64)
     mask = (np.int64(1) << power) - 1
     threshold = (mask >> 1) + (value < 0)
@@ -69,21 +69,21 @@ def multiply_wide_by_quantized_multiplier(x: ArrayLike, multiplier: ArrayLike, s
 
 
 def reduced_multiplier(multiplier: ArrayLike) -> Int64Array:
-    """Return a 31-bit multiplier cut to 15 bits, halves up, as the rescaling of 64-bit accumulators uses it."""
+    """Return a 31-bit multiplier rounded to 15 bits, halves up, for the rescaling of 64-bit accumulators."""
     value = np.asarray(multiplier, np.int64)
     return np.where(value < 0x7FFF0000, (value + (1 << 15)) >> 16, 0x7FFF)
 
 
 def wrap_int32(x: ArrayLike) -> Int64Array:
-    """Return int64 values modulo 2**32 in the range of int32."""
+    """Return int64 values wrapped modulo 2**32 into the range of int32."""
     return np.asarray(x, np.int64).astype(np.int32).astype(np.int64)
 
 
 def activation_range(activation: Activation, info: TensorInfo) -> tuple[int, int]:
-    """Return the lowest and highest stored value of a quantised tensor that follows a fused activation.
+    """Return the lowest and the highest stored value of a quantised tensor after a fused activation.
 
     Raises:
-        UnsupportedError: a limit does not fit 32 bits.
+        UnsupportedError: a limit does not fit into 32 bits.
     """
     limits = np.iinfo(info.dtype.numpy)
     lower, upper = activation.limits
@@ -97,5 +97,5 @@ def _quantize_limit(limit: float, info: TensorInfo) -> int:
         steps = float(np.float32(limit) / np.float32(info.scale))
     if not abs(steps) < 2.0**31:
         raise UnsupportedError(f"tensor '{info.name}' has scale {info.scale}, too small for the limit {limit}")
-    # Halves go away from zero; a float32 has fewer bits than a float64, so the sum is exact.
+    # Halves round away from zero; a float32 has fewer bits than a float64, so the sum is exact.
     return info.zero_point + int(math.copysign(math.floor(abs(steps) + 0.5), steps))

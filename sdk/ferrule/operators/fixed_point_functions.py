@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""exp, 1/(1+x), logistic and tanh in 32 bit fixed point, as gemmlowp defines them and TensorFlow Lite uses them.
+"""exp, 1/(1+x), logistic and tanh in 32-bit fixed point, as defined by gemmlowp and used by TensorFlow Lite.
 
-A number in Qm has m integer bits and 31 - m fractional ones. Arrays are int64 and hold int32 values.
+A number in Qm has m integer bits and 31 - m fractional bits. Arrays have dtype int64 and hold int32 values.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ONE_IN_Q2 = 1 << 29
 
 
 def exp_of_negative(x: Raw, integer_bits: int) -> Raw:
-    """Return exp(x) in Q0 for x <= 0 in Q`integer_bits`, 1 to 5 integer bits."""
+    """Return exp(x) in Q0 for x <= 0 in Q`integer_bits`, with 1 to 5 integer bits."""
     fractional_bits = 31 - integer_bits
     quarter = 1 << (fractional_bits - 2)
     reduced = (x & (quarter - 1)) - quarter  # in [-1/4, 0)
@@ -60,32 +60,32 @@ def logistic(x: Raw) -> Raw:
 
 def tanh(x: Raw) -> Raw:
     """Return the hyperbolic tangent in Q0 of x in Q4."""
-    # doubling is free: the same bits with one more integer bit
+    # doubling needs no operation: the same bits are read with one more integer bit
     exponential = exp_of_negative(-np.abs(x), 5)
     positive = saturating_left_shift(_reciprocal_of_half_sum(exponential) - _ONE_IN_Q2, 2)
     return np.where(x == 0, 0, np.where(x > 0, positive, -positive))
 
 
 def reciprocal(x: Raw, integer_bits: int) -> tuple[Raw, Raw]:
-    """Return (r, n) with 1 / x = r in Q0 / 2^n, for x > 0 in Q`integer_bits`, of 32 bits without a sign."""
+    """Return (r, n) with 1 / x = r / 2^n, where r is in Q0, for unsigned 32-bit x > 0 in Q`integer_bits`."""
     headroom = leading_zeros(x)
     fraction = (x << headroom) - (1 << 31)
     return one_over_one_plus(fraction), integer_bits - headroom
 
 
 def leading_zeros(x: Raw) -> Raw:
-    """Return how many of 32 bits above the highest set one are zero, for 0 < x < 2^32."""
+    """Return the number of leading zero bits of a 32-bit value, for 0 < x < 2^32."""
     _, exponent = np.frexp(x.astype(np.float64))
     return 32 - exponent.astype(np.int64)
 
 
 def saturating_left_shift(x: Raw, bits: int) -> Raw:
-    """Return x * 2^bits within int32."""
+    """Return x * 2^bits, saturated to int32."""
     return np.asarray(np.clip(x << bits, INT32_MIN, INT32_MAX), np.int64)
 
 
 def _exp_near_zero(x: Raw) -> Raw:
-    """Return exp(x) in Q0 for -1/4 <= x < 0 in Q0: the Taylor series round -1/8."""
+    """Return exp(x) in Q0 for -1/4 <= x < 0 in Q0, from the Taylor series around -1/8."""
     y = x + (1 << 28)
     y2 = saturating_rounding_doubling_high_mul(y, y)
     y3 = saturating_rounding_doubling_high_mul(y2, y)
@@ -97,7 +97,7 @@ def _exp_near_zero(x: Raw) -> Raw:
 
 
 def _reciprocal_of_half_sum(x: Raw) -> Raw:
-    """Return 2 / (1 + x) in Q2 for x in Q0: three steps of Newton and Raphson."""
+    """Return 2 / (1 + x) in Q2 for x in Q0, with three Newton-Raphson steps."""
     half = (x + INT32_MAX + 1) >> 1
     estimate = _48_OVER_17_IN_Q2 + saturating_rounding_doubling_high_mul(half, _MINUS_32_OVER_17_IN_Q2)
     for _ in range(3):

@@ -25,7 +25,7 @@ from ferrule.operators.weighted import (
 )
 
 _BIAS_TOLERANCE = 0.02
-"""How far the scales of bias and products may differ, in steps of the output (TensorFlow Lite's limit)."""
+"""Limit on the difference of the bias and product scales, relative to the output's scale (as in TensorFlow Lite)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class FullyConnectedDescriptor(Descriptor):
     """Inputs: data whose elements are a multiple of D, weights [O, D], optional bias [O]. One output."""
 
     keep_num_dims: bool = False
-    """The output keeps all dimensions of the input but the last; else it is [batch, O]."""
+    """Keep all dimensions of the input except the last in the output; if False, the output is [batch, O]."""
     activation: Activation = Activation.NONE
 
 
@@ -73,7 +73,7 @@ def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Plan:
     matrix: Array
-    """[inputs, outputs]."""
+    """Weights as [inputs, outputs]."""
     finish: Finish
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""float16: every operator that takes float32 takes float16 too, computed in float32 and rounded once per layer."""
+"""float16 support for every operator that supports float32: computed in float32 and rounded once per layer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ferrule.operators.operator import Operands, Operator
 
 
 def with_float16(operator: Operator) -> Operator:
-    """Return the operator for float16 tensors as well.
+    """Return the operator extended to float16 tensors.
 
-    Its float16 tensors are widened to float32, which is exact, the float32 kernel runs, and its float32 results are
-    rounded to float16, halves to even. All floating-point tensors of a layer have the same type.
+    Its float16 inputs are widened to float32, which is exact. The float32 kernel runs, and its results are rounded to
+    float16, halves to even. All floating-point tensors of a layer must have the same type.
     """
 
     def check(descriptor: Any, operands: Operands) -> None:  # noqa: ANN401 each operator has its own descriptor
@@ -49,7 +49,7 @@ def _has_half(operands: Operands) -> bool:
 def _check_unmixed(operands: Operands) -> None:
     for info in (*operands.inputs, *operands.outputs):
         if info is not None and info.dtype is DataType.FLOAT32:
-            raise UnsupportedError(f"tensor '{info.name}' is float32 beside float16 tensors, expected one of the two")
+            raise UnsupportedError(f"tensor '{info.name}' is float32 but other tensors are float16, expected one type")
 
 
 def _widened(operands: Operands) -> Operands:

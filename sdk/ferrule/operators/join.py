@@ -25,7 +25,7 @@ class ConcatenationDescriptor(Descriptor):
     """One or more inputs, one output."""
 
     axis: int
-    """Non-negative."""
+    """The axis, non-negative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +33,12 @@ class SplitDescriptor(Descriptor):
     """One input, `splits` outputs of equal extent along the axis."""
 
     axis: int
-    """Non-negative."""
+    """The axis, non-negative."""
     splits: int
 
 
 def infer_concatenation(descriptor: ConcatenationDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    """Return the shape of the inputs one behind the other."""
+    """Return the shape of the inputs concatenated along the axis."""
     operands = Operands(inputs=tuple(inputs), outputs=())
     infos = [operands.input(index) for index in range(max(len(inputs), 1))]
     shape, axis = infos[0].shape, descriptor.axis
@@ -56,7 +56,7 @@ def infer_concatenation(descriptor: ConcatenationDescriptor, inputs: Sequence[Te
 
 
 def check_concatenation(descriptor: ConcatenationDescriptor, operands: Operands) -> None:
-    """Refuse what TensorFlow Lite Micro refuses, above all inputs that would have to be requantised."""
+    """Refuse layers that TensorFlow Lite Micro refuses, in particular inputs that would need requantisation."""
     del descriptor
     check_types(operands, _CONCATENATION_TYPES)
     check_quantisations(operands)
@@ -66,7 +66,7 @@ def check_concatenation(descriptor: ConcatenationDescriptor, operands: Operands)
 def compute_concatenation(
     descriptor: ConcatenationDescriptor, operands: Operands, arrays: Sequence[Array | None]
 ) -> list[Array]:
-    """Return the inputs one behind the other."""
+    """Return the inputs concatenated along the axis."""
     del operands
     parts = [required_array(arrays, index) for index in range(len(arrays))]
     return [np.concatenate(parts, axis=descriptor.axis)]
@@ -84,7 +84,7 @@ def infer_split(descriptor: SplitDescriptor, inputs: Sequence[TensorInfo | None]
 
 
 def check_split(descriptor: SplitDescriptor, operands: Operands) -> None:
-    """Refuse types that TensorFlow Lite Micro's kernel has not."""
+    """Refuse types and ranks that TensorFlow Lite Micro's kernel does not support, and a wrong number of outputs."""
     check_types(operands, _SPLIT_TYPES)
     check_axes(operands.input(0), _MAX_AXES)
     if len(operands.outputs) != descriptor.splits:
@@ -92,7 +92,7 @@ def check_split(descriptor: SplitDescriptor, operands: Operands) -> None:
 
 
 def compute_split(descriptor: SplitDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
-    """Return the parts of the input."""
+    """Return the equal parts of the input."""
     del operands
     parts = np.split(np.asarray(arrays[0]), descriptor.splits, axis=descriptor.axis)
     return [np.ascontiguousarray(part) for part in parts]

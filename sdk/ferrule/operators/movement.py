@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators that only move elements have in common."""
+"""Checks shared by the operators that only move elements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferrule.graph import DataType, TensorInfo
 from ferrule.operators.operator import Operands
 
 MOVABLE = frozenset(DataType) - {DataType.FLOAT16}
-"""The types whose elements TensorFlow Lite Micro or LiteRT moves."""
+"""The types for which TensorFlow Lite Micro or LiteRT has kernels that move elements."""
 
 
 def data_input(inputs: Sequence[TensorInfo | None]) -> TensorInfo:
@@ -19,7 +19,7 @@ def data_input(inputs: Sequence[TensorInfo | None]) -> TensorInfo:
 
 
 def check_types(operands: Operands, allowed: frozenset[DataType]) -> None:
-    """Raise UnsupportedError unless all tensors have one type, and an allowed one."""
+    """Raise UnsupportedError unless all tensors have the same, allowed type."""
     source = operands.input(0)
     if source.dtype not in allowed:
         raise UnsupportedError(
@@ -33,7 +33,7 @@ def check_types(operands: Operands, allowed: frozenset[DataType]) -> None:
 
 
 def check_quantisations(operands: Operands) -> None:
-    """Raise UnsupportedError unless all tensors have the same quantisation, with one scale at most."""
+    """Raise UnsupportedError unless all tensors have the same quantisation, with at most one scale."""
     source = operands.input(0)
     for info in (*operands.inputs, *operands.outputs):
         if info is None:
@@ -47,7 +47,7 @@ def check_quantisations(operands: Operands) -> None:
 
 
 def check_axes(info: TensorInfo, limit: int) -> None:
-    """Raise UnsupportedError if a tensor has more axes than the reference kernels take."""
+    """Raise UnsupportedError if a tensor has more axes than `limit`, the maximum of the reference kernel."""
     if len(info.shape) > limit:
         raise UnsupportedError(f"tensor '{info.name}' has {len(info.shape)} axes, expected at most {limit}")
 

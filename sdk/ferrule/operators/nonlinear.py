@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LOGISTIC, TANH, HARD_SWISH.
+"""LOGISTIC, TANH and HARD_SWISH.
 
-The int8 kernels are functions of one byte, so they are tables of 256 values; int16 LOGISTIC and TANH interpolate one
-table of the sigmoid.
+The int8 kernels are functions of one byte, so they are tables of 256 values. The int16 kernels of LOGISTIC and TANH
+interpolate a shared table of the sigmoid.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
 _INT8 = np.arange(-128, 128, dtype=np.int64)
 _TABLES = 64
-"""How many tables are kept of each kind, for networks that run many times."""
+"""The number of tables of each kind that are cached, for networks that run many times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +48,19 @@ class HardSwishDescriptor(Descriptor):
 
 
 def check_logistic(descriptor: LogisticDescriptor, operands: Operands) -> None:
-    """Refuse what TensorFlow Lite Micro refuses, and outputs that its kernel would take for something else."""
+    """Refuse layers that TensorFlow Lite Micro refuses, and outputs that its kernel would misinterpret."""
     del descriptor
     _check_sigmoidal("LOGISTIC", operands, int8_scale=1 / 256, int8_zero_point=-128)
 
 
 def check_tanh(descriptor: TanhDescriptor, operands: Operands) -> None:
-    """Refuse what TensorFlow Lite Micro refuses, and outputs that its kernel would take for something else."""
+    """Refuse layers that TensorFlow Lite Micro refuses, and outputs that its kernel would misinterpret."""
     del descriptor
     _check_sigmoidal("TANH", operands, int8_scale=1 / 128, int8_zero_point=0)
 
 
 def check_hard_swish(descriptor: HardSwishDescriptor, operands: Operands) -> None:
-    """Refuse types without a reference kernel, and scales that the 16 bit arithmetic can't hold."""
+    """Refuse types without a reference kernel, and scales outside the range of the 16-bit arithmetic."""
     del descriptor
     source, output = operands.input(0), operands.output
     _check_types("HARD_SWISH", source, output, (DataType.FLOAT32, DataType.INT8))
@@ -111,7 +111,7 @@ def look_up(table: Array, data: Array) -> Array:
 
 @lru_cache(maxsize=_TABLES)
 def logistic_table(source: TensorInfo) -> Array:
-    """Return the int8 result for each int8 input from -128 on."""
+    """Return the int8 result for each int8 input, starting at -128."""
     inside, q4, above = _to_q4(source)
     value = rounding_divide_by_pot(functions.logistic(q4), 31 - 8) - 128
     return _frozen(np.where(inside, np.minimum(value, 127), np.where(above, 127, -128)))
@@ -119,7 +119,7 @@ def logistic_table(source: TensorInfo) -> Array:
 
 @lru_cache(maxsize=_TABLES)
 def tanh_table(source: TensorInfo) -> Array:
-    """Return the int8 result for each int8 input from -128 on."""
+    """Return the int8 result for each int8 input, starting at -128."""
     inside, q4, above = _to_q4(source)
     value = rounding_divide_by_pot(functions.tanh(q4), 31 - 7)
     return _frozen(np.where(inside, np.clip(value, -128, 127), np.where(above, 127, -128)))
@@ -127,14 +127,14 @@ def tanh_table(source: TensorInfo) -> Array:
 
 @lru_cache(maxsize=_TABLES)
 def hard_swish_table(source: TensorInfo, output: TensorInfo) -> Array:
-    """Return the int8 result for each int8 input from -128 on."""
+    """Return the int8 result for each int8 input, starting at -128."""
     return _frozen(_HardSwish.of(source, output).table())
 
 
 def sigmoid_multiplier(scale: float, exact_shifts: tuple[int, ...]) -> tuple[int, int]:
-    """Return the multiplier and right shift that bring an int16 to the table's scale.
+    """Return the multiplier and the right shift that convert an int16 value to the table's scale.
 
-    Where the scale is 2^(k - 12) for k among `exact_shifts`, the multiplier is 3 * 2^k, else one of 15 bits.
+    If the scale is 2^(k - 12) for a k in `exact_shifts`, the multiplier is 3 * 2^k; otherwise it has 15 bits.
     """
     logarithm, exact = _log2(scale)
     if exact and logarithm + 12 in exact_shifts:
@@ -146,7 +146,7 @@ def sigmoid_multiplier(scale: float, exact_shifts: tuple[int, ...]) -> tuple[int
 
 
 def _frozen(table: Array) -> Array:
-    """Return an int8 table that every caller may share."""
+    """Return the table as read-only int8, so that all callers can share it."""
     shared = table.astype(np.int8)
     shared.setflags(write=False)
     return shared
@@ -189,14 +189,14 @@ def _check_sigmoidal_int16(name: str, source: TensorInfo, output: TensorInfo) ->
 
 
 def _log2(scale: float) -> tuple[int, bool]:
-    """Return the nearest whole logarithm, and whether it is off by less than 0.001, in float32 as TensorFlow Lite."""
+    """Return the rounded base-2 logarithm and whether its error is below 0.001, in float32 as in TensorFlow Lite."""
     logarithm = np.float32(math.log(scale)) * (np.float32(1) / np.float32(math.log(2)))
     nearest = round(float(logarithm))
     return nearest, bool(abs(logarithm - np.float32(nearest)) < np.float32(1e-3))
 
 
 def _to_q4(source: TensorInfo) -> tuple[Array, Array, Array]:
-    """Return, for each int8: whether it lies within the range of Q4, its value in Q4 or 0, whether it lies above."""
+    """Return, for each int8 input, whether it is in the range of Q4, its Q4 value or 0, and whether it is above."""
     multiplier, shift = quantize_multiplier(source.scale * (1 << 27))
     radius = math.floor(15 * (1 << 27) / 2.0**shift)
     centred = _INT8 - source.zero_point
@@ -237,19 +237,19 @@ def _neighbours(index: functions.Raw) -> tuple[functions.Raw, functions.Raw]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _HardSwish:
-    """The 16 bit arithmetic of int8 HARD_SWISH."""
+    """The 16-bit arithmetic of int8 HARD_SWISH."""
 
     input_zero_point: int
     output_zero_point: int
     output_multiplier: int
     output_exponent: int
-    """0 or less."""
+    """Exponent, 0 or less."""
     gate_multiplier: int
     gate_exponent: int
 
     @classmethod
     def of(cls, source: TensorInfo, output: TensorInfo) -> _HardSwish:
-        """Return the arithmetic for the tensors' scales; UnsupportedError if 16 bits can't hold it."""
+        """Return the arithmetic for the tensors' scales; UnsupportedError if it does not fit into 16 bits."""
         with np.errstate(over="ignore", under="ignore"):
             fine_scale = np.float32(1 / 128) * np.float32(source.scale)
             output_factor = float(fine_scale / np.float32(output.scale))
@@ -258,7 +258,7 @@ class _HardSwish:
         gate_multiplier, gate_exponent = quantize_multiplier(gate_factor)
         if not (-15 <= output_exponent <= 0 and -15 <= gate_exponent <= 30):
             raise UnsupportedError(
-                f"HARD_SWISH can't bring tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} "
+                f"HARD_SWISH cannot convert tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} "
                 f"of '{output.name}': their quotient must lie between 2^-9 and 128"
             )
         return cls(
@@ -271,7 +271,7 @@ class _HardSwish:
         )
 
     def table(self) -> functions.Raw:
-        """Return the results of all int8 inputs."""
+        """Return the results for all int8 inputs, starting at -128."""
         fine = (_INT8 - self.input_zero_point) << 7
         product = _multiply_high_16(fine, self.output_multiplier)
         gate = fine
@@ -283,7 +283,7 @@ class _HardSwish:
         elif self.gate_exponent < 0:
             gate = rounding_divide_by_pot(gate, -self.gate_exponent)
         gate = (gate + (1 << 15)) >> 1
-        # unlike the other products this one is cut towards zero
+        # unlike the other products, this one is truncated towards zero
         gated = gate * product
         cut = np.sign(gated) * (np.abs(gated) >> 15)
         result = rounding_divide_by_pot(cut, -self.output_exponent) + self.output_zero_point
@@ -291,12 +291,12 @@ class _HardSwish:
 
 
 def _high_half(multiplier: int) -> int:
-    """Return a 32 bit multiplier rounded to 16 bits."""
+    """Return a 32-bit multiplier rounded to 16 bits."""
     return min((multiplier + (1 << 15)) >> 16, 32767)
 
 
 def _multiply_high_16(values: functions.Raw, multiplier: int) -> functions.Raw:
-    """Return round(values * multiplier / 2^15), halves up; the multiplier is not negative."""
+    """Return round(values * multiplier / 2^15), with halves rounded up, for a multiplier >= 0."""
     return np.asarray((values * multiplier + (1 << 14)) >> 15, np.int64)
 
 

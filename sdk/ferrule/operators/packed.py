@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants in the form that a kernel wants them, kept as long as the array that they come from."""
+"""Caches constants in the form that a kernel needs, for as long as their source array exists."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class PackedConstants(Generic[T]):
-    """Remembers what was made of a read-only array, so that kernels stay pure and still do the work once.
+    """Caches values computed from a read-only array, so that kernels stay pure but compute them only once.
 
-    An entry is found again when the array and everything else that it was made of are the same objects. It is
-    dropped together with the array.
+    An entry is reused if the array and all other arguments it was computed from are the same objects. It is removed
+    when the array is deleted.
     """
 
     def __init__(self, entries_per_array: int = 4) -> None:
@@ -24,7 +24,7 @@ class PackedConstants(Generic[T]):
         self._entries: dict[int, list[tuple[tuple[object, ...], T]]] = {}
 
     def get(self, array: Array, others: tuple[object, ...], make: Callable[[], T]) -> T:
-        """Return what `make` gives for the array and the others; arrays that may change are not remembered."""
+        """Return the cached result of `make` for the array and the others; writeable arrays are not cached."""
         if array.flags.writeable or any(getattr(getattr(o, "flags", None), "writeable", False) for o in others):
             return make()
         key = id(array)

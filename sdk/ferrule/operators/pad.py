@@ -20,12 +20,12 @@ _MAX_AXES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PadDescriptor(Descriptor):
-    """One input, one output. PAD fills with zero, as stored the output's zero point."""
+    """One input, one output. PAD fills with zero, stored as the output's zero point."""
 
     before: tuple[int, ...]
-    """Elements added before, per axis."""
+    """Number of elements added before the data, per axis."""
     after: tuple[int, ...]
-    """Elements added after, per axis."""
+    """Number of elements added after the data, per axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +35,14 @@ class PadV2Descriptor(Descriptor):
     before: tuple[int, ...]
     after: tuple[int, ...]
     value: int | float
-    """The fill, as stored (an int for integer tensors, in the output's quantisation)."""
+    """The fill value as stored: for integer tensors an int, in the output's quantisation."""
 
 
 AnyPadDescriptor = PadDescriptor | PadV2Descriptor
 
 
 def infer(descriptor: AnyPadDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    """Return the input's shape with the padding on both sides of each axis."""
+    """Return the input's shape plus the padding on both sides of each axis."""
     source = data_input(inputs)
     if not len(descriptor.before) == len(descriptor.after) == len(source.shape):
         raise ModelError(
@@ -62,7 +62,7 @@ def infer(descriptor: AnyPadDescriptor, inputs: Sequence[TensorInfo | None]) -> 
 
 
 def check(descriptor: AnyPadDescriptor, operands: Operands) -> None:
-    """Refuse types and ranks that TensorFlow Lite Micro's kernel has not, and a fill that is no stored value."""
+    """Refuse types and ranks without a TensorFlow Lite Micro kernel, and a fill that the type cannot hold."""
     check_types(operands, _TYPES)
     source = operands.input(0)
     check_axes(source, _MAX_AXES)

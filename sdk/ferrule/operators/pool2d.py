@@ -20,7 +20,7 @@ from ferrule.operators.window import NO_PADDING, Padding, Window, padded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool2dDescriptor(Descriptor):
-    """One input and one output, NHWC. Padded pixels do not count."""
+    """One input and one output, NHWC. Padded pixels are ignored."""
 
     pool_h: int
     pool_w: int
@@ -31,7 +31,7 @@ class Pool2dDescriptor(Descriptor):
 
     @property
     def window(self) -> Window:
-        """The window that slides."""
+        """The sliding window."""
         return Window(
             height=self.pool_h,
             width=self.pool_w,
@@ -68,7 +68,7 @@ def _check(descriptor: Pool2dDescriptor, operands: Operands) -> None:
 
 
 def window_counts(extent: int, size: int, stride: int, before: int, outputs: int) -> Array:
-    """Return how many pixels of an axis each window covers, padding not counted."""
+    """Return the number of pixels of an axis that each window covers, without padding."""
     first = np.arange(outputs) * stride - before
     return np.minimum(first + size, extent) - np.maximum(first, 0)
 
@@ -84,7 +84,7 @@ def _average(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[
         sums = _reduce_windows(np.add, padded(image, pad, 0, np.dtype(np.float64)), window, out_h, out_w)
         return [clamp_float(sums / counts, descriptor.activation).astype(np.float32)]
     sums = _reduce_windows(np.add, padded(image, pad, 0, np.dtype(np.int64)), window, out_h, out_w)
-    # Halves go away from zero: the quotient of the magnitudes, with the sign put back.
+    # Halves round away from zero: divide the magnitudes, then restore the sign.
     means = np.sign(sums) * ((np.abs(sums) + counts // 2) // counts)
     low, high = activation_range(descriptor.activation, operands.output)
     return [np.clip(means, low, high).astype(operands.output.dtype.numpy)]
@@ -104,7 +104,7 @@ def _maximum(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[
 
 
 def _reduce_windows(operation: np.ufunc, source: Array, window: Window, out_h: int, out_w: int) -> Array:
-    """Combine the pixels of each window, first along rows of pixels, then along columns."""
+    """Combine the pixels of each window, first along the height, then along the width."""
     rows = _reduce_axis(operation, source, 1, window.height, window.stride_h, out_h)
     return _reduce_axis(operation, rows, 2, window.width, window.stride_w, out_w)
 

@@ -41,7 +41,7 @@ class DequantizeDescriptor(Descriptor):
 
 
 def check_quantize(descriptor: QuantizeDescriptor, operands: Operands) -> None:
-    """Refuse pairs of types that TensorFlow Lite Micro has no kernel for, and scales too far apart."""
+    """Refuse pairs of types without a TensorFlow Lite Micro kernel, and scales too far apart."""
     del descriptor
     source, output = operands.input(0), operands.output
     if output.dtype not in _QUANTIZE_TO.get(source.dtype, ()):
@@ -52,13 +52,13 @@ def check_quantize(descriptor: QuantizeDescriptor, operands: Operands) -> None:
     check_per_tensor(source, output)
     if not source.dtype.is_float and requantization(source, output)[1] > MAX_SHIFT:
         raise UnsupportedError(
-            f"QUANTIZE can't bring tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} of "
+            f"QUANTIZE cannot convert tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} of "
             f"'{output.name}': their quotient must be below 2^{MAX_SHIFT}"
         )
 
 
 def check_dequantize(descriptor: DequantizeDescriptor, operands: Operands) -> None:
-    """Refuse pairs of types that TensorFlow Lite Micro has no kernel for."""
+    """Refuse pairs of types without a TensorFlow Lite Micro kernel."""
     del descriptor
     source, output = operands.input(0), operands.output
     if source.dtype not in {DataType.INT8, DataType.INT16} or output.dtype is not DataType.FLOAT32:
@@ -69,9 +69,9 @@ def check_dequantize(descriptor: DequantizeDescriptor, operands: Operands) -> No
 
 
 def quantize(descriptor: QuantizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
-    """Return the input on the output's scale, halves away from zero.
+    """Return the input converted to the output's scale, with halves rounded away from zero.
 
-    Beyond what the type holds the result saturates; NaN gives the zero point.
+    The result saturates at the limits of the output's type; NaN becomes the zero point.
     """
     del descriptor
     data, source, output = np.asarray(arrays[0]), operands.input(0), operands.output
@@ -82,7 +82,7 @@ def quantize(descriptor: QuantizeDescriptor, operands: Operands, arrays: Sequenc
 
 
 def dequantize(descriptor: DequantizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
-    """Return scale * (input - zero point) rounded once to float32."""
+    """Return scale * (input - zero point), rounded once to float32."""
     del descriptor
     data, source = np.asarray(arrays[0]), operands.input(0)
     with np.errstate(over="ignore", under="ignore"):
@@ -90,12 +90,12 @@ def dequantize(descriptor: DequantizeDescriptor, operands: Operands, arrays: Seq
 
 
 def requantization(source: TensorInfo, output: TensorInfo) -> tuple[int, int]:
-    """Return the multiplier and shift that bring an integer tensor to another's scale."""
+    """Return the multiplier and the shift that convert an integer tensor to the output's scale."""
     return quantize_multiplier(source.scale / output.scale)
 
 
 def requantize(data: Array, zero_point: int, multiplier: int, shift: int, output: TensorInfo) -> Array:
-    """Return (data - zero_point) times the factor on the output's zero point; sums wrap at 32 bits."""
+    """Return (data - zero_point) times the factor, plus the output's zero point, clamped; sums wrap at 32 bits."""
     centred = wrap_int32(data.astype(np.int64) - zero_point)
     moved = wrap_int32(multiply_by_quantized_multiplier(centred, multiplier, shift) + output.zero_point)
     limits = np.iinfo(output.dtype.numpy)

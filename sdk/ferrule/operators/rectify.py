@@ -41,12 +41,12 @@ class LeakyReluDescriptor(Descriptor):
     """One input, one output."""
 
     alpha: float
-    """Factor of the negative values, exactly representable in float32."""
+    """Factor for negative values, exactly representable in float32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreluDescriptor(Descriptor):
-    """Inputs: data, and a factor for negative values that broadcasts against it. One output."""
+    """Inputs: data, and factors for its negative values that broadcast to its shape. One output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +58,13 @@ class Slope:
     sign: int = 1
 
     def apply(self, values: Int64Array) -> Int64Array:
-        """Return values of 32 bits times the factor."""
+        """Return 32-bit values times the factor."""
         return self.sign * multiply_by_quantized_multiplier(values, self.multiplier, self.shift)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rectifier:
-    """What becomes of stored values: one slope from the zero point on, another one below, and a clamp."""
+    """A function of stored values: one slope from the zero point upwards, another below it, and a clamp."""
 
     input_zero_point: int
     output_zero_point: int
@@ -82,7 +82,7 @@ class Rectifier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prelu:
-    """How PRELU combines stored data and a stored factor."""
+    """The arithmetic of PRELU on stored data and stored factors."""
 
     input_zero_point: int
     alpha_zero_point: int
@@ -93,7 +93,7 @@ class Prelu:
     high: int
 
     def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
-        """Return the stored results for stored data and factors that broadcast."""
+        """Return the stored results for stored data and factors of broadcastable shapes."""
         value = first - self.input_zero_point
         product = value * (second - self.alpha_zero_point)
         scaled = np.where(value >= 0, self.positive.apply(value), self.negative.apply(product))
@@ -101,10 +101,10 @@ class Prelu:
 
 
 def rectifier_of(layer_type: LayerType, descriptor: Descriptor, operands: Operands) -> Rectifier:
-    """Return what a layer does to quantised values; UnsupportedError if its scales are too far apart.
+    """Return the arithmetic of a layer on quantised values; UnsupportedError if its scales are too far apart.
 
-    Factors are computed in float64, as TensorFlow Lite Micro does it; but for RELU_N1_TO_1, of which LiteRT alone has a
-    kernel, in float32.
+    Factors are computed in float64, as in TensorFlow Lite Micro. For RELU_N1_TO_1, of which only LiteRT has a kernel,
+    they are computed in float32.
     """
     source, output = operands.input(0), operands.output
     limits = np.iinfo(output.dtype.numpy)
@@ -129,7 +129,7 @@ def rectifier_of(layer_type: LayerType, descriptor: Descriptor, operands: Operan
 
 
 def prelu_of(operands: Operands) -> Prelu:
-    """Return how PRELU combines its quantised inputs; UnsupportedError if the scales are too far apart."""
+    """Return the arithmetic of a quantised PRELU; UnsupportedError if its scales are too far apart."""
     source, alpha, output = operands.input(0), operands.input(1), operands.output
     limits = np.iinfo(output.dtype.numpy)
     return Prelu(
@@ -145,7 +145,7 @@ def prelu_of(operands: Operands) -> Prelu:
 
 @lru_cache(maxsize=64)
 def int8_table(rectifier: Rectifier) -> Array:
-    """Return the results of all int8 inputs, from -128 on."""
+    """Return the results for all int8 inputs, starting at -128."""
     table = rectifier.apply(np.arange(-128, 128, dtype=np.int64)).astype(np.int8)
     table.setflags(write=False)
     return table
@@ -186,7 +186,7 @@ def _check(layer_type: LayerType, descriptor: Descriptor, operands: Operands) ->
 
 
 def check_prelu(descriptor: PreluDescriptor, operands: Operands) -> None:
-    """Refuse types, ranks and quantisations that TensorFlow Lite Micro's kernel does not take."""
+    """Refuse types, ranks and quantisations that TensorFlow Lite Micro's kernel does not support."""
     del descriptor
     source, alpha, output = operands.input(0), operands.input(1), operands.output
     check_types(Operands(inputs=(source,), outputs=(output,)), _TYPES)
@@ -220,7 +220,7 @@ def _compute(
 
 
 def compute_prelu(descriptor: PreluDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
-    """Return the data, its negative values times the factors."""
+    """Return the data with its negative values multiplied by the factors."""
     del descriptor
     data, alpha = required_array(arrays, 0), required_array(arrays, 1)
     if not operands.output.dtype.is_float:

@@ -27,12 +27,12 @@ class ReduceDescriptor(Descriptor):
     """One input, one output."""
 
     axes: tuple[int, ...]
-    """Non-negative, ascending, without repetition."""
+    """The axes to reduce: non-negative, ascending, without repetition."""
     keep_dims: bool = False
 
 
 def infer(descriptor: ReduceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    """Return the shape without the reduced axes, or with 1 in their places."""
+    """Return the shape without the reduced axes, or with extent 1 for them if `keep_dims` is set."""
     source = Operands(inputs=tuple(inputs), outputs=()).input(0)
     _check_axes(descriptor, source)
     kept = enumerate(source.shape)
@@ -42,7 +42,7 @@ def infer(descriptor: ReduceDescriptor, inputs: Sequence[TensorInfo | None]) -> 
 
 
 def check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands) -> None:
-    """Refuse types without a reference kernel, and scales too far apart."""
+    """Refuse types and ranks without a reference kernel, and scales too far apart."""
     source, output = operands.input(0), operands.output
     _check_axes(descriptor, source)
     if source.dtype is not output.dtype or source.dtype not in _TYPES:
@@ -59,8 +59,8 @@ def check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operand
     check_per_tensor(source, output)
     if rescaling(layer_type, descriptor, operands)[1] > MAX_SHIFT:
         raise UnsupportedError(
-            f"{layer_type} can't bring tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} of "
-            f"'{output.name}': their quotient must be below 2^{MAX_SHIFT}"
+            f"{layer_type} cannot convert tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} "
+            f"of '{output.name}': their quotient must be below 2^{MAX_SHIFT}"
         )
 
 
@@ -80,23 +80,23 @@ def kernel(
 
 
 def reduced_count(descriptor: ReduceDescriptor, source: TensorInfo) -> int:
-    """Return how many elements each result is made of."""
+    """Return the number of elements that each result combines."""
     return math.prod(source.shape[axis] for axis in descriptor.axes)
 
 
 def divisor(layer_type: LayerType, descriptor: ReduceDescriptor, source: TensorInfo) -> int:
-    """Return what float sums are divided by."""
+    """Return the divisor of float sums: the number of elements for MEAN, 1 for SUM."""
     return reduced_count(descriptor, source) if layer_type is LayerType.MEAN else 1
 
 
 def rescaling(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands) -> tuple[int, int]:
-    """Return the multiplier and shift of integer sums; that of MEAN has the division in it."""
+    """Return the multiplier and the shift of integer sums; for MEAN they include the division."""
     source, output = operands.input(0), operands.output
     multiplier, shift = quantize_multiplier(source.scale / output.scale)
     if layer_type is LayerType.SUM:
         return multiplier, shift
     count = reduced_count(descriptor, source)
-    # as many bits as the count has go from the shift into the multiplier, unless the shift would get below -31
+    # move bits from the shift into the multiplier, up to the bit length of the count minus 1; the shift stays >= -31
     bits = min(count.bit_length() - 1, 32, 31 + shift)
     return (multiplier << bits) // count, shift - bits
 

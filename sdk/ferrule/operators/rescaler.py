@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From accumulators to the stored values of an output: bias, scale, zero point and clamp, for whole arrays."""
+"""Converts arrays of accumulators to stored output values: bias, scale, zero point and clamp."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _TIE_BREAKER = 1.0 + 2.0**-33
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scaling:
-    """How accumulators of each channel become stored values."""
+    """The parameters that convert the accumulators of each channel to stored values."""
 
     multipliers: Array
     """int64, one per channel."""
     shifts: Array
-    """int64, one per channel; positive is to the left."""
+    """int64, one per channel; positive values shift left."""
     bias: Array
-    """int64, one per channel; it is added before scaling."""
+    """int64, one per channel; added before scaling."""
     zero_point: int
     low: int
     high: int
     dtype: np.dtype[Any]
     wide: bool
-    """Whether the accumulators have 64 bits, which are rounded once."""
+    """Whether the accumulators have 64 bits and are rounded once."""
 
 
 class Rescaler:
-    """Scales rows of accumulators whose channels repeat `repeat` times within a row.
+    """Scales rows of accumulators in which the channels repeat `repeat` times.
 
-    `bound` is the largest magnitude that an accumulator of each channel can have before the bias. Where it proves
-    that float64 holds every intermediate value exactly, float64 is used; int64 otherwise.
+    `bound` is the largest magnitude that an accumulator of each channel can have before the bias is added. If it proves
+    that float64 holds every intermediate value exactly, float64 is used; otherwise int64.
     """
 
     def __init__(self, scaling: Scaling, bound: Array, repeat: int) -> None:
@@ -52,7 +52,7 @@ class Rescaler:
         self._exact = self._wide_constants(reach) if scaling.wide else self._narrow_constants(reach, bound)
 
     def apply(self, accumulators: Array) -> Array:
-        """Return the stored values; the accumulators are integers of any dtype that holds them exactly."""
+        """Return the stored values; the accumulators are integers in any dtype that holds them exactly."""
         scaling = self._scaling
         if not self._exact:
             return self._apply_int64(accumulators)
@@ -60,8 +60,8 @@ class Rescaler:
         scaled += self._offset
         np.floor(scaled, out=scaled)
         if self._divisor is not None:
-            # Halves go away from zero. The divisor makes magnitudes larger by 2**-33 of themselves, which moves
-            # halves off the tie and, below 2**31, nothing else over one.
+            # Halves round away from zero. The divisor enlarges magnitudes by a factor of 1 + 2**-33, which moves
+            # halves off the tie and, below 2**31, moves no other value across one.
             scaled *= self._divisor
             np.rint(scaled, out=scaled)
         if scaling.zero_point:
@@ -79,7 +79,7 @@ class Rescaler:
         exact = (reach + 1) * scaling.multipliers * np.exp2(left) + 2.0**30 < _EXACT_FLOAT64
         fits = reach * np.exp2(left) < 2.0**31
         if not exact.all():
-            # Trained networks have dead channels: a bias so large that every sum gives the same value.
+            # Trained networks have dead channels: their bias is so large that every sum has the same result.
             ends = np.stack([-bound, bound]).astype(np.int64)
             lowest, highest = self._apply_int64(ends).astype(np.float64) - scaling.zero_point
             constant = (lowest == highest) & fits

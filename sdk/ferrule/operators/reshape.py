@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RESHAPE, SQUEEZE and EXPAND_DIMS: the bytes stay as they are."""
+"""RESHAPE, SQUEEZE and EXPAND_DIMS, which leave the bytes unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SqueezeDescriptor(Descriptor):
     """One input, one output."""
 
     axes: tuple[int, ...] = ()
-    """Axes of extent 1 to remove, non-negative and ascending; () removes all of extent 1."""
+    """Axes of extent 1 to remove, non-negative and ascending; () removes all axes of extent 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +37,11 @@ class ExpandDimsDescriptor(Descriptor):
     """One input, one output."""
 
     axis: int
-    """Where the new axis stands in the output, non-negative."""
+    """Index of the new axis in the output, non-negative."""
 
 
 def infer_reshape(descriptor: ReshapeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    """Return the new shape with its -1 resolved."""
+    """Return the new shape, with an extent of -1 replaced by the inferred one."""
     source = data_input(inputs)
     shape = descriptor.shape
     known = math.prod(extent for extent in shape if extent != -1)
@@ -57,7 +57,7 @@ def infer_reshape(descriptor: ReshapeDescriptor, inputs: Sequence[TensorInfo | N
 
 
 def infer_squeeze(descriptor: SqueezeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    """Return the input's shape without the axes of extent 1 that are removed."""
+    """Return the input's shape without the removed axes."""
     source = data_input(inputs)
     for axis in descriptor.axes:
         if not 0 <= axis < len(source.shape) or source.shape[axis] != 1:
@@ -70,7 +70,7 @@ def infer_squeeze(descriptor: SqueezeDescriptor, inputs: Sequence[TensorInfo | N
 
 
 def infer_expand_dims(descriptor: ExpandDimsDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    """Return the input's shape with one more axis of extent 1."""
+    """Return the input's shape with an additional axis of extent 1."""
     source = data_input(inputs)
     axis = descriptor.axis
     if not 0 <= axis <= len(source.shape):
@@ -82,7 +82,7 @@ def infer_expand_dims(descriptor: ExpandDimsDescriptor, inputs: Sequence[TensorI
 
 
 def check(descriptor: Descriptor, operands: Operands) -> None:
-    """Refuse inputs and outputs of different types; quantisations do not matter, as the bytes are copied."""
+    """Refuse inputs and outputs of different types; quantisations may differ, since the bytes are only copied."""
     del descriptor
     check_types(operands, MOVABLE)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One layer of an operator at random: shapes, parameters, constants and quantisations."""
+"""Draws random layers of an operator: shapes, parameters, constants and quantisations."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ FROM_0_TO_1: Mapping[DataType, Quantization] = {
     DataType.INT8: Quantization.of(1 / 256, -128),
     DataType.INT16: Quantization.of(1 / 32768),
 }
-"""The outputs of LOGISTIC and SOFTMAX, as TensorFlow Lite prescribes them."""
+"""The output quantisation of LOGISTIC and SOFTMAX that TensorFlow Lite prescribes, by type."""
 FROM_MINUS_1_TO_1: Mapping[DataType, Quantization] = {
     DataType.INT8: Quantization.of(1 / 128),
     DataType.INT16: Quantization.of(1 / 32768),
 }
-"""The outputs of TANH, as TensorFlow Lite prescribes them."""
+"""The output quantisation of TANH that TensorFlow Lite prescribes, by type."""
 
 
 @dataclass(slots=True)
 class LayerSample:
-    """A layer of one operator that is being drawn: its operator takes inputs, holds constants and sets the rest."""
+    """A random layer under construction: the operator adds inputs and constants, then sets the remaining fields."""
 
     dice: random.Random
     dtype: DataType
     descriptor: Descriptor | None = None
     inputs: list[TensorInfo] = field(default_factory=list)
     constants: dict[int, Array] = field(default_factory=dict)
-    """By input: the data of those that are constants."""
+    """By index of input: the data of the constant inputs."""
     output_type: DataType | None = None
     output: Quantization | None = None
 
@@ -43,18 +43,18 @@ class LayerSample:
         return (self.dice.choice([1, 1, 2]), self.dice.randint(3, 7), self.dice.randint(3, 7), self.dice.randint(1, 9))
 
     def shape(self, most_axes: int = 4) -> Shape:
-        """Draw any shape."""
+        """Draw a shape of 1 to `most_axes` axes."""
         return tuple(self.dice.randint(1, 6) for _ in range(self.dice.randint(1, most_axes)))
 
     def quantization(self, dtype: DataType, scale: float | None = None) -> Quantization | None:
-        """Draw the quantisation of an activation: a zero point in int8 only, none at all in int32 and wider."""
+        """Draw the quantisation of an int8 or int16 activation, with zero point 0 for int16; None for other types."""
         if dtype not in {DataType.INT8, DataType.INT16}:
             return None
         zero_point = self.dice.choice([-128, -5, 0, 3, 127]) if dtype is DataType.INT8 else 0
         return Quantization.of(scale or self.dice.choice([0.5, 0.02, 0.05, 0.11]), zero_point)
 
     def take(self, shape: Shape, quantization: Quantization | None = None) -> TensorInfo:
-        """Add an input that is computed."""
+        """Add a non-constant input."""
         info = TensorInfo(
             name=f"input_{len(self.inputs)}",
             shape=shape,
@@ -65,20 +65,20 @@ class LayerSample:
         return info
 
     def hold(self, name: str, array: Array, quantization: Quantization | None = None) -> None:
-        """Add an input that is a constant."""
+        """Add a constant input."""
         dtype = DataType(array.dtype.name)
         self.constants[len(self.inputs)] = array
         self.inputs.append(TensorInfo(name=name, shape=array.shape, dtype=dtype, quantization=quantization))
 
     def array(self, shape: Shape, dtype: DataType, low: int = -127, high: int = 127) -> Array:
-        """Draw values: normal floats, or integers of a range."""
+        """Draw normally distributed floats, or integers from `low` to `high`, both included."""
         generator = np.random.default_rng(self.dice.getrandbits(32))
         if dtype.is_float:
             return generator.normal(0, 1, shape).astype(dtype.numpy)
         return generator.integers(low, high, shape, endpoint=True).astype(dtype.numpy)
 
     def weigh(self, shape: Shape, axis: int) -> None:
-        """Add weights and, mostly, a bias; the output's scale is such that some results saturate."""
+        """Add weights and usually a bias; the output's scale is chosen so that some results saturate."""
         channels = shape[axis]
         source = self.inputs[0]
         with_bias = self.dice.random() < 0.8
@@ -111,7 +111,7 @@ class LayerSample:
         return self.dice.choice(list(Activation))
 
     def padding(self, shape: Shape, window: tuple[int, int], strides: tuple[int, int]) -> Padding:
-        """Draw no padding, or what SAME gives for an image."""
+        """Draw either no padding or the SAME padding of an image."""
         if self.dice.random() < 0.4:
             return Padding(top=0, bottom=0, left=0, right=0)
         top, bottom = same_padding(shape[1], window[0], strides[0])
@@ -122,7 +122,7 @@ class LayerSample:
 def sample_unary(
     descriptor: Callable[[LayerSample], Descriptor], *, same: bool = True
 ) -> Callable[[LayerSample], None]:
-    """Return the maker of a layer of one input; the output has its quantisation, or one that differs."""
+    """Return a function that draws a layer with one input; unless `same`, the output has its own quantisation."""
 
     def make(sample: LayerSample) -> None:
         info = sample.take(sample.shape())
@@ -133,7 +133,7 @@ def sample_unary(
 
 
 def sample_fixed(descriptor: Descriptor, fixed: Mapping[DataType, Quantization]) -> Callable[[LayerSample], None]:
-    """Return the maker of a layer whose output has a quantisation that the operator prescribes."""
+    """Return a function that draws a layer with one input and a prescribed output quantisation."""
 
     def make(sample: LayerSample) -> None:
         sample.take((sample.dice.randint(1, 3), sample.dice.randint(1, 40)))

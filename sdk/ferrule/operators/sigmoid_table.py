@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table that int16 LOGISTIC and TANH interpolate.
+"""The table that the int16 kernels of LOGISTIC and TANH interpolate.
 
-Entry i is about 65536 / (1 + exp(-i / 24)). The values are those of TensorFlow Lite's kernels, and 44 of them differ
-by one from the rounded formula, so that they can't be computed.
+Entry i is about 65536 / (1 + exp(-i / 24)). The values are copied from TensorFlow Lite's kernels, since 44 of them
+differ by one from the rounded formula.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ _VALUES = (
 # fmt: on
 
 SIGMOID_TABLE = np.array(_VALUES, np.int32)
-"""256 values of 16 bits without a sign."""
+"""256 unsigned 16-bit values."""
 SIGMOID_TABLE.setflags(write=False)

@@ -24,12 +24,12 @@ class SliceDescriptor(Descriptor):
 
     begin: tuple[int, ...]
     size: tuple[int, ...]
-    """Per axis; -1 means up to the end."""
+    """Number of elements per axis; -1 means all up to the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StridedSliceDescriptor(Descriptor):
-    """One input, one output; bit i of a mask stands for axis i, as in TensorFlow."""
+    """One input, one output; bit i of a mask refers to axis i, as in TensorFlow."""
 
     begin: tuple[int, ...]
     end: tuple[int, ...]
@@ -41,7 +41,7 @@ class StridedSliceDescriptor(Descriptor):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """The indices of one axis that are taken: start, start + step..."""
+    """The selected indices of one axis: start, start + step..."""
 
     start: int
     step: int
@@ -49,10 +49,10 @@ class Range:
 
 
 def slice_ranges(descriptor: SliceDescriptor, source: TensorInfo) -> tuple[Range, ...]:
-    """Return what SLICE takes of each axis.
+    """Return the range of each axis that SLICE selects.
 
     Raises:
-        ModelError: it is not within the tensor.
+        ModelError: the slice is empty or not within the tensor.
     """
     if not len(descriptor.begin) == len(descriptor.size) == len(source.shape):
         raise ModelError(
@@ -72,10 +72,11 @@ def slice_ranges(descriptor: SliceDescriptor, source: TensorInfo) -> tuple[Range
 
 
 def strided_ranges(descriptor: StridedSliceDescriptor, source: TensorInfo) -> tuple[Range, ...]:
-    """Return what STRIDED_SLICE takes of each axis; the axes that it removes count 1.
+    """Return the range of each axis that STRIDED_SLICE selects; a removed axis has a count of 1.
 
     Raises:
-        ModelError: nothing is taken, or there are not as many numbers as axes.
+        ModelError: nothing is selected, an index is out of range, a stride is 0, or the parameters do not have one
+            element per axis.
     """
     if not len(descriptor.begin) == len(descriptor.end) == len(descriptor.strides) == len(source.shape):
         raise ModelError(
@@ -99,30 +100,30 @@ def _strided_range(descriptor: StridedSliceDescriptor, axis: int, source: Tensor
             raise ModelError(f"the index {begin} is not on {where}")
         return Range(start=start, step=1, count=1)
     if not taken:
-        raise ModelError(f"the slice takes nothing of {where}")
+        raise ModelError(f"the slice selects nothing on {where}")
     return Range(start=taken.start, step=step, count=len(taken))
 
 
 def infer_slice(descriptor: SliceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    """Return how much is taken of each axis."""
+    """Return the number of elements selected on each axis."""
     return (tuple(taken.count for taken in slice_ranges(descriptor, data_input(inputs))),)
 
 
 def infer_strided_slice(descriptor: StridedSliceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    """Return how much is taken of each axis, without the axes that are removed."""
+    """Return the number of elements selected on each axis, without the removed axes."""
     ranges = strided_ranges(descriptor, data_input(inputs))
     return (tuple(taken.count for axis, taken in enumerate(ranges) if not descriptor.shrink_axis_mask >> axis & 1),)
 
 
 def check_slice(descriptor: SliceDescriptor, operands: Operands) -> None:
-    """Refuse ranks that TensorFlow Lite Micro's kernel has not."""
+    """Refuse types that no kernel moves, and ranks without a TensorFlow Lite Micro kernel."""
     del descriptor
     check_types(operands, MOVABLE)
     check_axes(operands.input(0), _MAX_AXES)
 
 
 def check_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands) -> None:
-    """Refuse what TensorFlow Lite Micro's kernel has not, or computes wrongly."""
+    """Refuse layers that TensorFlow Lite Micro's kernel does not support or computes incorrectly."""
     check_types(operands, MOVABLE)
     check_axes(operands.input(0), _MAX_STRIDED_AXES)
     for axis, step in enumerate(descriptor.strides):

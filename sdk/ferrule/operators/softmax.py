@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """SOFTMAX.
 
-int8: exponentials of differences from the row's maximum in Q0.31, their sum in Q12.19. int16: two tables of 513
-values with linear interpolation, one for exp over [-10, 0] and one for 1 / (1 + x) over [0, 1].
+The int8 kernel uses exponentials of the differences from the row's maximum in Q0.31 and their sum in Q12.19. The int16
+kernel interpolates linearly in two tables of 513 values, one for exp over [-10, 0] and one for 1 / (1 + x) over
+[0, 1].
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ferrule.operators.unary import check_per_tensor, infer_same_shape
 _DIFFERENCE_BITS = 5
 _SUM_BITS = 12
 _SUM_LIMIT = (1 << (_SUM_BITS + 1)) - 1
-"""Elements of a row of which the sum of exponentials fits into 32 bits."""
+"""The longest row whose sum of exponentials fits into 32 bits, in elements."""
 _INT16_SUM_LIMIT = (1 << 31) // 32767
 
 _Floats = NDArray[np.float32]
@@ -43,11 +44,11 @@ class SoftmaxDescriptor(Descriptor):
     """One input, one output, over the last axis."""
 
     beta: float = 1.0
-    """Factor of the input, exactly representable in float32."""
+    """Factor applied to the input, exactly representable in float32."""
 
 
 def check(descriptor: SoftmaxDescriptor, operands: Operands) -> None:
-    """Refuse types and quantisations other than TensorFlow Lite Micro's."""
+    """Refuse types and quantisations that TensorFlow Lite Micro's kernel does not support."""
     source, output = operands.input(0), operands.output
     if not source.shape:
         raise UnsupportedError(f"tensor '{source.name}' is a scalar, SOFTMAX needs an axis")
@@ -113,7 +114,7 @@ def kernel(descriptor: SoftmaxDescriptor, operands: Operands, arrays: Sequence[A
 
 @lru_cache(maxsize=64)
 def exponentials(beta: float, scale: float) -> Array:
-    """Return exp(-i * scale * beta) in Q0.31 as int32 for i = 0, 1...; what lies beyond the end counts as zero."""
+    """Return exp(-i * scale * beta) in Q0.31 as int32 for i = 0, 1...; values beyond the end count as zero."""
     real = min(beta * scale * (1 << (31 - _DIFFERENCE_BITS)), (1 << 31) - 1.0)
     multiplier, shift = quantize_multiplier(real)
     radius = math.floor(((1 << _DIFFERENCE_BITS) - 1) * (1 << (31 - _DIFFERENCE_BITS)) / (1 << shift))
@@ -125,13 +126,13 @@ def exponentials(beta: float, scale: float) -> Array:
 
 
 def int16_multiplier(beta: float, scale: float) -> tuple[int, int]:
-    """Return the multiplier and shift that bring [-10, 0] to [-65535, 0]."""
+    """Return the multiplier and the shift that map [-10, 0] to [-65535, 0]."""
     return quantize_multiplier(scale * beta / (10.0 / 65535.0))
 
 
 @cache
 def int16_tables() -> tuple[Array, Array]:
-    """Return 513 values each of exp over [-10, 0] and of 1 / (1 + x) over [0, 1], as int16 in Q0.15."""
+    """Return tables of exp over [-10, 0] and of 1 / (1 + x) over [0, 1], each 513 int16 values in Q0.15."""
     steps = np.float32(65535)
     exp = _interpolation_table(np.float32(10) / steps * -steps, np.float32(0), _exp)
     inverse = _interpolation_table(np.float32(0), np.float32(1) / steps * steps, _one_over_one_plus)
@@ -139,7 +140,7 @@ def int16_tables() -> tuple[Array, Array]:
 
 
 def interpolate(table: Array, x: functions.Raw) -> functions.Raw:
-    """Return the function of a table of 513 int16 values at int16 positions."""
+    """Return the values interpolated in a table of 513 int16 values, at int16 positions."""
     values: functions.Raw = table.astype(np.int64)
     index, fraction = (x >> 7) + 256, x & 0x7F
     low: functions.Raw = values[index]
@@ -155,9 +156,9 @@ def _one_over_one_plus(x: _Floats) -> _Floats:
 
 
 def _interpolation_table(lowest: np.float32, highest: np.float32, function: Callable[[_Floats], _Floats]) -> Array:
-    """Return the table as TensorFlow Lite fills it, step by step in float32.
+    """Return the table, computed as in TensorFlow Lite, step by step in float32.
 
-    Each value is moved by half of the error that interpolation has in the middle of its interval.
+    Each value is corrected by half of the interpolation error in the middle of its interval.
     """
     unit = np.float32(2) / np.float32(65535)
     gain = np.float32(65536) / (unit * np.float32(32767) - unit * np.float32(-32768))

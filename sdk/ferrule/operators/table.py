@@ -73,7 +73,7 @@ _OPTIMIZER_ROWS: tuple[Operator, ...] = (
 )
 
 OPERATORS: Mapping[LayerType, Operator] = {row.type: row for row in (*map(with_float16, _ROWS), *_OPTIMIZER_ROWS)}
-"""How each layer type is described, checked and computed."""
+"""The operator of each layer type."""
 
 OPTIMIZER_TYPES = frozenset(row.type for row in _OPTIMIZER_ROWS)
-"""Those that no file has: the optimizer puts them in."""
+"""The layer types that never occur in model files, since only the optimizer inserts them."""

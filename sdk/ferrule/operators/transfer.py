@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MEM_COPY, MEM_IMPORT and DEBUG: what the optimizer puts between layers; the values stay as they are."""
+"""MEM_COPY, MEM_IMPORT and DEBUG: layers that the optimizer inserts and that leave the values unchanged."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ferrule.operators.unary import infer_same_shape
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemCopyDescriptor(Descriptor):
-    """One input, one output, which another backend reads: the bytes are copied."""
+    """One input, one output. The bytes are copied for a reader on another backend or device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemImportDescriptor(Descriptor):
-    """One input, one output, which another backend reads: the memory is handed over, without a copy."""
+    """One input, one output. The memory is passed to a reader on another backend without a copy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebugDescriptor(Descriptor):
-    """One input, one output; what is done with the values is the runtime's business."""
+    """One input, one output; the runtime decides how the values are shown."""
 
     layer: str
     """The layer that computed the values."""
     output: int = 0
-    """Which of its outputs they are."""
+    """Index of the layer's output that is shown."""
 
 
 def check(descriptor: Descriptor, operands: Operands) -> None:

@@ -37,7 +37,7 @@ def infer(descriptor: TransposeDescriptor, inputs: Sequence[TensorInfo | None]) 
 
 
 def check(descriptor: TransposeDescriptor, operands: Operands) -> None:
-    """Refuse ranks that TensorFlow Lite Micro's kernel has not."""
+    """Refuse types that no kernel moves, and ranks without a TensorFlow Lite Micro kernel."""
     del descriptor
     check_types(operands, MOVABLE)
     check_axes(operands.input(0), _MAX_AXES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators with one input share."""
+"""Functions shared by operators with one input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def infer_same_shape(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]
 
 
 def check_per_tensor(*infos: TensorInfo) -> None:
-    """Refuse integer tensors without a scale, or with more than one."""
+    """Refuse integer tensors without a scale or with more than one scale."""
     for info in infos:
         if info.dtype.is_float:
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED share: data times constant-like weights, plus a bias."""
+"""Code shared by CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED: sums of data times weights, plus a bias."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BIAS: dict[DataType, DataType] = {
     DataType.INT8: DataType.INT32,
     DataType.INT16: DataType.INT64,
 }
-"""The type of the bias; with int16 data it may be int32 where an operator says so."""
+"""The type of the bias, by type of the data; some operators also allow an int32 bias with int16 data."""
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 _EXACT_FLOAT32 = 2.0**24
 _EXACT_FLOAT64 = 2.0**53
@@ -42,17 +42,17 @@ class Factor:
 
 
 def bias_info(operands: Operands) -> TensorInfo | None:
-    """Return what is known of the bias, None if there is none."""
+    """Return the tensor info of the bias; None if there is no bias."""
     return operands.inputs[2] if len(operands.inputs) > 2 else None
 
 
 def optional_array(arrays: Sequence[Array | None], index: int) -> Array | None:
-    """Return an input array that may be absent."""
+    """Return an optional input array; None if it is absent."""
     return arrays[index] if index < len(arrays) else None
 
 
 def required_array(arrays: Sequence[Array | None], index: int) -> Array:
-    """Return an input array that must be there; UnsupportedError if it is not."""
+    """Return a required input array; UnsupportedError if it is absent."""
     array = arrays[index]
     if array is None:
         raise UnsupportedError(f"input {index} is absent, expected a tensor")
@@ -60,18 +60,18 @@ def required_array(arrays: Sequence[Array | None], index: int) -> Array:
 
 
 def is_wide(operands: Operands) -> bool:
-    """Whether accumulators have 64 bits and are rounded once: with int16 data, unless the bias is int32."""
+    """Whether accumulators have 64 bits and are rounded once, as with int16 data unless the bias is int32."""
     bias = bias_info(operands)
     return operands.output.dtype is DataType.INT16 and (bias is None or bias.dtype is not DataType.INT32)
 
 
 def check_weighted(operands: Operands, activation: Activation, *, channel_axis: int, narrow_bias: bool = False) -> None:
-    """Check types and quantisation of data, weights [1], bias [2] and output.
+    """Check the types and quantisations of data (input 0), weights (input 1), bias (input 2) and output.
 
     `narrow_bias` allows an int32 bias with int16 data.
 
     Raises:
-        UnsupportedError: a tensor has a type, scale or zero point that the reference kernels do not take.
+        UnsupportedError: a tensor has a type, scale or zero point that the reference kernels do not support.
     """
     data, weights, bias, output = operands.input(0), operands.input(1), bias_info(operands), operands.output
     if data.dtype not in _WEIGHTS:
@@ -94,7 +94,7 @@ def check_weighted(operands: Operands, activation: Activation, *, channel_axis: 
 
 
 def check_activation_tensor(info: TensorInfo) -> None:
-    """Refuse a quantised activation without scale, with a scale per channel, or an int16 zero point that is not 0."""
+    """Refuse a quantised activation that has no scale, per-channel scales, or a non-zero zero point in int16."""
     quantization = info.quantization
     if quantization is None:
         raise UnsupportedError(
@@ -148,15 +148,15 @@ def factors(operands: Operands, channel_axis: int) -> tuple[Factor, ...]:
 
 
 def folded_bias(weight_sums: Array, bias: Array | None, zero_point: int) -> Array:
-    """Return the bias plus what subtracting the data's zero point contributes, as int64 per channel."""
+    """Return the bias plus the contribution of the data's zero point, as int64 per channel."""
     offset = -zero_point * weight_sums.astype(np.int64)
     return offset if bias is None else offset + bias.astype(np.int64).reshape(-1)
 
 
 def exact_dtype(magnitude_sum: float, dtype: DataType) -> np.dtype[np.float32] | np.dtype[np.float64]:
-    """Return the float type that holds sums of integer products exactly.
+    """Return the smallest float type that holds sums of integer products exactly.
 
-    `magnitude_sum` is the largest sum of a channel's weights without their signs.
+    `magnitude_sum` is the largest sum of the magnitudes of a channel's weights.
     """
     bound = magnitude_sum * _LARGEST[dtype]
     if bound >= _EXACT_FLOAT64:
@@ -166,13 +166,13 @@ def exact_dtype(magnitude_sum: float, dtype: DataType) -> np.dtype[np.float32] |
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Finish:
-    """What happens to the sums of products of an operator before they are stored."""
+    """The last stage of a weighted operator: converts sums of products to stored values."""
 
     activation: Activation
     rescaler: Rescaler | None
-    """For integers."""
+    """Set for integers, None for float32."""
     bias: Array | None
-    """For float32, in float64 and repeated over a row; the integers' bias is the rescaler's."""
+    """The float32 bias as float64, repeated over a row; None for integers, whose bias is in the rescaler."""
 
     def apply(self, sums: Array) -> Array:
         """Return the stored values of rows of sums."""
@@ -184,7 +184,7 @@ class Finish:
 
 
 def clamp_float(values: Array, activation: Activation) -> Array:
-    """Clamp float values in place by a fused activation, else to the finite float32 numbers, and return them."""
+    """Clamp float values in place to the limits of an activation or, if it has none, of float32, and return them."""
     lower, upper = activation.limits
     np.maximum(values, -_LARGEST_FLOAT32 if lower is None else lower, out=values)
     np.minimum(values, _LARGEST_FLOAT32 if upper is None else upper, out=values)
@@ -200,7 +200,7 @@ def integer_finish(
     *,
     repeat: int,
 ) -> Finish:
-    """Return how integer sums over the stored (not offset) data are finished; `weights` is [products, channels]."""
+    """Return the finish of integer sums over stored (not offset) data; `weights` is [products, channels]."""
     data, output = operands.input(0), operands.output
     low, high = activation_range(activation, output)
     scaling = Scaling(
@@ -218,7 +218,7 @@ def integer_finish(
 
 
 def float_finish(activation: Activation, bias: Array | None, *, repeat: int) -> Finish:
-    """Return how float32 sums are finished."""
+    """Return the finish of float32 sums; `repeat` is the number of pixels in a row."""
     row = None if bias is None else np.tile(bias.astype(np.float64).reshape(-1), repeat)
     return Finish(activation=activation, rescaler=None, bias=row)
 
@@ -238,10 +238,10 @@ def finish_of(
 
 
 def magnitude_sum(weights: Array) -> float:
-    """Return the largest sum of magnitudes of a channel, for weights [products, channels]."""
+    """Return the largest sum of the weight magnitudes of any channel, for weights [products, channels]."""
     return float(np.abs(weights.astype(np.int64)).sum(axis=0).max())
 
 
 def products(weights_per_channel: int, output: TensorInfo) -> int:
-    """Return the multiply-accumulates of an output whose every element sums that many products."""
+    """Return the multiply-accumulates of an output in which each element sums `weights_per_channel` products."""
     return weights_per_channel * math.prod(output.shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sliding windows over the height and width of NHWC images: convolutions and pools share them."""
+"""Sliding windows over the height and width of NHWC images, for convolutions and pools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_PADDING = Padding()
 
 
 def same_padding(extent: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:
-    """Return the padding before and after one axis for TensorFlow's SAME: the odd pixel goes after."""
+    """Return TensorFlow's SAME padding before and after one axis; an odd pixel goes after."""
     effective = (kernel - 1) * dilation + 1
     out = -(-extent // stride)
     total = max((out - 1) * stride + effective - extent, 0)
@@ -33,10 +33,10 @@ def same_padding(extent: int, kernel: int, stride: int, dilation: int = 1) -> tu
 
 
 def output_extent(extent: int, kernel: int, stride: int, dilation: int, before: int, after: int) -> int:
-    """Return how many windows fit along one axis.
+    """Return the number of windows that fit along one axis.
 
     Raises:
-        UnsupportedError: none fits.
+        UnsupportedError: no window fits.
     """
     effective = (kernel - 1) * dilation + 1
     count = (extent + before + after - effective) // stride + 1
@@ -58,7 +58,7 @@ class Window:
     padding: Padding = NO_PADDING
 
     def output_size(self, info: TensorInfo) -> tuple[int, int]:
-        """Return height and width of the output over an image.
+        """Return the height and the width of the output for an image.
 
         Raises:
             UnsupportedError: the image is not NHWC, a parameter is out of range, or no window fits.
@@ -79,7 +79,7 @@ class Window:
 
 
 def padded(image: Array, padding: Padding, value: float, dtype: np.dtype[np.generic]) -> Array:
-    """Return an NHWC image as C-contiguous `dtype` with a border of `value`."""
+    """Return an NHWC image as a C-contiguous array of `dtype`, with a border of `value`."""
     if padding == NO_PADDING:
         return np.ascontiguousarray(image, dtype)
     batch, height, width, channels = image.shape
@@ -97,7 +97,7 @@ def padded(image: Array, padding: Padding, value: float, dtype: np.dtype[np.gene
 def sliding_windows(source: Array, window: Window, height: int, width: int) -> Array:
     """Return a view of a C-contiguous padded image as [batch, height, width, window height, window width, channels]."""
     by_batch, by_row, by_column, by_channel = source.strides
-    # as_strided does the same, in several times as long.
+    # as_strided does the same but takes several times as long.
     return np.ndarray(
         (source.shape[0], height, width, window.height, window.width, source.shape[3]),
         source.dtype,

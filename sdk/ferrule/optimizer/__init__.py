@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a network to one whose every layer has a backend."""
+"""The optimizer: assigns a backend and a device to every layer of a network."""
 
 from ferrule.optimizer.candidate import BackendSource
 from ferrule.optimizer.explanation import LayerRow, explain

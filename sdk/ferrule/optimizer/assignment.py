@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives each layer the first backend that takes it: its hint, then the preferences in order."""
+"""Assigns each layer to the first backend that supports it: the layer's hint, then the preferences in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LISTED = 10
 
 
 class RestartError(Exception):
-    """A backend that takes whole networks or nothing can't have all: begin again without it."""
+    """An all-or-nothing backend cannot run the whole network, so the assignment must restart without it."""
 
     def __init__(self, backend: BackendId, reason: str) -> None:
         super().__init__(f"{backend}: {reason}")
@@ -25,13 +25,13 @@ class RestartError(Exception):
 
 
 def assign_layers(decisions: Decisions, bench: Bench, layers: Iterable[str]) -> None:
-    """Assign some layers of the decisions, each to the first backend that takes it and has not failed on it.
+    """Assign each named layer to the first backend that supports it and has not failed on it.
 
-    A float16 layer that a backend takes in float32 only is given to it between conversion layers.
+    If a backend supports a float16 layer in float32 only, the layer is assigned to it between conversion layers.
 
     Raises:
-        UnsupportedError: no backend takes some layers; the message has every backend's reason.
-        RestartError: a backend of all or nothing refuses a layer.
+        UnsupportedError: no backend supports some of the layers; the message has every backend's reason.
+        RestartError: an all-or-nothing backend refuses a layer.
     """
     editor = GraphEditor(decisions.graph)
     wrappings: dict[str, Wrapping] = {}
@@ -47,7 +47,7 @@ def assign_layers(decisions: Decisions, bench: Bench, layers: Iterable[str]) -> 
 
 
 def check_whole(decisions: Decisions, bench: Bench) -> None:
-    """Raise RestartError if a backend of all or nothing has some layers, but not all."""
+    """Raise RestartError if an all-or-nothing backend has some of the layers, but not all."""
     owners = {given.backend for given in decisions.assignment.values()}
     for candidate in bench.candidates:
         if candidate.all_or_nothing and candidate.id in owners and len(owners) > 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backends that may get layers: which of the preferred ones are usable, and with which devices."""
+"""Candidate backends: selects the usable ones among the preferences, each with its devices."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from ferrule.optimizer.options import OptimizerOptions
 
 
 class BackendSource(Protocol):
-    """Where backends come from: a registry."""
+    """A source of backends, such as a registry."""
 
     def create(self, name: str, /) -> Backend:
-        """Return a new object of the backend; FerruleError says why it can't be had."""
+        """Return a new object of the backend; FerruleError states why it is not available."""
         ...
 
     def ids(self) -> Iterable[BackendId]:
-        """Return the ids of all that are registered."""
+        """Return the ids of all registered backends."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidate:
-    """A backend that may be asked for layers."""
+    """A usable backend that layers may be assigned to."""
 
     backend: Backend
     support: LayerSupport
     options: OptimizerOptions
     devices: tuple[Device, ...]
-    """At least one; layers without a hint get the first."""
+    """The backend's devices, at least one; a layer without a hint gets the first."""
 
     @property
     def id(self) -> BackendId:
@@ -47,7 +47,7 @@ class Candidate:
 
     @property
     def all_or_nothing(self) -> bool:
-        """Whether it takes a whole network or no layer of it."""
+        """Whether the backend runs either a whole network or no layer of it."""
         return self.has(ALL_OR_NOTHING)
 
     def has(self, capability: str) -> bool:
@@ -56,7 +56,7 @@ class Candidate:
             return has_capability(self.backend.capabilities(), capability)
 
     def refusal(self, graph: Graph, layer: Layer, device: Device) -> str:
-        """Return why the backend does not take a layer on one of its devices; "" if it does."""
+        """Return the reason why the backend does not support a layer on one of its devices; "" if it does."""
         question = f"supports() for layer '{layer.name}' ({layer.type})"
         with asking(self.id, question):
             return answer(
@@ -65,7 +65,7 @@ class Candidate:
 
     @staticmethod
     def of(backend: Backend, options: OptimizerOptions) -> Candidate:
-        """Return a backend with those of the options' devices that are its own."""
+        """Return the candidate for a backend, with its devices from the options or, without any, its default device."""
         own = tuple(device for device in options.devices if device.backend == backend.id)
         with asking(backend.id, "layer_support()"):
             support = answer_with(backend.layer_support(), ("supports",), backend.id, "layer_support()")
@@ -76,7 +76,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """The backend, and perhaps the device, that a layer is to be offered first."""
+    """The backend and the device that are tried first for a layer."""
 
     candidate: Candidate
     device: Device
@@ -84,33 +84,33 @@ class Hint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """All who may be asked, in the order of asking."""
+    """The candidate backends, in order of preference."""
 
     preferred: tuple[Candidate, ...]
     hints: Mapping[str, Hint] = field(default_factory=dict)
-    """By layer."""
+    """By layer name."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The preferred ones, then those that only hints name."""
+        """The preferred candidates, then the candidates that only hints name."""
         hinted = {hint.candidate.id: hint.candidate for hint in self.hints.values()}
         preferred = {candidate.id: candidate for candidate in self.preferred}
         return tuple((preferred | {key: c for key, c in hinted.items() if key not in preferred}).values())
 
     def order(self, layer: str) -> tuple[Candidate, ...]:
-        """Return whom to ask for a layer: its hint first, then the preferences."""
+        """Return the candidates to try for a layer: its hint first, then the preferences."""
         hint = self.hints.get(layer)
         if hint is None:
             return self.preferred
         return (hint.candidate, *(c for c in self.preferred if c.id != hint.candidate.id))
 
     def device(self, layer: str, candidate: Candidate) -> Device:
-        """Return the device of a backend that gets a layer."""
+        """Return the candidate's device that runs a layer: the layer's hint, or else the candidate's first device."""
         hint = self.hints.get(layer)
         return hint.device if hint is not None and hint.candidate.id == candidate.id else candidate.devices[0]
 
     def without(self, backends: Iterable[BackendId]) -> Bench:
-        """Return the bench without some backends."""
+        """Return the bench without the given backends."""
         gone = set(backends)
         return replace(
             self,
@@ -122,11 +122,11 @@ class Bench:
 def make_bench(
     graph: Graph, preferences: Sequence[str], registry: BackendSource, options: OptimizerOptions, messages: list[str]
 ) -> Bench:
-    """Return who may be asked; what is left out, and why, is added to `messages`.
+    """Return the usable candidates; a message for each backend or hint left out, with the reason, goes to `messages`.
 
     Raises:
-        FerruleError: no backend is given, one is unknown or stands twice, none is usable, a device or hint names
-            something that there is not, or a backend does not take its option.
+        FerruleError: no backend is given, one is unknown or listed twice, none is usable, a device or hint names
+            something that does not exist, or a backend does not accept one of its options.
     """
     known = sorted(registry.ids())
     _check_preferences(preferences, known)
@@ -143,7 +143,7 @@ def make_bench(
     if not usable:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in unusable.items())
         raise FerruleError(
-            f"none of the preferred backends can be used here. {reasons}", hint=f"there are: {', '.join(known)}"
+            f"none of the preferred backends can be used here. {reasons}", hint=f"backends: {', '.join(known)}"
         )
     hints: dict[str, Hint] = {}
     layers = dict.fromkeys(layer.name for layer in graph.layers)
@@ -166,7 +166,7 @@ def _check_model_options(bench: Bench, known: Sequence[str], options: OptimizerO
         if name not in known:
             raise unknown_name("backend (of a model option)", name, known)
         if name not in candidates:
-            messages.append(f"the options of backend {name} have no effect: it is not asked")
+            messages.append(f"the options of backend {name} have no effect: it is not a candidate")
             continue
         declared = candidates[name].model_options()
         check_options(name, declared, given)
@@ -179,13 +179,13 @@ def _check_model_options(bench: Bench, known: Sequence[str], options: OptimizerO
 def _check_preferences(preferences: Sequence[str], known: Sequence[str]) -> None:
     if isinstance(preferences, str) or not preferences:
         raise FerruleError(
-            "no backend is given, expected a list of at least one", hint=f"there are: {', '.join(known) or 'none'}"
+            "no backend is given, expected a list of at least one", hint=f"backends: {', '.join(known) or 'none'}"
         )
     for index, name in enumerate(preferences):
         if name not in known:
             raise unknown_name("backend", name, known)
         if name in preferences[:index]:
-            raise FerruleError(f"backend {name} stands twice in the preferences {list(preferences)}, expected once")
+            raise FerruleError(f"backend {name} is listed twice in the preferences {list(preferences)}, expected once")
 
 
 def _check_devices(devices: Sequence[Device], known: Sequence[str]) -> None:
@@ -195,19 +195,19 @@ def _check_devices(devices: Sequence[Device], known: Sequence[str]) -> None:
             raise unknown_name(f"backend (of device '{device.name}')", device.backend, known)
         if device.name in names:
             raise FerruleError(
-                f"two devices are called '{device.name}' ({names[device.name]} and {device.backend}), "
-                "expected names of their own"
+                f"two devices have the name '{device.name}' ({names[device.name]} and {device.backend}), "
+                "expected different names"
             )
         if device.name in known and device.name != device.backend:
             raise FerruleError(
-                f"device '{device.name}' is of backend {device.backend} but called like another backend, "
-                "expected a name of its own"
+                f"device '{device.name}' belongs to backend {device.backend} but has the name of another backend, "
+                "expected a different name"
             )
         names[device.name] = device.backend
 
 
 def _candidate(name: str, registry: BackendSource, options: OptimizerOptions) -> Candidate | str:
-    """Return the backend, or why it can't be used."""
+    """Return the candidate, or the reason why the backend cannot be used."""
     try:
         backend = registry.create(name)
     except FerruleError as error:
@@ -222,7 +222,7 @@ def _candidate(name: str, registry: BackendSource, options: OptimizerOptions) ->
 def _hint(
     wish: str, usable: dict[str, Candidate], known: Sequence[str], registry: BackendSource, options: OptimizerOptions
 ) -> Hint | str:
-    """Return the hint, or why it is ignored; FerruleError if it names a device that there is not."""
+    """Return the hint, or the reason why it is ignored; FerruleError if it names an unknown device."""
     name, _, wanted = wish.partition("/")
     if name not in known:
         return f"there is no backend '{name}'"

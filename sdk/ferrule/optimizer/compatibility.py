@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that stand where data goes from one backend to another."""
+"""Inserts copy and import layers where data passes from one backend to another."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _TYPES: Mapping[EdgeStrategy, tuple[LayerType, Descriptor]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Crossing:
-    """A tensor that some layers of one backend get by copy or import: they share the layer that does it."""
+    """A tensor that layers of one backend read through a copy or an import; they share the layer that performs it."""
 
     tensor: str
     strategy: EdgeStrategy
     owner: Assignment
-    """Of the first reader."""
+    """The assignment of the first reader."""
     readers: tuple[str, ...]
     label: str
 
@@ -35,10 +35,10 @@ class _Crossing:
 def add_compatibility_layers(
     decisions: Decisions, handles: Handles, table: FactoryTable, options: OptimizerOptions
 ) -> Handles:
-    """Put in MEM_COPY and MEM_IMPORT layers, owned by the reader's backend, and return the handles with theirs.
+    """Insert MEM_COPY and MEM_IMPORT layers, owned by the reader's backend; return the handles with theirs added.
 
-    Each is called after the first connection that it serves, "[ writer (output) -> reader (input) ]". Afterwards
-    every connection is direct.
+    Each new layer is named after the first connection it serves: "[ writer (output) -> reader (input) ]". In the
+    handles returned, every connection is direct.
     """
     graph = decisions.graph
     editor = GraphEditor(graph)
@@ -87,7 +87,7 @@ def _crossings(graph: Graph, assignment: Mapping[str, Assignment], handles: Hand
 def _factory(
     crossing: _Crossing, source: FactoryId | None, table: FactoryTable, options: OptimizerOptions
 ) -> FactoryId | None:
-    """Return the reader's first factory that does what the layer needs; None for plain memory."""
+    """Return the reader's first factory that can do the copy or the import; None for plain memory."""
     writer = None if source is None else table.get(source)
     for factory in table.preferred(crossing.owner.backend):
         if crossing.strategy is EdgeStrategy.COPY and factory.supports_map_unmap:

@@ -34,7 +34,7 @@ def narrowing(name: str, *, source: str, output: str) -> Layer:
 
 
 def converted(tensor: Tensor, name: str, dtype: DataType) -> Tensor:
-    """Return a float tensor in another float type and under another name, with its data if it is a constant."""
+    """Return a float tensor converted to another float type and renamed; the data of a constant is converted too."""
     info = replace(tensor.info, name=name, dtype=dtype)
     if tensor.data is None:
         return Tensor(info=info)
@@ -45,9 +45,9 @@ def converted(tensor: Tensor, name: str, dtype: DataType) -> Tensor:
 
 
 def remove_inverse_conversions(graph: Graph) -> Graph:
-    """Return the graph without conversions from float16 to float32 and back, which change no bit.
+    """Return the graph without the conversion pairs from float16 to float32 and back, which change no bit.
 
-    The other pair, from float32 to float16 and back, rounds, and stays.
+    The opposite pair, from float32 to float16 and back, rounds, so it stays.
     """
     same: dict[str, str] = {}
     for layer in graph.layers:

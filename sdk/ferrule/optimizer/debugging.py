@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that show what flows through a network."""
+"""Inserts DEBUG layers, which show the tensors of a network as they are computed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ferrule.optimizer.decisions import Decisions
 
 
 def insert_debug_layers(decisions: Decisions) -> None:
-    """Put a DEBUG layer behind every output of every layer; it belongs to the backend and device that wrote it.
+    """Insert a DEBUG layer after every output of every layer, assigned to the backend and device of that layer.
 
-    The DEBUG layer writes the tensor under its old name, so that readers and the graph's outputs stay as they are.
+    The DEBUG layer writes the tensor under its old name, so the readers and the graph's outputs do not change.
     """
     editor = GraphEditor(decisions.graph)
     added: dict[str, str] = {}

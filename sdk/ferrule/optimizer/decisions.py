@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has been decided about a network while it is being optimised."""
+"""The state of an optimisation: the graph and the decisions about its layers."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from ferrule.optimizer.optimized import FALLBACK_ENDING, Assignment
 
 @dataclass(slots=True, kw_only=True)
 class Decisions:
-    """A graph, what has been decided about its layers so far, and why."""
+    """A graph, the decisions made about its layers, and the reasons for them."""
 
     graph: Graph
     assignment: dict[str, Assignment] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
-    """Layers that their backend has had the chance to optimise."""
+    """Layers that were already offered to their backend for optimisation."""
     failed: dict[str, set[BackendId]] = field(default_factory=dict)
-    """By layer: backends that took it at first and then could not run it after all."""
+    """By layer: backends that reported support for it but later failed to optimise it."""
     refusals: dict[tuple[str, BackendId], str] = field(default_factory=dict)
     messages: dict[str, None] = field(default_factory=dict)
-    """Each once, in order."""
+    """The messages as keys, in order and without repeats."""
     replaced: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By layer that a backend put in: the layers whose place it took."""
+    """By replacement layer: the layers that it replaced."""
 
     def give(self, layer: str, device: Device) -> None:
-        """Assign a layer."""
+        """Assign a layer to a device and its backend."""
         self.assignment[layer] = Assignment(backend=device.backend, device=device.name)
 
     def warn(self, message: str) -> None:
-        """Record a message, once."""
+        """Record a message unless it is already recorded."""
         self.messages[message] = None
 
     def refuse(self, layer: Layer, backend: BackendId, reason: str) -> None:
-        """Record why a backend does not get a layer, in Arm NN's words."""
+        """Record the reason why a layer is not assigned to a backend, and add a warning in Arm NN's wording."""
         self.refusals[layer.name, backend] = reason
         self.warn(
             f"layer '{layer.name}': Layer of type {layer.type} is not supported on requested backend {backend} "
@@ -45,7 +45,7 @@ class Decisions:
         )
 
     def replace_graph(self, graph: Graph) -> None:
-        """Go on with another graph and forget what was decided about layers that it lacks."""
+        """Continue with another graph and drop the decisions about layers that it does not contain."""
         names = {layer.name for layer in graph.layers}
         self.graph = graph
         self.assignment = {name: given for name, given in self.assignment.items() if name in names}

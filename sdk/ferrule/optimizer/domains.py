@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memories of devices in a firmware: which tensors have to be copied there and back, and the layers that do it.
+"""Device memories in firmware: finds the tensors that must be copied to or from them and inserts the copy layers.
 
-A device with a memory of its own works there alone; everything else works on the core's. Two devices reach each other
-through the core's memory. A tensor is copied to each memory at most once.
+A device with its own memory reads and writes only that memory; everything else uses the core's memory. Data passes
+between two such devices through the core's memory. A tensor is copied to each memory at most once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Edges = dict[tuple[str, str], EdgeStrategy]
 
 
 def devices_with_memory(candidates: Iterable[Candidate]) -> frozenset[Assignment]:
-    """Return the devices that have a memory of their own."""
+    """Return the devices that have their own memory."""
     found = set()
     for candidate in candidates:
         target = candidate.backend.firmware_target()
@@ -33,7 +33,7 @@ def devices_with_memory(candidates: Iterable[Candidate]) -> frozenset[Assignment
 
 
 def select_edges(graph: Graph, assignment: Mapping[str, Assignment], apart: frozenset[Assignment]) -> Edges:
-    """Return for each tensor that is no constant, and each layer that reads it, whether it must be copied."""
+    """Return, for each non-constant tensor and each layer that reads it, whether the reader needs a copy."""
     edges: Edges = {}
     for layer in graph.layers:
         reader = _memory(assignment[layer.name], apart)
@@ -46,10 +46,10 @@ def select_edges(graph: Graph, assignment: Mapping[str, Assignment], apart: froz
 
 
 def add_copies(decisions: Decisions, edges: Edges, apart: frozenset[Assignment]) -> Edges:
-    """Put in a MEM_COPY layer for each tensor and memory that needs one, and return the edges with theirs: all direct.
+    """Insert a MEM_COPY layer for each tensor and memory that needs one; return the edges, all of them direct.
 
-    A copy is assigned to the device whose memory it reads or writes, and called after the first connection that it
-    serves, "[ writer (output) -> reader (input) ]". An output of the graph keeps its name in the core's memory.
+    A copy is assigned to the device whose memory it reads or writes. It is named after the first connection it serves:
+    "[ writer (output) -> reader (input) ]". An output of the graph keeps its name in the core's memory.
     """
     copies = _Copies(decisions, apart)
     graph = decisions.graph
@@ -68,7 +68,7 @@ def add_copies(decisions: Decisions, edges: Edges, apart: frozenset[Assignment])
 
 
 class _Copies:
-    """The copies that are being put in."""
+    """Inserts copies into a graph."""
 
     def __init__(self, decisions: Decisions, apart: frozenset[Assignment]) -> None:
         self._graph = decisions.graph
@@ -77,10 +77,10 @@ class _Copies:
         self.editor = GraphEditor(decisions.graph)
         self.count = 0
         self._last: dict[str, str] = {}
-        """By layer: the last of the copies that stand behind it."""
+        """By layer: the last of the copies inserted after it."""
 
     def add(self, tensor: str, home: Assignment | None, readers: list[str], index: int | None) -> None:
-        """Copy a tensor to the memories of readers that don't reach it, and to the core's if it is output `index`."""
+        """Copy a tensor to the given readers' memories and, if it is graph output `index`, to the core's memory."""
         served: dict[Assignment | None, list[str]] = {}
         for reader in readers:
             served.setdefault(_memory(self._assignment[reader], self._apart), []).append(reader)
@@ -96,9 +96,9 @@ class _Copies:
     def _copy_out(
         self, tensor: str, home: Assignment, served: Mapping[Assignment | None, list[str]], index: int | None
     ) -> str:
-        """Copy a tensor from a device's memory to the core's, and return its name there."""
+        """Copy a tensor from a device's memory to the core's memory, and return its name there."""
         writer = self._graph.producer(tensor)
-        assert writer is not None  # what nothing writes lies in the core's memory
+        assert writer is not None  # a tensor without a writer is in the core's memory
         first = next(iter((served.get(None) or next(iter(served.values()), [])) or [""]))
         label = self._label(tensor, first) if first else f"[ {self._source(tensor)} -> output {index} ]"
         if index is None:
@@ -123,7 +123,7 @@ class _Copies:
         before: str | None = None,
         behind: str | None = None,
     ) -> str:
-        """Add a copy layer and return its name, which is that of its output unless one is given."""
+        """Add a copy layer and return its name; its output has the same name unless `output` is given."""
         name = self.editor.fresh(label)
         if output is None:
             self.editor.set_tensor(renamed(self.editor.tensor(source), name))
@@ -153,14 +153,14 @@ class _Copies:
 
 
 def _memory(given: Assignment, apart: frozenset[Assignment]) -> Assignment | None:
-    """Return the device in whose memory a layer works; None for the core's."""
+    """Return the device whose memory a layer uses; None for the core's memory."""
     return given if given in apart else None
 
 
 def _home(
     graph: Graph, tensor: str, assignment: Mapping[str, Assignment], apart: frozenset[Assignment]
 ) -> Assignment | None:
-    """Return the device in whose memory a tensor lies; None for the core's."""
+    """Return the device whose memory holds a tensor; None for the core's memory."""
     writer = graph.producer(tensor)
     if writer is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who takes each layer of a network, and why the others don't."""
+"""Explains which backend supports each layer of a network, and why the others do not."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from ferrule.optimizer.options import OptimizerOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerRow:
-    """One layer and what the backends say to it."""
+    """One layer and the backends' answers about it."""
 
     layer: str
     type: LayerType
     taken_by: BackendId | None
-    """The first backend that takes it; None if none does."""
+    """The first backend that supports the layer; None if none does."""
     refusals: tuple[tuple[BackendId, str], ...]
-    """(backend, reason), in the order of the preferences; backends that would take it are not in here."""
+    """(backend, reason) in order of preference, without the backends that support the layer."""
 
 
 def explain(graph: Graph, backends: Sequence[Backend], options: OptimizerOptions) -> tuple[LayerRow, ...]:
-    """Return a row per layer, in order; every backend is asked for every layer, for the device that
-    would get it.
+    """Return a row per layer, in order; every backend is queried for every layer, on the device that would run it.
 
-    A backend of all or nothing that refuses one layer refuses them all.
+    An all-or-nothing backend that refuses one layer refuses them all.
     """
     refusals = {backend.id: _refusals(graph, Candidate.of(backend, options)) for backend in backends}
     rows = []
@@ -56,6 +55,6 @@ def _refusals(graph: Graph, candidate: Candidate) -> dict[str, str]:
 
 
 def _device(candidate: Candidate, layer: str) -> Device:
-    """Return the device of the layer's hint if it is the candidate's, else the candidate's first."""
+    """Return the device named by the layer's hint if the candidate has it; otherwise the candidate's first device."""
     hint = candidate.options.hints.get(layer, "")
     return next((each for each in candidate.devices if f"{candidate.id}/{each.name}" == hint), candidate.devices[0])

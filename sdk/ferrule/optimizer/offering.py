@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offers each backend its subgraphs to rewrite, and what it could not do to the others."""
+"""Offers each backend its subgraphs for optimisation and reassigns the layers that a backend fails on."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ferrule.optimizer.views import TakenNames, check_views
 
 
 def offer_subgraphs(decisions: Decisions, bench: Bench) -> None:
-    """Let every backend optimise the subgraphs of each of its devices, in the order of the preferences.
+    """Let every backend optimise the subgraphs of each of its devices, in order of preference.
 
-    Layers that a backend fails on, and only those, go to the next backend that takes them, which has its own chance
-    to optimise them. This ends, since a layer is never given to a backend that failed on it, and what a backend put
-    in is not offered again.
+    Only the layers that a backend fails on go to the next backend that supports them, which may optimise them in turn.
+    The loop ends because a layer never returns to a backend that failed on it, and replacement layers are not offered
+    again.
 
     Raises:
-        InvalidViewsError: a backend returned something that does not cover its subgraph or fit into the graph.
+        InvalidViewsError: a backend's answer does not cover its subgraph or does not fit into the graph.
         UnsupportedError: no backend is left for a layer.
-        RestartError: a backend of all or nothing failed.
+        RestartError: an all-or-nothing backend failed on a layer.
     """
     while set(decisions.assignment) - decisions.settled:
         for candidate in bench.candidates:

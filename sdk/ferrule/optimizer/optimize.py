@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a network to one whose every layer has a backend and whose every tensor has a place."""
+"""Optimises a network: assigns each layer a backend, and on the host chooses a handle factory for each tensor."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _DEFAULTS = OptimizerOptions()
 def optimize(
     network: Graph, preferences: Sequence[str], registry: BackendSource, options: OptimizerOptions = _DEFAULTS
 ) -> OptimizedNetwork:
-    """Return the network divided over backends; `network` itself is not changed.
+    """Return the network with its layers assigned to backends; `network` is not modified.
 
-    `preferences` has backend ids, the best first: each layer goes to the first that takes it.
+    `preferences` lists backend ids, the most preferred first; each layer goes to the first backend that supports it.
 
     Raises:
-        ModelError, UnsupportedError: the network is not valid, or no backend takes some layer; the message names it.
-        FerruleError: the preferences, devices or hints name something that there is not, or no backend is usable.
-        InvalidViewsError: a backend rewrote its subgraph into something that does not fit.
+        ModelError, UnsupportedError: the network is not valid, or no backend supports a layer; the message names it.
+        FerruleError: the preferences, devices or hints name something that does not exist, or no backend is usable.
+        InvalidViewsError: a backend rewrote its subgraph into one that does not fit into the graph.
     """
     _validate(network)
     if options.debug and options.face is Face.FIRMWARE:
@@ -86,7 +86,7 @@ def _validate(network: Graph) -> None:
 
 
 def _prepared(network: Graph, bench: Bench, options: OptimizerOptions, messages: list[str]) -> Graph:
-    """Return the network after the passes that come before backends are asked."""
+    """Return the network after the passes that run before the backends are queried."""
     graph = simplify(network) if options.simplify else network
     if options.reduce_fp32_to_fp16:
         first = bench.preferred[0]
@@ -99,9 +99,9 @@ def _prepared(network: Graph, bench: Bench, options: OptimizerOptions, messages:
 
 
 def _divided(graph: Graph, bench: Bench, messages: list[str]) -> Decisions:
-    """Return decisions by which every layer is assigned and every backend has optimised its subgraphs.
+    """Return the decisions after every layer is assigned and every backend has optimised its subgraphs.
 
-    Begins again, without it, when a backend of all or nothing can't have all.
+    If an all-or-nothing backend cannot run every layer, the process restarts without it.
     """
     refusals: dict[tuple[str, BackendId], str] = {}
     while True:
@@ -123,7 +123,7 @@ def _divided(graph: Graph, bench: Bench, messages: list[str]) -> Decisions:
 
 
 def _factory_table(decisions: Decisions, bench: Bench) -> FactoryTable:
-    """Return the factories of the backends that have layers left; others may not be there when the network runs."""
+    """Return the factories of the backends that own layers; other backends may be absent when the network runs."""
     owners = {given.backend for given in decisions.assignment.values()}
     registry = TensorHandleFactoryRegistry()
     preferences = {}

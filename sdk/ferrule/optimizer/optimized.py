@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the optimizer returns: a graph whose every layer has a backend."""
+"""The result of the optimizer: a graph in which every layer is assigned to a backend."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ferrule.graph import Graph, brief
 from ferrule.optimizer.options import OptimizerOptions
 
 FALLBACK_ENDING = "falling back to the next backend."
-"""How messages end that say that a backend does not take a layer."""
+"""The ending of every message that reports that a backend does not support a layer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """Who runs a layer."""
+    """The backend and the device assigned to a layer."""
 
     backend: BackendId
     device: str
@@ -28,10 +28,10 @@ class Assignment:
 
 
 class EdgeStrategy(Enum):
-    """How a layer gets at a tensor that another one wrote."""
+    """How a layer accesses a tensor that another layer wrote."""
 
     DIRECT = "direct"
-    """It reads the writer's handle."""
+    """The layer reads the writer's handle."""
     EXPORT = "export"
     """The writer's memory is imported into a handle of the reader's backend."""
     COPY = "copy"
@@ -40,27 +40,27 @@ class EdgeStrategy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OptimizedNetwork:
-    """A graph, who runs each of its layers, and where its tensors are."""
+    """A graph with the backend and device of each layer and the handle factory of each tensor."""
 
     graph: Graph
     assignment: Mapping[str, Assignment]
-    """By layer, every layer has one. DEBUG, MEM_COPY and MEM_IMPORT are run by the runtime itself, between the handles
-    of these backends."""
+    """By layer name, for every layer. The runtime itself runs DEBUG, MEM_COPY and MEM_IMPORT layers, on the handles of
+    the backends given here."""
     devices: tuple[Device, ...]
-    """The device instances that are used, in the order of the preferences."""
+    """The device instances in use, in order of preference."""
     factories: Mapping[str, FactoryId | None]
-    """By tensor, constants left out: who makes its handle. None where the backend has no factories: its workloads
-    read and write plain memory of the process. Empty for firmware."""
+    """By tensor, without constants: the factory that creates its handle. None if the backend has no factories, so its
+    workloads read and write plain memory of the process. Empty for firmware."""
     edges: Mapping[tuple[str, str], EdgeStrategy]
-    """By tensor and reading layer, constants left out. What had to be copied or imported has a layer of its own, so
-    these are DIRECT."""
+    """By tensor and reading layer, without constants. Every copy and import is a separate layer, so these are all
+    DIRECT."""
     messages: tuple[str, ...]
     """Warnings: refusals, fallbacks and options that had no effect."""
     refusals: Mapping[tuple[str, BackendId], str]
-    """By layer (of any stage of the graph) and backend: why that backend did not get it."""
+    """By layer (of the graph at any stage) and backend: the reason why the layer was not assigned to that backend."""
     options: OptimizerOptions
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By layer that a backend put in: the layers whose place it took, alone or with others."""
+    """By replacement layer: the layers that it replaced, alone or together with other layers."""
 
     @override
     def __repr__(self) -> str:
@@ -70,10 +70,10 @@ class OptimizedNetwork:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was asked and not given; that a backend does not take some layer is none."""
+        """The messages about requests that were not met; a fallback to the next backend does not count as one."""
         return tuple(message for message in self.messages if not message.endswith(FALLBACK_ENDING))
 
     @property
     def backends(self) -> tuple[BackendId, ...]:
-        """The backends that run a layer, in the order of the preferences."""
+        """The backends that run at least one layer, in order of preference."""
         return tuple(dict.fromkeys(device.backend for device in self.devices))

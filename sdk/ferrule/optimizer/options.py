@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user can ask of the optimizer."""
+"""The options of the optimizer."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from ferrule.backends.target import CoreFeatures, Face, Memory, Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerOptions:
-    """How a network is optimised; the defaults change nothing that the user could miss."""
+    """How a network is optimised; the defaults keep the network's results and data types."""
 
     face: Face = Face.HOST
     import_enabled: bool = False
-    """Memory may be handed from one backend to another, and the network's inputs may be imported."""
+    """Allow memory to pass from one backend to another, and the network's inputs to be imported."""
     export_enabled: bool = False
-    """The network's outputs may be given away without a copy."""
+    """Allow the network's outputs to be exported without a copy."""
     reduce_fp32_to_fp16: bool = False
-    """Compute in float16 what the network has in float32, if the first preferred backend can."""
+    """Compute float32 layers in float16 if the first preferred backend has that capability."""
     debug: bool = False
-    """Put a DEBUG layer behind every output of every layer."""
+    """Insert a DEBUG layer after every output of every layer."""
     simplify: bool = True
-    """Run the backend-independent passes, which keep every bit of the outputs, first."""
+    """First run the backend-independent passes, which keep every bit of the outputs."""
     hints: Mapping[str, str] = field(default_factory=dict)
-    """By layer: "Backend" or "Backend/device", tried before the preferences; the backend need not be preferred."""
+    """By layer: "Backend" or "Backend/device", tried before the preferences; the backend need not be one of them."""
     devices: tuple[Device, ...] = ()
-    """Device instances. A layer goes to its hint's device, else to the first here that is of its backend; a backend
-    without one here has a device that is called like it."""
+    """Device instances. A layer goes to the device of its hint, or else to the first device listed here for its
+    backend. A backend without a device here gets one device, which has the backend's name."""
     model_options: Mapping[str, ModelOptions] = field(default_factory=dict)
-    """By backend: what the backend is given with each subgraph, and with its workloads; checked against
+    """By backend: the options passed to the backend with each subgraph and with its workloads; checked against
     `Backend.model_options`."""
     core: CoreFeatures | None = None
-    """The core of the board that the network is optimised for; None on the host."""
+    """The processor core of the board that the network is optimised for; None on the host."""
     memories: tuple[Memory, ...] = ()
     """The memories of that board."""
 
     def target(self, device: Device) -> Target:
-        """Return what the device's backend is told with each question about it."""
+        """Return the target description that is passed to the device's backend with each query about the device."""
         return Target(
             face=self.face,
             device=device,

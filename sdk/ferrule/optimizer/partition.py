@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subgraph extraction: the largest connected sets of chosen layers that can each be run in one go."""
+"""Subgraph extraction: finds maximal connected sets of chosen layers, each of which can run as one step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from ferrule.graph import Graph, SubgraphView
 
 _GAP = 1 << 64
-"""Between the places of neighbouring blocks, so that blocks can be moved between them."""
+"""Distance between the places of neighbouring blocks, so that other blocks can be moved between them."""
 _DETOUR = object()
 _DONE = object()
 
@@ -16,8 +16,8 @@ _DONE = object()
 def extract_subgraphs(graph: Graph, chosen: Collection[str]) -> tuple[SubgraphView, ...]:
     """Return disjoint views that together hold the chosen layers, in the order of their first layers.
 
-    The layers of a view are connected by tensors. If each view became one layer, the graph would still have no cycle.
-    No two connected views could be united without making one. The result depends on the graph alone.
+    The layers of a view are connected by tensors. If each view became one layer, the graph would still have no cycle,
+    but merging any two connected views would create a cycle. The result depends only on the graph and on `chosen`.
     """
     blocks = _Blocks(graph)
     left = list(_edges(graph, frozenset(chosen)))
@@ -34,7 +34,7 @@ def extract_subgraphs(graph: Graph, chosen: Collection[str]) -> tuple[SubgraphVi
 
 
 def _edges(graph: Graph, chosen: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Yield (writer, reader) of the chosen layers, by index, in the order of the readers."""
+    """Yield the connections between chosen layers as (writer index, reader index), in the order of the readers."""
     for index, layer in enumerate(graph.layers):
         if layer.name in chosen:
             for tensor in dict.fromkeys(layer.present_inputs):
@@ -44,10 +44,10 @@ def _edges(graph: Graph, chosen: frozenset[str]) -> Iterator[tuple[int, int]]:
 
 
 class _Blocks:
-    """Sets of layers, at first one of each, that grow together, in an order in which they can run.
+    """Disjoint sets of layers, initially one layer each, that are merged step by step and kept in a runnable order.
 
-    Every block has a place, a number that is larger than those of the blocks that it reads from. Only blocks whose
-    places lie between those of two blocks can be on a path from one to the other.
+    Every block has a place: a number larger than the places of all blocks that it reads from. A path from one block to
+    another passes only through blocks whose places lie between the two.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -55,10 +55,10 @@ class _Blocks:
         self._parent = list(range(count))
         self._place = [index * _GAP for index in range(count)]
         self._next = [*range(1, count + 1), 0]
-        """The blocks as a ring, which the number `count` closes."""
+        """The blocks in order, as a ring closed by the number `count`."""
         self._previous = [count, *range(count)]
         self._sources: list[dict[int, None]] = [{} for _ in range(count)]
-        """By block: the blocks that it reads from."""
+        """By block: the blocks that it reads from (the keys)."""
         self._readers: list[dict[int, None]] = [{} for _ in range(count)]
         for index, layer in enumerate(graph.layers):
             for tensor in layer.present_inputs:
@@ -76,7 +76,7 @@ class _Blocks:
         return layer
 
     def unite(self, writer: int, reader: int) -> bool:
-        """Make one block of the blocks of two layers, and return whether they are one: not if a cycle would arise."""
+        """Merge the blocks of two layers unless that creates a cycle; return whether both are now in one block."""
         first, second = self.block(writer), self.block(reader)
         if first == second:
             return True
@@ -91,10 +91,10 @@ class _Blocks:
         return True
 
     def _related(self, first: int, second: int) -> tuple[list[int], bool] | None:
-        """Return the blocks between two that lead to the second, and True, or those that the first leads to, and False.
+        """Return the blocks in between that lead to the second, and True, or those reached from the first, and False.
 
-        The two searches take turns, and the one that ends first counts. None if the first leads to the second by way
-        of another block.
+        Both searches run in alternating steps, and the first to end supplies the result. Return None if a path leads
+        from the first block to the second through another block.
         """
         low, high = self._place[first], self._place[second]
         above, below = {second: None}, {first: None}
@@ -114,7 +114,10 @@ class _Blocks:
     def _reach(
         self, neighbours: Sequence[dict[int, None]], found: dict[int, None], goal: int, low: int, high: int
     ) -> Iterator[object]:
-        """Add to `found` what a path between two places leads to; yield after each connection, and at the end."""
+        """Add the blocks reached with a place between `low` and `high` to `found`, and yield after each connection.
+
+        The values are _DETOUR where a path reaches `goal` through another block, _DONE at the end, and None otherwise.
+        """
         start = next(iter(found))
         waiting = [start]
         while waiting:
@@ -133,7 +136,7 @@ class _Blocks:
         self._next[before], self._previous[behind] = behind, before
 
     def _link(self, blocks: Sequence[int], behind: int) -> None:
-        """Put blocks, which are unlinked, one after the other behind another one."""
+        """Link a sequence of unlinked blocks into the ring, after the block `behind`."""
         end = len(self._parent)
         following = self._next[behind]
         room = max(_GAP, len(blocks) + 1)
@@ -154,10 +157,10 @@ class _Blocks:
         block, place = self._next[end], 0
         while block != end:
             self._place[block] = place
-            block, place = self._next[block], place + max(_GAP, end + 1)  # so that all others find room
+            block, place = self._next[block], place + max(_GAP, end + 1)  # a gap large enough for all other blocks
 
     def _merge(self, *, place: int, other: int) -> None:
-        """Make one block of two, in the place of the first; the one with more connections lends its number."""
+        """Merge two blocks at the position of `place`; the one with more connections keeps its number."""
         self._unlink(other)
         behind = self._previous[place]
         self._unlink(place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""float32 networks computed in float16."""
+"""Converts float32 networks to float16 computation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _CONVERSIONS = {LayerType.CONVERT_FP16_TO_FP32, LayerType.CONVERT_FP32_TO_FP16}
 
 
 def reduce_to_fp16(graph: Graph) -> tuple[Graph, dict[str, str]]:
-    """Return the graph with its float32 layers in float16, and conversions where float16 begins and ends.
+    """Return the graph with its float32 layers in float16 and conversions at the borders, and the layers left out.
 
-    A float32 layer whose operator has no float16 kernel stays as it is: the second value has the reason, by layer.
+    A float32 layer whose operator has no float16 kernel stays as it is; the second value maps its name to the reason.
     Inputs and outputs of the graph keep their types.
     """
     reasons = {layer.name: _refusal(graph, layer) for layer in graph.layers if _has_float32(graph, layer)}
@@ -26,7 +26,7 @@ def reduce_to_fp16(graph: Graph) -> tuple[Graph, dict[str, str]]:
 
 
 class _Reducer:
-    """Rewrites layer by layer; each float32 tensor that float16 layers touch gets a float16 twin."""
+    """Rewrites a graph layer by layer; each float32 tensor that a reduced layer reads or writes gets a float16 twin."""
 
     def __init__(self, graph: Graph, reducible: set[str]) -> None:
         self._reducible = reducible
@@ -52,7 +52,7 @@ class _Reducer:
                 last = name
 
     def _is_wide(self, tensor: str) -> bool:
-        """Whether a float32 tensor stays beside its twin: the graph hands it out, or a layer that stays reads it."""
+        """Whether a float32 tensor is kept beside its twin, because it is a graph output or read by a float32 layer."""
         readers = self._graph.consumers(tensor)
         return self._editor.is_output(tensor) or any(reader.name not in self._reducible for reader in readers)
 
@@ -82,7 +82,7 @@ def _has_float32(graph: Graph, layer: Layer) -> bool:
 
 
 def _refusal(graph: Graph, layer: Layer) -> str:
-    """Return why the layer cannot be computed in float16; "" if it can."""
+    """Return the reason why the layer cannot be computed in float16; "" if it can."""
     operands = operands_of(graph, layer)
     reduced = replace(
         operands,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which factory makes each tensor's handle, and how each reader gets at it (as Arm NN's SelectTensorHandleStrategy).
+"""Selects the factory of each tensor's handle and each reader's access to it (Arm NN's SelectTensorHandleStrategy).
 
-Where Arm NN's rules have known defects, these differ: a reader needs a copy if all of its factories do (not any); a
-reader without factories reads only plain memory; and a writer whose preferred factories all fall to a filter keeps
-the one that serves its readers best, instead of none.
+The rules differ from Arm NN's where those have known defects. A reader needs a copy if all of its factories need one
+(not any). A reader without factories reads only plain memory. If the filter rejects all preferred factories of a
+writer, the writer keeps the one that serves its readers best, instead of none.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ferrule.optimizer.options import OptimizerOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handles:
-    """The decisions for all tensors but constants."""
+    """The factories and edge strategies of all tensors except constants."""
 
     factories: Mapping[str, FactoryId | None]
     edges: Mapping[tuple[str, str], EdgeStrategy]
 
 
 class FactoryTable:
-    """The factories of the backends that have layers in the network, and what each backend prefers."""
+    """The factories of the backends that have layers in the network, and each backend's preferences among them."""
 
     def __init__(
         self, registry: TensorHandleFactoryRegistry, preferences: Mapping[BackendId, Sequence[FactoryId]]
@@ -48,16 +48,16 @@ class FactoryTable:
         }
 
     def get(self, factory: FactoryId) -> TensorHandleFactory | None:
-        """Return a factory, None if no backend of the network prefers it."""
+        """Return a factory by its id; None if it is not among the preferences of any backend of the network."""
         return self._factories.get(factory)
 
     def preferred(self, backend: BackendId) -> tuple[TensorHandleFactory, ...]:
-        """Return the registered factories whose handles a backend's workloads can use, the best first."""
+        """Return the registered factories whose handles a backend's workloads can use, in order of preference."""
         return self._preferred.get(backend, ())
 
 
 def can_import(source: TensorHandleFactory, target: TensorHandleFactory, options: OptimizerOptions) -> bool:
-    """Return whether memory of one factory's handles can become that of another's."""
+    """Return whether a handle of the target factory can import the memory of the source factory's handles."""
     obstacles = {HandleCapability.PADDING_REQUIRED, HandleCapability.FALLBACK_IMPORT_DISABLED}
     return (
         options.import_enabled
@@ -67,7 +67,7 @@ def can_import(source: TensorHandleFactory, target: TensorHandleFactory, options
 
 
 class Selector:
-    """Decides tensor by tensor; the order of the layers and of the preferences alone decides between equals."""
+    """Decides tensor by tensor; ties are broken only by the order of the layers and of the preferences."""
 
     def __init__(
         self, graph: Graph, assignment: Mapping[str, Assignment], table: FactoryTable, options: OptimizerOptions
@@ -83,7 +83,7 @@ class Selector:
                 self._readers.setdefault(name, []).append(layer)
 
     def run(self) -> Handles:
-        """Return all decisions; FerruleError if two backends cannot share a tensor at all."""
+        """Return the decisions for all tensors; FerruleError if two backends cannot share a tensor at all."""
         factories: dict[str, FactoryId | None] = {}
         edges: dict[tuple[str, str], EdgeStrategy] = {}
         for info in self._graph.inputs:
@@ -118,13 +118,13 @@ class Selector:
             )
 
     def _is_locked_in(self, tensor: str, factory: TensorHandleFactory | None) -> bool:
-        """Whether a tensor is an output of the network that nobody could see."""
+        """Whether a tensor is an output of the network that can be neither mapped nor exported."""
         if factory is None or tensor not in self._outputs:
             return False
         return not factory.supports_map_unmap and not (self._options.export_enabled and factory.export_flags)
 
     def _writer(self, tensor: str) -> BackendId | None:
-        """Return the backend that writes a tensor; for inputs of the network that of the first reader."""
+        """Return the backend that writes a tensor; for an input of the network, the backend of its first reader."""
         producer = self._graph.producer(tensor)
         if producer is not None:
             return self._owner[producer.name]
@@ -132,7 +132,7 @@ class Selector:
         return self._owner[readers[0].name] if readers else None
 
     def _input_factory(self, tensor: str) -> TensorHandleFactory | None:
-        """Return the factory that most readers prefer, of those that serve them all; the first seen between equals."""
+        """Return the factory that leaves the fewest readers unserved, then has the most votes, then comes first."""
         preferred = [factory for reader in self._readers.get(tensor, ()) for factory in self._of(reader)]
         votes = [factory for factory in preferred if factory.import_flags] if self._options.import_enabled else []
         votes = votes or [factory for factory in preferred if factory.supports_map_unmap]
@@ -157,7 +157,7 @@ class Selector:
         return max(different.values(), key=merit, default=None)
 
     def _output_factory(self, layer: Layer, tensor: str) -> TensorHandleFactory | None:
-        """Return the writer's factory that needs the fewest copies; its own order decides between equals."""
+        """Return the writer's factory that needs the fewest copies; the writer's preferences break ties."""
         preferred = self._of(layer)
         candidates = [factory for factory in preferred if self._is_candidate(layer, tensor, factory)] or preferred
         return min(candidates, key=lambda factory: self._cost(layer, tensor, factory), default=None)
@@ -177,7 +177,7 @@ class Selector:
         )
 
     def _cost(self, layer: Layer, tensor: str, factory: TensorHandleFactory) -> tuple[int, int]:
-        """Return how many readers can't be served at all, and how many need a copy."""
+        """Return the number of readers that cannot be served at all, and the number that need a copy."""
         writer = self._owner[layer.name]
         edges = [self._edge(factory, writer, self._owner[reader.name]) for reader in self._readers.get(tensor, ())]
         return edges.count(None) + self._is_locked_in(tensor, factory), edges.count(EdgeStrategy.COPY)
@@ -201,6 +201,6 @@ class Selector:
 
 
 def _can_copy(source: TensorHandleFactory | None, targets: Sequence[TensorHandleFactory]) -> bool:
-    """Return whether the process sees the bytes at both ends; plain memory it always sees."""
+    """Return whether the process can access the bytes on both sides, as it always can in plain memory."""
     readable = source is None or source.supports_map_unmap
     return readable and (not targets or any(target.supports_map_unmap for target in targets))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What backends make of their subgraphs, checked and put into the graph."""
+"""Checks the backends' answers about their subgraphs and applies them to the graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferrule.network.validation import check_layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a backend made of one subgraph; checked by `check_views`."""
+    """A backend's answer for one subgraph; it must have passed `check_views`."""
 
     backend: BackendId
     offered: SubgraphView
@@ -24,15 +24,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A graph with answers applied."""
+    """A graph with the backends' answers applied."""
 
     graph: Graph
     kept: tuple[str, ...]
-    """Layers that were to be deleted, but that write an output of the graph under its name."""
+    """Layers that a backend deletes but that stay because they write an output of the graph under its name."""
 
 
 def apply_answers(graph: Graph, answers: Sequence[Answer]) -> Rewritten:
-    """Return the graph with all substitutions in place and deleted layers spliced out.
+    """Return the graph with all substitutions applied and the deleted layers removed.
 
     Raises:
         InvalidViewsError: an answer does not fit into the graph.
@@ -73,20 +73,20 @@ def _position(view: SubgraphView) -> int:
 
 
 class _Splices:
-    """Which tensor stands for which once layers between them are gone."""
+    """Collects deletions: which tensor replaces which once the layers between them are removed."""
 
     def __init__(self, graph: Graph) -> None:
         self._outputs = {info.name for info in graph.outputs}
         self._inputs = {info.name for info in graph.inputs}
         self._source: dict[str, str] = {}
-        """By output of deleted layers: what its readers read instead."""
+        """By output of deleted layers: the tensor that its readers read instead."""
         self._renamed: dict[str, str] = {}
-        """Tensors that take over the name of a graph output."""
+        """By tensor: the name of the graph output that it takes over."""
         self.gone: dict[str, None] = {}
         self.kept: list[str] = []
 
     def delete(self, view: SubgraphView) -> None:
-        """Take layers out; of those that write an output of the graph only if its writer can take over the name."""
+        """Delete a view's layers; a view that writes a graph output stays unless its source can take over the name."""
         (output,), (source,) = view.outputs, view.inputs
         source = self._source.get(source, source)
         if output in self._outputs:
@@ -99,22 +99,22 @@ class _Splices:
         self.gone |= dict.fromkeys(view.names)
 
     def names(self) -> dict[str, str]:
-        """Return the new names of tensors in the layers that stay."""
+        """Return the replacements of tensor names, old to new, for the layers that stay."""
         return {name: self._renamed.get(source, source) for name, source in self._source.items()} | self._renamed
 
 
 def _check_replacement(graph: Graph, backend: BackendId, layer: Layer) -> None:
-    """Check a replacement layer of an ordinary type as any layer of a network is checked."""
+    """Check a replacement layer like any layer of a network; PRE_COMPILED layers are exempt."""
     if layer.type is LayerType.PRE_COMPILED:
         return
     try:
         check_layer(graph, graph.layer(layer.name))
     except FerruleError as error:
-        raise InvalidViewsError(f"backend {backend} put in a layer that does not fit: {error}") from error
+        raise InvalidViewsError(f"backend {backend} inserted a layer that does not fit: {error}") from error
 
 
 def _blame(graph: Graph, answers: Sequence[Answer], error: ModelError) -> InvalidViewsError:
-    """Return the error for the first substitution that does not fit by itself, else for all together."""
+    """Return the error for the first substitution that does not fit on its own, or else for all answers together."""
     for answer in answers:
         for substitution in answer.views.substitutions:
             alone = replace(answer, views=OptimizationViews(substitutions=(substitution,)))
@@ -126,4 +126,4 @@ def _blame(graph: Graph, answers: Sequence[Answer], error: ModelError) -> Invali
                     f"{[layer.name for layer in substitution.layers]}, which does not fit into the graph: {reason}"
                 )
     backends = ", ".join(dict.fromkeys(answer.backend for answer in answers))
-    return InvalidViewsError(f"what {backends} returned does not fit together: {error}")
+    return InvalidViewsError(f"the answers of {backends} do not fit together: {error}")

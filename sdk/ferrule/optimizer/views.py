@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what a backend returned covers its subgraph, and keeps to its borders."""
+"""Checks that a backend's answer covers its subgraph and respects its borders."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ferrule.graph import Graph, SubgraphView, TensorInfo
 
 
 def check_views(backend: BackendId, offered: SubgraphView, views: OptimizationViews, taken: TakenNames) -> None:
-    """Check a backend's answer; `taken` is of the same graph and also knows of earlier answers.
+    """Check a backend's answer; `taken` holds the names in the same graph and in the earlier answers.
 
     Raises:
-        InvalidViewsError: names the backend and the layer: one that stands in no list or twice, a deleted part that
-            is no identity by shape and type, a replacement that reads or writes what it must not, or a taken name.
+        InvalidViewsError: a layer is in no list or in several, a deleted part changes shape or type, a replacement
+            reads or writes a tensor that it must not, or a name is taken. The message names the backend and the layer.
     """
     if not isinstance(views, OptimizationViews):
         raise InvalidViewsError(f"backend {backend} returned a {type(views).__name__}, expected OptimizationViews")
@@ -125,14 +125,14 @@ def _check_written(where: str, name: str, described: set[str], written: set[str]
 
 
 class TakenNames:
-    """The names that replacement layers and their tensors must keep clear of."""
+    """The names already in use, which replacement layers and their tensors must not take."""
 
     def __init__(self, graph: Graph) -> None:
         self._layers = {layer.name for layer in graph.layers}
         self._tensors = {tensor.info.name for tensor in graph.tensors}
 
     def claim(self, backend: BackendId, substitution: Substitution) -> None:
-        """Take the names of one substitution; InvalidViewsError if one is taken."""
+        """Register the names of one substitution; InvalidViewsError if one is already in use."""
         own = substitution.replaced.layers
         self._layers -= {layer.name for layer in own}
         self._tensors -= {name for layer in own for name in layer.outputs}

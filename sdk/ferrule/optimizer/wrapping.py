@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A float16 layer for a backend that has its operator in float32 only."""
+"""Wraps a float16 layer in conversions for a backend that supports its operator in float32 only."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ferrule.optimizer.decisions import Decisions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrapping:
-    """A layer in float32 between conversions, and who gets these."""
+    """A layer in float32 between conversions, and the devices of the conversions."""
 
     part: Graph
-    """The layer and its conversions alone."""
+    """A graph of only the layer and its conversions."""
     devices: Mapping[str, Device]
-    """By conversion layer."""
+    """By name of conversion layer."""
 
 
 def wrap(graph: Graph, layer: Layer, editor: GraphEditor, bench: Bench, candidate: Candidate) -> Wrapping | None:
-    """Return a float16 layer so that a backend takes it in float32; None if that does not help.
+    """Return a float16 layer wrapped so that a backend can run it in float32; None if that is not possible.
 
-    The conversions go to the same backend or, if it has none, to the first that has.
+    Each conversion goes to the same backend or, if that does not support it, to the first preferred one that does.
     """
     operands = operands_of(graph, layer)
     if all(info is None or info.dtype is not DataType.FLOAT16 for info in (*operands.inputs, *operands.outputs)):
@@ -48,7 +48,7 @@ def wrap(graph: Graph, layer: Layer, editor: GraphEditor, bench: Bench, candidat
 
 
 def apply_wrappings(decisions: Decisions, editor: GraphEditor, wrappings: Mapping[str, Wrapping]) -> None:
-    """Put wrapped layers, with their conversions assigned, in the places of the plain ones."""
+    """Replace layers by their wrapped forms and assign the conversions to their devices."""
     known = {tensor.info.name for tensor in decisions.graph.tensors}
     for layer, wrapping in wrappings.items():
         for tensor in wrapping.part.tensors:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports of runs: as data, as JSON, on a terminal."""
+"""Reports of runs: as data, as JSON and on a terminal."""
 
 from ferrule.report.compare import compare, worst
 from ferrule.report.document import (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assembles the report of a run from the firmware, from what the engine gave, and from the numpy reference."""
+"""Assembles the report of a run from the firmware, the engine's results and the numpy reference."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from ferrule.report.tracing import device_parts, trace_part
 
 
 class BuiltFirmware(Protocol):
-    """What a report tells of a firmware; `ferrule.Firmware` is one."""
+    """The properties of a firmware that a report uses; `ferrule.Firmware` has them."""
 
     @property
     def network(self) -> Network:
-        """The network whose numpy reference counts."""
+        """The network, whose numpy results are the reference."""
 
     @property
     def optimized(self) -> OptimizedNetwork:
-        """The network as it was divided over backends."""
+        """The network with its layers assigned to backends."""
 
     @property
     def board(self) -> Board:
-        """The board that it is built for."""
+        """The board that the firmware is built for."""
 
     @property
     def artifact(self) -> Artifact:
-        """The C that was generated."""
+        """The generated C code."""
 
     @property
     def project(self) -> Project:
@@ -61,7 +61,7 @@ class BuiltFirmware(Protocol):
 
     @property
     def toolchain_version(self) -> str:
-        """The compiler's version, in one line."""
+        """The compiler's version, as one line."""
 
     @property
     def build_s(self) -> float:
@@ -70,19 +70,19 @@ class BuiltFirmware(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRun:
-    """What an engine gave of a firmware: every sample's outputs, the first sample twice."""
+    """An engine's results for a firmware: the runs of all samples, with extra runs of the first sample."""
 
     info: ModelInfo
     profiled: LinkRun
-    """The first sample, with every operator's count."""
+    """The run of the first sample with a count per operator."""
     runs: Sequence[LinkRun]
     traced: LinkRun | None
-    """The first sample once more, with the calls of devices, if they were asked for."""
+    """Another run of the first sample with its device calls, if they were requested."""
     counters: Counters
     run_s: float
 
     def by_sample(self) -> Iterator[list[LinkRun]]:
-        """Give all runs of each sample, in the order of execution."""
+        """Yield all runs of each sample, in the order of execution."""
         for index, run in enumerate(self.runs):
             first = (self.traced, self.profiled) if index == 0 else ()
             yield [*(other for other in first if other is not None), run]
@@ -98,9 +98,9 @@ def assemble(
     trace: bool = False,
     faults: Mapping[str, Fault] | None = None,
 ) -> ReportDocument:
-    """Return the report of a run; `expected` has the reference's outputs for each sample.
+    """Return the report of a run; `expected` has the reference outputs for each sample.
 
-    `source` says where the inputs came from, `trace` whether the calls of devices are reported.
+    `source` names the origin of the inputs; `trace` includes the device calls in the report.
     """
     artifact, network = firmware.artifact, firmware.network
     samples = tuple(_samples(done, expected))
@@ -124,7 +124,7 @@ def assemble(
 
 
 def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ...]:
-    """Return what each layer is and took, in the order of execution."""
+    """Return the description and the cost of each layer, in the order of execution."""
     scale = _scale(firmware.board, done.info)
     counts = [round(count * scale) for count in done.profiled.counters]
     whole = sum(counts) or 1
@@ -147,7 +147,7 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
 
 
 def _samples(done: EngineRun, expected: Iterable[Sequence[Array]]) -> Iterator[SamplePart]:
-    """Give how the worst run of each sample compares with the reference."""
+    """Yield the comparison of each sample's worst run with the reference."""
     for index, (runs, reference) in enumerate(zip(done.by_sample(), expected, strict=True)):
         compared = [compare(run.outputs, reference) for run in runs]
         verdict = worst(each for each, _ in compared)
@@ -178,7 +178,7 @@ def _count(board: Board, done: EngineRun) -> CountPart:
 
 
 def _scale(board: Board, info: ModelInfo) -> float:
-    """Return how many instructions one count of the firmware stands for."""
+    """Return the number of instructions per count of the firmware's counter."""
     if info.counter is CounterSource.SYSTICK and board.qemu is not None:
         return board.qemu.instructions_per_tick
     return 1.0

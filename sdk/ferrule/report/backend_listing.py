@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every backend that there is, and every file that was refused as one: what `ferrule backends` tells, as data."""
+"""Lists every available backend and every refused backend file: the output of `ferrule backends`, as data."""
 
 from __future__ import annotations
 
@@ -24,56 +24,56 @@ class ListedOption:
 
     name: str
     type: str
-    """bool, int, float or str."""
+    """Name of the type: bool, int, float or str."""
     default: bool | int | float | str
     expected: str
-    """Which values there are."""
+    """The accepted values, as text."""
     meaning: str
     host: bool
-    """Whether it means something where layers run on the host."""
+    """Whether the option has an effect when layers run on the host."""
     firmware: bool
-    """Whether it means something where they run on a board."""
+    """Whether the option has an effect when layers run on a board."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedBackend:
-    """A backend that was found."""
+    """A backend that was found, usable or not."""
 
     id: str
     origin: str
-    """The road it came by: "shipped", "folder", "entry point", "dynamic" or "application"."""
+    """How the backend was found: "shipped", "folder", "entry point", "dynamic" or "application"."""
     place: str
-    """The folder, package or file it came from."""
+    """The folder, package or file that it came from."""
     reason: str = ""
-    """Why it cannot be used here; empty if it can."""
+    """The reason why it cannot be used here; empty if it can."""
     host: bool = False
     """Whether it runs layers on the host."""
     firmware: bool = False
     """Whether it runs layers on boards."""
     capabilities: dict[str, bool | int | float | str] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
-    """Names of its instances: those declared, else the one that is called like it."""
+    """Names of its instances: the declared ones, or else one instance with the backend's name."""
     options: tuple[ListedOption, ...] | None = ()
-    """Null where the backend declares none and takes whatever comes."""
+    """Null if the backend declares no options and accepts any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedFile:
-    """A folder or a file of dynamic backends that was not taken."""
+    """A folder or a file of dynamic backends that was refused."""
 
     path: str
     canonical: str | None
-    """Without links; null for a folder, and for a link that leads nowhere."""
+    """The path with links resolved; null for a folder and for a broken link."""
     backend: str | None
-    """The id, as far as the file got to tell it."""
+    """The backend's id; null if the file was refused before it reported one."""
     code: str
-    """The reason, for programs: see docs/dynamic_backends.md."""
+    """The reason as a code for programs; see docs/dynamic_backends.md."""
     message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendListing:
-    """All backends, and all files that are none."""
+    """All backends, and all refused files."""
 
     schema_version: int = SCHEMA_VERSION
     backends: tuple[ListedBackend, ...]
@@ -83,10 +83,10 @@ class BackendListing:
 def list_backends(
     registry: BackendRegistry, devices: Sequence[Device] = (), dynamic_path: Path | None = None
 ) -> BackendListing:
-    """Return all backends, each tried in a runtime, and what became of dynamic ones.
+    """Return all backends, each tried in a runtime, and the refused files of dynamic backends.
 
-    `devices` are those that the project declares. `dynamic_path` is the only folder to look for dynamic backends in;
-    None for the default folders.
+    `devices` has the devices that the project declares. `dynamic_path` is the only folder searched for dynamic
+    backends; None means the default folders.
     """
     options = CreationOptions(dynamic_backends_path=dynamic_path)
     with Runtime(options, registry) as runtime:
@@ -112,7 +112,7 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
             devices=tuple(device.name for device in devices if device.backend == row.id) or (str(row.id),),
             options=_options(backend.model_options()),
         )
-    except Exception as error:  # noqa: BLE001 - a plug-in can raise anything, and costs only itself
+    except Exception as error:  # noqa: BLE001 - a plug-in can raise anything and must not affect the others
         return ListedBackend(
             id=unusable.id,
             origin=unusable.origin,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def print_backends(listing: BackendListing, console: Console) -> None:
-    """Print the table of backends and, if there are any, those of their options and of refused files."""
+    """Print the table of backends and, if there are any, the tables of their options and of refused files."""
     console.print(_backends(listing.backends))
     if any(backend.options is None or backend.options for backend in listing.backends):
         console.print(_options(listing.backends))
@@ -55,7 +55,7 @@ def _options(backends: Iterable[ListedBackend]) -> Table:
         table.add_column(heading, overflow="fold")
     for backend in backends:
         if backend.options is None:
-            table.add_row(escape(f"{backend.id}.…"), "", "", "any", "", "declares none, takes whatever comes")
+            table.add_row(escape(f"{backend.id}.…"), "", "", "any", "", "declares no options, accepts any")
         for option in backend.options or ():
             table.add_row(
                 escape(f"{backend.id}.{option.name}"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the outputs of a run compare with the reference."""
+"""Compares the outputs of a run with the reference."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ferrule.graph import Array
 from ferrule.report.document import Verdict
 
 RELATIVE = 1e-5
-"""Of a float32 value, between two evaluations of a network."""
+"""Relative tolerance of a float32 value between two evaluations of a network."""
 FLOOR = 1e-6
-"""Absolute, times the largest magnitude of the tensor or 1, whichever is larger."""
+"""Absolute tolerance, multiplied by the largest magnitude in the tensor or by 1, whichever is larger."""
 
 
 def compare(outputs: Sequence[Array], expected: Sequence[Array]) -> tuple[Verdict, float | None]:
-    """Return the verdict over all outputs of one inference and the largest difference of an element.
+    """Return the verdict over all outputs of one inference and the largest difference of any element.
 
-    The difference is None where it is no number: shapes differ, or one side alone has a NaN or an infinity.
-    Integers are compared bit for bit. A float32 is within tolerance where
+    The difference is None if it is undefined: shapes differ, or only one side has a NaN or an infinity. Integers are
+    compared bit for bit. A float32 value is within tolerance if
     `|x - reference| <= RELATIVE * |reference| + FLOOR * max(1, largest |reference| of the tensor)`.
     """
     pairs = list(zip(outputs, expected, strict=True))
@@ -32,7 +32,7 @@ def compare(outputs: Sequence[Array], expected: Sequence[Array]) -> tuple[Verdic
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst of some verdicts; EXACT of none."""
+    """Return the worst of the verdicts; EXACT if there are none."""
     ranking = list(Verdict)
     return max(verdicts, key=ranking.index, default=Verdict.EXACT)
 
@@ -54,7 +54,7 @@ def _verdict(output: Array, reference: Array) -> Verdict:
 
 
 def _difference(output: Array, reference: Array) -> float:
-    """Return the largest difference, infinity where there is no telling."""
+    """Return the largest difference; infinity if it is undefined."""
     if output.shape != reference.shape:
         return math.inf
     differ = output != reference

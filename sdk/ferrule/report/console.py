@@ -65,7 +65,7 @@ def _layer_table(document: ReportDocument) -> Table:
 
 
 def _runner(layer: LayerPart) -> str:
-    """Return the backend, and its device where that has a name of its own."""
+    """Return the backend, followed by its device if that has another name."""
     return layer.backend if layer.device in {"", layer.backend} else f"{layer.backend}/{layer.device}"
 
 
@@ -99,7 +99,7 @@ def _totals(document: ReportDocument) -> Table:
 
 
 def _core(document: ReportDocument) -> str:
-    """Return what the layers took that no device ran."""
+    """Return the cost of the layers that run on the core, as text."""
     names = {(device.backend, device.name) for device in document.devices}
     own = [layer for layer in document.layers if (layer.backend, layer.device) not in names]
     return _took(len(own), sum(x.count for x in own), sum(x.share for x in own), document.count.unit)

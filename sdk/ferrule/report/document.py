@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a run as data: what `--json` writes. Its JSON Schema is generated from these types."""
+"""The report of a run as data, written by `--json`. Its JSON Schema is generated from these types."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ferrule._typing import override
 from ferrule.graph import brief
 
 SCHEMA_VERSION = 1
-"""Raised when a field changes its meaning or goes away; new fields do not raise it."""
+"""Incremented when a field changes its meaning or is removed, but not for new fields."""
 
 
 class Verdict(StrEnum):
-    """How outputs compare with the numpy reference."""
+    """The result of comparing outputs with the numpy reference."""
 
     EXACT = "exact"
-    """Bit for bit equal."""
+    """Equal bit for bit."""
     WITHIN_TOLERANCE = "within_tolerance"
-    """float32 only: see `ferrule.report.compare`."""
+    """Within the tolerance for float32; see `ferrule.report.compare`."""
     DIFFERENT = "different"
 
 
@@ -44,21 +44,21 @@ class BuildPart:
     toolchain_version: str
     optimization: str
     build_s: float
-    """Wall-clock seconds of the compiler and linker."""
+    """Wall-clock seconds of the compiler and the linker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountPart:
-    """What was counted."""
+    """The instructions or cycles counted."""
 
     unit: str
     """"instructions" or "cycles"."""
     resolution: int
-    """The counter\'s step: 1 is exact, a coarser one is off by a few steps."""
+    """The counter\'s step: 1 is exact; with a larger step, counts can be off by a few steps."""
     source: str
-    """What counted: the emulator's cycle counter ("dwt"), a timer ("systick")."""
+    """The counter: the emulator's cycle counter ("dwt") or a timer ("systick")."""
     per_inference: int
-    """Of one whole inference, without the per-layer measurement."""
+    """Count of one whole inference, without the per-layer measurement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +72,13 @@ class LayerPart:
     kernel: str
     macs: int
     count: int
-    """In the unit of `CountPart`."""
+    """Count of the layer, in the unit of `CountPart`."""
     share: float
-    """Of all layers' counts, 0 to 1."""
+    """Share of the counts of all layers, 0 to 1."""
     constant_bytes: int
     scratch_bytes: int
     device: str = ""
-    """Name of the device instance of the backend that ran it: the backend's own where no devices are declared."""
+    """Name of the device instance that ran the layer; the backend's name if no devices are declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,31 +87,31 @@ class FlashPart:
 
     code: int
     constants: int
-    """Tables of code and kernels, initial values of variables."""
+    """Tables of code and kernels, and initial values of variables."""
     weights: int
     total: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RamPart:
-    """Memory that is written, in bytes."""
+    """Writeable memory, in bytes."""
 
     workspace: int
     """Activations and kernel scratch."""
     activations: int
     activations_certificate: str
-    """"optimal", or how far above the proved lower bound; the same of the order of layers where that is not optimal."""
+    """"optimal", or the most it can exceed the proved lower bound; the same for the order of layers if not optimal."""
     stack_used: int
-    """Painted before the inference and looked at afterwards: the deepest use during it."""
+    """Deepest stack use of an inference, measured with a pattern written before it and checked after it."""
     stack_reserved: int
     other: int
-    """Variables of the link, the drivers and the start-up."""
+    """Variables of the link, the drivers and the start-up code."""
     total: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPart:
-    """What the firmware takes."""
+    """The memory that the firmware uses."""
 
     flash: FlashPart
     ram: RamPart
@@ -119,45 +119,45 @@ class MemoryPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePart:
-    """A device behind the device API that runs layers."""
+    """A device that runs layers through the device API."""
 
     name: str
     backend: str
     activation_lead: int
-    """Operators before its first one at which it is activated."""
+    """How many operators before its first one the device is activated."""
     memory_bytes: int
-    """Its own memory; 0 where it works on the core's."""
+    """Size of its own memory; 0 if it uses the core's memory."""
     memory_used: int
-    """Of that, what tensors and scratch take."""
+    """The part of its own memory used by tensors and scratch."""
     layers: int = 0
-    """How many layers it ran, copies into and out of its memory included."""
+    """Number of layers that it ran, including copies into and out of its memory."""
     count: int = 0
-    """What these took, in the unit of `CountPart`: for the core, which drives the device and waits for it."""
+    """Count of these layers, in the unit of `CountPart`, on the core, which drives the device and waits for it."""
     share: float = 0.0
-    """Of all layers' counts, 0 to 1."""
+    """Share of the counts of all layers, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCallPart:
-    """One call of a device."""
+    """One device call."""
 
     operator: int
-    """Index of the layer round which it was made."""
+    """Index of the layer that the call belongs to."""
     layer: str
     device: str
     call: str
-    """activate, open, copy_to, copy_from, run, close or deactivate."""
+    """The kind of call: activate, open, copy_to, copy_from, run, close or deactivate."""
     status: int
-    """0, or a negative `enum ferrule_status`."""
+    """0 for success, or a negative `enum ferrule_status`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTracePart:
-    """The calls of devices in one run, in order."""
+    """The device calls of one run, in order."""
 
     calls: tuple[DeviceCallPart, ...]
     as_planned: bool
-    """Whether they are those that the generator scheduled, one by one."""
+    """Whether the calls are exactly those that the generator scheduled, in the same order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,50 +169,50 @@ class SamplePart:
     max_difference: float | None
     """The largest difference of an output element from the reference, in stored units for integers.
 
-    None where it is no number: one of the two alone has a NaN or an infinity."""
+    None if it is undefined: only one of the two has a NaN or an infinity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferencePart:
-    """Where a run that differs from the reference begins to."""
+    """The place where a run first differs from the reference."""
 
     layer: str = ""
-    """The first layer with an output that differs; empty if none was found, and `note` says why."""
+    """The first layer with an output that differs; empty if none was found, with the reason in `note`."""
     type: str = ""
     backend: str = ""
     device: str = ""
     tensor: str = ""
-    """That output."""
+    """The output that differs."""
     max_difference: float | None = None
-    """As in `SamplePart`."""
+    """The largest difference, as in `SamplePart`."""
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportDocument:
-    """Everything that one `ferrule run` found out."""
+    """All results of one `ferrule run`."""
 
     schema_version: int = SCHEMA_VERSION
     ferrule_version: str
     verdict: Verdict
     engine: str
     input: str
-    """Where the inputs came from: "pattern" or the files."""
+    """The origin of the inputs: "pattern" or the files."""
     model: ModelPart
     build: BuildPart
     count: CountPart
     layers: tuple[LayerPart, ...]
     memory: MemoryPart
     run_s: float
-    """Wall-clock seconds of the engine, transfers included."""
+    """Wall-clock seconds of the engine, including transfers."""
     samples: tuple[SamplePart, ...]
     devices: tuple[DevicePart, ...] = ()
     device_trace: DeviceTracePart | None = None
-    """None unless it was asked for."""
+    """None unless it was requested."""
     faults: tuple[str, ...] = ()
-    """What was injected into device models, by device."""
+    """The faults injected into device models, each with its device."""
     first_difference: DifferencePart | None = None
-    """None unless it was asked for and the run differs."""
+    """None unless it was requested and the run differs from the reference."""
 
     @override
     def __repr__(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who takes each layer of a network, and why the others don't."""
+"""Explains which backend supports each layer of a network, and why the others do not."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ferrule.report.inspection import (
 
 
 def explain_division(network: Network, job: Job) -> DivisionPart:
-    """Return who takes each layer as it is given (its hint first, then the preferences), and who finally runs what.
+    """Return the backend for each layer as given (its hint first, then the preferences), and the final assignment.
 
-    Backends optimise their subgraphs for that; nothing is generated or run.
+    To find the final assignment, the backends optimise their subgraphs; nothing is generated or run.
 
     Raises:
         FerruleError: a backend, or the layer of a hint, does not exist.
@@ -48,7 +48,7 @@ def explain_division(network: Network, job: Job) -> DivisionPart:
 
 
 def explain_schedule(network: Network, job: Job) -> tuple[ScheduledPart, ...]:
-    """Return the operators of the firmware in order, with the calls of devices round each; raises as `emit`."""
+    """Return the firmware's operators in order, with the device calls around each; raises like `emit`."""
     artifact = emit(network, job)
     names = {use.name: use.device.name for use in artifact.devices}
     return tuple(
@@ -92,7 +92,7 @@ def _final_layer(optimized: OptimizedNetwork, layer: Layer) -> FinalLayerPart:
 
 
 def _create(name: str, job: Job) -> Backend | str:
-    """Return the backend, or why it cannot be used here; FerruleError if there is none of that id."""
+    """Return the backend, or the reason why it cannot be used here; FerruleError if no backend has that id."""
     try:
         return job.backend_source().create(name)
     except BackendUnavailableError as error:

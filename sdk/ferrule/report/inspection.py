@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a network is, before anything is generated: what `ferrule inspect` shows."""
+"""Describes a network before anything is generated: the output of `ferrule inspect`, as data."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorPart:
-    """A tensor."""
+    """The description of a tensor."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     scales: tuple[float, ...]
-    """Empty without quantisation, one per tensor, or one per channel."""
+    """Empty without quantisation; otherwise one scale for the tensor, or one per channel."""
     zero_points: tuple[int, ...]
     axis: int | None
-    """The channel axis where there are several scales."""
+    """The channel axis if there are several scales, otherwise null."""
     constant: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerInspection:
-    """A layer."""
+    """The description of a layer."""
 
     index: int
     name: str
     type: str
     parameters: dict[str, str]
-    """The descriptor's fields that are not at their defaults."""
+    """The descriptor's fields that differ from their defaults."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     macs: int
@@ -47,19 +47,19 @@ class LayerInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArenaPart:
-    """The memory that activations need, kernel scratch apart."""
+    """The memory that activations need, without kernel scratch."""
 
     activation_bytes: int
     bound_bytes: int
-    """No plan is smaller: proved for the order of layers given."""
+    """Proved lower bound on any plan for the given order of layers."""
     certificate: str
-    """How good the arena is, and the order of layers where it is not proved to be the best."""
+    """The quality of the arena, and of the order of layers if that is not proved optimal."""
     order: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalPart:
-    """A backend that does not take a layer."""
+    """A backend that does not support a layer."""
 
     backend: str
     reason: str
@@ -67,19 +67,19 @@ class RefusalPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakerPart:
-    """Who takes a layer."""
+    """The backend that supports a layer."""
 
     layer: str
     backend: str | None
-    """None if nobody takes it."""
+    """None if no backend supports the layer."""
     device: str | None
     refusals: tuple[RefusalPart, ...]
-    """Those who were or would be asked and refuse."""
+    """The refusals, in order of preference, including backends after the chosen one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendPart:
-    """A backend that was asked."""
+    """A backend that was queried."""
 
     id: str
     host: bool
@@ -97,54 +97,54 @@ class FinalLayerPart:
     backend: str
     device: str
     replaces: tuple[str, ...]
-    """Layers whose place it took, where its backend put it in."""
+    """The layers that it replaced, if its backend inserted it."""
     label: str
-    """What the backend calls it, where it is a pre-compiled object."""
+    """The backend's name for it, if it is a pre-compiled object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalPart:
-    """Who finally runs what, on the host or in firmware."""
+    """The final assignment of layers to backends, on the host or in firmware."""
 
     face: str
-    """host or firmware."""
+    """"host" or "firmware"."""
     layers: tuple[FinalLayerPart, ...] = ()
     gone: tuple[str, ...] = ()
-    """Layers of the network as given that were fused, folded or deleted, and that no backend's layer replaces."""
+    """Layers of the given network that were fused, folded or deleted and have no replacement layer of a backend."""
     messages: tuple[str, ...] = ()
-    """What was asked and not given."""
+    """Messages about requests that were not met."""
     problem: str = ""
-    """Why it cannot run there; empty if it can."""
+    """The reason why the network cannot run there; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivisionPart:
-    """Who takes each layer of the network as it stands, and who runs it after backends have rewritten it."""
+    """The backend for each layer of the given network, and the assignment after the backends have rewritten it."""
 
     backends: tuple[BackendPart, ...]
-    """In order of preference."""
+    """The backends, in order of preference."""
     layers: tuple[TakerPart, ...]
-    """Of the network as it is given."""
+    """The layers of the network as given."""
     finals: tuple[FinalPart, ...]
-    """For the host and for firmware."""
+    """The final assignments for the host and for firmware."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledPart:
-    """One operator of the firmware, and the calls of devices round it."""
+    """One operator of the firmware, and the device calls around it."""
 
     index: int
-    """In the order of execution."""
+    """Position in the order of execution."""
     layer: str
     backend: str
     device: str
     calls: tuple[str, ...]
-    """Such as "npu0 open", in order; empty where no device is called."""
+    """The device calls in order, such as "npu0 open"; empty if no device is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """Everything that can be said of a network without a board."""
+    """All facts about a network that do not depend on a board."""
 
     schema_version: int = SCHEMA_VERSION
     name: str
@@ -156,9 +156,9 @@ class Inspection:
     constant_bytes: int
     arena: ArenaPart
     division: DivisionPart | None = None
-    """None where no backends were asked."""
+    """None if no backends were queried."""
     schedule: tuple[ScheduledPart, ...] | None = None
-    """None unless it was asked for."""
+    """None unless it was requested."""
 
     @override
     def __repr__(self) -> str:
@@ -176,12 +176,12 @@ class Inspection:
 
 
 def activation_plan(graph: Graph) -> GraphPlan:
-    """Return the plan of the activations alone, in one region without limit."""
+    """Return the plan of only the activations, in one region without a size limit."""
     return plan_graph(graph, [Region(name="sram", size_bytes=sys.maxsize, reachable_by=frozenset({"core"}))])
 
 
 def inspect_network(graph: Graph) -> Inspection:
-    """Return what a network is; the planner lays out its activations."""
+    """Return the description of a network, with its activations laid out by the planner."""
     layers = tuple(_layer(graph, index, layer) for index, layer in enumerate(graph.layers))
     planned = activation_plan(graph)
     region = planned.plan.region("sram")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what a network is on a terminal."""
+"""Prints the description of a network on a terminal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
 
 
 def _print_division(inspection: Inspection, division: DivisionPart, console: Console) -> None:
-    """Print who takes each layer, and why the others don't."""
+    """Print which backend supports each layer, and why the others do not."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -69,7 +69,7 @@ def _print_division(inspection: Inspection, division: DivisionPart, console: Con
 
 
 def _print_final(final: FinalPart, console: Console) -> None:
-    """Print who runs what after backends have rewritten it."""
+    """Print the assignment of layers after the backends have rewritten the network."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -97,7 +97,7 @@ def _print_final(final: FinalPart, console: Console) -> None:
 
 
 def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None:
-    """Print the operators in the order in which they run, with the calls of devices."""
+    """Print the operators in the order in which they run, with their device calls."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -112,7 +112,7 @@ def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None
 
 def _taker(taker: TakerPart) -> str:
     if taker.backend is None:
-        return "[bold red]nobody[/]"
+        return "[bold red]no backend[/]"
     return _runner(taker.backend, taker.device)
 
 

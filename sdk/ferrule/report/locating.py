@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the layer at which a firmware begins to differ: the same layers once more, with every tensor as an output."""
+"""Finds the first layer at which a firmware differs from the reference, by making every tensor an output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ferrule.report.document import DifferencePart, LayerPart, Verdict
 
 
 def observed_network(network: Network, optimized: OptimizedNetwork) -> Network:
-    """Return the network with each tensor that survived the optimizer as an output."""
+    """Return the network with each tensor that the optimizer kept as an additional output."""
     known = {output for layer in network.layers for output in layer.outputs}
     names = [info.name for info in network.outputs]
     names += [
@@ -37,9 +37,9 @@ def first_difference(
     layers: Sequence[LayerPart],
     runs: Iterable[tuple[Sequence[Array], Sequence[Array]]],
 ) -> DifferencePart:
-    """Return where the first run that differs begins to, in the order in which the firmware executes layers.
+    """Return the first difference of the first run that differs, in the firmware's order of layers.
 
-    `runs` has, by inference, what the firmware gave of every output, and what the reference gives.
+    `runs` has, per inference, all outputs of the firmware and all outputs of the reference.
     """
     names = [info.name for info in network.outputs]
     for outputs, expected in runs:

@@ -14,11 +14,11 @@ from ferrule.report.document import LayerPart, MemoryPart, ReportDocument, Sampl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What a run of a firmware gave."""
+    """The results of a run of a firmware."""
 
     document: ReportDocument
     outputs: list[Array]
-    """Each output of the model; with several samples they are stacked on the first axis."""
+    """The outputs of the model; the values of several samples are joined along the first axis."""
 
     @override
     def __repr__(self) -> str:
@@ -26,17 +26,17 @@ class RunReport:
 
     @property
     def verdict(self) -> Verdict:
-        """How the outputs compare with the numpy reference, over all samples."""
+        """The comparison of the outputs with the numpy reference, over all samples."""
         return self.document.verdict
 
     @property
     def layers(self) -> tuple[LayerPart, ...]:
-        """What each layer is and took."""
+        """The description and the cost of each layer."""
         return self.document.layers
 
     @property
     def memory(self) -> MemoryPart:
-        """Flash and RAM."""
+        """The use of flash and RAM."""
         return self.document.memory
 
     @property
@@ -50,5 +50,5 @@ class RunReport:
         return self.document.count.per_inference
 
     def to_json(self) -> str:
-        """Return the document as JSON, indented."""
+        """Return the document as indented JSON."""
         return msgspec.json.format(msgspec.json.encode(self.document), indent=2).decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for what the link reports of devices: the calls of a run, and the operator in which one failed."""
+"""Adds names to the link's reports about devices: to the calls of a run, and to the operator that failed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ferrule.report.document import DeviceCallPart, DevicePart, DeviceTracePart,
 
 
 def device_parts(artifact: Artifact, layers: Sequence[LayerPart]) -> tuple[DevicePart, ...]:
-    """Return the devices that run layers, what these took, and what the plan takes of their memories."""
+    """Return the devices that run layers, with the cost of these layers and the planned use of device memory."""
     regions = {region.region: region.peak_bytes for region in artifact.storage.plan.regions}
     ran = {use.device.name: [part for part in layers if part.device == use.device.name] for use in artifact.devices}
     return tuple(
@@ -30,10 +30,10 @@ def device_parts(artifact: Artifact, layers: Sequence[LayerPart]) -> tuple[Devic
 
 
 def trace_part(artifact: Artifact, calls: Iterable[LinkCall]) -> DeviceTracePart:
-    """Return the calls with names, and whether they are those of the plan.
+    """Return the calls with names, and whether they match the plan.
 
     Raises:
-        LinkError: a call names an operator, a device or a call that there is not.
+        LinkError: a call refers to an operator, a device or a kind of call that does not exist.
     """
     parts = tuple(_call(artifact, call) for call in calls)
     planned = [(call.operator, call.device, str(call.call), 0) for call in artifact.device_calls]
@@ -43,7 +43,7 @@ def trace_part(artifact: Artifact, calls: Iterable[LinkCall]) -> DeviceTracePart
 
 
 def explained(error: RunFailedError, artifact: Artifact) -> RunFailedError:
-    """Return the error with the layer that failed, and the calls of devices if they were traced."""
+    """Return the error with the name of the failed layer and, if they were traced, the device calls."""
     lines = [str(error)]
     operator = error.failed_operator
     if operator is not None and operator < len(artifact.operators):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running optimised networks on the host."""
+"""The runtime, which runs optimised networks on the host."""
 
 from ferrule.runtime.debug import DebugCallback
 from ferrule.runtime.errors import NetworkLoadError, NetworkUnloadError

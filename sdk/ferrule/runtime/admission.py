@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which backends a runtime can use, and what it made of them."""
+"""Determines the backends that a runtime can use, and creates their contexts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """What a runtime keeps of a backend; not the backend object."""
+    """The objects that a runtime keeps for a usable backend; the backend object itself is not kept."""
 
     context: BackendContext | None
     profiling: BackendProfilingContext | None
@@ -38,9 +38,9 @@ class Admitted:
 def admit_all(
     registry: BackendRegistry, options: CreationOptions
 ) -> tuple[dict[BackendId, Admitted], tuple[BackendRow, ...]]:
-    """Try every backend; return the usable ones, and a row for each with the reason where it is not.
+    """Try every backend; return the usable ones, and a row for every backend, with the reason if it is not usable.
 
-    Those that are not usable are taken out of the registry. FerruleError if the options name an unknown backend.
+    Unusable backends are removed from the registry. FerruleError if the options name an unknown backend.
     """
     known = registry.ids()
     for name in (*options.custom_allocators, *options.backend_options):
@@ -54,7 +54,7 @@ def admit_all(
             admitted[backend_id] = _admit(registry.create(backend_id), options)
         except BackendUnavailableError as error:
             reason = str(error)
-        except Exception as error:  # noqa: BLE001 - a plug-in can raise anything, and costs only itself
+        except Exception as error:  # noqa: BLE001 - a plug-in can raise anything and must not affect the others
             reason = f"{type(error).__name__}: {error}"
         rows.append(BackendRow(id=backend_id, origin=registry.origin(backend_id), reason=reason))
         if reason:
@@ -79,7 +79,7 @@ def _admit(backend: Backend, options: CreationOptions) -> Admitted:
 
 
 def _memory_refusal(backend: Backend, allocator: CustomAllocator | None, *, protected: bool) -> str:
-    """Return why a backend cannot work with the memory that it is given; "" if it can."""
+    """Return the reason why a backend cannot work with the memory that it is given; "" if it can."""
     capable = has_capability(backend.capabilities(), PROTECTED_CONTENT_ALLOCATION)
     if allocator is None:
         return "protected mode needs a custom allocator for it" if protected else ""

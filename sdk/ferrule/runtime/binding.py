@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Getting the caller's arrays into a network, and its outputs into the caller's buffers."""
+"""Transfers the caller's arrays into a network, and the network's outputs into the caller's buffers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Arrays = Sequence[Array] | Mapping[str, Array]
 
 
 class InputPort:
-    """One input of a network: copies the caller's array, or imports it where that is planned and it fits."""
+    """One input of a network: copies the caller's array, or imports it if that is planned and possible."""
 
     __slots__ = ("_handle", "_managed", "_staging", "_wanted", "info")
 
@@ -31,11 +31,11 @@ class InputPort:
         self._staging = None if placed.managed else Staging(info, placed)
 
     def fits(self, array: object) -> bool:
-        """Return whether it is an array of the input's shape and dtype."""
+        """Return whether the argument is an array with the input's shape and dtype."""
         return isinstance(array, np.ndarray) and (array.shape, array.dtype) == self._wanted
 
     def feed(self, array: Array) -> None:
-        """Give the network its input for one run."""
+        """Copy or import the array as the network's input for one run."""
         if self._staging is None:
             np.copyto(self._handle.map(), array)
             self._handle.unmap()
@@ -43,13 +43,13 @@ class InputPort:
             np.copyto(self._staging.use(), array)
 
     def end(self) -> None:
-        """Forget the caller's array."""
+        """End the import of the caller's array."""
         if not self._managed:
             self._handle.end_import()
 
 
 class OutputPort:
-    """One output of a network: has the caller's buffer written directly where that is planned, else copies."""
+    """One output of a network: lets it write the caller's buffer directly if that is planned, or else copies."""
 
     __slots__ = ("_handle", "_staged", "_staging", "_wanted", "info")
 
@@ -61,7 +61,7 @@ class OutputPort:
         self._staged = False
 
     def offer(self, buffer: Array, others: Sequence[Array]) -> None:
-        """Let the network write the buffer itself if it can; not if the buffer meets an input or another output."""
+        """Let the network write the buffer directly if possible, but not if it may overlap one of `others`."""
         if self._staging is None:
             return
         shared = any(np.may_share_memory(buffer, other) for other in others)
@@ -70,7 +70,7 @@ class OutputPort:
             self._staging.use()
 
     def collect(self, buffer: Array) -> None:
-        """See to it that the buffer holds the output."""
+        """Ensure that the buffer contains the output after a run."""
         if self._staging is None or self._staged:
             np.copyto(buffer, self._handle.map())
         else:
@@ -78,18 +78,18 @@ class OutputPort:
         self._handle.unmap()
 
     def end(self) -> None:
-        """Forget the caller's buffer."""
+        """End the import of the caller's buffer."""
         if self._staging is not None:
             self._handle.end_import()
 
     def empty(self) -> Array:
-        """Return a new buffer."""
+        """Return a new buffer that is suitable for the output."""
         if self._staging is None or not self._staging.demanding:
             return np.empty(*self._wanted)
         return aligned_empty(self.info.shape, self.info.dtype, self._staging.alignment_bytes)
 
     def misfit(self, buffer: object) -> str:
-        """Return why a buffer cannot take the output; "" if it can."""
+        """Return the reason why a buffer cannot hold the output; "" if it can."""
         if not isinstance(buffer, np.ndarray):
             return f"is {type(buffer).__name__}"
         if (buffer.shape, buffer.dtype) != self._wanted:
@@ -98,7 +98,7 @@ class OutputPort:
 
 
 class Staging:
-    """Memory that a handle imports where it has none of its own and cannot import the caller's."""
+    """Memory that a handle imports if it has no memory itself and cannot import the caller's."""
 
     __slots__ = ("_array", "_info", "_placed", "alignment_bytes", "demanding")
 
@@ -110,12 +110,12 @@ class Staging:
         self._array: Array | None = None
 
     def serves(self, array: Array) -> bool:
-        """Have the handle import the caller's memory; False if it, or who imports it from there, cannot have it."""
+        """Let the handle import the caller's memory; return False if it or a later importer cannot use that."""
         fits = not self.demanding or is_aligned(array, self._placed.alignment_bytes)
         return fits and self._placed.handle.import_memory(array, MemorySource.MALLOC)
 
     def use(self) -> Array:
-        """Have the handle import it and return it; TensorImportError if the handle refuses even that."""
+        """Let the handle import the staging memory and return that; TensorImportError if the handle refuses it."""
         if self._array is None:
             self._array = aligned_empty(self._info.shape, self._info.dtype, self.alignment_bytes)
         if not self._placed.handle.import_memory(self._array, MemorySource.MALLOC):
@@ -128,7 +128,7 @@ class Staging:
 
 
 def ordered_inputs(graph: Graph, ports: Sequence[InputPort], inputs: Arrays) -> Sequence[Array]:
-    """Return one checked array per input, in order; InputError says what does not fit."""
+    """Return one checked array per input, in order; InputError names the array that does not fit."""
     if not isinstance(inputs, Mapping):
         if len(inputs) == len(ports) and all(map(InputPort.fits, ports, inputs)):
             return inputs
@@ -146,7 +146,7 @@ def ordered_inputs(graph: Graph, ports: Sequence[InputPort], inputs: Arrays) -> 
 
 
 def ordered_outputs(graph: Graph, ports: Sequence[OutputPort], outputs: Arrays | None) -> list[Array]:
-    """Return one buffer per output, in order: the caller's or new ones; InputError if one does not fit."""
+    """Return one buffer per output, in order: the caller's buffer or a new one; InputError if one does not fit."""
     if outputs is None:
         return [port.empty() for port in ports]
     if isinstance(outputs, Mapping):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling the backends' contexts of loads and unloads, in order."""
+"""Notifies the backends' contexts of loads and unloads, in order."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Contexts:
 
     @contextmanager
     def loading(self, network: NetworkId) -> Iterator[None]:
-        """Tell before and after a load.
+        """Notify the contexts before and after a load.
 
-        The contexts that were told before are told after, in the same order, also if the load fails in between.
+        The contexts notified before the load are notified after it, in the same order, even if the load fails.
 
         Raises:
             NetworkLoadError: a context refuses.
@@ -37,40 +37,40 @@ class Contexts:
                 with asking(backend, "before_load_network()"):
                     willing = context.before_load_network(network)
                 if not willing:
-                    raise NetworkLoadError(f"backend '{backend}' refuses to have network {network} loaded")
+                    raise NetworkLoadError(f"backend '{backend}' refuses to load network {network}")
             yield
         finally:
             for backend, context in told:
                 _report(backend, "after_load_network", context.after_load_network, network)
 
     def before_unload(self, network: NetworkId) -> None:
-        """Tell that a network is about to be unloaded; NetworkUnloadError if a context refuses."""
+        """Notify the contexts that a network is about to be unloaded; NetworkUnloadError if one refuses."""
         for backend, context in self._contexts.items():
             with asking(backend, "before_unload_network()"):
                 willing = context.before_unload_network(network)
             if not willing:
                 raise NetworkUnloadError(
-                    f"backend '{backend}' refuses to have network {network} unloaded: it stays loaded",
+                    f"backend '{backend}' refuses to unload network {network}, which stays loaded",
                     hint="try again when the backend is ready for it, or close the runtime",
                 )
 
     def before_close(self, network: NetworkId) -> None:
-        """Tell that a network is unloaded with its runtime; nobody can refuse that."""
+        """Notify the contexts that a network is unloaded with its runtime, which they cannot refuse."""
         for backend, context in self._contexts.items():
             _report(backend, "before_unload_network", context.before_unload_network, network)
 
     def after_unload(self, network: NetworkId) -> None:
-        """Tell that a network was unloaded."""
+        """Notify the contexts that a network was unloaded."""
         for backend, context in self._contexts.items():
             _report(backend, "after_unload_network", context.after_unload_network, network)
 
     def clear(self) -> None:
-        """Let go of all contexts."""
+        """Release all contexts."""
         self._contexts.clear()
 
 
 def _report(backend: BackendId, moment: str, tell: Callable[[NetworkId], bool], network: NetworkId) -> None:
-    """Tell a context something that its answer cannot change; log if it is not content."""
+    """Notify a context of an event that it cannot refuse; log an error or a negative answer."""
     try:
         content = tell(network)
     except Exception:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Showing what flows through a network."""
+"""Shows the tensors of a network as they are computed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ferrule.graph import Array, TensorInfo
 DebugCallback = Callable[[str, TensorInfo, Array], None]
 """(name of the layer that wrote the tensor, the tensor, its values).
 
-The values are read-only and valid only during the call, which the run of the network waits for and
-which must not call the runtime."""
+The values are read-only and valid only during the call. The run waits for the callback, which must not call the
+runtime."""
 
 _LOGGER = logging.getLogger(__name__)
 
 
 def log_tensor(layer: str, info: TensorInfo, values: Array) -> None:
-    """Log the range of a tensor: what is done where no callback is registered."""
+    """Log the range of a tensor; this is the default callback."""
     _LOGGER.info(
         "%s: %s %s%s from %s to %s", layer, info.name, info.dtype, list(info.shape), values.min(), values.max()
     )
@@ -37,7 +37,7 @@ class DebugSwitch:
 
 
 class DebugWorkload:
-    """Shows a tensor and hands it on."""
+    """The workload of a DEBUG layer: shows a tensor and copies it to its output."""
 
     __slots__ = ("_info", "_layer", "_source", "_switch", "_target")
 
@@ -51,7 +51,7 @@ class DebugWorkload:
         self._switch = switch
 
     def execute(self) -> None:
-        """Call the callback and copy; raises what the callback raises."""
+        """Call the callback, then copy the tensor; an exception from the callback propagates."""
         values = self._source.map()
         shown = values.view()
         shown.flags.writeable = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong in a runtime apart from its inputs."""
+"""The errors of a runtime, except those about its inputs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ferrule.errors import FerruleError
 
 
 class NetworkLoadError(FerruleError):
-    """A network cannot be loaded: a backend is not usable here, refuses it, or lacks what its layers need."""
+    """A network cannot be loaded: a backend is not usable here, refuses it, or lacks something that its layers need."""
 
 
 class NetworkUnloadError(FerruleError):
-    """A backend's context refuses the unload: the network stays loaded."""
+    """A backend's context refuses the unload; the network stays loaded."""

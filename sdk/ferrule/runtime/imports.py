@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The link between two backends of which one uses the other's memory, from the import to its end."""
+"""Imports of memory: one backend uses the memory of another, from the import to its end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ferrule.backends.tensor_handle import TensorHandle
 
 
 class ImportLink:
-    """An import that can be ended; each may be done many times."""
+    """An import of memory that can be ended and repeated any number of times."""
 
     __slots__ = ("_source", "_target", "_workload", "open")
 
@@ -19,12 +19,12 @@ class ImportLink:
         self.open = False
 
     def execute(self) -> None:
-        """Import; raises TensorImportError if the target refuses."""
+        """Import the source's memory; TensorImportError if the target refuses it."""
         self._workload.execute()
         self.open = True
 
     def end(self) -> None:
-        """Give the memory back to its owner, if it is imported."""
+        """End the import, if there is one, and return the memory to its owner."""
         if self.open:
             self.open = False
             self._target.end_import()

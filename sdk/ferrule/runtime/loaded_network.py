@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network that is ready to run."""
+"""Loaded networks, which are ready to run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ferrule.runtime.step import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parts:
-    """What a network consists of once it is loaded."""
+    """The parts of a loaded network."""
 
     graph: Graph
     steps: tuple[Step, ...]
@@ -37,7 +37,7 @@ class Parts:
 
 
 class LoadedNetwork:
-    """A network that is ready to run; its runs exclude each other, those of different networks don't."""
+    """A network that is ready to run; its runs exclude each other, but not runs of other networks."""
 
     def __init__(self, parts: Parts, profiler: Profiler) -> None:
         self.profiler = profiler
@@ -48,7 +48,7 @@ class LoadedNetwork:
         self._runner: int | None = None
 
     def run(self, inputs: Arrays, outputs: Arrays | None) -> list[Array]:
-        """Run it once; see `Runtime.enqueue_workload`."""
+        """Run the network once; see `Runtime.enqueue_workload`."""
         self.check_outside()
         with self._lock:
             parts = self._parts
@@ -67,7 +67,7 @@ class LoadedNetwork:
             return buffers
 
     def release(self) -> None:
-        """Wait for the current run, and give back all memory; it cannot run any more. Twice is once."""
+        """Wait for the current run, then release all memory; later runs fail, and a second call does nothing."""
         with self._lock, ExitStack() as stack:
             parts, self._parts = self._parts, None
             if parts is not None and self._acquired:
@@ -75,7 +75,7 @@ class LoadedNetwork:
                     stack.callback(manager.release)
 
     def _acquire(self, parts: Parts) -> None:
-        """Get the memory of all managers, or of none."""
+        """Acquire the memory of all managers; if one fails, release the others again."""
         with ExitStack() as stack:
             for manager in parts.managers:
                 manager.acquire()
@@ -84,13 +84,13 @@ class LoadedNetwork:
         self._acquired = True
 
     def check_outside(self) -> None:
-        """Refuse what a callback of the network's own run must not do: it would wait for itself."""
+        """Raise FerruleError in a callback of the network's own run, which would wait for itself."""
         if self._runner == threading.get_ident():
             raise FerruleError("a network cannot be run or unloaded from within its own run")
 
 
 class _Run:
-    """One run: binds, executes, and cleans up whatever happens."""
+    """One run: binds inputs and outputs, executes the steps and always cleans up."""
 
     __slots__ = ("_open", "_parts")
 
@@ -111,7 +111,7 @@ class _Run:
             for output, buffer in zip(parts.outputs, buffers, strict=True):
                 output.collect(buffer)
         except BaseException:
-            with suppress(Exception):  # what is raised already comes first
+            with suppress(Exception):  # the original exception takes precedence
                 self._settle()
             raise
         finally:
@@ -134,7 +134,7 @@ class _Run:
         try:
             event.wait()
         except Exception:
-            self._settle()  # raises it too, with the place of who wrote
+            self._settle()  # raises the same failure, with the place of the writer
             raise
 
     def _started(self, step: Step, event: Event) -> None:
@@ -146,12 +146,12 @@ class _Run:
             handle.ready = event
 
     def _settle(self) -> None:
-        """Wait until all is over; raises the first failure, when the rest is over too."""
+        """Wait for all open events; then raise the first failure, if there is one."""
         failure: Exception | None = None
         for step, event in self._open:
             try:
                 event.wait()
-            except Exception as error:  # noqa: BLE001 - raised below, when nothing works on our memory any more
+            except Exception as error:  # noqa: BLE001 - raised below, when no work uses our memory any more
                 if failure is None:
                     _locate(error, step)
                     failure = error
@@ -172,7 +172,7 @@ class _Run:
 
 
 class _ProfiledRun(_Run):
-    """A run that notes when each step began and ended."""
+    """A run that records when each step began and ended."""
 
     __slots__ = ("_events", "_number", "_profiler")
 
@@ -223,7 +223,7 @@ class _ProfiledRun(_Run):
 
 
 def _locate(error: Exception, step: Step) -> None:
-    """Say in an error in which layer it happened."""
+    """Add the place of the layer to an error."""
     if isinstance(error, FerruleError):
         error.args = (f"{step.place}: {error}",)
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an optimised network to one that is ready to run."""
+"""Turns an optimised network into one that is ready to run."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from ferrule.runtime.tensors import FRAMEWORK_LAYERS, TensorTable
 
 
 def load_parts(optimized: OptimizedNetwork, registry: BackendRegistry, admitted: Mapping[BackendId, Admitted]) -> Parts:
-    """Return the network with handles, workloads and memory managers.
+    """Return the parts of the network: handles, workloads and memory managers.
 
     Raises:
-        NetworkLoadError: a backend of the network is not usable here, or lacks something.
-        FerruleError: what a backend says against one of its layers.
+        NetworkLoadError: a backend of the network is not usable here, or lacks something that it needs.
+        FerruleError: a backend refuses one of its layers.
     """
     graph = optimized.graph
     for layer in graph.layers:
@@ -56,7 +56,7 @@ def load_parts(optimized: OptimizedNetwork, registry: BackendRegistry, admitted:
 
 
 class _Loader:
-    """Makes the workloads of all layers, in order."""
+    """Creates the workloads of all layers, in order."""
 
     def __init__(self, optimized: OptimizedNetwork, members: Members, tensors: TensorTable) -> None:
         self._graph = optimized.graph
@@ -68,7 +68,7 @@ class _Loader:
         self.debug = DebugSwitch()
 
     def steps(self) -> tuple[Step, ...]:
-        """Return the steps; an import is followed by its end, behind the last reader."""
+        """Return the steps; the end of each import is a step after the last reader."""
         last = self._tensors.last_uses()
         ends: dict[int, list[Step]] = {}
         steps: list[Step] = []
@@ -77,7 +77,7 @@ class _Loader:
             if layer.type is LayerType.MEM_IMPORT:
                 ends.setdefault(last[layer.outputs[0]], []).append(self._end_of_import(layer))
             steps += reversed(ends.get(index, []))
-        return tuple(steps)  # what outputs need is ended when they have been read
+        return tuple(steps)  # imports that outputs need end after the outputs are read
 
     def _step(self, layer: Layer) -> Step:
         assignment = self._assignment[layer.name]
@@ -168,13 +168,13 @@ def _only_input(layer: Layer) -> str:
 
 
 def _common_memory(source: TensorHandleFactory, target: TensorHandleFactory) -> MemorySource:
-    """Return as what kind of memory a tensor changes hands: plain memory if both can, else the first common kind."""
+    """Return the kind of memory for an import: plain memory if both support it, or else the first common kind."""
     common = source.export_flags & target.import_flags
     return next((kind for kind in MemorySource if kind in common), MemorySource.MALLOC)
 
 
 def _constant_handle(tensor: Tensor) -> TensorHandle:
-    """Return a handle of a constant's own bytes."""
+    """Return a handle for a constant's own bytes."""
     handle = HostTensorHandle(tensor.info, managed=False)
     if tensor.data is None or not handle.import_memory(tensor.data, MemorySource.MALLOC):
         raise NetworkLoadError(f"tensor '{tensor.info.name}' is not a constant that fits its own description")
@@ -182,7 +182,7 @@ def _constant_handle(tensor: Tensor) -> TensorHandle:
 
 
 def _output_ports(graph: Graph, tensors: TensorTable) -> tuple[OutputPort, ...]:
-    """Return the ports; of a tensor that stands twice among the outputs the first is written, the second copied."""
+    """Return the ports; if a tensor is an output twice, the first port is written directly and the second copied."""
     computed = {name for layer in graph.layers if layer.type is not LayerType.MEM_IMPORT for name in layer.outputs}
     ports = []
     for info in graph.outputs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backends that take part in one network: what each of them makes for it."""
+"""The backends that take part in one network, with the objects that each creates for it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedFactory:
-    """A factory of tensor handles, and the manager whose memory they live in."""
+    """A factory of tensor handles, and the manager of their memory."""
 
     factory: TensorHandleFactory
     manager: MemoryManager | None
 
 
 class Members:
-    """The backends of a network, and those that lend it a factory of tensor handles."""
+    """The backends of a network, and other backends whose tensor handle factories it uses."""
 
     def __init__(
         self,
@@ -63,11 +63,11 @@ class Members:
 
     @property
     def managers(self) -> tuple[MemoryManager, ...]:
-        """All memory managers."""
+        """All memory managers of the network."""
         return tuple(self._managers)
 
     def join(self, backend_ids: Iterable[BackendId]) -> None:
-        """Let backends that run a layer take part; NetworkLoadError if one cannot."""
+        """Add backends that run a layer; NetworkLoadError if one cannot be used."""
         for backend_id in dict.fromkeys(backend_ids):
             if backend_id not in self._admitted:
                 raise NetworkLoadError(
@@ -78,13 +78,14 @@ class Members:
                 self._join(backend_id)
 
     def member(self, backend_id: BackendId) -> Member:
-        """Return a backend that has joined."""
+        """Return the part of a backend that has joined."""
         return self._members[backend_id]
 
     def factory(self, factory_id: FactoryId | None) -> OwnedFactory:
-        """Return a factory, the runtime's own for None.
+        """Return a tensor handle factory; for None, the runtime's own.
 
-        A factory of a backend that runs no layer any more is asked of that backend. NetworkLoadError if nobody has it.
+        If the factory belongs to a backend that runs no layer, that backend joins. NetworkLoadError if no backend has
+        the factory.
         """
         wanted = PLAIN if factory_id is None else factory_id
         for backend_id in self._admitted:

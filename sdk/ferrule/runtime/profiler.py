@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ran when, on which backend, and for how long."""
+"""Profiles of runs: when each workload ran, on which backend, and for how long."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ferrule.backends.context import BackendEvent
 
 
 class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One span of time: a workload, a whole run, or something that a backend timed itself."""
+    """One time span: a workload, a whole run, or work that a backend timed itself."""
 
     name: str
-    """The layer's name; "run" for a whole run; the backend's own word."""
+    """The layer's name, "run" for a whole run, or the backend's name for the event."""
     category: str
     """The layer's type, "run", or "backend"."""
     backend: str
     device: str
     start_ns: int
-    """On the clock of time.perf_counter_ns."""
+    """Start, on the clock of time.perf_counter_ns."""
     duration_ns: int
-    """Of an asynchronous workload, until it was started."""
+    """Duration; for an asynchronous workload, only the time to start it."""
     thread: int
-    """As the operating system numbers it; 0 for what a backend timed on its device."""
+    """The operating system's thread id; 0 for events that a backend timed on its device."""
     thread_name: str
     run: int
-    """Number of the run of this network, from 0."""
+    """Number of the run of this network, starting at 0."""
     asynchronous: bool = False
 
 
@@ -44,31 +44,31 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 class Profiler:
     """The events of one loaded network; it may be read while the network runs.
 
-    Events that backends time themselves are taken at the end of a run. A backend does not say for which network it
-    worked, so with several networks in flight they stand with the run that ended first.
+    Events timed by backends are collected at the end of a run. Backends do not report the network of an event, so if
+    several networks run at the same time, the events are assigned to the run that ends first.
     """
 
     def __init__(self, network: str, *, enabled: bool) -> None:
         self.network = network
         self.enabled = enabled
-        """May be switched between runs."""
+        """Whether runs are recorded; may be changed between runs."""
         self._events: list[WorkloadEvent] = []
         self._lock = threading.Lock()
         self._runs = 0
 
     @property
     def events(self) -> tuple[WorkloadEvent, ...]:
-        """Everything recorded since the last `clear`, in the order in which it ended."""
+        """The events recorded since the last `clear`, in the order in which they were added."""
         with self._lock:
             return tuple(self._events)
 
     def clear(self) -> None:
-        """Forget all events."""
+        """Delete all events."""
         with self._lock:
             self._events.clear()
 
     def begin_run(self) -> int:
-        """Return the number of a new run."""
+        """Begin a new run and return its number."""
         with self._lock:
             self._runs += 1
             return self._runs - 1
@@ -84,9 +84,9 @@ class Profiler:
         return msgspec.json.format(msgspec.json.encode(profile), indent=2).decode()
 
     def to_chrome_trace(self) -> str:
-        """Return the events in Chrome's trace event format, which chrome://tracing and Perfetto open.
+        """Return the events in Chrome's trace event format, which chrome://tracing and Perfetto can open.
 
-        Each thread is a track, and each backend that times itself has one of its own; times are microseconds.
+        Each thread has a track, and so has each backend that times its own work; times are in microseconds.
         """
         events = self.events
         tracks = _tracks(events)
@@ -105,7 +105,7 @@ class Profiler:
 def workload_event(
     *, name: str, category: str, backend: str, device: str, start_ns: int, end_ns: int, run: int, asynchronous: bool
 ) -> WorkloadEvent:
-    """Return the event of something that this thread did."""
+    """Return the event of work done by the current thread."""
     return WorkloadEvent(
         name=name,
         category=category,
@@ -121,7 +121,7 @@ def workload_event(
 
 
 def backend_event(event: BackendEvent, *, backend: str, run: int) -> WorkloadEvent:
-    """Return what a backend timed itself as an event of the profile."""
+    """Return an event timed by a backend as an event of the profile."""
     return WorkloadEvent(
         name=event.name,
         category="backend",
@@ -140,7 +140,7 @@ def _track(event: WorkloadEvent) -> str:
 
 
 def _tracks(events: Sequence[WorkloadEvent]) -> dict[str, int]:
-    """Number the tracks: threads by their own numbers, backends behind them."""
+    """Return the number of each track: thread ids for threads, followed by numbers for backends."""
     threads = {_track(event): event.thread for event in events if event.thread}
     backends = dict.fromkeys(_track(event) for event in events if not event.thread)
     first = max(threads.values(), default=0) + 1

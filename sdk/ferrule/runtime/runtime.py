@@ -29,21 +29,22 @@ if TYPE_CHECKING:
 
 
 class Runtime(Closing):
-    """Loads optimised networks and runs them on this machine; a context manager that closes itself.
+    """Loads optimised networks and runs them on this machine; as a context manager, it closes itself.
 
-    All methods may be called from several threads. Runs of one network exclude each other, since it has one set of
-    tensors; different networks run at the same time, and one network that is to run twice at the same time is loaded
-    twice. Loads and unloads exclude each other, and an unload waits for the network's current run.
+    All methods may be called from several threads. Runs of one network exclude each other, since it has only one set of
+    tensors; different networks can run at the same time. To run one network twice at the same time, load it twice.
+    Loads and unloads exclude each other, and an unload waits for the network's current run.
     """
 
     def __init__(self, options: CreationOptions | None = None, registry: BackendRegistry | None = None) -> None:
-        """Make a context of every backend of the registry (default: the process's), and of dynamic ones.
+        """Create the contexts of all backends in the registry (default: the process's) and of dynamic backends.
 
-        A backend that cannot work here is not usable in this runtime, and `backends` says why. Dynamic backends are
-        looked for in the folder of the options, else in the default ones, and belong to this runtime alone.
+        A backend that cannot work here is not usable in this runtime, and `backends` has the reason. Dynamic backends
+        are loaded from the folder given in the options, or else from the default folders, and belong only to this
+        runtime.
 
         Raises:
-            FerruleError: the options name a backend that is not there.
+            FerruleError: the options name an unknown backend.
         """
         self._options = options or CreationOptions()
         self._registry = (registry or default_registry()).scope()
@@ -62,25 +63,25 @@ class Runtime(Closing):
 
     @property
     def registry(self) -> BackendRegistry:
-        """The usable backends; what is registered in it belongs to this runtime alone. Optimise networks with it."""
+        """The usable backends, for optimising networks; backends registered here belong only to this runtime."""
         return self._registry
 
     @property
     def backends(self) -> tuple[BackendRow, ...]:
-        """All backends that were found, with the reason where one is not usable here."""
+        """All backends found, with the reason for each that is not usable here."""
         return self._rows
 
     @property
     def dynamic_report(self) -> tuple[LoadReport, ...]:
-        """A row for each file and folder that was looked at for dynamic backends."""
+        """A row for each file and folder that was searched for dynamic backends."""
         return self._dynamic_report
 
     def load_network(self, optimized: OptimizedNetwork) -> NetworkId:
         """Make a network ready to run and return its number.
 
         Raises:
-            NetworkLoadError: a backend refuses it or is not usable here.
-            FerruleError: what a backend says against one of its layers.
+            NetworkLoadError: a backend refuses the network or is not usable here.
+            FerruleError: a backend refuses one of its layers.
         """
         with self._lock:
             self._check_open()
@@ -94,12 +95,12 @@ class Runtime(Closing):
     def enqueue_workload(self, network: NetworkId, inputs: Arrays, outputs: Arrays | None = None) -> list[Array]:
         """Run a network once and return its outputs, in order.
 
-        Inputs are arrays in order or by name. Outputs are written in the buffers that are given, in order or by name,
-        and in new arrays where none is; the returned arrays are those buffers. If it raises, the contents of the
+        Inputs are arrays in order or by name. Outputs are written to the given buffers, in order or by name, or to new
+        arrays where none is given; these buffers and arrays are returned. If the call raises, the contents of the
         buffers are undefined.
 
         Raises:
-            InputError: an array or buffer is missing, unknown, or of another shape or dtype.
+            InputError: an array or buffer is missing, unknown, or of the wrong shape or dtype.
             FerruleError: there is no such network, or a backend reports a failure; the message names the layer.
         """
         loaded = self._networks.get(network)
@@ -108,7 +109,7 @@ class Runtime(Closing):
         return loaded.run(inputs, outputs)
 
     def unload_network(self, network: NetworkId) -> None:
-        """Wait for the network's current run, release its memory and forget it.
+        """Unload a network: wait for its current run, then release its memory.
 
         Raises:
             NetworkUnloadError: a backend's context refuses; the network stays loaded.
@@ -120,16 +121,16 @@ class Runtime(Closing):
             self._drop(network)
 
     def profiler(self, network: NetworkId) -> Profiler:
-        """Return the profiler of a network; it records if the runtime was made with `profiling`."""
+        """Return the profiler of a network; it records runs if the runtime was created with `profiling`."""
         return self._loaded(network).profiler
 
     def register_debug_callback(self, network: NetworkId, callback: DebugCallback) -> None:
-        """Have the DEBUG layers of a network call `callback` in place of logging the range of their tensor."""
+        """Let the DEBUG layers of a network call `callback` instead of logging the ranges of their tensors."""
         self._loaded(network).debug.callback = callback
 
     @override
     def close(self) -> None:
-        """Unload all networks and let go of all backends; nobody can refuse it, and a second call does nothing."""
+        """Unload all networks and release all backends, which cannot refuse; a second call does nothing."""
         with self._lock:
             for loaded in self._networks.values():
                 loaded.check_outside()

@@ -11,22 +11,22 @@ from ferrule.backends.tensor_handle import Event, TensorHandle
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
-    """A workload with what the loop over all steps has to know."""
+    """A workload with the facts that the loop over all steps needs."""
 
     execute: Callable[[], Event | None]
     waits: tuple[TensorHandle, ...]
-    """Handles that another backend may still be writing."""
+    """Handles that another backend may still be writing when the step begins."""
     outputs: tuple[TensorHandle, ...]
     name: str
-    """The layer's."""
+    """The layer's name."""
     type: str
-    """The layer's."""
+    """The layer's type."""
     backend: str
     device: str
     in_order: bool
-    """Whether an event may stay open while later steps begin."""
+    """Whether the step's event may stay open while later steps begin."""
 
     @property
     def place(self) -> str:
-        """Where something went wrong."""
+        """The description of the step in error messages."""
         return f"layer '{self.name}' ({self.type}) on backend '{self.backend}', device '{self.device}'"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The handles of a network's tensors, and the walk that tells the memory managers how long each is needed."""
+"""The handles of a network's tensors, and the notification of memory managers about their lifetimes."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from ferrule.runtime.errors import NetworkLoadError
 from ferrule.runtime.members import Members
 
 FRAMEWORK_LAYERS = frozenset({LayerType.DEBUG, LayerType.MEM_COPY, LayerType.MEM_IMPORT})
-"""Their workloads are the runtime's own; they have ended when `execute` returns."""
+"""Layers whose workloads belong to the runtime itself and have finished when `execute` returns."""
 
 Unit = tuple[BackendId, str]
-"""A backend's device: what it starts runs in the order of the starts."""
+"""A backend and a device: the unit within which workloads run in the order in which they are started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedTensor:
-    """A tensor's handle and where it comes from."""
+    """A tensor's handle with its factory and its memory manager."""
 
     handle: TensorHandle
     factory: TensorHandleFactory
     manager: MemoryManager | None
     managed: bool
-    """Whether it has memory without an import."""
+    """Whether the handle has memory without an import."""
     alignment_bytes: int = 1
-    """What memory that it imports must be aligned to, for its own factory and for all who import it from there."""
+    """Required alignment of imported memory, for the handle's own factory and for all later importers."""
 
 
 def unit_of(assignment: Assignment) -> Unit:
-    """Return who runs a layer."""
+    """Return the unit that runs a layer."""
     return assignment.backend, assignment.device
 
 
@@ -49,7 +49,7 @@ def _handle(factory: TensorHandleFactory, info: TensorInfo, *, managed: bool) ->
 
 
 class TensorTable:
-    """The handles of all tensors but constants, by name."""
+    """The handles of all non-constant tensors, by name."""
 
     def __init__(self, optimized: OptimizedNetwork, members: Members) -> None:
         self._graph = optimized.graph
@@ -83,7 +83,7 @@ class TensorTable:
             )
 
     def _alignments(self, optimized: OptimizedNetwork) -> dict[str, int]:
-        """Return what memory that is imported from outside must be aligned to, by tensor, along chains of imports."""
+        """Return, by tensor, the required alignment of memory imported from outside, along chains of imports."""
         found = {
             name: self._members.factory(factory).factory.alignment_bytes
             for name, factory in optimized.factories.items()
@@ -102,9 +102,9 @@ class TensorTable:
         return tuple(placed.handle for placed in self._placed.values())
 
     def last_uses(self) -> dict[str, int]:
-        """Return the number of the last layer that needs each tensor's bytes; the number of layers for outputs.
+        """Return, by tensor, the index of the last layer that needs its bytes; for outputs, the number of layers.
 
-        What is imported lives in the memory of its source, which is therefore needed as long.
+        An imported tensor uses the memory of its source, which is therefore needed for as long.
         """
         layers = self._graph.layers
         last = dict.fromkeys(self._placed, -1)
@@ -118,7 +118,7 @@ class TensorTable:
         return last
 
     def walk(self) -> None:
-        """Tell the managers when each tensor's life begins and ends."""
+        """Notify the memory managers of the beginning and end of each tensor's lifetime."""
         layers = self._graph.layers
         last = self.last_uses() | dict.fromkeys(self._kept(), len(layers))
         ends: list[list[TensorHandle]] = [[] for _ in range(len(layers) + 1)]
@@ -130,7 +130,7 @@ class TensorTable:
             self._manage(layer.outputs)
             for handle in ends[index]:
                 handle.allocate()
-        for handle in ends[-1]:  # of outputs, of what is kept, and of inputs that nobody reads
+        for handle in ends[-1]:  # of outputs, of kept tensors, and of unread inputs
             handle.allocate()
 
     def _manage(self, names: Iterable[str]) -> None:
@@ -139,10 +139,10 @@ class TensorTable:
                 self._placed[name].handle.manage()
 
     def _kept(self) -> set[str]:
-        """Return the tensors whose bytes must not be reused in a run: who touches them may still be at it.
+        """Return the tensors whose bytes must not be reused in a run, since work on them may still be going on.
 
-        A backend that starts its work and goes on keeps its own order, so its tensors may share bytes with each
-        other, but not with what somebody else writes into memory of the same manager.
+        An asynchronous backend keeps the order of its own work, so its tensors may share bytes with each other, but not
+        with tensors that another unit writes to memory of the same manager.
         """
         roots = self._roots()
         writers: dict[int, set[Unit | None]] = {}
@@ -162,7 +162,7 @@ class TensorTable:
         }
 
     def _roots(self) -> dict[str, str]:
-        """Return in whose memory each tensor lives: its own, or that of the tensor that it is imported from."""
+        """Return, by tensor, the tensor whose memory it uses: itself, or the one that it is imported from."""
         roots = {name: name for name in self._placed}
         for layer in self._graph.layers:
             source = layer.inputs[0] if layer.type is LayerType.MEM_IMPORT else None
@@ -171,14 +171,14 @@ class TensorTable:
         return roots
 
     def _asynchronous_unit(self, layer: Layer) -> Unit | None:
-        """Return who runs a layer if it may still be running when the next begins."""
+        """Return the unit that runs a layer if the layer may still be running when the next begins; otherwise None."""
         if layer.type in FRAMEWORK_LAYERS:
             return None
         assignment = self._assignment[layer.name]
         return unit_of(assignment) if self._members.member(assignment.backend).asynchronous else None
 
     def foreign_inputs(self, layer: Layer) -> tuple[TensorHandle, ...]:
-        """Return the handles of inputs that another unit may still be writing when the layer's turn comes."""
+        """Return the handles of inputs that another unit may still be writing when the layer begins."""
         own = self._asynchronous_unit(layer)
         found = []
         for name in dict.fromkeys(layer.present_inputs):
@@ -189,7 +189,7 @@ class TensorTable:
         return tuple(found)
 
     def unfinished_readers(self, tensor: str) -> tuple[TensorHandle, ...]:
-        """Return handles whose readiness says that a tensor's asynchronous readers have ended."""
+        """Return handles that become ready when the asynchronous readers of a tensor have finished."""
         return tuple(
             self._placed[name].handle
             for reader in self._graph.consumers(tensor)

@@ -75,7 +75,8 @@ def sanitizer_environment(sanitizers: Sequence[str]) -> dict[str, str]:
     libraries = [_library(f"{PRELOADED[name]}.so") for name in sanitizers if name in PRELOADED]
     if libraries:
         environment["LD_PRELOAD"] = ":".join(libraries)
-        environment["ASAN_OPTIONS"] = "detect_leaks=0"  # Python itself keeps memory until it ends
+        # Python itself keeps memory until it ends; the slow unwinder may crash in the frames of libffi
+        environment["ASAN_OPTIONS"] = "detect_leaks=0:fast_unwind_on_fatal=1"
         environment["PYTHONMALLOC"] = "malloc"
     environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
     return environment

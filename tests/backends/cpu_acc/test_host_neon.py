@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from covering import EXHAUSTIVE
 from host_cases import WEIGHTED, pools
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -115,7 +116,7 @@ def sums(type_: LayerType) -> Network:
     return layer_network(type_, BinaryDescriptor(), infos, Quantization.of(0.0731, -5))
 
 
-@settings(max_examples=2, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=4 if EXHAUSTIVE else 1, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(data=st.data())
 def test_neon_kernels_are_the_numpy_ones(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     types = (DataType.INT8, DataType.INT8, DataType.FLOAT32)

@@ -14,15 +14,9 @@ FOLDER = Path(__file__).parent
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize(
-    ("module", "sanitizer"),
-    [
-        pytest.param("test_host_families.py", "undefined", marks=pytest.mark.nightly),
-        pytest.param("test_host_families.py", "address", marks=pytest.mark.nightly),
-        ("test_host_shapes.py", "undefined"),
-        pytest.param("test_host_shapes.py", "address", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("sanitizer", ["undefined", "address"])
+@pytest.mark.parametrize("module", ["test_host_families.py", "test_host_shapes.py"])
 def test_sanitizers_find_nothing(module: str, sanitizer: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / module)]
     done = subprocess.run(

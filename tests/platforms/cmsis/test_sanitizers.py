@@ -14,14 +14,8 @@ FOLDER = Path(__file__).parent
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize(
-    "name",
-    [
-        "test_adapter.py",
-        pytest.param("test_usart.py", marks=pytest.mark.nightly),
-        pytest.param("test_cmsdk_driver.py", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["test_adapter.py", "test_usart.py", "test_cmsdk_driver.py"])
 def test_nothing_is_undefined(name: str) -> None:
     require_module("cffi", "pip install 'ferrule[run]'")
     require_sanitizers("address", "undefined")

@@ -41,7 +41,8 @@ def test_what_does_not_run_is_noticed(tmp_path: Path) -> None:
     assert not all(file.is_full for file in covered(tmp_path, "bind or link or wait").values())
 
 
-@pytest.mark.parametrize("name", [TESTS[0], *(pytest.param(name, marks=pytest.mark.nightly) for name in TESTS[1:])])
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", TESTS)
 def test_sanitizers_find_nothing(name: str) -> None:
     require_sanitizers("address", "undefined")
     run_sanitized([str(FOLDER / name), "-k", "not mutant"])

@@ -18,12 +18,6 @@ MY_CUSTOM = BackendId("MyCustom")
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 
-@pytest.fixture(autouse=True)
-def _tools() -> None:
-    for package in ("ziglang", "unicorn"):
-        pytest.importorskip(package, reason="pip install 'ferrule[run]'")
-
-
 def network(dtype: DataType) -> ferrule.Network:
     quantization = None if dtype.is_float else Quantization.of(0.05, 3)
     made = ferrule.Network("sums")

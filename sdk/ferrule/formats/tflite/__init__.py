@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow Lite's file format."""
+"""The TensorFlow Lite file format."""
 
 from ferrule.formats.tflite.reader import read_tflite
 from ferrule.formats.tflite.writer import to_tflite

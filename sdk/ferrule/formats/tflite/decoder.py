@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the bytes of a .tflite file to plain values, behind the verifier."""
+"""Decodes the bytes of a .tflite file into plain values, after the verifier has checked them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ferrule.formats.tflite.verifier import verify
 from ferrule.graph import Array
 
 _NAME_LIMIT = 1024
-"""Characters of a name that are kept."""
+"""The most characters of a name that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizationRecord:
-    """The quantisation of a tensor; all empty where it has none."""
+    """The quantisation of a tensor; the tuples are empty if it has none."""
 
     scales: tuple[float, ...]
     zero_points: tuple[int, ...]
@@ -28,13 +28,13 @@ class QuantizationRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorRecord:
-    """A tensor as the file has it, unchecked but for its offsets."""
+    """A tensor as stored in the file; only its offsets are checked."""
 
     index: int
     name: str
     """Unique, not empty and printable."""
     type: int
-    """A number of the schema's enum TensorType."""
+    """A value of the schema's enum TensorType."""
     shape: tuple[int, ...]
     shape_signature: tuple[int, ...]
     buffer: int
@@ -45,27 +45,27 @@ class TensorRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorRecord:
-    """An operator as the file has it."""
+    """An operator as stored in the file."""
 
     index: int
     type: str
-    """A name of the schema's enum BuiltinOperator, or a number that the schema lacks."""
+    """A name in the schema's enum BuiltinOperator, or "number" and a code that the schema does not define."""
     custom_code: str
     inputs: tuple[int, ...]
     """Tensor indices; -1 stands for an absent optional input."""
     outputs: tuple[int, ...]
     options_kind: int
-    """A number of the schema's union BuiltinOptions; 0 without options."""
+    """The type number in the schema's union BuiltinOptions; 0 for no options."""
     options: Any
-    """The accessor of that union's table; None if its kind is not read."""
+    """The accessor of the options table; None if there are no options or their kind is not decoded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRecord:
-    """A file's one subgraph."""
+    """The single subgraph of a file."""
 
     buffers: tuple[Array | None, ...]
-    """Bytes (uint8, read-only views of the file), None where a buffer is empty."""
+    """Contents of the buffers as uint8, read-only views of the file; None for an empty buffer."""
     tensors: tuple[TensorRecord, ...]
     operators: tuple[OperatorRecord, ...]
     inputs: tuple[int, ...]
@@ -73,11 +73,11 @@ class ModelRecord:
 
 
 def read_model(data: bytes) -> ModelRecord:
-    """Return what stands in a file.
+    """Return the decoded contents of a file.
 
     Raises:
-        ModelError: an offset or index leads nowhere; the message names it.
-        UnsupportedError: the file has several subgraphs, or keeps data outside its flatbuffer.
+        ModelError: an offset or an index is out of range; the message names it.
+        UnsupportedError: the file has several subgraphs, or stores data outside its flatbuffer.
     """
     verify(data, MODEL)
     import tflite
@@ -107,10 +107,10 @@ def read_model(data: bytes) -> ModelRecord:
 
 
 def _code(code: Any) -> tuple[str, str]:  # noqa: ANN401
-    """Return an operator's name and, for custom ones, their own name."""
+    """Return the name of an operator and the name of its custom code, which is "" for built-in operators."""
     import tflite
 
-    # The schema's rule since version 3a: the larger of the two fields counts.
+    # The schema's rule since version 3a: the larger of the two fields is valid.
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
     names = {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
     return names.get(number, f"number {number}"), _text(code.CustomCode())
@@ -169,7 +169,7 @@ def _operator(operator: Any, index: int, codes: list[tuple[str, str]]) -> Operat
 
 
 def _options(operator: Any) -> Any:  # noqa: ANN401
-    """Return the accessor of an operator's options; the kinds that the verifier has not walked stay unread."""
+    """Return the accessor of an operator's options; None for kinds that the verifier has not checked."""
     import tflite
 
     kind = operator.BuiltinOptionsType()
@@ -183,18 +183,18 @@ def _options(operator: Any) -> Any:  # noqa: ANN401
 
 
 def _integers(vector: Any) -> tuple[int, ...]:  # noqa: ANN401
-    """Return a vector's elements; the accessors return 0 for an absent one."""
+    """Return the elements of a vector; the accessors return 0 for an absent vector."""
     return () if isinstance(vector, int) else tuple(vector.tolist())
 
 
 def _text(raw: bytes | None) -> str:
-    """Return a name; what cannot be printed becomes '_'."""
+    """Return a name with each unprintable character replaced by '_'."""
     text = (raw or b"")[: 4 * _NAME_LIMIT].decode("utf-8", errors="replace")  # a character has up to 4 bytes
     return "".join(character if character.isprintable() else "_" for character in text[:_NAME_LIMIT])
 
 
 def _unique(names: Iterable[str]) -> list[str]:
-    """Number the empty and repeated names; the first of each keeps it."""
+    """Return unique names: empty and repeated ones are numbered, and the first of equal names stays unchanged."""
     wanted = [name or f"tensor_{index}" for index, name in enumerate(names)]
     taken = set(wanted)
     seen: set[str] = set()

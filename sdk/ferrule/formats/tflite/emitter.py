@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators and the added tensors of a file that is being written."""
+"""Collects the operators and the additional tensors of a file to be written."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ferrule.graph.names import UniqueNames
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 
 Version = Callable[[Any, Sequence[TensorInfo], TensorInfo], int]
-"""(descriptor, inputs that are there, first output) -> the version of the operator that has all of this."""
+"""(descriptor, present inputs, first output) -> the version of the operator that supports this combination."""
 
 ACTIVATION_NUMBERS: Mapping[str, int] = {"NONE": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
-"""The schema's enum ActivationFunctionType."""
+"""The values of the schema's enum ActivationFunctionType, by name."""
 
 
 class Emitter:
-    """Collects the operators of one file and the tensors that the network does not have itself."""
+    """Collects the operators of one file and the tensors that the network itself does not contain."""
 
     def __init__(self, graph: Graph, versions: Mapping[LayerType, Version]) -> None:
         self._graph = graph
@@ -31,13 +31,13 @@ class Emitter:
         self._names = UniqueNames(tensor.info.name for tensor in graph.tensors)
         self._parameters: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self.tensors: list[Tensor] = []
-        """Parameter tensors and the outputs of added PADs, beside those of the graph."""
+        """Parameter tensors and outputs of added PADs, in addition to the tensors of the graph."""
         self.operators: list[OperatorContent] = []
 
     def emit(self, layer: Layer, options: Options = NO_OPTIONS, *, inputs: Sequence[str | None] | None = None) -> None:
-        """Append one operator; `inputs` default to the layer's."""
+        """Append one operator; `inputs` defaults to the layer's inputs."""
         sources = list(layer.inputs if inputs is None else inputs)
-        while sources and sources[-1] is None:  # LiteRT takes a listed bias for a present one
+        while sources and sources[-1] is None:  # LiteRT treats a listed bias as present
             sources.pop()
         record = OperatorContent(
             type=layer.type,
@@ -49,7 +49,7 @@ class Emitter:
         self.operators.append(record)
 
     def parameter(self, layer: Layer, role: str, values: Array) -> str:
-        """Return the name of a constant tensor with these values; equal ones are shared."""
+        """Return the name of a constant tensor with these values; tensors with equal values are shared."""
         key = (str(values.dtype), values.shape, values.tobytes())
         if key not in self._parameters:
             info = TensorInfo(
@@ -60,15 +60,15 @@ class Emitter:
         return self._parameters[key]
 
     def integers(self, layer: Layer, role: str, values: Sequence[int]) -> str:
-        """Return the name of a vector of int32."""
+        """Return the name of a constant int32 vector with these values."""
         return self.parameter(layer, role, np.array(values, np.int32))
 
     def paddings(self, layer: Layer, descriptor: PadDescriptor | PadV2Descriptor) -> str:
-        """Return the name of a PAD's parameter: a row of (before, after) per axis."""
+        """Return the name of a PAD's parameter tensor, which has a row (before, after) per axis."""
         return self.parameter(layer, "paddings", np.array([descriptor.before, descriptor.after], np.int32).T.copy())
 
     def padded(self, layer: Layer, info: TensorInfo, descriptor: PadDescriptor | PadV2Descriptor) -> str:
-        """Append a PAD or a PADV2 of a tensor before a layer and return its output."""
+        """Append a PAD or a PADV2 of a tensor before a layer and return the name of its output."""
         shape = tuple(sum(extents) for extents in zip(info.shape, descriptor.before, descriptor.after, strict=True))
         output = replace(info, name=self._names.take(f"{layer.name}/padded"), shape=shape)
         self.tensors.append(Tensor(info=output))
@@ -88,7 +88,7 @@ class Emitter:
         return output.name
 
     def fill(self, layer: Layer, output: TensorInfo, value: float) -> str:
-        """Return the name of a PADV2's fill, a scalar in the output's type and quantisation."""
+        """Return the name of a PADV2's fill tensor, a scalar with the output's type and quantisation."""
         try:
             data = np.array(value, output.dtype.numpy)
         except OverflowError:
@@ -99,7 +99,7 @@ class Emitter:
         return name
 
     def input_info(self, layer: Layer, index: int) -> TensorInfo:
-        """Return what is known of an input that must be there."""
+        """Return the tensor info of a required input; UnsupportedError if the layer lacks it."""
         infos = self._graph.input_infos(layer)
         info = infos[index] if index < len(infos) else None
         if info is None:
@@ -107,9 +107,9 @@ class Emitter:
         return info
 
     def output_info(self, layer: Layer) -> TensorInfo:
-        """Return what is known of the first output."""
+        """Return the tensor info of the first output."""
         return self._graph.output_infos(layer)[0]
 
     def input_infos(self, layer: Layer) -> list[TensorInfo]:
-        """Return what is known of the inputs that are there."""
+        """Return the tensor infos of the inputs that are present."""
         return [info for info in self._graph.input_infos(layer) if info is not None]

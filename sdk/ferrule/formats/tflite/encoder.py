@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From plain values to the bytes of a .tflite file."""
+"""Encodes plain values into the bytes of a .tflite file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ferrule.formats.tflite.schema import FILE_IDENTIFIER, SCHEMA_VERSION
 from ferrule.graph import Array, DataType, LayerType, Quantization, Tensor
 
 BUFFER_ALIGNMENT_BYTES = 16
-"""The schema's force_align of Buffer.data."""
+"""The schema's force_align value of Buffer.data."""
 _DEPRECATED_CODE_LIMIT = 127
-"""Operator codes from here on stand in `builtin_code` alone (schema, version 3a)."""
+"""Operator codes from this value on are stored only in `builtin_code` (schema, version 3a)."""
 
 
 OptionValue = bool | int | float | tuple[int, ...]
@@ -28,7 +28,7 @@ class Options:
     table: str
     """The table's name in the schema; "" stands for no options."""
     fields: Mapping[str, OptionValue] = field(default_factory=dict)
-    """By the schema's names, in camel case."""
+    """Values by the schema's field name, in camel case."""
 
 
 NO_OPTIONS = Options(table="")
@@ -36,7 +36,7 @@ NO_OPTIONS = Options(table="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorContent:
-    """One operator; tensors by name, None for an absent optional input."""
+    """One operator, with its tensors by name; None stands for an absent optional input."""
 
     type: LayerType
     version: int
@@ -47,7 +47,7 @@ class OperatorContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelContent:
-    """One model with one subgraph; tensors and operators in the order of the file."""
+    """A model with one subgraph; tensors and operators are in the order of the file."""
 
     name: str
     description: str
@@ -58,12 +58,12 @@ class ModelContent:
 
 
 def write_model(record: ModelContent) -> bytes:
-    """Return the file; the same record gives the same bytes."""
+    """Return the bytes of the file; the same record always produces the same bytes."""
     return _Writer().write(record)
 
 
 class _Writer:
-    """The state of one file under construction; flatbuffers grow from leaf to root."""
+    """The state of one file under construction; a flatbuffer is built from its leaves to its root."""
 
     def __init__(self) -> None:
         import flatbuffers
@@ -99,7 +99,7 @@ class _Writer:
         return bytes(self._builder.Output())
 
     def _buffers(self, tensors: Sequence[Tensor]) -> tuple[list[int], list[int]]:
-        """Return the buffers' offsets and each tensor's index among them; buffer 0 is empty, equal data is shared."""
+        """Return the buffers' offsets and each tensor's buffer index; buffer 0 is empty, and equal data is shared."""
         offsets = [self._table("Buffer")]
         known: dict[bytes, int] = {}
         indices = []
@@ -119,7 +119,7 @@ class _Writer:
         return int(self._builder.CreateByteVector(data))
 
     def _operator_codes(self, operators: Sequence[OperatorContent]) -> tuple[list[int], list[int]]:
-        """Return the codes' offsets and each operator's index among them."""
+        """Return the offsets of the operator codes and each operator's index among them."""
         known: dict[tuple[str, int], int] = {}
         offsets: list[int] = []
         indices = []
@@ -182,7 +182,7 @@ class _Writer:
         return self._table(options.table, **fields)
 
     def _table(self, name: str, **fields: object) -> int:
-        """Write a table whose children are written already; None stands for an absent field."""
+        """Write a table whose children are already written; None stands for an absent field."""
         start: Callable[[Any], None] = getattr(self._schema, f"{name}Start")
         end: Callable[[Any], int] = getattr(self._schema, f"{name}End")
         start(self._builder)

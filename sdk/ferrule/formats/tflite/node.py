@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator of the file as the functions of its row see it: its tensors by position, its options by kind."""
+"""Access to an operator of the file for the functions of its row: tensors by position, options by kind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Node:
         self._tensors = tensors
 
     def check_arity(self, inputs: range, outputs: range) -> None:
-        """Refuse a number of inputs or outputs that is not in its range."""
+        """Refuse a number of inputs or outputs outside its range."""
         for kind, count, allowed in (
             ("inputs", len(self.record.inputs), inputs),
             ("outputs", len(self.record.outputs), outputs),
@@ -42,35 +42,35 @@ class Node:
                 raise ModelError(f"it has {count} {kind}, expected {wanted}")
 
     def has_input(self, position: int) -> bool:
-        """Whether an optional input is there."""
+        """Whether an optional input is present."""
         return position < len(self.record.inputs) and self.record.inputs[position] != -1
 
     def input(self, position: int) -> TensorInfo:
-        """Return what is known of an input; ModelError if it is absent."""
+        """Return the tensor info of an input; ModelError if the input is absent."""
         return self._tensors.info(self._index(position))
 
     def output(self, position: int = 0) -> TensorInfo:
-        """Return what is known of an output."""
+        """Return the tensor info of an output."""
         return self._tensors.info(self.record.outputs[position])
 
     def integers(self, position: int, role: str) -> tuple[int, ...]:
-        """Return the elements of a parameter tensor, in memory order; it must be a constant."""
+        """Return the elements of a parameter tensor, which must be a constant, in memory order."""
         return tuple(int(value) for value in self.integer_array(position, role).ravel())
 
     def integer(self, position: int, role: str) -> int:
-        """Return the only element of a parameter tensor; it must be a constant."""
+        """Return the single element of a parameter tensor, which must be a constant."""
         values = self.integers(position, role)
         if len(values) != 1:
             raise ModelError(f"its {role} has {len(values)} elements, expected 1")
         return values[0]
 
     def integer_array(self, position: int, role: str) -> Array:
-        """Return a parameter tensor of int32 or int64; it must be a constant."""
+        """Return an int32 or int64 parameter tensor, which must be a constant."""
         with place(f"its {role}"):
             return self._tensors.integers(self._index(position))
 
     def scalar(self, position: int, role: str) -> tuple[TensorInfo, Array]:
-        """Return a parameter tensor of one element of any type; it must be a constant."""
+        """Return a parameter tensor with one element of any type, which must be a constant."""
         index = self._index(position)
         with place(f"its {role}"):
             info = self._tensors.info(index)
@@ -82,7 +82,7 @@ class Node:
         return info, data
 
     def optional_options(self, table: str) -> Any:  # noqa: ANN401
-        """Return the accessor of the options, None where the file has none; ModelError if they are of another kind."""
+        """Return the accessor of the options; None if the file has none, ModelError if they are of another kind."""
         kind = self.record.options_kind
         if kind == 0:
             return None
@@ -108,7 +108,7 @@ class Node:
 
 
 def activation(number: int) -> Activation:
-    """Return a fused activation by its number in the schema."""
+    """Return the fused activation with this number in the schema; UnsupportedError if networks do not support it."""
     if number in _ACTIVATIONS:
         return _ACTIVATIONS[number]
     name = _REFUSED_ACTIVATIONS.get(number)
@@ -116,19 +116,19 @@ def activation(number: int) -> Activation:
         raise ModelError(f"its fused activation is number {number}, which the schema does not have")
     raise UnsupportedError(
         f"its fused activation is {name}, expected {', '.join(_ACTIVATIONS.values())}",
-        hint="make the activation an operator of its own",
+        hint="make the activation a separate operator",
     )
 
 
 def finite(value: float, role: str) -> float:
-    """Return a number of the options; ModelError unless it is finite."""
+    """Return a number from the options as a float; ModelError unless it is finite."""
     if not math.isfinite(value):
         raise ModelError(f"its {role} is {value}, expected a finite number")
     return float(value)
 
 
 def axis(value: int, rank: int, role: str = "axis") -> int:
-    """Return an axis counted from the front; ModelError unless it is one of `rank` axes."""
+    """Return an axis counted from the front; ModelError unless it is within `rank` axes."""
     if not -rank <= value < rank:
         raise ModelError(f"its {role} is {value}, expected {-rank} to {rank - 1}")
     return value % rank

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One row per operator: how it is read, how it is written, and which version of it has what."""
+"""The operator table of the format: how each operator is read and written, and its version."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, Relu
 from ferrule.operators.softmax import SoftmaxDescriptor
 
 _MANY = 1 << 12
-"""The most inputs or outputs that an operator may have."""
+"""Limit on the number of inputs or outputs of an operator."""
 
 Read = Callable[[Node], Descriptor]
 Write = Callable[[Emitter, Layer, Any], None]
 
 
 def _first(descriptor: Descriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
-    """Return 1, the version of an operator that has one alone."""
+    """Return 1, for operators that have only one version."""
     del descriptor, inputs, output
     return 1
 
@@ -37,16 +37,16 @@ class Row:
     """How one operator is read and written.
 
     Versions follow `tflite/tools/versioning/op_version.cc` of LiteRT, for the types that a network can have.
-    Interpreters refuse a version that they do not know, and some pick a kernel by it.
+    Interpreters refuse unknown versions, and some select a kernel by version.
     """
 
     read: Read
     write: Write
     version: Version = _first
     data_inputs: range = range(1)
-    """Positions of the tensors that stay inputs of the layer; the others are parameters."""
+    """Positions of the tensors that become inputs of the layer; the others are parameters."""
     inputs: range = range(1, 2)
-    """How many inputs the operator may have in a file."""
+    """The allowed numbers of inputs in a file."""
     outputs: range = range(1, 2)
     optional: frozenset[int] = frozenset()
     """Positions of data inputs that may be absent."""
@@ -55,7 +55,7 @@ class Row:
 def _by_type(
     *, int8: int = 1, int16: int = 1, int32: int = 1, int64: int = 1, bool_: int = 1, wide: int = 1
 ) -> Version:
-    """Return the version that goes by the first input's type, at least `wide` for more than 4 dimensions."""
+    """Return a function from the first input's type to the version, at least `wide` for more than 4 dimensions."""
     versions = {
         DataType.INT8: int8,
         DataType.INT16: int16,
@@ -104,7 +104,7 @@ def _per_channel(info: TensorInfo) -> bool:
 
 
 def _read_arithmetic(table: str) -> Read:
-    """Return how ADD, SUB or MUL is read; `pot_scale_int16` is ignored, as TensorFlow Lite Micro ignores it."""
+    """Return the reader of ADD, SUB or MUL; it ignores `pot_scale_int16`, as TensorFlow Lite Micro does."""
 
     def read(node: Node) -> Descriptor:
         options = node.optional_options(table)
@@ -124,7 +124,7 @@ def _read_leaky_relu(node: Node) -> Descriptor:
 
 
 def _write(table: str = "", constants: Mapping[str, OptionValue] | None = None, **names: str) -> Write:
-    """Return how an operator is written whose options are fields of its descriptor, schema name=attribute."""
+    """Return a writer of options copied from the descriptor; each keyword is schema name=attribute."""
 
     def write(emitter: Emitter, layer: Layer, descriptor: Any) -> None:  # noqa: ANN401
         fields: dict[str, OptionValue] = {}
@@ -137,7 +137,7 @@ def _write(table: str = "", constants: Mapping[str, OptionValue] | None = None, 
 
 
 def _plain(descriptor: type[Descriptor], table: str = "", *, version: Version = _first, inputs: int = 1) -> Row:
-    """Return the row of an operator without parameters; `table` names its options, if the schema has any."""
+    """Return the row of an operator without parameters; `table` names its options table, if the schema has one."""
     return Row(
         read=lambda _: descriptor(),
         write=_write(table),
@@ -148,7 +148,7 @@ def _plain(descriptor: type[Descriptor], table: str = "", *, version: Version = 
 
 
 def _sum_or_difference(table: str, version: Version) -> Row:
-    """Return the row of ADD or SUB: int16 with any scale, as TensorFlow Lite Micro computes it, not powers of two."""
+    """Return the row of ADD or SUB; int16 scales need not be powers of two, as in TensorFlow Lite Micro."""
     return Row(
         read=_read_arithmetic(table),
         write=_write(table, {"PotScaleInt16": False}, FusedActivationFunction="activation"),
@@ -256,4 +256,4 @@ OPERATORS: Mapping[LayerType, Row] = {
         inputs=range(2, 3),
     ),
 }
-"""The operators of the format that networks know."""
+"""The operators of the format that networks support."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the bytes of a .tflite file to a network."""
+"""Reads the bytes of a .tflite file into a network."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _CONTROL_FLOW = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_COMPOSITE", "ST
 def read_tflite(data: bytes, name: str) -> Network:
     """Return the network of a TensorFlow Lite model.
 
-    Tensor names are kept (empty and repeated ones numbered), layers are called `<type>_<position>`. An unknown batch
-    size counts as 1.
+    Tensor names are kept, except that empty and repeated ones are numbered; layers are named `<type>_<position>`. An
+    unknown batch size is read as 1.
 
     Raises:
         ModelError: the file is malformed; the message names the place.
-        UnsupportedError: the model has something that networks do not know; the message names it and its place.
+        UnsupportedError: the model uses a feature that networks do not support; the message names it and its place.
     """
     return _Reader(read_model(data), name).network()
 
 
 class _Reader:
-    """The state of one reading."""
+    """The state while one file is read."""
 
     def __init__(self, model: ModelRecord, name: str) -> None:
         self._model = model
@@ -69,7 +69,7 @@ class _Reader:
             for position, index in enumerate(record.inputs)
             if position in row.data_inputs
         ]
-        while sources and sources[-1] is None:  # absent at the end is the same as not listed
+        while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
         layer = Layer(
             name=f"{record.type.lower()}_{record.index}",
@@ -86,7 +86,7 @@ class _Reader:
         check_shapes(self._network, layer)
 
     def _source(self, index: int) -> str:
-        """Return the name of a tensor that is read; constants join the network when they are first read."""
+        """Return the name of a tensor that is read; a constant is added to the network when it is first read."""
         info = self._tensors.info(index)
         if index not in self._available:
             if not self._tensors.is_constant(index):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of TensorFlow Lite's schema (version 3c) that the reader reads, for the verifier.
+"""The part of TensorFlow Lite's schema (version 3c) that the reader uses, as a specification for the verifier.
 
 Slots and sizes follow `tensorflow/compiler/mlir/lite/schema/schema.fbs`.
 """
@@ -20,7 +20,7 @@ from ferrule.formats.tflite.verifier import (
 FILE_IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
 MAX_TENSORS = 1 << 16
-"""Far above what fits on a board; it bounds the memory that a hostile file can claim."""
+"""Far more than fits on a board; limits the memory that a hostile file can claim."""
 
 _BYTE = ScalarField(size_bytes=1)
 _WORD = ScalarField(size_bytes=4)
@@ -46,7 +46,7 @@ OPTION_KINDS: Mapping[str, int] = {
     "SplitOptions": 35,
     "LeakyReluOptions": 75,
 }
-"""The members of the union BuiltinOptions whose fields are read."""
+"""The members of the union BuiltinOptions whose fields are read, with their numbers."""
 
 
 def _numbers(name: str, **fields: ScalarField | VectorField) -> TableSpec:
@@ -177,4 +177,4 @@ MODEL = TableSpec(
         4: ("buffers", TableVectorField(table=_BUFFER, max_count=4 * MAX_TENSORS)),
     },
 )
-"""The root."""
+"""The root table."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators that have parameter tensors or change shapes: how they are read and how they are written."""
+"""Reads and writes the operators that have parameter tensors or change shapes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def read_reshape(node: Node) -> Descriptor:
     elif options is not None and options.NewShapeLength():
         shape = tuple(options.NewShapeAsNumpy().tolist())
         if shape == (0,):
-            shape = ()  # how old converters write a scalar
+            shape = ()  # old converters write a scalar like this
     else:
         shape = node.output().shape
     if sum(extent == -1 for extent in shape) > 1 or any(extent < -1 or extent == 0 for extent in shape):
@@ -129,7 +129,7 @@ def read_strided_slice(node: Node) -> Descriptor:
     if not count == len(end) == len(strides) or count > len(shape):
         raise ModelError(
             f"its begin, end and strides have {count}, {len(end)} and {len(strides)} elements, "
-            f"expected as many of each and at most {len(shape)}"
+            f"expected the same number of each, at most {len(shape)}"
         )
     if 0 in strides:
         raise ModelError(f"its strides are {list(strides)}, expected none to be 0")
@@ -156,7 +156,7 @@ def read_strided_slice(node: Node) -> Descriptor:
 
 
 def _start(begin: int, stride: int, extent: int, *, open_: bool) -> int:
-    """Return where a strided slice starts along one axis; its `offset` counts the end from there."""
+    """Return the start of a strided slice on one axis; with `offset` set, its end is relative to this start."""
     if open_:
         return 0 if stride > 0 else extent - 1
     start = begin + extent if begin < 0 else begin
@@ -198,7 +198,7 @@ def write_pad_v2(emitter: Emitter, layer: Layer, descriptor: PadV2Descriptor) ->
 def write_reshape(emitter: Emitter, layer: Layer, descriptor: ReshapeDescriptor) -> None:
     """Write RESHAPE."""
     shape = tuple(descriptor.shape)
-    # An empty tensor cannot be told from one without data, so a scalar's shape stands in the options alone.
+    # An empty tensor looks like one without data, so a scalar's shape is stored only in the options.
     vector = [emitter.integers(layer, "shape", shape)] if shape else []
     options = Options(table="ReshapeOptions", fields={"NewShape": shape})
     emitter.emit(layer, options, inputs=[*layer.inputs, *vector])
@@ -240,7 +240,9 @@ def write_strided_slice(emitter: Emitter, layer: Layer, descriptor: StridedSlice
 def write_reduce(emitter: Emitter, layer: Layer, descriptor: ReduceDescriptor) -> None:
     """Write MEAN or SUM."""
     if not descriptor.axes:
-        raise UnsupportedError(f"layer '{layer.name}': {layer.type} over no axis has no form in TensorFlow Lite")
+        raise UnsupportedError(
+            f"layer '{layer.name}': {layer.type} over no axis cannot be expressed in TensorFlow Lite"
+        )
     axes = emitter.integers(layer, "axes", descriptor.axes)
     options = Options(table="ReducerOptions", fields={"KeepDims": descriptor.keep_dims})
     emitter.emit(layer, options, inputs=[*layer.inputs, axes])

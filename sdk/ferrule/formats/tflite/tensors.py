@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tensors of a file, checked, and the data of the constant ones."""
+"""Checks the tensors of a file and returns their descriptions and the data of the constants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
 
 MAX_RANK = 8
 MAX_TENSOR_BYTES = 2**31 - 1
-"""Offsets on the boards are 32 bits wide."""
+"""Limited because offsets on the boards have 32 bits."""
 
 _TYPES: Mapping[int, DataType] = {
     0: DataType.FLOAT32,
@@ -48,11 +48,11 @@ _HINTS: Mapping[int, str] = {
 
 
 _EMPTY = ((0,), (0, 2))
-"""Shapes of parameters without elements: a vector, and the paddings of a scalar."""
+"""Shapes of parameters without elements: an empty vector, and the paddings of a scalar."""
 
 
 class Tensors:
-    """Gives out the tensors of one file, checking each when it is first asked for."""
+    """The tensors of one file; each is checked when it is first requested."""
 
     def __init__(self, model: ModelRecord) -> None:
         self._model = model
@@ -60,17 +60,17 @@ class Tensors:
         self._arrays: dict[tuple[int, DataType], Array] = {}
 
     def record(self, index: int) -> TensorRecord:
-        """Return a tensor as the file has it; ModelError if there is none."""
+        """Return a tensor as stored in the file; ModelError if the index is out of range."""
         if not 0 <= index < len(self._model.tensors):
             raise ModelError(f"tensor {index} does not exist, the model has {len(self._model.tensors)}")
         return self._model.tensors[index]
 
     def info(self, index: int) -> TensorInfo:
-        """Return a checked description.
+        """Return the checked description of a tensor.
 
         Raises:
-            ModelError: shape, buffer or quantisation are malformed.
-            UnsupportedError: it has a type, a quantisation or a storage that networks do not know.
+            ModelError: its shape, buffer or quantisation is malformed.
+            UnsupportedError: networks do not support its type, its quantisation or its kind of storage.
         """
         if index not in self._infos:
             record = self.record(index)
@@ -81,23 +81,23 @@ class Tensors:
         return self._infos[index]
 
     def is_constant(self, index: int) -> bool:
-        """Whether the file has the tensor's data."""
+        """Whether the file contains the tensor's data."""
         record = self.record(index)
         with place(f"tensor '{record.name}'"):
             return self._buffer(record) is not None
 
     def data(self, index: int) -> Array:
-        """Return a constant's data, read-only; raises as `info` does, and ModelError if it is not a constant."""
+        """Return a constant's data, read-only; raises like `info`, and ModelError if the tensor is not a constant."""
         record = self.record(index)
         with place(f"tensor '{record.name}'"):
             return self._data(record, _data_type(record), _static_shape(record))
 
     def integers(self, index: int) -> Array:
-        """Return a parameter's int32 or int64 elements; a vector without elements has no buffer and is a constant too.
+        """Return a parameter's int32 or int64 elements; an empty vector has no buffer but is a constant, too.
 
         Raises:
-            UnsupportedError: they are computed at run time.
-            ModelError: they are not integers.
+            UnsupportedError: the tensor is computed at run time.
+            ModelError: its elements are not integers.
         """
         record = self.record(index)
         with place(f"tensor '{record.name}'"):
@@ -129,7 +129,7 @@ class Tensors:
 
 
 def _typed(buffer: Array, dtype: DataType) -> Array:
-    """Return the buffer's bytes as elements; a view where alignment and byte order allow it."""
+    """Return the buffer's bytes as elements, as a view if alignment and byte order allow it."""
     stored = buffer.view(dtype.numpy.newbyteorder("<"))
     if dtype is DataType.BOOL and buffer.max() > 1:
         raise ModelError(f"its buffer has the byte {buffer.max()}, expected 0 or 1 for bool")
@@ -140,7 +140,7 @@ def _typed(buffer: Array, dtype: DataType) -> Array:
 
 
 def _checked(record: TensorRecord) -> tuple[DataType, Shape]:
-    """Return type and shape of a tensor that a network may have."""
+    """Return the type and the shape of a tensor after checking that a network can contain it."""
     dtype = _data_type(record)
     if record.is_variable:
         raise UnsupportedError("it is a variable, which keeps state from run to run; networks have none")
@@ -166,7 +166,7 @@ def _data_type(record: TensorRecord) -> DataType:
 
 
 def _static_shape(record: TensorRecord) -> Shape:
-    """Return the shape; an unknown batch counts as 1."""
+    """Return the shape, with an unknown batch size read as 1."""
     shape = record.shape
     if len(shape) > MAX_RANK:
         raise UnsupportedError(f"it has {len(shape)} dimensions, expected at most {MAX_RANK}")
@@ -180,11 +180,11 @@ def _static_shape(record: TensorRecord) -> Shape:
 
 
 def check_signature(record: TensorRecord) -> None:
-    """Refuse an input whose shape is open in more than the batch."""
+    """Refuse an input with an unknown extent other than the batch size."""
     if -1 in record.shape_signature[1:]:
         raise UnsupportedError(
             f"tensor '{record.name}': its shape {list(record.shape_signature)} is dynamic, "
-            "expected a fixed one but for the batch"
+            "expected fixed extents except for the batch"
         )
 
 

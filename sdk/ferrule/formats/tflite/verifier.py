@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checking a flatbuffer before anything follows its offsets.
+"""Checks a flatbuffer before any code follows its offsets.
 
 The Python flatbuffers package reads wherever an offset points. The verifier walks the tables that the decoder will
-read, as a specification describes them, and refuses whatever leaves the file. The format is described in the
-FlatBuffers documentation under "Internals".
+read, guided by a specification, and refuses every offset that leaves the file. The FlatBuffers documentation
+describes the format under "Internals".
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _BUDGET_FLOOR_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarField:
-    """A number in the table itself."""
+    """A number stored in the table itself."""
 
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorField:
-    """A vector of numbers, or a string (of bytes)."""
+    """A vector of numbers, or a string as a vector of bytes."""
 
     size_bytes: int
-    """Of one element."""
+    """Size of one element."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableField:
-    """A table."""
+    """A nested table."""
 
     table: TableSpec
 
@@ -50,7 +50,7 @@ class TableVectorField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnionField:
-    """A table whose kind stands in another slot, as one byte; kinds that are not listed are never read."""
+    """A table whose kind is stored in another slot as one byte; kinds that are not listed are never read."""
 
     kind_slot: int
     tables: Mapping[int, TableSpec]
@@ -65,17 +65,17 @@ class TableSpec:
 
     name: str
     fields: Mapping[int, tuple[str, Field]]
-    """By slot."""
+    """(name, field) by slot."""
 
 
 def verify(data: bytes, root: TableSpec) -> None:
-    """Check that every offset of a file stays inside it.
+    """Check that every offset of a file leads to a place inside the file.
 
-    What offsets reach is counted as often as they reach it, and may be no more than a few times the file, so that a
-    small file can't unfold into a huge model.
+    Bytes are counted each time an offset reaches them, and the total is limited to a few times the size of the file, so
+    that a small file cannot expand into a huge model.
 
     Raises:
-        ModelError: names the byte, the table and the field.
+        ModelError: the file is malformed; the message names the byte, the table and the field.
     """
     walk = _Walk(data)
     walk.table(walk.follow(0, root.name), root)
@@ -110,7 +110,7 @@ class _Walk:
             self._field(place, f"{spec.name}.{name}", field, places)
 
     def follow(self, position: int, what: str) -> int:
-        """Return where the offset at `position` leads."""
+        """Return the target of the offset at `position`; ModelError if it is outside the file."""
         self._inside(position, 4, what)
         (offset,) = struct.unpack_from("<I", self._data, position)
         target = position + int(offset)

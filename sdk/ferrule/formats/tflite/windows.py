@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators with weights or windows: how they are read, how they are written, and their versions."""
+"""Reads and writes the operators with weights or windows, and selects their versions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.window import NO_PADDING, Padding, same_padding
 
 MAX_WINDOW = 1 << 14
-"""Pixels along one axis that a window may span, dilation included; SAME padding is about as large."""
+"""The most pixels that a window may span along one axis, with dilation; SAME padding is about as large."""
 
 _BIAS_INT32 = 2
-"""TensorType.INT32 in the field `quantized_bias_type`."""
+"""The value of TensorType.INT32, for the field `quantized_bias_type`."""
 
 
 class PaddingScheme(IntEnum):
@@ -60,7 +60,7 @@ def read_depthwise_convolution(node: Node) -> Descriptor:
     multiplier, rest = divmod(weights.shape[3], image.shape[3])
     if rest:
         raise ModelError(f"its weights have {weights.shape[3]} channels, expected a multiple of {image.shape[3]}")
-    if options.DepthMultiplier() not in {0, multiplier}:  # 0: left to the shapes
+    if options.DepthMultiplier() not in {0, multiplier}:  # 0 means that the shapes decide
         raise ModelError(f"its depth multiplier is {options.DepthMultiplier()}, expected {multiplier} for its shapes")
     return DepthwiseConv2dDescriptor(
         depth_multiplier=multiplier,
@@ -152,8 +152,8 @@ def write_pool(emitter: Emitter, layer: Layer, descriptor: Pool2dDescriptor) -> 
     if scheme is None:
         if layer.type is not LayerType.MAX_POOL_2D:
             raise UnsupportedError(
-                f"layer '{layer.name}': {layer.type} with {descriptor.padding} has no form in TensorFlow Lite, "
-                "which knows SAME and VALID padding only",
+                f"layer '{layer.name}': {layer.type} with {descriptor.padding} cannot be expressed in TensorFlow Lite, "
+                "which has only SAME and VALID padding",
                 hint="put a PAD layer before it if the padded pixels may count as zeros",
             )
         before, after = _sides(descriptor.padding)
@@ -208,28 +208,28 @@ def fully_connected_version(
 
 
 def _bias_is_int32_with_int16(inputs: Sequence[TensorInfo]) -> bool:
-    """Whether int16 activations meet an int32 bias, which the options must say (`quantized_bias_type`)."""
+    """Whether int16 activations have an int32 bias, which the options must state (`quantized_bias_type`)."""
     return len(inputs) > 2 and inputs[0].dtype is DataType.INT16 and inputs[2].dtype is DataType.INT32
 
 
 def _scheme(
     image: TensorInfo, padding: Padding, window: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
 ) -> PaddingScheme | None:
-    """Return the scheme that gives this padding for an NHWC image; None if neither does."""
+    """Return the scheme that results in this padding for an NHWC image; None if neither scheme does."""
     if padding == NO_PADDING:
         return PaddingScheme.VALID
     return PaddingScheme.SAME if padding == _same(image, window, stride, dilation) else None
 
 
 def _same(image: TensorInfo, window: tuple[int, int], strides: tuple[int, int], dilations: tuple[int, int]) -> Padding:
-    """Return the padding of an NHWC image that the scheme SAME stands for."""
+    """Return the explicit padding for the scheme SAME and an NHWC image."""
     top, bottom = same_padding(image.shape[1], window[0], strides[0], dilations[0])
     left, right = same_padding(image.shape[2], window[1], strides[1], dilations[1])
     return Padding(top=top, bottom=bottom, left=left, right=right)
 
 
 def _sides(padding: Padding) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return what is added before and after each axis of an NHWC image."""
+    """Return the padding before and after each axis of an NHWC image."""
     return (0, padding.top, padding.left, 0), (0, padding.bottom, padding.right, 0)
 
 
@@ -274,7 +274,7 @@ def _padding(
     strides: tuple[int, int],
     dilations: tuple[int, int],
 ) -> Padding:
-    """Return explicit padding for the scheme of the options; UnsupportedError if the window is absurdly large."""
+    """Return explicit padding for the scheme in the options; UnsupportedError if the window exceeds `MAX_WINDOW`."""
     for extent, dilation in zip(window, dilations, strict=True):
         span = (extent - 1) * dilation + 1
         if span > MAX_WINDOW:

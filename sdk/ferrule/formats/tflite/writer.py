@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a graph to the bytes of a .tflite file."""
+"""Writes a graph as the bytes of a .tflite file."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.graph import Graph, SubgraphView
 
 _MAX_BYTES = 2**31 - 1
-"""Flatbuffers count in 31 bits."""
+"""Offsets in flatbuffers are limited to 31 bits."""
 
 
 def to_tflite(network: Graph | SubgraphView) -> bytes:
-    """Return the network as a TensorFlow Lite model; the same network gives the same bytes.
+    """Return the network as a TensorFlow Lite model; the same network always produces the same bytes.
 
-    A view of a part gives the model of that part: its inputs and outputs are the tensors of the view's border.
+    For a subgraph view, the model has only the layers of the view, and its inputs and outputs are those of the view.
 
-    Padding that is neither SAME nor VALID becomes a PAD before the layer. Names of tensors are kept, those of
-    layers have no place in the format.
+    Padding that is neither SAME nor VALID becomes a PAD before the layer. Tensor names are kept; the format cannot
+    store layer names.
 
     Raises:
-        UnsupportedError: the network does something that TensorFlow Lite cannot say, or is larger than 2 GiB.
+        UnsupportedError: TensorFlow Lite cannot express a part of the network, or its constants take 2 GiB or more.
     """
     if isinstance(network, SubgraphView):
         network = network.to_graph()
@@ -35,7 +35,7 @@ def to_tflite(network: Graph | SubgraphView) -> bytes:
     for layer in network.layers:
         row = OPERATORS.get(layer.type)
         if row is None:
-            raise UnsupportedError(f"layer '{layer.name}': {layer.type} has no form in TensorFlow Lite")
+            raise UnsupportedError(f"layer '{layer.name}': {layer.type} cannot be expressed in TensorFlow Lite")
         row.write(emitter, layer, layer.descriptor)
     content = ModelContent(
         name=network.name,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simplification that no backend needs to know of: each pass keeps every bit of the outputs."""
+"""Backend-independent simplification passes; each keeps every bit of the outputs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MOST_ROUNDS = 50
 
 
 class Pass(Protocol):
-    """A rewriting of graphs; its options are its fields."""
+    """A pass that rewrites graphs; its options are its fields."""
 
     @property
     def name(self) -> str:
-        """What it does, for reports."""
+        """A short description of the pass, for reports."""
         ...
 
     def run(self, graph: Graph) -> Graph:
-        """Return a graph that computes the same bits."""
+        """Return a graph whose outputs are bit-identical to those of the given one."""
         ...
 
 
@@ -39,11 +39,11 @@ PASSES: tuple[Pass, ...] = (
     MergeTwins(),
     RemoveDeadLayers(),
 )
-"""All passes, in the order of one round."""
+"""All passes, in the order in which one round runs them."""
 
 
 def simplify(graph: Graph, passes: Sequence[Pass] = PASSES) -> Graph:
-    """Return the graph after the passes, repeated until none changes anything."""
+    """Return the graph after rounds of the passes, repeated until no pass changes it or the round limit is reached."""
     for _ in range(_MOST_ROUNDS):
         before = graph.layers, tuple(tensor.info for tensor in graph.tensors)
         for item in passes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes layers that read constants only."""
+"""Computes layers that read only constants."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _KEPT = frozenset({LayerType.DEBUG, LayerType.MEM_COPY, LayerType.MEM_IMPORT, La
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldConstants:
-    """A layer all of whose inputs are constants is replaced by its outputs, as the numpy kernel computes them.
+    """Replace each layer whose inputs are all constants by its outputs, computed with the numpy kernel.
 
-    Where the outputs take more memory than `growth` times the inputs, the layer stays: flash matters too.
+    A layer whose outputs take more than `growth` times the memory of its inputs stays, to save flash.
     """
 
     name: str = "fold constants"
     growth: float = 4.0
 
     def run(self, graph: Graph) -> Graph:
-        """Return the graph with those layers computed."""
+        """Return the graph with the constant layers replaced by their computed outputs."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
             if layer.type not in _KEPT and self._folds(editor, layer):
@@ -37,7 +37,7 @@ class FoldConstants:
         if not names or not all(editor.tensor(name).is_constant for name in names):
             return False
         if any(editor.is_output(name) for name in layer.outputs):
-            return False  # an output keeps a layer that writes it
+            return False  # a graph output must be written by a layer
         before = sum(editor.info(name).size_bytes for name in set(names))
         after = sum(editor.info(name).size_bytes for name in layer.outputs)
         return after <= self.growth * before

@@ -30,16 +30,16 @@ _Padded = Conv2dDescriptor | DepthwiseConv2dDescriptor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FuseActivations:
-    """RELU, RELU6 and RELU_N1_TO_1 become the clamp of the layer before them.
+    """Fuse RELU, RELU6 and RELU_N1_TO_1 into the layer before them, as its activation.
 
-    Only where the activation does not change scale and zero point: then clamping once, at the tighter limits, gives
-    the same bits as clamping twice.
+    The pass applies only if the activation keeps scale and zero point: clamping once, at the tighter limits, then
+    yields the same bits as clamping twice.
     """
 
     name: str = "fuse activations"
 
     def run(self, graph: Graph) -> Graph:
-        """Return the graph with the activations fused that can be."""
+        """Return the graph with every fusable activation fused."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
             activation = _ACTIVATIONS.get(layer.type)
@@ -60,15 +60,15 @@ class FuseActivations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldPads:
-    """PAD of height and width becomes the padding of the convolution that reads it.
+    """Fold a PAD of height and width into the padding of the convolution that reads it.
 
-    Both fill with the zero point. Pools are left alone: their padded pixels do not count, those of PAD do.
+    Both fill with the zero point. Pools are excluded: they ignore their padded pixels, but count the pixels of a PAD.
     """
 
     name: str = "fold pads"
 
     def run(self, graph: Graph) -> Graph:
-        """Return the graph with the pads folded that can be."""
+        """Return the graph with every foldable pad folded."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
             source = layer.inputs[0] if layer.inputs else None
@@ -110,7 +110,7 @@ def _with_padding(descriptor: Descriptor, pad: PadDescriptor) -> Descriptor | No
 
 
 def _accepts(editor: GraphEditor, layer: Layer, descriptor: Descriptor) -> bool:
-    """Whether the operator runs with the new descriptor, so that a pass never makes a layer unsupported."""
+    """Whether the operator accepts the new descriptor; a pass must never make a supported layer unsupported."""
     operands = Operands(
         inputs=tuple(None if name is None else editor.info(name) for name in layer.inputs),
         outputs=tuple(editor.info(name) for name in layer.outputs),

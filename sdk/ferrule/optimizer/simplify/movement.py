@@ -10,17 +10,17 @@ from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 
 VIEWS = frozenset({LayerType.RESHAPE, LayerType.SQUEEZE, LayerType.EXPAND_DIMS})
-"""Layers that give the same bytes another shape."""
+"""Layer types that change the shape of a tensor but not its bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinReshapes:
-    """A reshape of a reshape is one reshape, of the first one's input."""
+    """Replace a reshape of a reshape by one reshape of the first one's input."""
 
     name: str = "join reshapes"
 
     def run(self, graph: Graph) -> Graph:
-        """Return the graph in which no view reads another view; views that nothing reads then are left behind."""
+        """Return the graph in which no view reads another view; views that are no longer read stay in the graph."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
             before = _writer(editor, layer) if layer.type in VIEWS else None
@@ -39,7 +39,7 @@ class JoinReshapes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinTransposes:
-    """A transpose of a transpose is one transpose, of the first one's input."""
+    """Replace a transpose of a transpose by one transpose of the first one's input."""
 
     name: str = "join transposes"
 
@@ -58,12 +58,12 @@ class JoinTransposes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransposesAsReshapes:
-    """A transpose that only moves axes of extent 1 leaves the bytes as they are."""
+    """Replace each transpose that moves only axes of extent 1, and so no byte, by a reshape."""
 
     name: str = "transposes as reshapes"
 
     def run(self, graph: Graph) -> Graph:
-        """Return the graph with reshapes in their place."""
+        """Return the graph with these transposes replaced."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
             if layer.type is not LayerType.TRANSPOSE or layer.inputs[0] is None:

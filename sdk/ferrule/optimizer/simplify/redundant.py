@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes layers that change nothing, that nothing reads, or that another layer repeats."""
+"""Removes layers that change nothing, that no layer reads, or that repeat another layer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ferrule.operators.transpose import TransposeDescriptor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveIdentities:
-    """Layers whose output has the input's elements in the same order, shape and quantisation."""
+    """Remove layers whose output has the elements of the input in the same order, shape and quantisation."""
 
     name: str = "remove identities"
 
     def run(self, graph: Graph) -> Graph:
-        """Return the graph without them."""
+        """Return the graph without these layers."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
             test = _IDENTITIES.get(layer.type)
@@ -59,7 +59,7 @@ _IDENTITIES: Mapping[LayerType, Callable[[Layer], bool]] = {
     LayerType.RESHAPE: _always,
     LayerType.SQUEEZE: _always,
     LayerType.EXPAND_DIMS: _always,
-    LayerType.SLICE: _always,  # same shape: it begins at 0 and takes all
+    LayerType.SLICE: _always,  # with the same shape, it begins at 0 and takes everything
     LayerType.QUANTIZE: _always,  # same type, scale and zero point
     LayerType.PAD: _pads_nothing,
     LayerType.PADV2: _pads_nothing,
@@ -71,12 +71,12 @@ _IDENTITIES: Mapping[LayerType, Callable[[Layer], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveDeadLayers:
-    """Layers none of whose outputs anything reads."""
+    """Remove layers with no output that is read or is an output of the graph."""
 
     name: str = "remove dead layers"
 
     def run(self, graph: Graph) -> Graph:
-        """Return the graph without them."""
+        """Return the graph without these layers."""
         needed = {info.name for info in graph.outputs}
         alive = set()
         for layer in reversed(graph.layers):
@@ -92,12 +92,12 @@ class RemoveDeadLayers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeTwins:
-    """Layers that do the same to the same tensors: the first does it for all."""
+    """Merge layers that compute the same from the same tensors: the first replaces the others."""
 
     name: str = "merge twins"
 
     def run(self, graph: Graph) -> Graph:
-        """Return the graph without the twins whose one output the graph does not hand out itself."""
+        """Return the graph without the twins that have one output which is not an output of the graph."""
         editor = GraphEditor(graph)
         seen: dict[object, Layer] = {}
         same: dict[str, str] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from covering import covering
+from covering import EXHAUSTIVE, covering
 from needs import MODELS_SOURCE, lacking, require_module
 from small_networks import int8_input
 
@@ -39,6 +39,10 @@ def device(name: str = "npu0", **binding: str | int) -> Device:
     return Device(name=name, backend=BackendId("Woofles"), binding=binding)
 
 
+LARGE = {("pretrainedResnet_quant", "mps2-an386", 0), ("vww_96_int8", "mps2-an505", 1)}
+"""One run of each model that takes long."""
+
+
 @covering(
     "model, board, use_interrupt",
     tuple(TAKEN),
@@ -46,6 +50,7 @@ def device(name: str = "npu0", **binding: str | int) -> Device:
     (0, 1),
     seed=3,
     sentinel=("ad01_int8", "mps2-an386", 1),
+    allowed=lambda *row: EXHAUSTIVE or row in LARGE or row[0] in {"ad01_int8", "kws_ref_model"},
 )
 def test_the_int8_models(model: str, board: str, use_interrupt: int) -> None:
     folder = os.environ.get("FERRULE_MODELS")

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects of earlier builds are taken where nothing has changed, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ferrule.boards import load_board
+from ferrule.firmware import Toolchain, build, execute, object_cache, plan_build, toolchain
+from ferrule.firmware.plan import BuildPlan
+
+pytestmark = pytest.mark.cc
+
+MAIN = """
+#include "part.h"
+int main(void)
+{
+    return PART;
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("FERRULE_CACHE", str(folder))
+    return folder / "objects"
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the objects that a compiler made; the linker is no compiler."""
+    names: list[str] = []
+    run = build._run
+
+    def counting(argv: tuple[str, ...], cwd: Path) -> None:
+        if "-c" in argv:
+            names.append(Path(argv[-1]).name)
+        run(argv, cwd)
+
+    monkeypatch.setattr(build, "_run", counting)
+    return names
+
+
+def project(folder: Path, main: str = MAIN, part: str = "#define PART 0\n") -> Path:
+    for name, text in {"main.c": main, "include/part.h": part}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def planned(folder: Path, tools: Toolchain | None = None, optimization: str = "O3", *includes: str) -> BuildPlan:
+    return plan_build(
+        [folder / "main.c"],
+        [folder / name for name in (*includes, "include")],
+        load_board("mps2-an386"),
+        tools or toolchain("zig"),
+        folder / "build",
+        optimization,
+        relative_to=folder,
+    )
+
+
+def test_the_same_project_elsewhere_is_not_compiled_again(
+    any_toolchain: Toolchain, tmp_path: Path, compiled: list[str]
+) -> None:
+    first = execute(planned(project(tmp_path / "first"), any_toolchain)).read_bytes()
+    assert "main.o" in compiled
+    compiled.clear()
+    second = execute(planned(project(tmp_path / "second in another place"), any_toolchain)).read_bytes()
+    assert compiled == []
+    assert second == first
+
+
+Change = Callable[[Path], object]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda folder: project(folder, main=MAIN.replace("PART;", "PART + 1;")), id="source"),
+        pytest.param(lambda folder: project(folder, part="#define PART 1\n"), id="header"),
+        pytest.param(
+            lambda folder: (folder / "part.h").write_text("#define PART 2\n"), id="a header beside the source"
+        ),
+    ],
+)
+def test_a_change_is_compiled(tmp_path: Path, compiled: list[str], change: Change) -> None:
+    folder = project(tmp_path / "project")
+    first = execute(planned(folder)).read_bytes()
+    compiled.clear()
+    change(folder)
+    second = execute(planned(folder)).read_bytes()
+    assert compiled == ["main.o"]
+    assert second != first
+    compiled.clear()
+    assert execute(planned(folder)).read_bytes() == second
+    assert compiled == []
+
+
+def test_another_command_is_another_object(tmp_path: Path, compiled: list[str]) -> None:
+    folder = project(tmp_path / "project")
+    execute(planned(folder))
+    compiled.clear()
+    execute(planned(folder, None, "Os"))
+    assert "main.o" in compiled
+
+
+def test_a_variable_of_the_compiler_counts(
+    tmp_path: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project(tmp_path / "project")
+    execute(planned(folder))
+    compiled.clear()
+    monkeypatch.setenv("CPATH", str(tmp_path))
+    execute(planned(folder))
+    assert "main.o" in compiled
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", b"x\ny", b"x\n{}\nobject"])
+def test_a_damaged_entry_is_made_anew(tmp_path: Path, cache: Path, compiled: list[str], damage: bytes) -> None:
+    first = execute(planned(project(tmp_path / "first"))).read_bytes()
+    for entry in cache.iterdir():
+        entry.write_bytes(damage)
+    compiled.clear()
+    assert execute(planned(project(tmp_path / "second"))).read_bytes() == first
+    assert "main.o" in compiled
+
+
+def test_an_entry_cut_short_is_made_anew(tmp_path: Path, cache: Path, compiled: list[str]) -> None:
+    execute(planned(project(tmp_path / "first")))
+    for entry in cache.iterdir():
+        entry.write_bytes(entry.read_bytes()[:-1])
+    compiled.clear()
+    execute(planned(project(tmp_path / "second")))
+    assert "main.o" in compiled
+
+
+def test_an_object_that_names_its_folder_is_not_kept(tmp_path: Path, compiled: list[str]) -> None:
+    """A program that prints its file's name has to print that of its own project."""
+    main = "int main(void)\n{\n    const char *volatile file = __FILE__;\n    return file[0];\n}\n"
+    for name in ("first", "second"):
+        folder = project(tmp_path / name, main)
+        plan = plan_build(
+            [folder / "main.c"], [], load_board("mps2-an386"), toolchain("arm-none-eabi-gcc"), folder / "build"
+        )
+        compiled.clear()
+        assert f"{folder}/main.c".encode() in execute(plan).read_bytes()
+        assert "main.o" in compiled
+
+
+def test_without_a_place_for_the_cache_everything_is_compiled(
+    tmp_path: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    occupied = tmp_path / "file"
+    occupied.write_text("no folder")
+    monkeypatch.setenv("FERRULE_CACHE", str(occupied))
+    for name in ("first", "second"):
+        compiled.clear()
+        assert execute(planned(project(tmp_path / name))).is_file()
+        assert "main.o" in compiled
+
+
+def test_the_oldest_half_goes_where_the_cache_is_full(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.mkdir(parents=True)
+    for age in range(10):
+        old = cache / str(age)
+        old.write_bytes(bytes(1 << 20))
+        os.utime(old, (1_000_000 - age, 1_000_000 - age))
+    monkeypatch.setattr(object_cache, "LIMIT_BYTES", 10 << 20)
+    execute(planned(project(tmp_path / "project")))
+    left = {path.name for path in cache.iterdir() if len(path.name) == 1}
+    assert left == {"0", "1", "2", "3"}
+    assert sum(path.stat().st_size for path in cache.iterdir()) <= 5 << 20
+
+
+def test_names_in_the_rule_for_make() -> None:
+    rule = "objects/a.o: /p/a.c \\\n  /p/a\\ b.h /p/c$$d.h \\\n /p/e\\#f.h\n"
+    assert object_cache._prerequisites(rule) == ["/p/a.c", "/p/a b.h", "/p/c$d.h", "/p/e#f.h"]
