@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SoftNpu in C: each layer becomes a program, a function that works on the device's memory alone."""
+"""SoftNpu in C: each layer becomes a program, which is a function that accesses only the device's memory."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _BINDING = {
 
 
 class SoftNpuTarget:
-    """Lowers layers as CpuAcc does, with addresses in the device's memory."""
+    """Lowers layers to CpuAcc's kernels, with tensors in the device's memory."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
-        """Return the call that makes the device run the layer's program."""
+        """Return the call that runs the layer's program on the device."""
         op = CpuAccTarget().lower(_inside(context))
         if op.view_of is not None:
             return op
@@ -65,10 +65,10 @@ class SoftNpuTarget:
         )
 
     def driver(self, device: Device) -> DeviceDriver:
-        """Return the driver, with the memory that the device's binding asks for.
+        """Return the driver, with a memory of the size in the device's binding.
 
         Raises:
-            FerruleError: the binding has an unknown key, or a value out of range.
+            FerruleError: the binding has an unknown field, or a value is out of range.
         """
         numbers = read_binding(device, _BINDING).numbers
         memory_bytes = numbers["memory_bytes"]
@@ -92,7 +92,7 @@ class SoftNpuTarget:
 
 
 def _inside(context: LoweringContext) -> LoweringContext:
-    """Return the context with pointers into the device's memory."""
+    """Return the context with the offsets of tensors replaced by pointers into the device's memory."""
     read = set(context.layer.present_inputs)
     pointers = dict(context.pointers)
     for tensor, offset in context.offsets.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UartWoofles in firmware: a table per layer, and one call of the driver with offsets in the accelerator's memory."""
+"""UartWoofles in firmware: each layer becomes a parameter table and one driver call, with tensors as memory offsets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DEFAULT_TIMEOUT_MS = 1000
 DEFAULT_ATTEMPTS = 5
 ALIGNMENT = 16
 SLOWEST_CYCLES_PER_MS = 1000
-"""An accelerator of 1 MHz still ends its commands within the driver's patience."""
+"""Clock, in cycles per millisecond, of the slowest accelerator whose commands end within the driver's patience."""
 _COMMAND_HEADERS = tuple(part.part() for part in read_manifest(Path(woofles.__file__).parent).contributions())
 _NUMBERS = {
     "memory_bytes": BindingNumber(low=ALIGNMENT, high=MAX_STORE_BYTES, default=DEFAULT_MEMORY_BYTES),
@@ -52,10 +52,10 @@ class UartWooflesTarget:
     """Lowers layers to commands on the accelerator's memory."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
-        """Return the call that has the accelerator run the layer.
+        """Return the call that runs the layer on the accelerator.
 
         Raises:
-            FerruleError: the accelerator has too little memory for the layer's constants.
+            FerruleError: the layer's constants are larger than the device's store.
         """
         work = translate_in(context.graph, context.layer)
         _check_store(context, work)
@@ -83,13 +83,13 @@ class UartWooflesTarget:
     def driver(self, device: Device) -> DeviceDriver:
         """Return the driver for a device.
 
-        Its binding: `uart`, the board's UART that leads to it, by default the first that is neither link nor console;
-        `baud`; `memory_bytes`, for tensors, and `store_bytes`, for constants; `timeout_ms` and `attempts` of each
-        request; `activation_lead`; `clock_hz` of the model, whose commands then take the time that they take there, and
-        by default none.
+        The fields of its binding: `uart`, the board's UART that is connected to the accelerator, by default the first
+        that is neither link nor console; `baud`; `memory_bytes`, the memory for tensors, and `store_bytes`, the memory
+        for constants; `timeout_ms` and `attempts` of each request; `activation_lead`, see `DeviceDriver`; `clock_hz`,
+        the clock of the model, by default 0, with which commands take no time.
 
         Raises:
-            FerruleError: the binding has an unknown key, or a value is out of range.
+            FerruleError: the binding has an unknown field, or a value is out of range.
         """
         binding = read_binding(device, _NUMBERS, _TEXTS)
         numbers = binding.numbers
@@ -125,7 +125,7 @@ def _modeller(memory_bytes: int, clock_hz: int) -> Callable[[int | None], UartWo
 
 
 def constant_bytes(work: Work) -> int:
-    """Return what the constants of a layer take in the accelerator: as its driver counts them."""
+    """Return the size of a layer's constants in the accelerator's store, in bytes, as its driver computes it."""
     if work.weights is None:
         return 0
     return -(-int(work.weights.nbytes) // 4) * 4 + 3 * 4 * work.command.output_channels
@@ -143,9 +143,9 @@ def _check_store(context: LoweringContext, work: Work) -> None:
 
 
 def _places(context: LoweringContext, work: Work) -> tuple[Expression, Expression, Expression]:
-    """Return where the input, the other operand and the output lie in the accelerator."""
+    """Return the offsets of the input, the other operand and the output in the accelerator's memory."""
     first, second = (context.layer.inputs[index] for index in (0, 1))
-    assert first is not None  # translated, so both operands are there
+    assert first is not None  # both operands are present, since the layer was translated
     assert second is not None
     other = Integer(0) if work.weights is not None else context.device_offset(second)
     return context.device_offset(first), other, context.device_offset(context.layer.outputs[0])

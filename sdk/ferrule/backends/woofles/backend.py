@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Woofles backend: which layers it takes; `firmware.py` and `host.py` have its two faces."""
+"""The Woofles backend and the layers that it supports; `firmware.py` and `host.py` contain its two faces."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ferrule.graph import Graph, Layer
 
 
 class WooflesSupport:
-    """Takes what can be translated into one command."""
+    """Supports layers that can be translated into one command."""
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether Woofles has the layer, and which tensor, type or parameter it refuses."""
+        """Return whether Woofles supports the layer, or which tensor, type or parameter it refuses."""
         try:
             translate_in(graph, layer)
         except FerruleError as error:
@@ -34,9 +34,9 @@ class WooflesSupport:
 
 
 class Woofles(HostMemoryBackend):
-    """A small accelerator: int8 additions, products, fully connected layers and convolutions.
+    """A small accelerator for int8 additions, products, fully connected layers and convolutions.
 
-    On the host its device model does the work, by registers and commands as in firmware.
+    On the host, its device model executes the commands, controlled through its registers as in firmware.
     """
 
     id: ClassVar[BackendId] = BackendId("Woofles")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Woofles in firmware: a table per layer, and one call of the driver."""
+"""Woofles in firmware: each layer becomes a parameter table and one call of the driver."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ferrule.graph import Array
 FOLDER = Path(__file__).parent
 HEADER = "woofles/woofles.h"
 PATIENCE_FLOOR = 10_000
-"""Looks at the device before the driver gives up, for the shortest command."""
+"""Polls before the driver gives up on the shortest command."""
 _BINDING = {
     "base": BindingNumber(high=0xFFFF_F000, multiple_of=REGISTER_BYTES),
     "interrupt": BindingNumber(high=479),
@@ -40,10 +40,10 @@ _BINDING = {
 
 
 class WooflesTarget:
-    """Lowers layers to commands."""
+    """Lowers layers to commands of the accelerator."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
-        """Return the call that has the device run the layer."""
+        """Return the call that runs the layer on the device."""
         work = translate_in(context.graph, context.layer)
         constants = constant_blobs(context, work)
         table, layer = parameter_table(
@@ -66,11 +66,12 @@ class WooflesTarget:
     def driver(self, device: Device) -> DeviceDriver:
         """Return the driver for a device.
 
-        Its binding: `base`, the address of the registers, by default that of a place of the board; `interrupt`, its
-        number, likewise; `use_interrupt`, 1 to wait for it instead of polling.
+        The fields of its binding: `base`, the address of the registers, and `interrupt`, the interrupt's number, both
+        by default those of a free place of the board; `use_interrupt`, 1 to wait for the interrupt instead of polling;
+        `activation_lead`, see `DeviceDriver`.
 
         Raises:
-            FerruleError: the binding has an unknown key, or a value is out of range.
+            FerruleError: the binding has an unknown field, or a value is out of range.
         """
         numbers = read_binding(device, _BINDING).numbers
         base, interrupt, use_interrupt = numbers.get("base"), numbers.get("interrupt"), numbers["use_interrupt"]
@@ -95,13 +96,13 @@ class WooflesTarget:
         )
 
     def plugged(self, device: Device, socket: Socket) -> Device:
-        """Return the device with the socket's address and interrupt, where it has none of its own."""
+        """Return the device with the socket's address and interrupt, unless its binding already has its own."""
         binding = {"base": socket.address, "interrupt": socket.interrupt, **device.binding}
         return replace(device, binding=binding)
 
 
 def constant_blobs(context: LoweringContext, work: Work) -> dict[str, Blob | None]:
-    """Return the constants of a layer as blobs, by the name of the table's member; None for those that it lacks."""
+    """Return the constants of a layer as blobs, by name of the table's member; None for a constant that it lacks."""
     constants: dict[str, Array | None] = {
         "weights": work.weights,
         "bias": work.bias,
@@ -121,5 +122,5 @@ def command_literal(command: Command) -> Aggregate:
 
 
 def _patience(command: Command) -> int:
-    """Return how often the driver looks: four times the cycles of a command, each look being some instructions."""
+    """Return the limit of polls: a floor plus four per cycle of the command, though each poll takes several cycles."""
     return min(PATIENCE_FLOOR + 4 * DEFAULT_TIMING.cycles(command), (1 << 32) - 1)
