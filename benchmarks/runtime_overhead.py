@@ -17,12 +17,12 @@ from typing import ClassVar
 import numpy as np
 
 from ferrule import override
-from ferrule.backends import Backend, BackendId, LayerSupport
-from ferrule.backends.context import CreationOptions, CustomAllocator
+from ferrule.backends import BackendId, LayerSupport
+from ferrule.backends.context import CreationOptions
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
-from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.shared.host_memory import HostMemoryBackend
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.graph import DataType, Graph, TensorInfo
@@ -52,10 +52,11 @@ class NothingFactory(WorkloadFactory):
         return NothingWorkload()
 
 
-class Nothing(Backend):
+class Nothing(HostMemoryBackend):
     """Takes every layer and does nothing."""
 
     id: ClassVar[BackendId] = BackendId("Nothing")
+    factory_id: ClassVar[FactoryId] = FactoryId("Nothing")
 
     @override
     def layer_support(self) -> LayerSupport:
@@ -65,16 +66,6 @@ class Nothing(Backend):
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
         del memory, options
         return NothingFactory()
-
-    @override
-    def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager:
-        del allocator
-        return HostMemoryManager()
-
-    @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (HostTensorHandleFactory(FactoryId("Nothing"), manager),)
 
 
 def chain(length: int) -> Network:

@@ -102,15 +102,7 @@ def test_refusals_have_the_operators_reason_and_no_workload(graph: Graph) -> Non
 
 
 def workload_info(graph: Graph, layer: Layer) -> WorkloadInfo:
-    tensors = [None if name is None else graph.tensor(name) for name in layer.inputs]
-    return WorkloadInfo(
-        layer=layer,
-        operands=operands_of(graph, layer),
-        inputs=tuple(None if t is None or t.is_constant else HostTensorHandle(t.info) for t in tensors),
-        constants=tuple(t if t is not None and t.is_constant else None for t in tensors),
-        outputs=tuple(HostTensorHandle(info) for info in graph.output_infos(layer)),
-        target=TARGET,
-    )
+    return WorkloadInfo.of(graph, layer, lambda name: HostTensorHandle(graph.info(name)), TARGET)
 
 
 def test_pre_compiled_layers_are_refused() -> None:
@@ -135,7 +127,7 @@ class Allocator:
 def test_only_plain_memory_is_accepted() -> None:
     plain: CustomAllocator = Allocator(MemorySource.MALLOC)
     assert CpuRef().use_custom_memory_allocator(plain) == ""
-    assert "DMA_BUF memory" in CpuRef().use_custom_memory_allocator(Allocator(MemorySource.DMA_BUF))
+    assert "memory is DMA_BUF" in CpuRef().use_custom_memory_allocator(Allocator(MemorySource.DMA_BUF))
 
 
 def test_its_factory_is_that_of_plain_host_memory() -> None:

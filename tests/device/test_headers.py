@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_device import DEVICE_C, FOLDER, Event, Status
+from fake_device import DEVICE_C, FOLDER, Event
 from needs import require_cc, require_cxx, require_module, require_program
 
 from ferrule import resources
+from ferrule.link.protocol import Status
 
 ROOT = resources.root()
 BARE_METAL = ROOT / "platforms" / "bare_metal"

@@ -7,10 +7,11 @@ import subprocess
 from typing import Any
 
 import pytest
-from fake_device import FOLDER, INCLUDE, WARNINGS, Status, declarations
+from fake_device import FOLDER, INCLUDE, WARNINGS, declarations
 from needs import require_module
 
 from ferrule import resources
+from ferrule.link.protocol import Status
 
 pytestmark = pytest.mark.cc
 HELD_C = resources.root() / "src_c" / "device" / "held.c"

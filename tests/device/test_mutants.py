@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from fake_device import Bench, Event, Status, library
+from fake_device import Bench, Event, library
+
+from ferrule.link.protocol import Status
 
 pytestmark = pytest.mark.cc
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from fake_device import Bench, Event, Status, library
+from fake_device import Bench, Event, library
+
+from ferrule.link.protocol import Status
 
 pytestmark = pytest.mark.cc
 

@@ -8,10 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fake_device import DEVICE_C, FOLDER, Bench, Status, library
+from fake_device import DEVICE_C, FOLDER, Bench, library
 from needs import require_cc, require_module
 
 from ferrule import resources
+from ferrule.link.protocol import Status
 from ferrule.testing.adapter import Adapter, build_adapter
 from ferrule.testing.fakes import Fakes
 from ferrule.testing.platforms import CmsisFakes, ZephyrFakes

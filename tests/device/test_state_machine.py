@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fake_device import Bench, Event, Status, library
+from fake_device import Bench, Event, library
 from handle_model import HandleModel
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from ferrule.link.protocol import Status
 
 pytestmark = pytest.mark.cc
 

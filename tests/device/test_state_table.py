@@ -7,8 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from fake_device import Bench, Event, Status, library
+from fake_device import Bench, Event, library
 from handle_model import HandleModel
+
+from ferrule.link.protocol import Status
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "platforms.md"
 COLUMNS = ("uninitialised", "initialised", "bound", "active", "open", "open by another thread")

@@ -36,14 +36,11 @@ TABLE = RegisterTable(
 
 
 class Timer(RegisterModel):
+    table = TABLE
+
     def __init__(self) -> None:
         super().__init__()
         self.reset()
-
-    @property
-    @override
-    def table(self) -> RegisterTable:
-        return TABLE
 
     @override
     def on_write(self, register: Register, old: int, new: int) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from register_tables import ADDER as TABLE
 
 from ferrule._typing import override
-from ferrule.devices import Access, BusError, Register, RegisterModel, RegisterTable
+from ferrule.devices import Access, BusError, Register, RegisterModel
 
 
 class Line:
@@ -21,15 +21,12 @@ class Line:
 
 
 class Adder(RegisterModel):
+    table = TABLE
+
     def __init__(self) -> None:
         super().__init__()
         self.writes: list[tuple[str, int, int]] = []
         self.reset()
-
-    @property
-    @override
-    def table(self) -> RegisterTable:
-        return TABLE
 
     @override
     def on_write(self, register: Register, old: int, new: int) -> None:

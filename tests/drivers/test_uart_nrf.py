@@ -36,6 +36,8 @@ TABLE = RegisterTable(
 class Uarte(RegisterModel):
     """Sends a buffer after some cycles, and receives a byte of `input` into the buffer that was set at the start."""
 
+    table = TABLE
+
     def __init__(self, cycles: int = 3) -> None:
         super().__init__()
         self.sent = bytearray()
@@ -43,11 +45,6 @@ class Uarte(RegisterModel):
         self._cycles, self._left = cycles, 0
         self._receives = False
         self.reset()
-
-    @property
-    @override
-    def table(self) -> RegisterTable:
-        return TABLE
 
     @override
     def on_write(self, register: Register, old: int, new: int) -> None:

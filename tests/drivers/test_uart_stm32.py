@@ -32,17 +32,14 @@ TABLE = RegisterTable(
 class Usart(RegisterModel):
     """Shifts each byte out in some cycles, and receives the bytes of `input`."""
 
+    table = TABLE
+
     def __init__(self, cycles: int = 3) -> None:
         super().__init__()
         self.sent = bytearray()
         self.input = bytearray()
         self._cycles, self._left = cycles, 0
         self.reset()
-
-    @property
-    @override
-    def table(self) -> RegisterTable:
-        return TABLE
 
     @override
     def on_read(self, register: Register) -> int:

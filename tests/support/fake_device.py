@@ -19,6 +19,7 @@ from coverage_gate import counting
 from needs import require_cc, require_module
 
 from ferrule import resources
+from ferrule.link.protocol import Status
 
 CObject = Any
 """An object of cffi, whose functions and fields have no Python types."""
@@ -51,24 +52,6 @@ class Event(IntEnum):
     COPY_TO = 10
     COPY_FROM = 11
     GUARD = 12
-
-
-class Status(IntEnum):
-    """The values of `enum ferrule_status`, without the prefix; tests/device/test_headers.py compares them."""
-
-    OK = 0
-    ARGUMENT = -1
-    UNSUPPORTED = -2
-    MEMORY = -3
-    FAILED = -4
-    UNAVAILABLE = -5
-    HANDLE = -6
-    STATE = -7
-    BUSY = -8
-    TIMEOUT = -9
-    INTERRUPT = -10
-    OWNER = -11
-    DEVICE = -12
 
 
 def declarations(*headers: Path) -> str:

@@ -17,7 +17,6 @@ from ferrule.backends.target import Face, Target
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.backends.workload import Workload, WorkloadInfo
 from ferrule.graph import Array, Graph
-from ferrule.network.execution import operands_of
 
 
 def require_opencl() -> None:
@@ -54,16 +53,9 @@ class GpuGraph:
         for handle in self.handles.values():
             handle.manage()
         self.workloads: list[Workload] = []
+        target = Target(face=Face.HOST, device=Device(name=device, backend=BackendId("GpuAcc")))
         for layer in graph.layers:
-            tensors = [None if name is None else graph.tensor(name) for name in layer.inputs]
-            info = WorkloadInfo(
-                layer=layer,
-                operands=operands_of(graph, layer),
-                inputs=tuple(None if name is None else self.handles.get(name) for name in layer.inputs),
-                constants=tuple(tensor if tensor is not None and tensor.is_constant else None for tensor in tensors),
-                outputs=tuple(self.handles[name] for name in layer.outputs),
-                target=Target(face=Face.HOST, device=Device(name=device, backend=BackendId("GpuAcc"))),
-            )
+            info = WorkloadInfo.of(graph, layer, self.handles.__getitem__, target)
             self.workloads.append(self.factory.create_workload(info))
         manager.acquire()
 

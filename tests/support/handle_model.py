@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from fake_device import Event, Status
+from fake_device import Event
+
+from ferrule.link.protocol import Status
 
 LIMIT = 2**32 - 1
 MEMORY_BYTES = 64

@@ -13,7 +13,6 @@ from ferrule.backends.target import default_target
 from ferrule.backends.tensor_handle import MemorySource, TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.graph import Array, Graph, TensorInfo
-from ferrule.network.execution import operands_of
 
 
 class LoadedGraph:
@@ -25,16 +24,9 @@ class LoadedGraph:
             tensor.info.name: _exact_handle(tensor.info) for tensor in graph.tensors if not tensor.is_constant
         }
         self.workloads: list[Workload] = []
+        target = default_target(BackendId("CpuAcc"))
         for layer in graph.layers:
-            tensors = [None if name is None else graph.tensor(name) for name in layer.inputs]
-            info = WorkloadInfo(
-                layer=layer,
-                operands=operands_of(graph, layer),
-                inputs=tuple(None if name is None else self.handles.get(name) for name in layer.inputs),
-                constants=tuple(tensor if tensor is not None and tensor.is_constant else None for tensor in tensors),
-                outputs=tuple(self.handles[name] for name in layer.outputs),
-                target=default_target(BackendId("CpuAcc")),
-            )
+            info = WorkloadInfo.of(graph, layer, self.handles.__getitem__, target)
             self.workloads.append(factory.create_workload(info))
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:

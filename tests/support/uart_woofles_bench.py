@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from device_calls import DeviceCalls
 from woofles_bench import OK, TIMEOUT, Job
 
 from ferrule._typing import override
@@ -89,7 +90,7 @@ class HostLine:
         return TIMEOUT, data
 
 
-class UartBench:
+class UartBench(DeviceCalls):
     """A device behind the device API of the bare-metal adapter, bound but not active."""
 
     def __init__(self, adapter: Adapter[Any], *, model: SerialModel | None = None, **context: int) -> None:
@@ -116,22 +117,6 @@ class UartBench:
         self.ffi.memmove(data, came, len(came))
         received[0] = len(came)
         return status
-
-    def activate(self) -> int:
-        """Activate the device."""
-        return int(self.lib.ferrule_device_activate(self.handle))
-
-    def deactivate(self) -> int:
-        """Deactivate the device."""
-        return int(self.lib.ferrule_device_deactivate(self.handle))
-
-    def open(self) -> int:
-        """Open the device."""
-        return int(self.lib.ferrule_device_open(self.handle))
-
-    def close(self) -> int:
-        """Close the device."""
-        return int(self.lib.ferrule_device_close(self.handle))
 
     def copy_to(self, offset: int, data: bytes) -> int:
         """Copy data into the accelerator's memory."""

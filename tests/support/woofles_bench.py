@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from device_calls import DeviceCalls
 
 from ferrule.backends import woofles
 from ferrule.backends.woofles import arithmetic
@@ -93,7 +94,7 @@ def jobs(seed: int = 0) -> dict[str, Job]:
     }
 
 
-class WooflesBench:
+class WooflesBench(DeviceCalls):
     """A device behind the device API of the bare-metal adapter, bound but not active."""
 
     def __init__(
@@ -158,24 +159,6 @@ class WooflesBench:
         return Prepared(
             bench=self, layer=layer, input=self._shared(job.arrays["input"]), second=second, output=output, job=job
         )
-
-    # ---- the device API
-
-    def activate(self) -> int:
-        """Activate the device."""
-        return int(self.lib.ferrule_device_activate(self.handle))
-
-    def deactivate(self) -> int:
-        """Deactivate the device."""
-        return int(self.lib.ferrule_device_deactivate(self.handle))
-
-    def open(self) -> int:
-        """Open the device."""
-        return int(self.lib.ferrule_device_open(self.handle))
-
-    def close(self) -> int:
-        """Close the device."""
-        return int(self.lib.ferrule_device_close(self.handle))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

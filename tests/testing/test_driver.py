@@ -33,16 +33,13 @@ TABLE = RegisterTable(
 class Scaler(RegisterModel):
     """Doubles a number, which takes ten cycles."""
 
+    table = TABLE
+
     def __init__(self, latency: int = 10) -> None:
         super().__init__()
         self._latency = latency
         self._left: int | None = None
         self.reset()
-
-    @property
-    @override
-    def table(self) -> RegisterTable:
-        return TABLE
 
     @override
     def on_write(self, register: Register, old: int, new: int) -> None:

@@ -40,12 +40,26 @@ class MemoryKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """One memory on the core's bus."""
+class AddressRange:
+    """A named range of addresses on the core's bus."""
 
     name: str
     address: int
     size_bytes: int
+
+    @property
+    def end(self) -> int:
+        """The first address after the range."""
+        return self.address + self.size_bytes
+
+    def __contains__(self, address: int) -> bool:
+        return self.address <= address < self.end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory(AddressRange):
+    """One memory on the core's bus."""
+
     kind: MemoryKind
     cacheable: bool
     """Whether the core's data cache may hold its lines."""
@@ -55,14 +69,6 @@ class Memory:
     """Bus masters that reach it: `cpu`, and the names of devices."""
     aliases: tuple[int, ...] = ()
     """Further addresses at which the same bytes appear."""
-
-    @property
-    def end(self) -> int:
-        """First address behind it."""
-        return self.address + self.size_bytes
-
-    def __contains__(self, address: int) -> bool:
-        return self.address <= address < self.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

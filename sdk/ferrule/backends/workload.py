@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import Event, TensorHandle
-from ferrule.graph import Layer, Tensor
+from ferrule.graph import Graph, Layer, Tensor
 from ferrule.operators.operator import Operands
 
 
@@ -39,6 +40,22 @@ class WorkloadInfo:
     outputs: tuple[TensorHandle, ...]
     target: Target
     """The device instance that the layer is assigned to, and the user's options for the backend."""
+
+    @classmethod
+    def of(cls, graph: Graph, layer: Layer, handle_of: Callable[[str], TensorHandle], target: Target) -> Self:
+        """Return the information on a layer of a graph; `handle_of` returns the handle of a tensor by its name.
+
+        It is called for the outputs and for the inputs that are computed.
+        """
+        tensors = [None if name is None else graph.tensor(name) for name in layer.inputs]
+        return cls(
+            layer=layer,
+            operands=Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer)),
+            inputs=tuple(None if each is None or each.is_constant else handle_of(each.info.name) for each in tensors),
+            constants=tuple(each if each is not None and each.is_constant else None for each in tensors),
+            outputs=tuple(handle_of(name) for name in layer.outputs),
+            target=target,
+        )
 
 
 class WorkloadFactory(ABC):

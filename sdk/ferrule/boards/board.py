@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ferrule._typing import override
-from ferrule.backends.target import CoreFeatures, Memory
+from ferrule.backends.target import AddressRange, CoreFeatures, Memory
 from ferrule.boards.repl import Interrupt, Value
 from ferrule.boards.tags import Tag
 from ferrule.errors import FerruleError, unknown_name
@@ -42,25 +42,14 @@ class Cpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peripheral:
+class Peripheral(AddressRange):
     """One register window on the core's bus."""
 
-    name: str
     type: str
     """Renode's class, as in the platform description: `UART.CMSDK_APB_UART`."""
-    address: int
-    size_bytes: int
     properties: Mapping[str, Value]
     interrupts: tuple[Interrupt, ...]
     aliases: tuple[int, ...] = ()
-
-    @property
-    def end(self) -> int:
-        """First address after the window."""
-        return self.address + self.size_bytes
-
-    def __contains__(self, address: int) -> bool:
-        return self.address <= address < self.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ferrule.backends.target import AddressRange
 from ferrule.boards.repl import Platform
 
 _NUMBER = r"(0[xX][0-9a-fA-F]+|\d+)"
@@ -17,15 +18,8 @@ _TAG = re.compile(rf'\s*(?:sysbus\s+)?Tag\s*<\s*{_NUMBER}\s*(,|\s)\s*{_NUMBER}\s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tag:
+class Tag(AddressRange):
     """A range of addresses without a model."""
-
-    name: str
-    address: int
-    size_bytes: int
-
-    def __contains__(self, address: int) -> bool:
-        return self.address <= address < self.address + self.size_bytes
 
 
 def tags(platform: Platform) -> tuple[Tag, ...]:

@@ -37,6 +37,7 @@ from ferrule.dom import (
     Variable,
 )
 from ferrule.graph import TensorInfo
+from ferrule.graph.names import UniqueNames
 
 _STATUS = Scalar.INT32
 
@@ -267,15 +268,8 @@ def one_line(name: str) -> str:
 
 
 def _member_names(lowered: LoweredGraph, infos: Iterable[TensorInfo]) -> tuple[str, ...]:
-    names: list[str] = []
-    for info in infos:
-        base = lowered.variables.get(info.name, "constant")
-        name, number = base, 1
-        while name in names:
-            number += 1
-            name = f"{base}_{number}"
-        names.append(name)
-    return tuple(names)
+    names = UniqueNames()
+    return tuple(names.take(lowered.variables.get(info.name, "constant")) for info in infos)
 
 
 def _external(variable: Variable, doc: str) -> Variable:

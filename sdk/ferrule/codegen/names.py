@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 
+from ferrule.graph.names import UniqueNames
+
 _WORDS = """
     alignas alignof asm auto bool break case catch char class const constexpr continue default delete do
     double else enum explicit export extern false final float for friend goto if inline int long mutable
@@ -35,17 +37,8 @@ class Names:
     """A source of unique C identifiers."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._numbers: dict[str, int] = {}
+        self._names = UniqueNames()
 
     def take(self, name: str) -> str:
         """Return an identifier derived from a name and not returned before."""
-        wanted = identifier(name)
-        number = self._numbers.get(wanted, 1)
-        candidate = wanted if number == 1 else f"{wanted}_{number}"
-        while candidate in self._taken:
-            number += 1
-            candidate = f"{wanted}_{number}"
-        self._numbers[wanted] = number
-        self._taken.add(candidate)
-        return candidate
+        return self._names.take(identifier(name))

@@ -11,6 +11,7 @@ from ferrule.codegen.c_types import SCALAR_NAMES
 from ferrule.codegen.executor import ExecutorBuilder, describe, one_line
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.run_code import Members
+from ferrule.graph.names import UniqueNames
 
 if TYPE_CHECKING:
     import jinja2
@@ -49,13 +50,9 @@ def camel_case(name: str) -> str:
 
 
 def _devices(lowered: LoweredGraph) -> Iterator[dict[str, str]]:
-    taken: set[str] = set()
+    names = UniqueNames()
     for use in lowered.devices:
-        camel, number = camel_case(use.name), 1
-        while camel in taken:
-            number += 1
-            camel = f"{camel_case(use.name)}_{number}"
-        taken.add(camel)
+        camel = names.take(camel_case(use.name))
         doc = _harmless(f"{use.device.name}, of {use.backend}")
         yield {"name": use.name, "camel": camel, "driver": use.driver.driver, "doc": doc}
 

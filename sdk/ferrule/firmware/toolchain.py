@@ -60,7 +60,10 @@ class Toolchain(Protocol):
 
     def require(self) -> tuple[str, ...]:
         """Return the compiler's command as `find` does; MissingToolError if it is not installed."""
-        ...
+        command = self.find()
+        if command is None:
+            raise MissingToolError(f"the toolchain {self.name} is not installed", hint=self.remedy)
+        return command
 
     def version(self) -> str:
         """Return the compiler's version in one line; MissingToolError if it is not installed."""
@@ -109,10 +112,6 @@ class ZigToolchain(Toolchain):
     def find(self) -> tuple[str, ...] | None:
         program = ziglang_program()
         return None if program is None else (str(program), "cc")
-
-    @override
-    def require(self) -> tuple[str, ...]:
-        return _required(self)
 
     @override
     def version(self) -> str:
@@ -166,10 +165,6 @@ class GccToolchain(Toolchain):
     def find(self) -> tuple[str, ...] | None:
         path = shutil.which(self.name)
         return None if path is None else (path,)
-
-    @override
-    def require(self) -> tuple[str, ...]:
-        return _required(self)
 
     @override
     def version(self) -> str:
@@ -254,13 +249,6 @@ def _zig_cpu(cpu: Cpu) -> str:
     dsp = "+dsp" if cpu.type == "cortex-m33" and cpu.dsp else ""
     mve = "+mve" if cpu.mve else ""  # integers only: float vectors flush subnormal numbers to zero
     return cpu.type.replace("-", "_") + fpu + dsp + mve
-
-
-def _required(toolchain: Toolchain) -> tuple[str, ...]:
-    command = toolchain.find()
-    if command is None:
-        raise MissingToolError(f"the toolchain {toolchain.name} is not installed", hint=f"{toolchain.remedy}")
-    return command
 
 
 def _first_line(command: tuple[str, ...]) -> str:

@@ -10,10 +10,12 @@ from ferrule.errors import ModelError
 from ferrule.graph.assembly import assemble
 from ferrule.graph.graph import Graph
 from ferrule.graph.layer import Layer
-from ferrule.graph.tensor import Tensor, TensorInfo
+from ferrule.graph.lookup import Lookup
+from ferrule.graph.names import UniqueNames
+from ferrule.graph.tensor import Tensor
 
 
-class GraphEditor:
+class GraphEditor(Lookup):
     """An editable copy of a graph's layers and tensors; `finish` returns the resulting graph.
 
     The graph's inputs and outputs keep their names and their order. Layers keep their positions, except that `finish`
@@ -22,15 +24,12 @@ class GraphEditor:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._name = graph.name
+        super().__init__(graph.name)
         self._inputs = tuple(info.name for info in graph.inputs)
         self._outputs = tuple(info.name for info in graph.outputs)
         self._handed_out = frozenset(self._outputs)
         self._tensors = {tensor.info.name: tensor for tensor in graph.tensors}
-        self._taken = set(self._tensors)
-        self._numbers: dict[str, int] = {}
-        self._layers: dict[str, Layer] = {}
-        self._producers: dict[str, str] = {}
+        self._names = UniqueNames(self._tensors)
         self._consumers: dict[str, dict[str, int]] = {}
         """By tensor and layer: the number of the layer's inputs that are this tensor."""
         self._next: dict[str | None, str | None] = {None: None}
@@ -51,29 +50,6 @@ class GraphEditor:
             if layer is not None:
                 yield layer
 
-    def layer(self, name: str) -> Layer:
-        """Return the layer of that name; ModelError if there is none."""
-        try:
-            return self._layers[name]
-        except KeyError:
-            raise ModelError(f"graph '{self._name}' has no layer '{name}'") from None
-
-    def tensor(self, name: str) -> Tensor:
-        """Return the tensor of that name; ModelError if there is none."""
-        try:
-            return self._tensors[name]
-        except KeyError:
-            raise ModelError(f"graph '{self._name}' has no tensor '{name}'") from None
-
-    def info(self, name: str) -> TensorInfo:
-        """Return the description of a tensor; ModelError if there is none."""
-        return self.tensor(name).info
-
-    def producer(self, tensor: str) -> Layer | None:
-        """Return the layer that writes a tensor; None for inputs and constants."""
-        name = self._producers.get(tensor)
-        return None if name is None else self._layers[name]
-
     def consumers(self, tensor: str) -> tuple[Layer, ...]:
         """Return the layers that read a tensor, each once, in no particular order."""
         return tuple(self._layers[name] for name in self._consumers.get(tensor, ()))
@@ -91,19 +67,12 @@ class GraphEditor:
 
     def fresh(self, wanted: str) -> str:
         """Reserve and return `wanted`, or `wanted_2`, `wanted_3`... if a tensor or layer has or had that name."""
-        number = self._numbers.get(wanted, 1)
-        candidate = wanted if number == 1 else f"{wanted}_{number}"
-        while candidate in self._taken:
-            number += 1
-            candidate = f"{wanted}_{number}"
-        self._numbers[wanted] = number
-        self._taken.add(candidate)
-        return candidate
+        return self._names.take(wanted)
 
     def set_tensor(self, tensor: Tensor) -> None:
         """Add a tensor, or replace the tensor of that name."""
         self._tensors[tensor.info.name] = tensor
-        self._taken.add(tensor.info.name)
+        self._names.add(tensor.info.name)
 
     def add_layer(self, layer: Layer, *, before: str | None = None, behind: str | None = None) -> None:
         """Add a layer before or after another one, by default at the end; ModelError if its name is taken."""
@@ -172,14 +141,14 @@ class GraphEditor:
             ModelError: the layers form a cycle, read a tensor without a writer, or write a tensor twice.
         """
         return assemble(
-            self._name, inputs=self._inputs, outputs=self._outputs, layers=self.layers(), tensors=self._tensors
+            self.name, inputs=self._inputs, outputs=self._outputs, layers=self.layers(), tensors=self._tensors
         )
 
     def _insert(self, layer: Layer, behind: str | None) -> None:
         if not layer.name or layer.name in self._layers:
-            raise ModelError(f"graph '{self._name}' has a layer '{layer.name}' already, expected a new name")
+            raise ModelError(f"graph '{self.name}' has a layer '{layer.name}' already, expected a new name")
         self._attach(layer)
-        self._taken.add(layer.name)
+        self._names.add(layer.name)
         following = self._next[behind]
         self._next[behind] = self._previous[following] = layer.name
         self._previous[layer.name], self._next[layer.name] = behind, following

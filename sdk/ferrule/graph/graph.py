@@ -10,12 +10,14 @@ import numpy as np
 from ferrule._typing import override
 from ferrule.errors import ModelError
 from ferrule.graph.layer import Layer
+from ferrule.graph.lookup import Lookup
+from ferrule.graph.names import UniqueNames
 from ferrule.graph.tensor import Array, Tensor, TensorInfo, brief
 
 _LISTED = 4
 
 
-class Graph:
+class Graph(Lookup):
     """Layers in an order that can be executed, and the tensors between them.
 
     Tensor and layer names are unique. Every tensor has exactly one source: it is an input of the graph, a constant, or
@@ -24,16 +26,13 @@ class Graph:
     """
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self._tensors: dict[str, Tensor] = {}
-        self._layers: dict[str, Layer] = {}
+        super().__init__(name)
         self._inputs: list[str] = []
         self._outputs: list[str] = []
-        self._producers: dict[str, str] = {}
         self._consumers: dict[str, list[str]] = {}
         self._positions: dict[str, int] = {}
         self._ranks: dict[str, int] = {}
-        self._numbers: dict[str, int] = {}
+        self._names = UniqueNames()
         self._layer_tuple: tuple[Layer, ...] | None = None
         self._tensor_tuple: tuple[Tensor, ...] | None = None
         self._frozen = False
@@ -67,32 +66,9 @@ class Graph:
             self._tensor_tuple = tuple(self._tensors.values())
         return self._tensor_tuple
 
-    def layer(self, name: str) -> Layer:
-        """Return the layer of that name; ModelError if there is none."""
-        try:
-            return self._layers[name]
-        except KeyError:
-            raise ModelError(f"graph '{self.name}' has no layer '{name}'") from None
-
-    def tensor(self, name: str) -> Tensor:
-        """Return the tensor of that name; ModelError if there is none."""
-        try:
-            return self._tensors[name]
-        except KeyError:
-            raise ModelError(f"graph '{self.name}' has no tensor '{name}'") from None
-
     def has_tensor(self, name: str) -> bool:
         """Return whether there is a tensor of that name."""
         return name in self._tensors
-
-    def info(self, name: str) -> TensorInfo:
-        """Return the description of a tensor; ModelError if there is none."""
-        return self.tensor(name).info
-
-    def producer(self, tensor: str) -> Layer | None:
-        """Return the layer that writes a tensor; None for inputs and constants."""
-        name = self._producers.get(tensor)
-        return None if name is None else self._layers[name]
 
     def consumers(self, tensor: str) -> tuple[Layer, ...]:
         """Return the layers that read a tensor, in order."""
@@ -164,6 +140,7 @@ class Graph:
             self._consumers.setdefault(name, []).append(layer.name)
         self._positions[layer.name] = len(self._layers)
         self._layers[layer.name] = layer
+        self._names.add(layer.name)
         self._layer_tuple = None
         return layer.outputs
 
@@ -177,13 +154,7 @@ class Graph:
 
     def unique_name(self, wanted: str) -> str:
         """Return `wanted`, or `wanted_2`, `wanted_3`... if a tensor or layer has that name."""
-        number = self._numbers.get(wanted, 1)
-        candidate = wanted if number == 1 else f"{wanted}_{number}"
-        while candidate in self._tensors or candidate in self._layers:
-            number += 1
-            candidate = f"{wanted}_{number}"
-        self._numbers[wanted] = number  # a name is never released
-        return candidate
+        return self._names.free(wanted)
 
     def freeze(self) -> None:
         """Refuse all changes from now on."""
@@ -197,6 +168,7 @@ class Graph:
         self._check_new(tensor.info.name)
         self._ranks[tensor.info.name] = len(self._tensors)
         self._tensors[tensor.info.name] = tensor
+        self._names.add(tensor.info.name)
         self._tensor_tuple = None
 
     def _check_new(self, name: str) -> None:

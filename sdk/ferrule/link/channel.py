@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import threading
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from ferrule._typing import override
+from ferrule.closing import Closing
 from ferrule.link.errors import LinkError
 
 DEFAULT_BAUD = 115_200
@@ -29,7 +29,7 @@ class Channel(Protocol):
         ...
 
 
-class SerialChannel(Channel):
+class SerialChannel(Channel, Closing):
     """A serial port, given by its device name or any URL that pyserial supports (`socket://host:port`).
 
     Raises:
@@ -70,14 +70,6 @@ class SerialChannel(Channel):
     @override
     def close(self) -> None:
         self._port.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class PipeChannel(Channel):

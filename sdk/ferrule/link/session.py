@@ -7,11 +7,11 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
+from ferrule._typing import override
+from ferrule.closing import Closing
 from ferrule.errors import InputError
 from ferrule.graph.tensor import Array
 from ferrule.link.channel import Channel
@@ -90,7 +90,7 @@ class RunFailedError(LinkError):
         self.calls = calls
 
 
-class LinkSession:
+class LinkSession(Closing):
     """Controls the model behind a channel, which the session owns; for use by one thread.
 
     A request without an answer is repeated up to `retries` times, at intervals of `timeout_s`. A run may take
@@ -119,14 +119,7 @@ class LinkSession:
         self._hello: Hello | None = None
         self._info: ModelInfo | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
+    @override
     def close(self) -> None:
         """Close the channel."""
         self._channel.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,11 +17,7 @@ from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     Finish,
     check_weighted,
-    exact_dtype,
-    factors,
-    float_finish,
-    integer_finish,
-    magnitude_sum,
+    finish_of,
     optional_array,
     products,
     required_array,
@@ -97,12 +92,7 @@ def _kernel(descriptor: Conv2dDescriptor, operands: Operands, arrays: Sequence[A
 def _make_plan(descriptor: Conv2dDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
     data, width = operands.input(0), operands.output.shape[2]
     matrix = weights.reshape(weights.shape[0], -1).T
-    if data.dtype.is_float:
-        finish = float_finish(descriptor.activation, bias, repeat=width)
-        dtype: np.dtype[Any] = np.dtype(np.float64)
-    else:
-        finish = integer_finish(operands, descriptor.activation, factors(operands, 0), matrix, bias, repeat=width)
-        dtype = exact_dtype(magnitude_sum(matrix), data.dtype)
+    finish, dtype = finish_of(operands, descriptor.activation, matrix, bias, channel_axis=0, repeat=width)
     return _Plan(
         window=descriptor.window(operands.input(1)),
         fill=0 if data.dtype.is_float else data.zero_point,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,11 +18,7 @@ from ferrule.operators.weighted import (
     Finish,
     bias_info,
     check_weighted,
-    exact_dtype,
-    factors,
-    float_finish,
-    integer_finish,
-    magnitude_sum,
+    finish_of,
     optional_array,
     products,
     required_array,
@@ -94,13 +89,8 @@ def _kernel(descriptor: FullyConnectedDescriptor, operands: Operands, arrays: Se
 
 
 def _make_plan(descriptor: FullyConnectedDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
-    data, matrix = operands.input(0), weights.T
-    if data.dtype.is_float:
-        finish = float_finish(descriptor.activation, bias, repeat=1)
-        dtype: np.dtype[Any] = np.dtype(np.float64)
-    else:
-        finish = integer_finish(operands, descriptor.activation, factors(operands, 0), matrix, bias, repeat=1)
-        dtype = exact_dtype(magnitude_sum(matrix), data.dtype)
+    matrix = weights.T
+    finish, dtype = finish_of(operands, descriptor.activation, matrix, bias, channel_axis=0, repeat=1)
     return _Plan(matrix=np.ascontiguousarray(matrix, dtype), finish=finish)
 
 

@@ -223,6 +223,20 @@ def float_finish(activation: Activation, bias: Array | None, *, repeat: int) -> 
     return Finish(activation=activation, rescaler=None, bias=row)
 
 
+def finish_of(
+    operands: Operands, activation: Activation, matrix: Array, bias: Array | None, *, channel_axis: int, repeat: int
+) -> tuple[Finish, np.dtype[np.float32] | np.dtype[np.float64]]:
+    """Return how the sums are finished, and the float type in which they are exact; float32 sums are float64.
+
+    `matrix` is the weights as [products, channels], `channel_axis` that of the weights' tensor.
+    """
+    if operands.input(0).dtype.is_float:
+        return float_finish(activation, bias, repeat=repeat), np.dtype(np.float64)
+    channel_factors = factors(operands, channel_axis)
+    finish = integer_finish(operands, activation, channel_factors, matrix, bias, repeat=repeat)
+    return finish, exact_dtype(magnitude_sum(matrix), operands.input(0).dtype)
+
+
 def magnitude_sum(weights: Array) -> float:
     """Return the largest sum of the weight magnitudes of any channel, for weights [products, channels]."""
     return float(np.abs(weights.astype(np.int64)).sum(axis=0).max())

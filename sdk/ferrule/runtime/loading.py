@@ -13,7 +13,6 @@ from ferrule.backends.tensor_handle import MemorySource, TensorHandle, TensorHan
 from ferrule.backends.workload import Workload, WorkloadInfo
 from ferrule.errors import place
 from ferrule.graph import Graph, Layer, LayerType, Tensor
-from ferrule.operators.operator import Operands
 from ferrule.operators.transfer import DebugDescriptor
 from ferrule.optimizer.optimized import OptimizedNetwork
 from ferrule.runtime.admission import Admitted
@@ -126,18 +125,8 @@ class _Loader:
         factory = self._members.member(assignment.backend).workloads
         if factory is None:
             raise NetworkLoadError("the backend runs nothing on the host, it makes no workloads")
-        tensors = [None if name is None else self._graph.tensor(name) for name in layer.inputs]
-        info = WorkloadInfo(
-            layer=layer,
-            operands=Operands(inputs=self._graph.input_infos(layer), outputs=self._graph.output_infos(layer)),
-            inputs=tuple(
-                None if tensor is None or tensor.is_constant else self._tensors[tensor.info.name].handle
-                for tensor in tensors
-            ),
-            constants=tuple(tensor if tensor is not None and tensor.is_constant else None for tensor in tensors),
-            outputs=tuple(self._tensors[name].handle for name in layer.outputs),
-            target=self._targets[assignment.device],
-        )
+        target = self._targets[assignment.device]
+        info = WorkloadInfo.of(self._graph, layer, lambda name: self._tensors[name].handle, target)
         question = f"create_workload() for layer '{layer.name}' ({layer.type})"
         with asking(assignment.backend, question):
             return answer_with(factory.create_workload(info), ("execute",), assignment.backend, question)

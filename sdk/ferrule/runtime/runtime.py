@@ -6,12 +6,13 @@ from __future__ import annotations
 import itertools
 import threading
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from ferrule._typing import override
 from ferrule.backends.context import CreationOptions, NetworkId
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry, default_registry
+from ferrule.closing import Closing
 from ferrule.errors import FerruleError
 from ferrule.graph import Array
 from ferrule.optimizer.optimized import OptimizedNetwork
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ferrule.backends.dynamic.report import LoadReport
 
 
-class Runtime:
+class Runtime(Closing):
     """Loads optimised networks and runs them on this machine; as a context manager, it closes itself.
 
     All methods may be called from several threads. Runs of one network exclude each other, since it has only one set of
@@ -59,14 +60,6 @@ class Runtime:
         self._numbers = itertools.count()
         self._lock = threading.RLock()
         self._closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def registry(self) -> BackendRegistry:
@@ -135,6 +128,7 @@ class Runtime:
         """Let the DEBUG layers of a network call `callback` instead of logging the ranges of their tensors."""
         self._loaded(network).debug.callback = callback
 
+    @override
     def close(self) -> None:
         """Unload all networks and release all backends, which cannot refuse; a second call does nothing."""
         with self._lock:

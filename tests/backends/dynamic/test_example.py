@@ -25,7 +25,6 @@ from ferrule.backends.workload import WorkloadInfo
 from ferrule.graph import DataType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.operator import Operands
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 
@@ -138,14 +137,7 @@ def test_a_workload_reads_and_writes_the_memory_of_the_handles(
     assert workloads is not None
     (layer,) = network.layers
     workload = workloads.create_workload(
-        WorkloadInfo(
-            layer=layer,
-            operands=Operands(inputs=network.input_infos(layer), outputs=network.output_infos(layer)),
-            inputs=(source,),
-            constants=(None,),
-            outputs=(target,),
-            target=TARGET,
-        )
+        WorkloadInfo.of(network, layer, {"x": source, "y": target}.__getitem__, TARGET)
     )
     workload.execute()
     assert (y == 0).all()

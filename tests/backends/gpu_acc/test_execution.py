@@ -236,7 +236,7 @@ def test_an_allocator_of_other_memory_is_refused() -> None:
     with Runtime(options) as runtime:
         assert "GpuAcc" not in runtime.registry
         (row,) = [row for row in runtime.backends if row.id == "GpuAcc"]
-    assert row.reason == "it refuses its custom allocator: it gives DMA_BUF memory, GpuAcc needs MALLOC"
+    assert row.reason == "it refuses its custom allocator: the allocator's memory is DMA_BUF, GpuAcc needs MALLOC"
 
 
 @pytest.mark.usefixtures("opencl_device")

@@ -100,15 +100,12 @@ TABLE = RegisterTable(name="t", registers=(Register(name="A", offset=0), Registe
 class Delayed(RegisterModel):
     """Raises its interrupt some cycles after a write of A, and writes memory at that moment."""
 
+    table = TABLE
+
     def __init__(self) -> None:
         super().__init__()
         self.left = 0
         self.reset()
-
-    @property
-    @override
-    def table(self) -> RegisterTable:
-        return TABLE
 
     @override
     def on_write(self, register: Register, old: int, new: int) -> None:

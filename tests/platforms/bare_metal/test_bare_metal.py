@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from bare_metal_machine import compiled
-from fake_device import Status
 from needs import require_sanitizers
 
 from ferrule import resources
+from ferrule.link.protocol import Status
 from ferrule.testing.adapter import Adapter, build_adapter
 from ferrule.testing.fakes import Fakes
 from ferrule.testing.sanitizers import run_sanitized

@@ -7,13 +7,13 @@ import struct
 from pathlib import Path
 
 import pytest
-from fake_device import Status
 from guest import build_guest
 from needs import require_module
 
 from ferrule import resources
 from ferrule.boards import load_board
 from ferrule.emulation import engine
+from ferrule.link.protocol import Status
 
 FOLDER = Path(__file__).parent / "firmware"
 EXPECTED = [

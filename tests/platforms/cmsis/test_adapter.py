@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fake_device import Status
 
+from ferrule.link.protocol import Status
 from ferrule.testing.adapter import Adapter
 from ferrule.testing.platforms import CmsisFakes
 

@@ -10,13 +10,13 @@ import struct
 from pathlib import Path
 
 import pytest
-from fake_device import Status
 from guest import build_guest
 from needs import require_variable
 
 from ferrule import resources
 from ferrule.boards import load_board
 from ferrule.emulation import engine
+from ferrule.link.protocol import Status
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 FOLDER = Path(__file__).parent

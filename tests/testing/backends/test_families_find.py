@@ -116,9 +116,8 @@ class OneForAll(HostTensorHandle):
 
 class Leaking(HostMemoryManager):
     def release(self) -> None:
-        self._block = None
-        for life in self._lives.values():
-            life.slot.array = None
+        self._custom = None
+        super().release()
 
 
 def handles(kind: type[HostTensorHandle]) -> dict[str, object]:
@@ -221,6 +220,13 @@ CASES: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], str]] =
         "from one object, .* from another",
     ),
     "takes nothing": (supporting(unsteady), SubgraphFamily, "test_it_takes_something", (), "takes none of"),
+    "takes nothing, end to end": (
+        supporting(unsteady),
+        EndToEndFamily,
+        "test_data_changes_hands_and_comes_back",
+        (),
+        "takes none of",
+    ),
     "loses a layer": (viewing(drop), SubgraphFamily, "test_every_layer_stands_in_one_list", (0,), "in none of its"),
     "fails at times": (
         viewing(sometimes_fail),
@@ -343,7 +349,7 @@ ERRORS = (AssertionError, FerruleError, RuntimeError)
 def test_what_it_computes_and_answers(name: str) -> None:
     attributes, family, method, arguments, message = CASES[name]
     subject = subject_of(attributes)
-    extra = {"shared": True} if "divided" in method else {}
+    extra = {"shared": True} if "divided" in method or "changes_hands" in method else {}
     with subject.runtime() as runtime, pytest.raises(ERRORS, match=message):
         getattr(family(), method)(subject, runtime, *arguments, **extra)
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, LayerSupport, Support
+from ferrule.backends.backend import LayerSupport, Support
 from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, Capabilities
-from ferrule.backends.context import BackendContext, CreationOptions, CustomAllocator
+from ferrule.backends.context import BackendContext, CreationOptions
 from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
@@ -19,9 +19,9 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import BackendOption
-from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryBackend
 from ferrule.backends.target import Target
-from ferrule.backends.tensor_handle import FactoryId, MemoryManager, MemorySource
+from ferrule.backends.tensor_handle import FactoryId, MemoryManager
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import DataType, Graph, Layer
@@ -60,13 +60,11 @@ class CpuAccTarget:
         return lowering(context)
 
 
-FACTORY = FactoryId("Ferrule/CpuAcc")
-
-
-class CpuAcc(Backend):
+class CpuAcc(HostMemoryBackend):
     """C on the processor core: portable in firmware, with the host's own instructions on the host."""
 
     id: ClassVar[BackendId] = BackendId("CpuAcc")
+    factory_id: ClassVar[FactoryId] = FactoryId("Ferrule/CpuAcc")
 
     @override
     def layer_support(self) -> LayerSupport:
@@ -81,28 +79,13 @@ class CpuAcc(Backend):
         return HOST_OPTIONS
 
     @override
-    def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
-        if allocator.source is not MemorySource.MALLOC:
-            return f"it gives {allocator.source.name} memory, {self.id} needs MALLOC"
-        return ""
-
-    @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
         del memory
         return CpuAccWorkloadFactory(HostOptions.parse(options))
 
     @override
-    def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager:
-        return HostMemoryManager(allocator)
-
-    @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (HostTensorHandleFactory(FACTORY, manager),)
-
-    @override
     def handle_factory_preferences(self) -> Sequence[FactoryId]:
-        return (FACTORY, HOST_FACTORY)
+        return (self.factory_id, HOST_FACTORY)
 
     @override
     def context(self, options: CreationOptions) -> BackendContext | None:

@@ -3,23 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, LayerSupport
+from ferrule.backends.backend import LayerSupport
 from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, HAS_FP16, Capabilities
-from ferrule.backends.context import CustomAllocator
 from ferrule.backends.cpu_ref.support import CpuRefSupport
 from ferrule.backends.cpu_ref.workloads import CpuRefWorkloadFactory
 from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import ModelOptions
-from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
-from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandleFactory
+from ferrule.backends.shared.host_memory import HostMemoryBackend
+from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.backends.workload import WorkloadFactory
 
 
-class CpuRef(Backend):
+class CpuRef(HostMemoryBackend):
     """The numpy kernels, which define what is right; slow."""
 
     id: ClassVar[BackendId] = BackendId("CpuRef")
@@ -33,21 +31,6 @@ class CpuRef(Backend):
         return {HAS_FP16: True, EXTERNALLY_MANAGED_MEMORY: True}
 
     @override
-    def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
-        if allocator.source is not MemorySource.MALLOC:
-            return f"it gives {allocator.source.name} memory, {self.id} needs MALLOC"
-        return ""
-
-    @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
         del memory, options
         return CpuRefWorkloadFactory()
-
-    @override
-    def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager:
-        return HostMemoryManager(allocator)
-
-    @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (HostTensorHandleFactory(manager=manager),)

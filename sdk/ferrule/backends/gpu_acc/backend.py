@@ -27,7 +27,8 @@ from ferrule.backends.gpu_acc.support import GpuAccSupport
 from ferrule.backends.gpu_acc.workloads.factory import GpuAccWorkloadFactory
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import BackendOption
-from ferrule.backends.tensor_handle import MemoryManager, MemorySource
+from ferrule.backends.shared.host_memory.backend import refuse_other_memory
+from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.backends.workload import WorkloadFactory
 
 DEVICE = BackendOption(
@@ -59,9 +60,7 @@ class GpuAcc(Backend):
 
     @override
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
-        if allocator.source is not MemorySource.MALLOC:
-            return f"it gives {allocator.source.name} memory, {self.id} needs MALLOC"
-        return ""
+        return refuse_other_memory(self.id, allocator)
 
     @override
     def context(self, options: CreationOptions) -> BackendContext:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ferrule._typing import override
-from ferrule.backends.gpu_acc.memory import GpuMemoryManager, Slot, host_buffer, new_buffer
+from ferrule.backends.gpu_acc.memory import GpuMemoryManager, host_buffer, new_buffer
 from ferrule.backends.gpu_acc.session import GpuEvent
 from ferrule.backends.shared.host_memory import is_aligned
+from ferrule.backends.shared.host_memory.planned import Slot
 from ferrule.backends.tensor_handle import FactoryId, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, TensorInfo
@@ -29,7 +30,7 @@ class GpuTensorHandle(TensorHandle):
         self._managed = managed
         self._manager = manager
         self._memory = manager or GpuMemoryManager()
-        self._slot = Slot(info)
+        self._slot: Slot[cl.Buffer] = Slot(info)
         self._imported: cl.Buffer | None = None
         self._mapped: Array | None = None
         self._readers = 0
@@ -45,11 +46,11 @@ class GpuTensorHandle(TensorHandle):
         if self._imported is not None:
             return self._imported
         slot = self._slot
-        if slot.buffer is None:
+        if slot.memory is None:
             if self._manager is not None or not self._managed:
                 raise RuntimeError(f"tensor '{self.info.name}' has no memory now: nothing is acquired or imported")
-            slot.buffer = new_buffer(self._memory.session, self.info.size_bytes)
-        return slot.buffer
+            slot.memory = new_buffer(self._memory.session, self.info.size_bytes)
+        return slot.memory
 
     def set_written_by_device(self) -> None:
         """Note that a kernel writes the tensor: the process only reads it."""

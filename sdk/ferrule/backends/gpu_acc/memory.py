@@ -3,62 +3,29 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.gpu_acc.opencl import choose_device
 from ferrule.backends.gpu_acc.session import Session
-from ferrule.backends.shared.host_memory import take_block
-from ferrule.backends.tensor_handle import MemoryManager
+from ferrule.backends.shared.host_memory.planned import PlannedMemoryManager
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, TensorInfo
-from ferrule.memory import Lifetime, Region, Request, plan
-from ferrule.memory.search import Effort
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-QUICK = Effort(placements=15_000, nodes=15_000)
-"""Loading soon matters more than the last kilobyte."""
 
-
-class Slot:
-    """Where a tensor's bytes are, while they are anywhere."""
-
-    __slots__ = ("buffer", "info")
-
-    def __init__(self, info: TensorInfo) -> None:
-        self.info = info
-        self.buffer: cl.Buffer | None = None
-
-
-@dataclass(slots=True)
-class _Life:
-    """A slot and the calls between which it is needed; `last` is open until its end is told."""
-
-    slot: Slot
-    first: int
-    last: int | None = None
-
-
-class GpuMemoryManager(MemoryManager):
-    """Gives slots parts of one buffer, so that those whose lives don't meet share bytes: the session is in order.
+class GpuMemoryManager(PlannedMemoryManager["cl.Buffer"]):
+    """Gives slots parts of one buffer, so that those whose lives do not meet share bytes: the session is in order.
 
     The buffer lies in memory of the custom allocator if there is one; a device with memory of its own may keep a copy.
     """
 
     def __init__(self, allocator: CustomAllocator | None = None) -> None:
-        self._allocator = allocator
-        self._custom: Array | None = None
+        super().__init__(allocator)
         self._session: Session | None = None
-        self._lives: dict[int, _Life] = {}
-        self._calls = 0
-        self._offsets: dict[int, int] = {}
-        self._size_bytes = 0
-        self._block: cl.Buffer | None = None
 
     @property
     def session(self) -> Session:
@@ -67,80 +34,37 @@ class GpuMemoryManager(MemoryManager):
             self._session = Session(choose_device())
         return self._session
 
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the buffer; 0 before it was acquired for the first time."""
-        return self._size_bytes
-
     def use(self, session: Session) -> Session:
         """Use a session if none was needed so far, and return the one in use."""
         if self._session is None:
             self._session = session
         return self._session
 
-    def begin(self, slot: Slot) -> None:
-        """Note that a slot's bytes are needed from here on; a second call does nothing."""
-        if self._block is not None:
-            raise RuntimeError(f"tensor '{slot.info.name}' is managed after the memory was acquired")
-        if id(slot) not in self._lives:
-            self._lives[id(slot)] = _Life(slot=slot, first=self._calls)
-            self._calls += 1
-            self._offsets = {}
-
-    def end(self, slot: Slot) -> None:
-        """Note that a slot's bytes are not needed any more; RuntimeError if they never were."""
-        life = self._lives.get(id(slot))
-        if life is None:
-            raise RuntimeError(f"tensor '{slot.info.name}' is allocated before it is managed")
-        life.last = self._calls
-        self._calls += 1
-        self._offsets = {}
-
     @override
     def acquire(self) -> None:
-        if self._block is not None or not self._lives:
-            return
-        if not self._offsets:
-            self._lay_out()
-        self._block = block = self._new_block()
-        for key, life in self._lives.items():
-            life.slot.buffer = block.get_sub_region(self._offsets[key], life.slot.info.size_bytes)
+        if self._lives:  # without tensors no device is needed
+            super().acquire()
+
+    @property
+    @override
+    def _alignment_bytes(self) -> int:
+        return self.session.device.alignment_bytes
 
     @override
-    def release(self) -> None:
-        for life in self._lives.values():
-            life.slot.buffer = None
-        self._block = None
-        custom, self._custom = self._custom, None
-        if custom is not None and self._allocator is not None:
-            self.session.finish()
-            self._allocator.free(custom)
+    def _new_block(self, size_bytes: int) -> cl.Buffer:
+        return new_buffer(self.session, size_bytes)
 
-    def _new_block(self) -> cl.Buffer:
-        if self._allocator is None or not self._size_bytes:
-            return new_buffer(self.session, self._size_bytes)
-        self._custom = take_block(self._allocator, self._size_bytes, max(self.session.device.alignment_bytes, 64))
-        try:
-            return host_buffer(self.session, self._custom)
-        except BaseException:
-            custom, self._custom = self._custom, None
-            self._allocator.free(custom)
-            raise
+    @override
+    def _block_in(self, memory: Array) -> cl.Buffer:
+        return host_buffer(self.session, memory)
 
-    def _lay_out(self) -> None:
-        requests = [
-            Request(
-                name=str(key),
-                size_bytes=life.slot.info.size_bytes,
-                lifetime=Lifetime(first=life.first, last=self._calls if life.last is None else life.last),
-                regions=("buffer",),
-            )
-            for key, life in self._lives.items()
-        ]
-        region = Region(name="buffer", size_bytes=sys.maxsize, alignment=self.session.device.alignment_bytes)
-        found = plan(requests, [region], effort=QUICK)
-        self._offsets = {key: found.placements[str(key)].offset for key in self._lives}
-        self._size_bytes = found.peak_bytes
+    @override
+    def _part(self, block: cl.Buffer, offset: int, info: TensorInfo) -> cl.Buffer:
+        return block.get_sub_region(offset, info.size_bytes)
+
+    @override
+    def _settle(self) -> None:
+        self.session.finish()
 
 
 def host_buffer(session: Session, memory: Array) -> cl.Buffer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SoftNpu: a device in software. It shows the device API at work where there is no accelerator."""
+"""SoftNpu: a device in software, which exercises the device API on boards without an accelerator."""
 
 from ferrule.backends.soft_npu.backend import SoftNpu
 

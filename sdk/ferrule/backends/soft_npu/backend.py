@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SoftNpu backend: which layers it takes; its firmware face is in `firmware.py`."""
+"""The SoftNpu backend and the layers that it supports; its firmware face is in `firmware.py`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ferrule.graph import Graph, Layer
 
 
 class SoftNpuSupport:
-    """Takes what has a C kernel and something to compute: a layer without a computed input would copy a constant."""
+    """Supports layers that have a C kernel and at least one computed input; other layers would only copy constants."""
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether the kernels that the device runs take the layer."""
+        """Return whether the device's kernels support the layer."""
         if all(graph.tensor(name).is_constant for name in layer.present_inputs):
             return Support(reason="all of its inputs are constants")
         return CpuAccSupport().supports(graph, layer, target)
 
 
 class SoftNpu(Backend):
-    """The C kernels on a memory of their own, behind the device API; in firmware only."""
+    """The C kernels, working on the device's own memory, behind the device API; in firmware only."""
 
     id: ClassVar[BackendId] = BackendId("SoftNpu")
 

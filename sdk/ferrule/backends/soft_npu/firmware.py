@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SoftNpu in C: each layer becomes a program, a function that works on the device's memory alone."""
+"""SoftNpu in C: each layer becomes a program, which is a function that accesses only the device's memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ferrule.backends.cpu_acc.backend import CpuAccTarget
-from ferrule.backends.device import Device
+from ferrule.backends.device import BindingNumber, Device, read_binding
 from ferrule.backends.firmware import SCALARS, DeviceDriver, LoweredOp, LoweringContext
 from ferrule.backends.manifest import read_manifest
 from ferrule.dom import (
@@ -28,21 +28,24 @@ from ferrule.dom import (
     Type,
     Variable,
 )
-from ferrule.errors import FerruleError
 
 FOLDER = Path(__file__).parent
 HEADER = "soft_npu/soft_npu.h"
 DEFAULT_MEMORY_BYTES = 65536
 ALIGNMENT = 16
 _MEMORY = Identifier("memory")
-_KEYS = ("memory_bytes", "activation_lead")
+_LARGEST = (1 << 31) - 1
+_BINDING = {
+    "memory_bytes": BindingNumber(low=ALIGNMENT, high=_LARGEST, default=DEFAULT_MEMORY_BYTES),
+    "activation_lead": BindingNumber(high=_LARGEST, default=0),
+}
 
 
 class SoftNpuTarget:
-    """Lowers layers as CpuAcc does, with addresses in the device's memory."""
+    """Lowers layers to CpuAcc's kernels, with tensors in the device's memory."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
-        """Return the call that makes the device run the layer's program."""
+        """Return the call that runs the layer's program on the device."""
         op = CpuAccTarget().lower(_inside(context))
         if op.view_of is not None:
             return op
@@ -62,17 +65,13 @@ class SoftNpuTarget:
         )
 
     def driver(self, device: Device) -> DeviceDriver:
-        """Return the driver, with the memory that the device's binding asks for.
+        """Return the driver, with a memory of the size in the device's binding.
 
         Raises:
-            FerruleError: the binding has an unknown key, or a value out of range.
+            FerruleError: the binding has an unknown field, or a value is out of range.
         """
-        for key in device.binding:
-            if key not in _KEYS:
-                raise FerruleError(
-                    f"device '{device.name}': SoftNpu has no '{key}'", hint=f"its binding may have {', '.join(_KEYS)}"
-                )
-        memory_bytes = _number(device, "memory_bytes", DEFAULT_MEMORY_BYTES, low=ALIGNMENT)
+        numbers = read_binding(device, _BINDING).numbers
+        memory_bytes = numbers["memory_bytes"]
         memory = Variable(
             name=f"{device.name}_memory",
             type=ArrayType(Scalar.UINT8, memory_bytes),
@@ -88,12 +87,12 @@ class SoftNpuTarget:
             contributions=read_manifest(FOLDER).contributions(),
             memory_bytes=memory_bytes,
             alignment=ALIGNMENT,
-            activation_lead=_number(device, "activation_lead", 0, low=0),
+            activation_lead=numbers["activation_lead"],
         )
 
 
 def _inside(context: LoweringContext) -> LoweringContext:
-    """Return the context with pointers into the device's memory."""
+    """Return the context with the offsets of tensors replaced by pointers into the device's memory."""
     read = set(context.layer.present_inputs)
     pointers = dict(context.pointers)
     for tensor, offset in context.offsets.items():
@@ -105,10 +104,3 @@ def _inside(context: LoweringContext) -> LoweringContext:
 
 def _address(offset: Expression) -> Expression:
     return AddressOf(Index(_MEMORY, offset))
-
-
-def _number(device: Device, key: str, default: int, *, low: int) -> int:
-    value = device.binding.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 1 << 31:
-        raise FerruleError(f"device '{device.name}': {key} is {value!r}, expected a whole number of at least {low}")
-    return value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UartWoofles: the accelerator with Woofles's operations that is reached over a serial line."""
+"""UartWoofles: an accelerator with the operations of Woofles, connected over a serial line."""
 
 from ferrule.backends.uart_woofles.backend import UartWoofles
 from ferrule.backends.uart_woofles.model import UartWooflesModel

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The UartWoofles backend: it takes what Woofles takes, on boards alone."""
+"""The UartWoofles backend: it supports the same layers as Woofles, in firmware only."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ferrule.graph import Graph, Layer
 
 
 class UartWooflesSupport:
-    """Takes what can be translated into one command, if a device can have the memory for its weights."""
+    """Supports layers that can be translated into one command and whose constants fit into the largest store."""
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether UartWoofles has the layer, and which tensor, type or parameter it refuses."""
+        """Return whether UartWoofles supports the layer, or which tensor, type or parameter it refuses."""
         try:
             work = translate_in(graph, layer)
         except FerruleError as error:
@@ -31,7 +31,7 @@ class UartWooflesSupport:
 
 
 class UartWoofles(Backend):
-    """Woofles's operations on an accelerator behind a serial line, with a memory of its own; in firmware only."""
+    """An accelerator with its own memory behind a serial line, with the operations of Woofles; in firmware only."""
 
     id: ClassVar[BackendId] = BackendId("UartWoofles")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The accelerator behind the wire, as a model: bytes in, bytes out."""
+"""The model of the accelerator at the other end of the serial line: it receives and returns bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DEFAULT_MEMORY_BYTES = 1 << 20
 
 
 class RefusedError(Exception):
-    """A request that is answered by ERROR."""
+    """A request is answered with ERROR."""
 
     def __init__(self, code: ErrorCode, text: str) -> None:
         super().__init__(text)
@@ -46,20 +46,20 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answered:
-    """The last request and its answer, which is given again if the request is repeated."""
+    """The last request and its response, which is returned again if the request is repeated."""
 
     request: Frame
     response: bytes
 
 
 class UartWooflesModel(SerialModel):
-    """A memory, a conversation about it, and Woofles's arithmetic; answers as soon as a request is whole.
+    """A memory that requests read and write, with Woofles's arithmetic; it answers as soon as a request is complete.
 
-    Requests are numbered. The last one, repeated, gets the same answer once more without a second effect; the next one
-    is done; any other number is refused, since requests are missing in between.
+    Requests have sequence numbers. A repetition of the last request gets the same response without a second effect, and
+    the request with the next number is executed. Any other number is refused, since requests between them are missing.
 
-    With `clock_hz` a command takes the cycles that Woofles needs for it, and nothing is answered meanwhile; the time is
-    that of `now_s`.
+    With a `clock_hz` other than 0, a command takes as many cycles as on Woofles, and no answer is sent meanwhile;
+    `now_s` returns the time.
     """
 
     def __init__(
@@ -85,17 +85,17 @@ class UartWooflesModel(SerialModel):
 
     @property
     def executed(self) -> int:
-        """Commands that were executed since the last HELLO."""
+        """Number of commands executed since the last HELLO."""
         return self._executed
 
     @property
     def damaged_frames(self) -> int:
-        """Pieces of noise and damaged frames that were dropped."""
+        """Number of damaged frames and pieces of noise that were dropped."""
         return self._receiver.damaged
 
     @override
     def receive(self, data: bytes) -> bytes:
-        """Take what came over the wire, and return what goes back."""
+        """Process received bytes, and return the bytes to send."""
         before = self._receiver.damaged
         self._waiting += b"".join(self._answer(frame) for frame in self._receiver.feed(data))
         if self._receiver.damaged != before:
@@ -106,7 +106,7 @@ class UartWooflesModel(SerialModel):
         return answers
 
     def _forget(self) -> None:
-        """Begin with a memory of zeros, and a new token for it."""
+        """Replace the memory with a new one of zeros, and give it a new token."""
         self._token = int(self._tokens.integers(1, 1 << 32))
         self._bus = MemoryBus()
         self._bus.add(0, self._memory_bytes)
@@ -122,7 +122,7 @@ class UartWooflesModel(SerialModel):
             payload = error_payload(error.code, str(error))
             kind = int(MessageType.ERROR)
             if error.code in {ErrorCode.SEQUENCE, ErrorCode.STATE, ErrorCode.VERSION}:
-                return _encoded(kind, frame.sequence, payload)  # it does not count as the last one
+                return _encoded(kind, frame.sequence, payload)  # not kept as the last request
         else:
             kind = frame.type | RESPONSE
         response = _encoded(kind, frame.sequence, payload)
@@ -130,10 +130,10 @@ class UartWooflesModel(SerialModel):
         return response
 
     def _handle(self, frame: Frame) -> bytes:
-        """Do what a request says, and return the payload of the response.
+        """Execute a request, and return the payload of the response.
 
         Raises:
-            RefusedError: it can't be done.
+            RefusedError: the request is invalid or cannot be executed.
         """
         if frame.version != VERSION:
             raise RefusedError(ErrorCode.VERSION, f"version {frame.version} of the protocol, this is {VERSION}")

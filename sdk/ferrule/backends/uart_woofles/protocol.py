@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes over the wire: the messages and their layouts, little-endian; `docs/uart_accelerator.md` describes them.
+"""The messages on the serial line and their little-endian layouts; `docs/uart_accelerator.md` describes them.
 
-A message is a frame of the link's format (`ferrule.link.frame`), with a version and types of its own.
+A message is a frame in the link's format (`ferrule.link.frame`), with its own version and message types.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from ferrule.link.frame import Frame
 VERSION = 1
 MAX_PAYLOAD_BYTES = 1024
 RESPONSE = 0x80
-"""Added to a request's type by its response."""
+"""The type of a response is that of its request plus this."""
 SEQUENCES = 1 << 16
 
 HELLO = Struct("<I")
-"""The token that the client knows, 0 for none."""
+"""Payload of HELLO: the token of the memory that the client knows, 0 for none."""
 GREETING = Struct("<HHII")
-"""Largest payload, zero, bytes of memory, token of the memory."""
+"""Response to HELLO: largest payload in bytes, zero, size of the memory in bytes, token of the memory."""
 ADDRESS = Struct("<I")
-"""Before the data of WRITE."""
+"""Payload of WRITE before the data: address."""
 RANGE = Struct("<II")
-"""Address and bytes of READ."""
+"""Payload of READ: address, and number of bytes."""
 EXECUTED = Struct("<II")
-"""The command's own sequence number, and how many commands were executed since HELLO."""
+"""Response to EXECUTE: the command's sequence number, and the number of commands executed since HELLO."""
 CHECKED = Struct("<I")
-"""Token of the memory."""
+"""Response to CHECK: token of the memory."""
 
 
 class MessageType(IntEnum):
-    """Requests, and the answer to one that is refused. No number is one of the link's requests."""
+    """Requests, and the response to a refused one. The numbers differ from those of the link's requests."""
 
     HELLO = 0x20
     WRITE = 0x21
@@ -44,17 +44,17 @@ class MessageType(IntEnum):
 
 
 class ErrorCode(IntEnum):
-    """Why a request was refused; the first byte of ERROR, before a text."""
+    """The reason for a refusal: the first byte of ERROR, before a text."""
 
     VERSION = 1
     TYPE = 2
     LENGTH = 3
     RANGE = 4
-    """Outside of the memory."""
+    """An address is outside the memory."""
     SEQUENCE = 5
-    """Neither the last request once more nor the next one: requests were missed."""
+    """The number is neither that of the last request nor the next one: requests were lost."""
     STATE = 6
-    """No HELLO since the start."""
+    """There was no HELLO since the start."""
     COMMAND = 7
     SHAPE = 8
 
@@ -66,14 +66,14 @@ LENGTHS = {
     MessageType.EXECUTE: (COMMAND_BYTES, COMMAND_BYTES),
     MessageType.CHECK: (0, 0),
 }
-"""The least and the most bytes of each request's payload."""
+"""Smallest and largest payload of each request, in bytes."""
 
 
 def request(kind: MessageType, sequence: int, payload: bytes = b"") -> Frame:
-    """Return a request."""
+    """Return the frame of a request."""
     return Frame(version=VERSION, type=kind, sequence=sequence % SEQUENCES, payload=payload)
 
 
 def error_payload(code: ErrorCode, text: str) -> bytes:
-    """Return the payload of ERROR."""
+    """Return the payload of ERROR, with the text cut to fit."""
     return bytes([code]) + text.encode()[: MAX_PAYLOAD_BYTES - 1]

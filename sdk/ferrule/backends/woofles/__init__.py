@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Woofles: the project's own accelerator, as a device model, a driver in C and a backend."""
+"""Woofles: the project's example accelerator, with its device model, its C driver and its backend."""
 
 from ferrule.backends.woofles.backend import Woofles
 from ferrule.backends.woofles.command import Command

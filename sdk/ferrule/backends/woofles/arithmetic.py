@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Woofles computes: int8 arithmetic, bit for bit that of TensorFlow Lite Micro's reference kernels.
+"""The arithmetic of Woofles: int8, equal to TensorFlow Lite Micro's reference kernels bit for bit.
 
-Written from the commands' view, on its own, and not through the operators that it is compared with; only fixed-point
-rescaling is shared.
+It follows the definition of the commands and does not use the operators that it is compared with; only fixed-point
+rescaling is shared with them.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +22,16 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 MAX_EXTENT = 1 << 15
-"""The largest size of an axis, of a kernel and so on."""
+"""The largest size of an axis, a kernel, a stride or a dilation; a padding is smaller."""
 MAX_ELEMENTS = 1 << 26
-"""The most elements of a tensor."""
+"""The largest number of elements of a tensor."""
 MAX_PATCHES = 1 << 26
-"""The most input elements that a convolution gathers, counted for each output pixel that they are for."""
+"""The largest number of input elements that a convolution gathers, counted once per output pixel that uses them."""
 _WEIGHTED = (Operation.FULLY_CONNECTED, Operation.CONV_2D)
 
 
 def check(command: Command) -> None:
-    """Refuse a command whose sizes, shifts or limits make no sense; ShapeError names the member."""
+    """Raise ShapeError, which names the member, if a size, shift or limit of a command is out of range."""
     for name in ("count",) if command.operation not in _WEIGHTED else _SIZES[Operation(command.operation)]:
         value = getattr(command, name)
         if not 1 <= value <= (MAX_ELEMENTS if name == "count" else MAX_EXTENT):
@@ -63,56 +66,60 @@ _SIZES = {
 }
 
 
+_TENSORS: Mapping[int, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    Operation.FULLY_CONNECTED: (
+        ("count", "input_channels"),
+        ("output_channels", "input_channels"),
+        ("count", "output_channels"),
+    ),
+    Operation.CONV_2D: (
+        ("count", "input_height", "input_width", "input_channels"),
+        ("output_channels", "kernel_height", "kernel_width", "input_channels"),
+        ("count", "output_height", "output_width", "output_channels"),
+    ),
+}
+"""The dimensions of the first operand, the second operand and the result; ADD and MUL have `count` elements in each."""
+
+
 def input_bytes(command: Command) -> int:
-    """Return the size of the first operand."""
-    match command.operation:
-        case Operation.FULLY_CONNECTED:
-            return command.count * command.input_channels
-        case Operation.CONV_2D:
-            return command.count * command.input_height * command.input_width * command.input_channels
-        case _:
-            return command.count
+    """Return the size of the first operand, in bytes."""
+    return _elements(command, 0)
 
 
 def second_bytes(command: Command) -> int:
-    """Return the size of the second operand."""
-    match command.operation:
-        case Operation.FULLY_CONNECTED:
-            return command.output_channels * command.input_channels
-        case Operation.CONV_2D:
-            return command.output_channels * command.kernel_height * command.kernel_width * command.input_channels
-        case _:
-            return command.count
+    """Return the size of the second operand, in bytes."""
+    return _elements(command, 1)
 
 
 def output_bytes(command: Command) -> int:
-    """Return the size of the result."""
-    match command.operation:
-        case Operation.FULLY_CONNECTED:
-            return command.count * command.output_channels
-        case Operation.CONV_2D:
-            return command.count * command.output_height * command.output_width * command.output_channels
-        case _:
-            return command.count
+    """Return the size of the result, in bytes."""
+    return _elements(command, 2)
+
+
+def _elements(command: Command, tensor: int) -> int:
+    dimensions = _TENSORS.get(command.operation)
+    if dimensions is None:
+        return command.count
+    return math.prod(getattr(command, name) for name in dimensions[tensor])
 
 
 def is_weighted(command: Command) -> bool:
-    """Whether the command has weights, with a bias, multipliers and shifts per output channel."""
+    """Return whether the command has weights, with multipliers, shifts and an optional bias per output channel."""
     return command.operation in _WEIGHTED
 
 
 def macs(command: Command) -> int:
-    """Return the multiplications of a command."""
+    """Return the number of multiplications of a command."""
     if not is_weighted(command):
         return command.count
     return output_bytes(command) * (second_bytes(command) // command.output_channels)
 
 
 def execute(command: Command, bus: Bus) -> None:
-    """Do the work of a command that `check` accepts, on the memory behind a bus.
+    """Execute a command that `check` accepts, on the memory behind a bus.
 
     Raises:
-        BusError: an operand or the result is not in memory. Nothing is written then.
+        BusError: an operand or the result is outside the memory; nothing is written then.
         ShapeError: a shift is out of range.
     """
     first = bus.view(command.input, input_bytes(command)).view(np.int8)
@@ -154,7 +161,7 @@ def multiply(command: Command, first: Int8, second: Int8) -> Int8:
 def weighted(
     command: Command, data: Int8, weights: Int8, bias: Int32 | None, multipliers: Int32, shifts: Int32
 ) -> Int8:
-    """Return a fully connected layer or a convolution; arrays are flat, as in memory.
+    """Return the output of a fully connected layer or a convolution; all arrays are flat, as in memory.
 
     Raises:
         ShapeError: a shift is out of range.
@@ -172,7 +179,7 @@ def weighted(
 
 
 def _rows(command: Command, data: Int8) -> npt.NDArray[np.int16]:
-    """Return what each output pixel sums over, less the zero point: padding is zero then."""
+    """Return the inputs of each output pixel as a row, less the zero point, so that padding is zero."""
     values = data.astype(np.int16) - np.int16(command.input_zero_point)
     if command.operation == Operation.FULLY_CONNECTED:
         return values.reshape(command.count, command.input_channels)
@@ -189,7 +196,7 @@ def _rows(command: Command, data: Int8) -> npt.NDArray[np.int16]:
 
 
 def _pixels(image: npt.NDArray[np.int16], rows: Int64, columns: Int64) -> npt.NDArray[np.int16]:
-    """Return the pixels at these rows and columns, zero where they lie outside."""
+    """Return the pixels at these rows and columns; pixels outside the image are zero."""
     height, width = image.shape[1:3]
     inside_y, inside_x = (rows >= 0) & (rows < height), (columns >= 0) & (columns < width)
     picked = image[:, np.clip(rows, 0, height - 1)][:, :, np.clip(columns, 0, width - 1)]

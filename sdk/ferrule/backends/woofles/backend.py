@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Woofles backend: which layers it takes; `firmware.py` and `host.py` have its two faces."""
+"""The Woofles backend and the layers that it supports; `firmware.py` and `host.py` contain its two faces."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, LayerSupport, Support
-from ferrule.backends.context import CustomAllocator
+from ferrule.backends.backend import LayerSupport, Support
 from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions
-from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.shared.host_memory import HostMemoryBackend
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.backends.woofles.firmware import WooflesTarget
@@ -24,10 +22,10 @@ from ferrule.graph import Graph, Layer
 
 
 class WooflesSupport:
-    """Takes what can be translated into one command."""
+    """Supports layers that can be translated into one command."""
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether Woofles has the layer, and which tensor, type or parameter it refuses."""
+        """Return whether Woofles supports the layer, or which tensor, type or parameter it refuses."""
         try:
             translate_in(graph, layer)
         except FerruleError as error:
@@ -35,10 +33,10 @@ class WooflesSupport:
         return Support()
 
 
-class Woofles(Backend):
-    """A small accelerator: int8 additions, products, fully connected layers and convolutions.
+class Woofles(HostMemoryBackend):
+    """A small accelerator for int8 additions, products, fully connected layers and convolutions.
 
-    On the host its device model does the work, by registers and commands as in firmware.
+    On the host, its device model executes the commands, controlled through its registers as in firmware.
     """
 
     id: ClassVar[BackendId] = BackendId("Woofles")
@@ -51,15 +49,6 @@ class Woofles(Backend):
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
         del memory, options
         return WooflesWorkloadFactory()
-
-    @override
-    def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager:
-        return HostMemoryManager(allocator)
-
-    @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (HostTensorHandleFactory(manager=manager),)
 
     @override
     def firmware_target(self) -> FirmwareTarget:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of Woofles: 40 words in memory, little-endian, the last one a checksum."""
+"""The commands of Woofles: 40 little-endian words in memory, the last of which is a checksum."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MASK = 0xFFFF_FFFF
 
 
 class Operation(IntEnum):
-    """What a command does; all on int8, with TensorFlow Lite Micro's arithmetic."""
+    """The operation of a command, on int8 with TensorFlow Lite Micro's arithmetic."""
 
     ADD = 1
     """output = input + second, element by element."""
@@ -24,43 +24,43 @@ class Operation(IntEnum):
     FULLY_CONNECTED = 3
     """output[count, output_channels] = input[count, input_channels] x second[output_channels, input_channels]."""
     CONV_2D = 4
-    """NHWC by OHWI, `count` images."""
+    """A convolution of `count` NHWC images with OHWI weights."""
 
 
 class CommandError(FerruleError):
-    """A command that Woofles does not take."""
+    """Woofles does not accept a command."""
 
 
 class ShapeError(CommandError):
-    """A command whose sizes make no sense together."""
+    """The sizes of a command are out of range or do not match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command. The order of the members is that of the words; addresses are bus addresses in bytes."""
+    """One command. The members have the order of the words in memory; addresses are bus addresses in bytes."""
 
     operation: int
     sequence: int = 0
-    """Any number; the register SEQUENCE shows it when the command is done."""
+    """Any number; the register SEQUENCE contains it once the command is done."""
     input: int = 0
     second: int = 0
-    """The other operand, or the weights."""
+    """Address of the other operand, or of the weights."""
     bias: int = 0
-    """int32 per output channel; 0 for none."""
+    """Address of an int32 per output channel; 0 if there is no bias."""
     output: int = 0
     multipliers: int = 0
-    """int32 per output channel."""
+    """Address of an int32 per output channel."""
     shifts: int = 0
-    """int32 per output channel, positive to the left."""
+    """Address of an int32 per output channel; a positive number shifts to the left."""
     count: int = 1
-    """Elements of ADD and MUL, rows of FULLY_CONNECTED, images of CONV_2D."""
+    """Number of elements of ADD and MUL, rows of FULLY_CONNECTED, or images of CONV_2D."""
     input_zero_point: int = 0
     second_zero_point: int = 0
     output_zero_point: int = 0
     activation_min: int = -128
     activation_max: int = 127
     left_shift: int = 0
-    """Of both operands of ADD, before they are scaled."""
+    """Shift of both operands of ADD before they are scaled."""
     input_multiplier: int = 0
     input_shift: int = 0
     second_multiplier: int = 0
@@ -83,7 +83,7 @@ class Command:
     padding_left: int = 0
 
     def encode(self) -> bytes:
-        """Return the command as it lies in memory; FerruleError if a member does not fit 32 bits."""
+        """Return the bytes of the command in memory; FerruleError if a member does not fit into 32 bits."""
         words = [getattr(self, field.name) for field in fields(self)]
         for field, word in zip(fields(self), words, strict=True):
             if not -(1 << 31) <= word <= _MASK:
@@ -94,7 +94,7 @@ class Command:
 
     @classmethod
     def decode(cls, data: bytes) -> Command:
-        """Return the command in some bytes.
+        """Return the command that `encode` has turned into bytes.
 
         Raises:
             CommandError: the checksum is wrong, the operation unknown, or a reserved word is not zero.
@@ -116,9 +116,9 @@ class Command:
 
 
 UNSIGNED = frozenset({"operation", "sequence", "input", "second", "bias", "output", "multipliers", "shifts"})
-"""The members that are numbers without a sign: addresses and the like."""
+"""Names of the members that are unsigned; the others are signed."""
 
 
 def checksum(words: list[int] | tuple[int, ...]) -> int:
-    """Return the inverted sum of all words before the last, modulo 2^32."""
+    """Return the checksum of a command's other words: their inverted sum modulo 2^32."""
     return ~sum(words) & _MASK

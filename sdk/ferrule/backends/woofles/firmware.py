@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Woofles in firmware: a table per layer, and one call of the driver."""
+"""Woofles in firmware: each layer becomes a parameter table and one call of the driver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ferrule.backends.device import Device
+from ferrule.backends.device import BindingNumber, Device, read_binding
 from ferrule.backends.firmware import (
     Blob,
     DeviceDriver,
@@ -30,29 +30,35 @@ from ferrule.graph import Array
 FOLDER = Path(__file__).parent
 HEADER = "woofles/woofles.h"
 PATIENCE_FLOOR = 10_000
-"""Looks at the device before the driver gives up, for the shortest command."""
-_BINDING = ("base", "interrupt", "use_interrupt", "activation_lead")
+"""Polls before the driver gives up on the shortest command."""
+_BINDING = {
+    "base": BindingNumber(high=0xFFFF_F000, multiple_of=REGISTER_BYTES),
+    "interrupt": BindingNumber(high=479),
+    "use_interrupt": BindingNumber(high=1, default=0),
+    "activation_lead": BindingNumber(high=1 << 16, default=0),
+}
 
 
 class WooflesTarget:
-    """Lowers layers to commands."""
+    """Lowers layers to commands of the accelerator."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
-        """Return the call that has the device run the layer."""
+        """Return the call that runs the layer on the device."""
         work = translate_in(context.graph, context.layer)
-        constants = {
-            name: None if data is None else context.blob(name, data.reshape(-1), 4 if data.dtype == np.int32 else 1)
-            for name, data in _constants(work).items()
-        }
+        constants = constant_blobs(context, work)
         table, layer = parameter_table(
-            context, "woofles_layer", command=_command(work.command), **constants, patience=_patience(work.command)
+            context,
+            "woofles_layer",
+            command=command_literal(work.command),
+            **constants,
+            patience=_patience(work.command),
         )
         second = Null() if work.weights is not None else context.input_pointer(1)
         arguments = (context.resource_handle, layer, context.input_pointer(0), second, context.output_pointer())
         return LoweredOp(
             kernel=f"woofles_{context.layer.type.lower()}",
             declarations=(table,),
-            blobs=tuple(blob for blob in constants.values() if isinstance(blob, Blob)),
+            blobs=tuple(blob for blob in constants.values() if blob is not None),
             status=Call(Identifier("woofles_execute"), arguments),
             headers=(HEADER,),
         )
@@ -60,22 +66,15 @@ class WooflesTarget:
     def driver(self, device: Device) -> DeviceDriver:
         """Return the driver for a device.
 
-        Its binding: `base`, the address of the registers, by default that of a place of the board; `interrupt`, its
-        number, likewise; `use_interrupt`, 1 to wait for it instead of polling.
+        The fields of its binding: `base`, the address of the registers, and `interrupt`, the interrupt's number, both
+        by default those of a free place of the board; `use_interrupt`, 1 to wait for the interrupt instead of polling;
+        `activation_lead`, see `DeviceDriver`.
 
         Raises:
-            FerruleError: the binding has an unknown key, or a value is out of range.
+            FerruleError: the binding has an unknown field, or a value is out of range.
         """
-        for key in device.binding:
-            if key not in _BINDING:
-                raise FerruleError(
-                    f"device '{device.name}': Woofles has no '{key}'",
-                    hint=f"its binding may have {', '.join(_BINDING)}",
-                )
-        base = _number(device, "base", 0xFFFF_F000)
-        if base is not None and base % REGISTER_BYTES:
-            raise FerruleError(f"device '{device.name}': base is {base:#x}, expected a multiple of {REGISTER_BYTES}")
-        interrupt, use_interrupt = _number(device, "interrupt", 479), _number(device, "use_interrupt", 1)
+        numbers = read_binding(device, _BINDING).numbers
+        base, interrupt, use_interrupt = numbers.get("base"), numbers.get("interrupt"), numbers["use_interrupt"]
         if use_interrupt and interrupt is None and base is not None:
             raise FerruleError(f"device '{device.name}': use_interrupt is 1, but the interrupt has no number")
         fields_: list[tuple[str, FieldValue]] = []
@@ -89,7 +88,7 @@ class WooflesTarget:
             context="woofles",
             context_fields=tuple(fields_),
             contributions=read_manifest(FOLDER).contributions(),
-            activation_lead=_number(device, "activation_lead", 1 << 16) or 0,
+            activation_lead=numbers["activation_lead"],
             base=base,
             interrupt=interrupt if use_interrupt else None,
             handler="woofles_interrupt",
@@ -97,30 +96,31 @@ class WooflesTarget:
         )
 
     def plugged(self, device: Device, socket: Socket) -> Device:
-        """Return the device with the socket's address and interrupt, where it has none of its own."""
+        """Return the device with the socket's address and interrupt, unless its binding already has its own."""
         binding = {"base": socket.address, "interrupt": socket.interrupt, **device.binding}
         return replace(device, binding=binding)
 
 
-def _constants(work: Work) -> dict[str, Array | None]:
-    return {"weights": work.weights, "bias": work.bias, "multipliers": work.multipliers, "shifts": work.shifts}
+def constant_blobs(context: LoweringContext, work: Work) -> dict[str, Blob | None]:
+    """Return the constants of a layer as blobs, by name of the table's member; None for a constant that it lacks."""
+    constants: dict[str, Array | None] = {
+        "weights": work.weights,
+        "bias": work.bias,
+        "multipliers": work.multipliers,
+        "shifts": work.shifts,
+    }
+    return {
+        name: None if data is None else context.blob(name, data.reshape(-1), 4 if data.dtype == np.int32 else 1)
+        for name, data in constants.items()
+    }
 
 
-def _command(command: Command) -> Aggregate:
-    """Return the command's members that are not zero."""
+def command_literal(command: Command) -> Aggregate:
+    """Return the C initialiser of a command: its members that are not zero."""
     values = {field.name: getattr(command, field.name) for field in fields(command)}
     return Aggregate(tuple(Field(Integer(value), name) for name, value in values.items() if value))
 
 
 def _patience(command: Command) -> int:
-    """Return how often the driver looks: four times the cycles of a command, each look being some instructions."""
+    """Return the limit of polls: a floor plus four per cycle of the command, though each poll takes several cycles."""
     return min(PATIENCE_FLOOR + 4 * DEFAULT_TIMING.cycles(command), (1 << 32) - 1)
-
-
-def _number(device: Device, key: str, high: int) -> int | None:
-    value = device.binding.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= high:
-        raise FerruleError(f"device '{device.name}': {key} is {value!r}, expected a whole number of 0 to {high:#x}")
-    return value

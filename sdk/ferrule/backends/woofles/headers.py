@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C headers that follow from Woofles's tables; `python -m ferrule.backends.woofles.headers` writes them anew."""
+"""The C headers generated from Woofles's tables; `python -m ferrule.backends.woofles.headers` regenerates them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FOLDER = Path(__file__).parent / "include" / "woofles"
 
 
 def command_header() -> str:
-    """Return the header with the structure of a command."""
+    """Return the C header that declares the structure of a command."""
     lines = [
         "/* SPDX-License-Identifier: Apache-2.0 */",
-        "/** @file The commands of woofles, as they lie in memory; made from command.py. */",
+        "/** @file The commands of woofles, with their layout in memory; generated from command.py. */",
         "#ifndef WOOFLES_COMMAND_H",
         "#define WOOFLES_COMMAND_H",
         "",
@@ -29,13 +29,13 @@ def command_header() -> str:
         *(f"    WOOFLES_{operation.name} = {operation.value}," for operation in Operation),
         "};",
         "",
-        "/** Why it stopped, in STATUS.CODE. */",
+        "/** The error that stopped the device, in STATUS.CODE. */",
         "enum woofles_error {",
         *(f"    WOOFLES_ERROR_{code.name} = {code.value}," for code in ErrorCode),
         "};",
         "",
         "/** Addresses are bus addresses; numbers are signed. Reserved words are zero, and the last word is",
-        " * the inverted sum of all before it. */",
+        " * the inverted sum of all words before it. */",
         "struct woofles_command {",
     ]
     lines += [f"    {'u' if field.name in UNSIGNED else ''}int32_t {field.name};" for field in fields(Command)]
@@ -51,11 +51,11 @@ def command_header() -> str:
 
 
 HEADERS = {"registers.h": c_header(TABLE), "command.h": command_header()}
-"""By file name."""
+"""Text of each header, by file name."""
 
 
 def main() -> None:
-    """Write the headers into the folder of the driver."""
+    """Write the headers into the driver's include folder."""
     for name, text in HEADERS.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
 

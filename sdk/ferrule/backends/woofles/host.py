@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Woofles on the host: its device model, driven by registers and a command in memory."""
+"""Woofles on the host: its device model, controlled through registers and commands in memory."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ferrule.graph import Array
 RING_ADDRESS = 0x1000
 _FIRST_ADDRESS = 0x1_0000
 _SPACING = 1 << 27
-"""More than a tensor has."""
+"""Distance between two arrays on the bus, in bytes; larger than any tensor."""
 
 
 class Operated:
-    """A model with a ring of two commands, operated as a driver does it, but in Python; for tests and the host."""
+    """A model with a ring of two commands, operated from Python in the way of the driver; for tests and the host."""
 
     def __init__(self, model: WooflesModel | None = None) -> None:
         self.model = model or WooflesModel(IMMEDIATE)
@@ -38,14 +38,14 @@ class Operated:
         self._set("CONTROL", TABLE.register("CONTROL").field("ENABLE").mask)
 
     def place(self, array: Array) -> int:
-        """Put an array where the device finds it, and return its bus address; the memory stays the array's own."""
+        """Map an array's memory into the device's bus, without a copy, and return its bus address."""
         address, self._next = self._next, self._next + _SPACING
         data: Bytes = array.reshape(-1).view(np.uint8)
         self.bus.add(address, data)
         return address
 
     def run(self, command: Command) -> None:
-        """Execute one command; FerruleError with the device's own code if it fails."""
+        """Execute one command; FerruleError with the device's error code if it fails."""
         head = (self._get("QUEUE_HEAD") + 1) % 2
         slot = self._get("QUEUE_TAIL") * COMMAND_BYTES
         self._ring[slot : slot + COMMAND_BYTES] = np.frombuffer(command.encode(), np.uint8)
@@ -64,14 +64,14 @@ class Operated:
 
 
 class WooflesWorkload:
-    """One layer as a command."""
+    """One layer, as one command."""
 
     def __init__(self, work: Work, info: WorkloadInfo) -> None:
         self._work = work
         self._info = info
 
     def execute(self) -> None:
-        """Let the model execute the command on the handles' memory."""
+        """Execute the command on the model, with the memory of the tensor handles."""
         operated = Operated()
         work = self._work
         handles = [handle for handle in (*self._info.inputs, *self._info.outputs) if handle is not None]
@@ -93,7 +93,7 @@ class WooflesWorkload:
 
 
 class WooflesWorkloadFactory(WorkloadFactory):
-    """Makes a workload for every layer that can be translated into one command."""
+    """Makes the workloads of layers that can be translated into one command."""
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:

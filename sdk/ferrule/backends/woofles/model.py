@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Woofles as a device model: registers, a command queue in memory, DMA, time, an interrupt."""
+"""Woofles as a device model: registers, a command queue in memory, DMA, timing and an interrupt."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from ferrule._typing import override
 from ferrule.backends.woofles import arithmetic
 from ferrule.backends.woofles.command import COMMAND_BYTES, Command, CommandError, ShapeError
 from ferrule.backends.woofles.registers import TABLE, ErrorCode
-from ferrule.devices import BusError, Register, RegisterModel, RegisterTable
+from ferrule.devices import BusError, Register, RegisterModel
 
 MAX_QUEUE = 256
-"""Commands in the ring."""
+"""The largest number of commands in the ring."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """How long a command takes, in cycles; all zeros: it is done when the doorbell has been written."""
+    """The duration of a command, in cycles; with all zeros it is done as soon as the doorbell is written."""
 
     command: int = 0
-    """Of fetching and starting one."""
+    """Cycles to fetch and start one command."""
     macs_per_cycle: int = 0
-    """0: multiplying takes no time."""
+    """Multiply-accumulates per cycle; 0 if they take no time."""
     bytes_per_cycle: int = 0
-    """0: moving data takes no time."""
+    """Bytes moved per cycle; 0 if moving data takes no time."""
 
     def cycles(self, command: Command) -> int:
-        """Return the cycles of a command."""
+        """Return the duration of a command in cycles."""
         cycles = self.command
         if self.macs_per_cycle:
             cycles += -(-arithmetic.macs(command) // self.macs_per_cycle)
@@ -40,11 +40,13 @@ class Timing:
 _SIZES = (arithmetic.input_bytes, arithmetic.second_bytes, arithmetic.output_bytes)
 IMMEDIATE = Timing()
 DEFAULT_TIMING = Timing(command=32, macs_per_cycle=16, bytes_per_cycle=4)
-"""Of a small accelerator: 16 multipliers and a bus of 32 bits."""
+"""The timing of a small accelerator with 16 multipliers and a 32-bit bus."""
 
 
 class WooflesModel(RegisterModel):
-    """Executes one command after the other; data is read and written when its time is over."""
+    """Executes commands one after the other; a command reads and writes its data at the end of its duration."""
+
+    table = TABLE
 
     def __init__(self, timing: Timing = DEFAULT_TIMING) -> None:
         super().__init__()
@@ -52,11 +54,6 @@ class WooflesModel(RegisterModel):
         self._running: Command | None = None
         self._left = 0
         self.reset()
-
-    @property
-    @override
-    def table(self) -> RegisterTable:
-        return TABLE
 
     @override
     def reset(self) -> None:
@@ -115,7 +112,7 @@ class WooflesModel(RegisterModel):
         return 1 <= length <= MAX_QUEUE and max(indices) < length and self.value("QUEUE_BASE") % 4 == 0
 
     def _start(self) -> None:
-        """Take commands, as long as there is one, nothing is in its way, and it takes no time."""
+        """Start queued commands, and finish those that take no time, until one takes time or none can start."""
         while self._is_free() and self.value("QUEUE_TAIL") != self.value("QUEUE_HEAD"):
             if not self._is_sensible():
                 self._stop(ErrorCode.QUEUE)
@@ -139,7 +136,7 @@ class WooflesModel(RegisterModel):
         self._running, self._left = command, self.timing.cycles(command)
 
     def _finish(self, command: Command) -> None:
-        """Do the work of the running command, now that its time is over."""
+        """Compute the result of the running command, at the end of its duration."""
         self._running = None
         try:
             arithmetic.execute(command, self.bus)

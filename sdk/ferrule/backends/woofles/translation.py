@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a layer to a command of Woofles and the constants that it needs."""
+"""Translation of a layer to a command of Woofles and the constants of the command."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ Constants = Sequence[Array | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Work:
-    """A layer for Woofles: everything but addresses."""
+    """A layer as a command without addresses, and its constants."""
 
     command: Command
     weights: Array | None = None
-    """int8; None for ADD and MUL, whose second operand is a tensor."""
+    """int8 weights; None for ADD and MUL, whose second operand is a computed tensor."""
     bias: Array | None = None
-    """int32."""
+    """int32 per output channel; None if there is none."""
     multipliers: Array | None = None
-    """int32 per output channel."""
+    """int32 per output channel; None for ADD and MUL."""
     shifts: Array | None = None
-    """int32 per output channel."""
+    """int32 per output channel; None for ADD and MUL."""
 
 
 def translate(layer: Layer, operands: Operands, constants: Constants) -> Work:
-    """Return what Woofles has to do for a layer; `constants` has the data of each input that is one.
+    """Return the command and constants of a layer; `constants` has the data of each constant input, None for others.
 
     Raises:
-        UnsupportedError: Woofles can't; the message names the tensor, type or parameter.
+        UnsupportedError: Woofles cannot run the layer; the message names the tensor, type or parameter.
     """
     translation = _TRANSLATIONS.get(layer.type)
     if translation is None:
@@ -64,7 +64,7 @@ def translate(layer: Layer, operands: Operands, constants: Constants) -> Work:
 
 
 def translate_in(graph: Graph, layer: Layer) -> Work:
-    """Return the same for a layer of a graph."""
+    """Return the command and constants of a layer of a graph; UnsupportedError as `translate` raises it."""
     operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
     constants = [None if name is None else graph.tensor(name).data for name in layer.inputs]
     return translate(layer, operands, constants)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 import socket
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import IO
 
 from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
+from ferrule.emulation.last_words import last_words
 from ferrule.emulation.qemu import supervisor
 
 END_TIMEOUT_S = 10
@@ -94,14 +94,7 @@ class QemuProcess:
         """Return the error for a process that ended unexpectedly: its arguments, exit code and last output."""
         if not self._finalizer.alive:
             return EngineError("the session is over")
-        try:
-            code: int | None = self._process.wait(1)
-        except subprocess.TimeoutExpired:
-            code = None
-        self._stderr.seek(0)
-        last = self._stderr.read().decode(errors="replace").splitlines()[-20:]
-        how = "closed its connection" if code is None else f"ended with {code}"
-        return EngineError("\n".join([f"QEMU {how}: {shlex.join(self.argv)}", *last]))
+        return last_words(self._process, self._stderr, self.argv, name="QEMU", running="closed its connection")
 
     def stop(self) -> None:
         """Kill and reap the process; a second call does nothing."""

@@ -11,10 +11,10 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from ferrule._typing import override
+from ferrule.closing import Closing
 from ferrule.emulation.renode.errors import RenodeError
 from ferrule.emulation.renode.stream import Stream
 
@@ -213,7 +213,7 @@ class RenodeMachine:
     id: int
 
 
-class ExternalControl:
+class ExternalControl(Closing):
     """A client of the External Control API, with the same methods for both protocols."""
 
     def __init__(self, transport: Transport) -> None:
@@ -311,14 +311,7 @@ class ExternalControl:
             raise ControlError(f"Renode answers with {len(data)} B, expected {struct.calcsize(layout)}")
         return struct.unpack_from(layout, data)
 
+    @override
     def close(self) -> None:
         """Close the connection."""
         self._transport.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -8,9 +8,9 @@ Renode listens on all interfaces: run it in a separate network namespace.
 from __future__ import annotations
 
 import re
-from types import TracebackType
-from typing import Self
 
+from ferrule._typing import override
+from ferrule.closing import Closing
 from ferrule.emulation.renode.errors import RenodeConnectionError
 from ferrule.emulation.renode.stream import Stream
 
@@ -57,7 +57,7 @@ class Telnet:
         return 2
 
 
-class Monitor:
+class Monitor(Closing):
     """A client of the Monitor, for use by one thread."""
 
     def __init__(self, stream: Stream) -> None:
@@ -96,17 +96,10 @@ class Monitor:
             pass
         self.close()
 
+    @override
     def close(self) -> None:
         """Close the connection; Renode keeps running."""
         self._stream.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _until_prompt(self) -> str:
         while (match := _PROMPT.search(self._text)) is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from ferrule.emulation.crash import EngineError
+from ferrule.emulation.last_words import LAST_LINES, last_words
 from ferrule.emulation.renode import supervisor
 
 NETWORK_VARIABLE = "FERRULE_RENODE_NETWORK"
@@ -25,7 +25,6 @@ START_TIMEOUT_S = 120.0
 END_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
 _POLL_S = 0.02
-_LAST_LINES = 20
 
 
 def _end(process: subprocess.Popen[bytes], control: socket.socket, output: IO[bytes]) -> None:
@@ -154,15 +153,9 @@ class RenodeProcess:
         """End the process and return the error for its unexpected end or hang, with its last output."""
         if not self._finalizer.alive:
             return EngineError("the session is over")
-        try:
-            code: int | None = self._process.wait(1)
-        except subprocess.TimeoutExpired:
-            code = None
-        self._output.seek(0)
-        last = self._output.read().decode(errors="replace").splitlines()[-_LAST_LINES:]
-        how = "does not answer" if code is None else f"ended with {code}"
+        error = last_words(self._process, self._output, self.argv, name="Renode", running="does not answer")
         self.stop()
-        return EngineError("\n".join([f"Renode {how}: {shlex.join(self.argv)}", *last]))
+        return error
 
     def wait(self, timeout_s: float) -> None:
         """Wait for the process to end, but no longer than `timeout_s`."""
@@ -175,7 +168,7 @@ class RenodeProcess:
             return ()
         self._output.seek(0)
         lines = self._output.read().decode(errors="replace").splitlines()
-        return [line.strip() for line in lines if "[ERROR]" in line][-_LAST_LINES:]
+        return [line.strip() for line in lines if "[ERROR]" in line][-LAST_LINES:]
 
     def stop(self) -> None:
         """Kill and reap the process; a second call does nothing."""

@@ -12,11 +12,10 @@ import time
 import xmlrpc.client
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 from xml.parsers.expat import ExpatError
 
 from ferrule._typing import override
+from ferrule.closing import Closing
 from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
 
 Connector = Callable[[int, float], socket.socket]
@@ -42,7 +41,7 @@ class UartLine:
     """The matched groups of the regular expression."""
 
 
-class RobotServer:
+class RobotServer(Closing):
     """Runs Renode's keywords; for use by one thread.
 
     A failing keyword raises KeywordError. A connection that breaks, exceeds the time-out or does not return XML-RPC
@@ -103,17 +102,10 @@ class RobotServer:
         self._call("stop_remote_server")
         self.close()
 
+    @override
     def close(self) -> None:
         """Close the connection; Renode keeps running."""
         self._transport.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _call(self, method: str, *parameters: object) -> object:
         try:

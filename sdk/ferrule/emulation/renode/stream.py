@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import socket
-from types import TracebackType
 from typing import Self
 
+from ferrule._typing import override
+from ferrule.closing import Closing
 from ferrule.emulation.renode.errors import RenodeConnectionError
 
 
-class Stream:
+class Stream(Closing):
     """A byte stream to a server, for use by one thread, or by one that reads and one that writes.
 
     Every wait is limited to `timeout_s` unless it is None. Written data is sent at once, without Nagle's delay.
@@ -73,14 +74,7 @@ class Stream:
             raise RenodeConnectionError(f"{self._name}: Renode closed the connection: {state}")
         return data
 
+    @override
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -12,6 +12,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.encoder import NO_OPTIONS, OperatorContent, Options
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Tensor, TensorInfo
+from ferrule.graph.names import UniqueNames
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 
 Version = Callable[[Any, Sequence[TensorInfo], TensorInfo], int]
@@ -27,7 +28,7 @@ class Emitter:
     def __init__(self, graph: Graph, versions: Mapping[LayerType, Version]) -> None:
         self._graph = graph
         self._versions = versions
-        self._names = {tensor.info.name for tensor in graph.tensors}
+        self._names = UniqueNames(tensor.info.name for tensor in graph.tensors)
         self._parameters: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self.tensors: list[Tensor] = []
         """Parameter tensors and outputs of added PADs, in addition to the tensors of the graph."""
@@ -52,7 +53,7 @@ class Emitter:
         key = (str(values.dtype), values.shape, values.tobytes())
         if key not in self._parameters:
             info = TensorInfo(
-                name=self._fresh(f"{layer.name}/{role}"), shape=values.shape, dtype=DataType(str(values.dtype))
+                name=self._names.take(f"{layer.name}/{role}"), shape=values.shape, dtype=DataType(str(values.dtype))
             )
             self.tensors.append(Tensor(info=info, data=values))
             self._parameters[key] = info.name
@@ -69,7 +70,7 @@ class Emitter:
     def padded(self, layer: Layer, info: TensorInfo, descriptor: PadDescriptor | PadV2Descriptor) -> str:
         """Append a PAD or a PADV2 of a tensor before a layer and return the name of its output."""
         shape = tuple(sum(extents) for extents in zip(info.shape, descriptor.before, descriptor.after, strict=True))
-        output = replace(info, name=self._fresh(f"{layer.name}/padded"), shape=shape)
+        output = replace(info, name=self._names.take(f"{layer.name}/padded"), shape=shape)
         self.tensors.append(Tensor(info=output))
         inputs = [info.name, self.paddings(layer, descriptor)]
         type_, table = LayerType.PAD, "PadOptions"
@@ -92,7 +93,7 @@ class Emitter:
             data = np.array(value, output.dtype.numpy)
         except OverflowError:
             raise ModelError(f"layer '{layer.name}': the fill {value} does not fit into {output.dtype}") from None
-        name = self._fresh(f"{layer.name}/fill")
+        name = self._names.take(f"{layer.name}/fill")
         info = TensorInfo(name=name, shape=(), dtype=output.dtype, quantization=output.quantization)
         self.tensors.append(Tensor(info=info, data=data))
         return name
@@ -112,11 +113,3 @@ class Emitter:
     def input_infos(self, layer: Layer) -> list[TensorInfo]:
         """Return the tensor infos of the inputs that are present."""
         return [info for info in self._graph.input_infos(layer) if info is not None]
-
-    def _fresh(self, wanted: str) -> str:
-        name, number = wanted, 1
-        while name in self._names:
-            number += 1
-            name = f"{wanted}_{number}"
-        self._names.add(name)
-        return name

@@ -15,7 +15,6 @@ from ferrule.backends.tensor_handle import MemoryManager, TensorHandle, TensorHa
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, Graph
-from ferrule.network.execution import operands_of
 
 
 class LoadedLayer:
@@ -32,17 +31,8 @@ class LoadedLayer:
         self.handles: dict[str, TensorHandle] = {
             name: factory.create_handle(graph.info(name), managed=True) for name in dict.fromkeys(names)
         }
-        tensors = [None if name is None else graph.tensor(name) for name in layer.inputs]
-        self.workload = workloads.create_workload(
-            WorkloadInfo(
-                layer=layer,
-                operands=operands_of(graph, layer),
-                inputs=tuple(None if name is None else self.handles.get(name) for name in layer.inputs),
-                constants=tuple(tensor if tensor is not None and tensor.is_constant else None for tensor in tensors),
-                outputs=tuple(self.handles[name] for name in layer.outputs),
-                target=default_target(backend.id, options=options),
-            )
-        )
+        target = default_target(backend.id, options=options)
+        self.workload = workloads.create_workload(WorkloadInfo.of(graph, layer, self.handles.__getitem__, target))
         for handle in self.handles.values():
             handle.manage()
         for handle in self.handles.values():

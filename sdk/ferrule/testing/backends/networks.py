@@ -95,10 +95,7 @@ class EndToEndFamily(Family):
     @pytest.mark.parametrize("shared", _SHARING)
     def test_data_changes_hands_and_comes_back(self, subject: Subject, runtime: Runtime, *, shared: bool) -> None:
         """Neighbour, backend, neighbour: what the backend reads and writes goes through its own handles."""
-        taken = first_taken(subject, runtime)
-        if taken is None:
-            pytest.skip(f"{subject.id} takes no layer that can stand in a chain: test_it_takes_something says so")
-        network = sandwich(*taken)
+        network = sandwich(*some_taken(subject, runtime))
         hints = {"before": Neighbour.id, "layer": subject.id, "after": Neighbour.id}
         options = subject.optimizer_options(hints=hints, import_enabled=shared, export_enabled=shared, simplify=False)
         optimized = check_network(runtime, network, [Neighbour.id], options)
@@ -135,6 +132,13 @@ def first_taken(subject: Subject, runtime: Runtime) -> tuple[LayerType, DataType
         if answer(backend_of(runtime, subject), graph):
             return type_, dtype, seed
     return None
+
+
+def some_taken(subject: Subject, runtime: Runtime) -> tuple[LayerType, DataType, int]:
+    """Return the same as `first_taken`; AssertionError if the backend takes no such layer."""
+    taken = first_taken(subject, runtime)
+    assert taken is not None, f"{subject.id} takes none of the families' layers that can stand between two others"
+    return taken
 
 
 def sandwich(type_: LayerType, dtype: DataType, seed: int) -> Network:

@@ -17,7 +17,7 @@ from ferrule.runtime import Runtime
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 from ferrule.testing.backends.layers import answer, refusal_of_reference
-from ferrule.testing.backends.networks import check_network, first_taken
+from ferrule.testing.backends.networks import check_network, some_taken
 from ferrule.testing.backends.random_networks import TYPES, random_network
 from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
 
@@ -52,7 +52,7 @@ class SubgraphFamily(Family):
 
     def test_it_takes_something(self, subject: Subject, runtime: Runtime) -> None:
         """A backend that takes no layer at all would pass everything here."""
-        assert first_taken(subject, runtime) is not None, f"{subject.id} takes none of the families' layers"
+        some_taken(subject, runtime)
 
     def _offered(self, backend: Backend, graph: Graph) -> Iterator[SubgraphView]:
         support, target = backend.layer_support(), default_target(backend.id)

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ferrule._typing import override
 from ferrule.backends.backend import Backend
 from ferrule.backends.context import CreationOptions, CustomAllocator
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry, registry_with
-from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
-from ferrule.backends.tensor_handle import FactoryId, MemoryManager
+from ferrule.backends.tensor_handle import FactoryId
 from ferrule.errors import FerruleError
 from ferrule.optimizer import OptimizerOptions
 from ferrule.runtime import Runtime
@@ -26,11 +24,7 @@ class Neighbour(CpuRef):
     """The reference with handles of its own kind: what goes between it and another backend is copied or imported."""
 
     id: ClassVar[BackendId] = BackendId("Neighbour")
-
-    @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (HostTensorHandleFactory(FactoryId("Ferrule/Neighbour"), manager),)
+    factory_id: ClassVar[FactoryId] = FactoryId("Ferrule/Neighbour")
 
 
 def _default_registry() -> BackendRegistry:

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors in plain memory of the process: handles, their factory, the manager that lays them out, and transfers."""
+"""Tensors in plain memory of the process: handles, their factory and manager, a base for backends, and transfers."""
 
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, address, aligned_empty, is_aligned
+from ferrule.backends.shared.host_memory.backend import HostMemoryBackend
 from ferrule.backends.shared.host_memory.event import FutureEvent
 from ferrule.backends.shared.host_memory.handle import HOST_FACTORY, HostTensorHandle, HostTensorHandleFactory
-from ferrule.backends.shared.host_memory.manager import HostMemoryManager, take_block
+from ferrule.backends.shared.host_memory.manager import HostMemoryManager
+from ferrule.backends.shared.host_memory.planned import take_block
 from ferrule.backends.shared.host_memory.transfer import MemCopyWorkload, MemImportWorkload, TensorImportError
 
 __all__ = [
     "ALIGNMENT_BYTES",
     "HOST_FACTORY",
     "FutureEvent",
+    "HostMemoryBackend",
     "HostMemoryManager",
     "HostTensorHandle",
     "HostTensorHandleFactory",

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from ferrule._typing import override
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, aligned_empty, is_aligned
-from ferrule.backends.shared.host_memory.manager import HostMemoryManager, Slot
+from ferrule.backends.shared.host_memory.manager import HostMemoryManager
+from ferrule.backends.shared.host_memory.planned import Slot
 from ferrule.backends.tensor_handle import FactoryId, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.graph import Array, TensorInfo
 
@@ -31,13 +32,13 @@ class HostTensorHandle(TensorHandle):
     ) -> None:
         super().__init__(info)
         self._manager = manager if managed else None
-        self._slot = Slot(info)
+        self._slot: Slot[Array] = Slot(info)
         self._imported: Array | None = None
         self._import_flags = import_flags
         self._alignment_bytes = alignment_bytes
         self._dtype = info.dtype.numpy
         if managed and manager is None:
-            self._slot.array = aligned_empty(info.shape, info.dtype, max(alignment_bytes, ALIGNMENT_BYTES))
+            self._slot.memory = aligned_empty(info.shape, info.dtype, max(alignment_bytes, ALIGNMENT_BYTES))
 
     @override
     def manage(self) -> None:
@@ -59,7 +60,7 @@ class HostTensorHandle(TensorHandle):
         """Return the elements without waiting for `ready`: for workloads of a backend that keeps its own order."""
         array = self._imported
         if array is None:
-            array = self._slot.array
+            array = self._slot.memory
             if array is None:
                 raise RuntimeError(f"tensor '{self.info.name}' has no memory now: nothing is acquired or imported")
         return array

@@ -1,149 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of one backend in one loaded network: one block, laid out by the planner."""
+"""The memory of one backend in one loaded network, as one array."""
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
-
-import numpy as np
-
 from ferrule._typing import override
-from ferrule.backends.context import CustomAllocator
-from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, aligned_empty, is_aligned
-from ferrule.backends.tensor_handle import MemoryManager
-from ferrule.errors import FerruleError
+from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, aligned_empty
+from ferrule.backends.shared.host_memory.planned import PlannedMemoryManager
 from ferrule.graph import Array, DataType, TensorInfo
-from ferrule.memory import Lifetime, Region, Request, plan
-from ferrule.memory.search import Effort
-
-QUICK = Effort(placements=15_000, nodes=15_000)
-"""A host has room: loading soon matters more than the last kilobyte."""
 
 
-class Slot:
-    """Where a tensor's bytes are, while they are anywhere."""
-
-    __slots__ = ("array", "info")
-
-    def __init__(self, info: TensorInfo) -> None:
-        self.info = info
-        self.array: Array | None = None
-
-
-@dataclass(slots=True)
-class _Life:
-    """A slot and the calls between which it is needed; `last` is open until its end is told."""
-
-    slot: Slot
-    first: int
-    last: int | None = None
-
-
-class HostMemoryManager(MemoryManager):
-    """Gives slots places in one block, so that those whose lives don't meet share bytes.
+class HostMemoryManager(PlannedMemoryManager[Array]):
+    """Gives slots places in one array of the process, so that those whose lives do not meet share bytes.
 
     The order of `begin` and `end` calls is the order in which tensors come to life and die in each run; a slot
-    without an `end` lives on. The block comes from the custom allocator if there is one.
+    without an `end` lives on. The array comes from the custom allocator if there is one.
     """
 
-    def __init__(self, allocator: CustomAllocator | None = None, *, effort: Effort | None = None) -> None:
-        self._allocator = allocator
-        self._effort = effort or QUICK
-        self._lives: dict[int, _Life] = {}
-        self._calls = 0
-        self._offsets: dict[int, int] | None = None
-        self._size_bytes = 0
-        self._block: Array | None = None
-
     @property
-    def size_bytes(self) -> int:
-        """Bytes of the block; 0 before it was acquired for the first time."""
-        return self._size_bytes
-
-    @property
-    def acquired(self) -> bool:
-        """Whether the memory is held."""
-        return self._block is not None
-
-    def begin(self, slot: Slot) -> None:
-        """Note that a slot's bytes are needed from here on; a second call does nothing."""
-        if self._block is not None:
-            raise RuntimeError(f"tensor '{slot.info.name}' is managed after the memory was acquired")
-        if id(slot) not in self._lives:
-            self._lives[id(slot)] = _Life(slot=slot, first=self._calls)
-            self._calls += 1
-            self._offsets = None
-
-    def end(self, slot: Slot) -> None:
-        """Note that a slot's bytes are not needed any more; RuntimeError if they never were."""
-        life = self._lives.get(id(slot))
-        if life is None:
-            raise RuntimeError(f"tensor '{slot.info.name}' is allocated before it is managed")
-        life.last = self._calls
-        self._calls += 1
-        self._offsets = None
+    @override
+    def _alignment_bytes(self) -> int:
+        return ALIGNMENT_BYTES
 
     @override
-    def acquire(self) -> None:
-        if self._block is not None:
-            return
-        if self._offsets is None:
-            self._lay_out()
-        assert self._offsets is not None
-        self._block = block = self._get(self._size_bytes)
-        for key, life in self._lives.items():
-            info = life.slot.info
-            offset = self._offsets[key]
-            life.slot.array = block[offset : offset + info.size_bytes].view(info.dtype.numpy).reshape(info.shape)
+    def _new_block(self, size_bytes: int) -> Array:
+        return aligned_empty((size_bytes,), DataType.UINT8)
 
     @override
-    def release(self) -> None:
-        block, self._block = self._block, None
-        for life in self._lives.values():
-            life.slot.array = None
-        if block is not None and self._allocator is not None and self._size_bytes:
-            self._allocator.free(block)
+    def _block_in(self, memory: Array) -> Array:
+        return memory
 
-    def _lay_out(self) -> None:
-        requests = [
-            Request(
-                name=str(key),
-                size_bytes=life.slot.info.size_bytes,
-                lifetime=Lifetime(first=life.first, last=self._calls if life.last is None else life.last),
-                regions=("host",),
-            )
-            for key, life in self._lives.items()
-        ]
-        region = Region(name="host", size_bytes=sys.maxsize, alignment=ALIGNMENT_BYTES)
-        found = plan(requests, [region], effort=self._effort)
-        self._offsets = {key: found.placements[str(key)].offset for key in self._lives}
-        self._size_bytes = found.peak_bytes
-
-    def _get(self, size_bytes: int) -> Array:
-        if self._allocator is None or not size_bytes:
-            return aligned_empty((size_bytes,), DataType.UINT8)
-        return take_block(self._allocator, size_bytes, ALIGNMENT_BYTES)
-
-
-def take_block(allocator: CustomAllocator, size_bytes: int, alignment_bytes: int) -> Array:
-    """Return memory of a custom allocator; FerruleError if it has none, or gives something else."""
-    try:
-        block = allocator.allocate(size_bytes, alignment_bytes)
-    except MemoryError as error:
-        raise FerruleError(f"the custom allocator has no {size_bytes} B: {error}") from error
-    wrong = _misfit(block, size_bytes, alignment_bytes)
-    if wrong:
-        raise FerruleError(f"the custom allocator gave {wrong}, expected {size_bytes} B at {alignment_bytes}")
-    return block
-
-
-def _misfit(block: object, size_bytes: int, alignment_bytes: int) -> str:
-    """Return what is wrong with an allocator's block; "" if nothing is."""
-    if not isinstance(block, np.ndarray):
-        return type(block).__name__
-    if block.dtype != np.uint8 or block.shape != (size_bytes,) or not block.flags.c_contiguous:
-        return f"{block.dtype}{list(block.shape)}"
-    if not block.flags.writeable:
-        return "read-only memory"
-    return "" if is_aligned(block, alignment_bytes) else "misaligned memory"
+    @override
+    def _part(self, block: Array, offset: int, info: TensorInfo) -> Array:
+        return block[offset : offset + info.size_bytes].view(info.dtype.numpy).reshape(info.shape)

@@ -82,7 +82,7 @@ def test_the_driver_and_its_model() -> None:
     [
         ({"base": 0x40000000}, "device 'far': UartWoofles has no 'base'"),
         ({"uart": 1}, "uart is 1, expected the name of a UART"),
-        ({"baud": "fast"}, "baud is 'fast', expected a whole number of 50 to 12000000"),
+        ({"baud": "fast"}, "baud is 'fast', expected a whole number from 50 to 12000000"),
         ({"memory_bytes": 15}, "memory_bytes is 15"),
         ({"store_bytes": -1}, "store_bytes is -1"),
         ({"timeout_ms": 0}, "timeout_ms is 0"),

@@ -72,11 +72,7 @@ static uint64_t deadline_us(uint32_t ticks)
 osKernelState_t osKernelGetState(void)
 {
     FAKE_CALL(call, NULL);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = kernel_holder == fake_thread() ? osKernelLocked : osKernelRunning;
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, kernel_holder == fake_thread() ? osKernelLocked : osKernelRunning);
     return (osKernelState_t)fake_end(&call);
 }
 
@@ -109,22 +105,14 @@ static int32_t set_kernel_lock(const char *name, bool locked)
 int32_t osKernelLock(void)
 {
     FAKE_CALL(call, NULL);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = set_kernel_lock("osKernelLock", true);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, set_kernel_lock("osKernelLock", true));
     return (int32_t)fake_end(&call);
 }
 
 int32_t osKernelUnlock(void)
 {
     FAKE_CALL(call, NULL);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = set_kernel_lock("osKernelUnlock", false);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, set_kernel_lock("osKernelUnlock", false));
     return (int32_t)fake_end(&call);
 }
 
@@ -190,11 +178,7 @@ uint32_t osKernelGetSysTimerFreq(void)
 osThreadId_t osThreadGetId(void)
 {
     FAKE_CALL(call, NULL);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = (int64_t)(intptr_t)&threads[fake_thread() % MAX_THREADS];
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, (int64_t)(intptr_t)&threads[fake_thread() % MAX_THREADS]);
     return (osThreadId_t)(intptr_t)fake_end(&call);
 }
 
@@ -286,11 +270,7 @@ static osStatus_t acquire(osMutexId_t id, uint32_t timeout)
 osStatus_t osMutexAcquire(osMutexId_t mutex_id, uint32_t timeout)
 {
     FAKE_CALL(call, mutex_id, timeout);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = acquire(mutex_id, timeout);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, acquire(mutex_id, timeout));
     return (osStatus_t)fake_end(&call);
 }
 
@@ -316,25 +296,23 @@ static osStatus_t release(osMutexId_t id)
 osStatus_t osMutexRelease(osMutexId_t mutex_id)
 {
     FAKE_CALL(call, mutex_id);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = release(mutex_id);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, release(mutex_id));
     return (osStatus_t)fake_end(&call);
+}
+
+static int64_t owner_of(osMutexId_t id)
+{
+    const struct object *mutex = object_of(id, MUTEX);
+    if (mutex == NULL || mutex->count == 0u || fake_in_interrupt()) {
+        return 0;
+    }
+    return (int64_t)(intptr_t)&threads[mutex->owner % MAX_THREADS];
 }
 
 osThreadId_t osMutexGetOwner(osMutexId_t mutex_id)
 {
     FAKE_CALL(call, mutex_id);
-    if (!call.replaced) {
-        fake_lock();
-        const struct object *mutex = object_of(mutex_id, MUTEX);
-        if (mutex != NULL && mutex->count > 0u && !fake_in_interrupt()) {
-            call.result = (int64_t)(intptr_t)&threads[mutex->owner % MAX_THREADS];
-        }
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, owner_of(mutex_id));
     return (osThreadId_t)(intptr_t)fake_end(&call);
 }
 
@@ -356,11 +334,7 @@ static osStatus_t remove_object(void *id, enum kind kind)
 osStatus_t osMutexDelete(osMutexId_t mutex_id)
 {
     FAKE_CALL(call, mutex_id);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = remove_object(mutex_id, MUTEX);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, remove_object(mutex_id, MUTEX));
     return (osStatus_t)fake_end(&call);
 }
 
@@ -408,11 +382,7 @@ static osStatus_t take(osSemaphoreId_t id, uint32_t timeout)
 osStatus_t osSemaphoreAcquire(osSemaphoreId_t semaphore_id, uint32_t timeout)
 {
     FAKE_CALL(call, semaphore_id, timeout);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = take(semaphore_id, timeout);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, take(semaphore_id, timeout));
     return (osStatus_t)fake_end(&call);
 }
 
@@ -433,34 +403,27 @@ static osStatus_t give(osSemaphoreId_t id)
 osStatus_t osSemaphoreRelease(osSemaphoreId_t semaphore_id)
 {
     FAKE_CALL(call, semaphore_id);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = give(semaphore_id);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, give(semaphore_id));
     return (osStatus_t)fake_end(&call);
+}
+
+static uint32_t count_of(osSemaphoreId_t id)
+{
+    const struct object *semaphore = object_of(id, SEMAPHORE);
+    return semaphore == NULL ? 0u : semaphore->count;
 }
 
 uint32_t osSemaphoreGetCount(osSemaphoreId_t semaphore_id)
 {
     FAKE_CALL(call, semaphore_id);
-    if (!call.replaced) {
-        fake_lock();
-        const struct object *semaphore = object_of(semaphore_id, SEMAPHORE);
-        call.result = semaphore == NULL ? 0 : semaphore->count;
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, count_of(semaphore_id));
     return (uint32_t)fake_end(&call);
 }
 
 osStatus_t osSemaphoreDelete(osSemaphoreId_t semaphore_id)
 {
     FAKE_CALL(call, semaphore_id);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = remove_object(semaphore_id, SEMAPHORE);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, remove_object(semaphore_id, SEMAPHORE));
     return (osStatus_t)fake_end(&call);
 }
 
@@ -479,50 +442,58 @@ osEventFlagsId_t osEventFlagsNew(const osEventFlagsAttr_t *attr)
     return (osEventFlagsId_t)(intptr_t)fake_end(&call);
 }
 
+/* NULL if the id is wrong, or `flags` are none. */
+static struct object *events_of(osEventFlagsId_t id, uint32_t flags)
+{
+    return (flags & osFlagsError) != 0u ? NULL : object_of(id, FLAGS);
+}
+
+static uint32_t set_flags(osEventFlagsId_t id, uint32_t flags)
+{
+    struct object *events = events_of(id, flags);
+    if (events == NULL) {
+        return osFlagsErrorParameter;
+    }
+    events->flags |= flags;
+    fake_wake();
+    return events->flags;
+}
+
 uint32_t osEventFlagsSet(osEventFlagsId_t ef_id, uint32_t flags)
 {
     FAKE_CALL(call, ef_id, flags);
-    if (!call.replaced) {
-        fake_lock();
-        struct object *events = object_of(ef_id, FLAGS);
-        if (events == NULL || (flags & osFlagsError) != 0u) {
-            call.result = osFlagsErrorParameter;
-        } else {
-            events->flags |= flags;
-            call.result = events->flags;
-            fake_wake();
-        }
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, set_flags(ef_id, flags));
     return (uint32_t)fake_end(&call);
+}
+
+static uint32_t clear_flags(osEventFlagsId_t id, uint32_t flags)
+{
+    struct object *events = events_of(id, flags);
+    if (events == NULL) {
+        return osFlagsErrorParameter;
+    }
+    const uint32_t before = events->flags;
+    events->flags &= ~flags;
+    return before;
 }
 
 uint32_t osEventFlagsClear(osEventFlagsId_t ef_id, uint32_t flags)
 {
     FAKE_CALL(call, ef_id, flags);
-    if (!call.replaced) {
-        fake_lock();
-        struct object *events = object_of(ef_id, FLAGS);
-        if (events == NULL || (flags & osFlagsError) != 0u) {
-            call.result = osFlagsErrorParameter;
-        } else {
-            call.result = events->flags;
-            events->flags &= ~flags;
-        }
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, clear_flags(ef_id, flags));
     return (uint32_t)fake_end(&call);
+}
+
+static uint32_t flags_of(osEventFlagsId_t id)
+{
+    const struct object *events = object_of(id, FLAGS);
+    return events == NULL ? 0u : events->flags;
 }
 
 uint32_t osEventFlagsGet(osEventFlagsId_t ef_id)
 {
     FAKE_CALL(call, ef_id);
-    if (!call.replaced) {
-        fake_lock();
-        const struct object *events = object_of(ef_id, FLAGS);
-        call.result = events == NULL ? 0 : events->flags;
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, flags_of(ef_id));
     return (uint32_t)fake_end(&call);
 }
 
@@ -536,9 +507,8 @@ static bool flags_are_set(const void *object)
 
 static uint32_t wait_for_flags(osEventFlagsId_t id, struct wish wish, uint32_t timeout)
 {
-    struct object *events = object_of(id, FLAGS);
-    if (events == NULL || (wish.flags & osFlagsError) != 0u ||
-        (fake_in_interrupt() && timeout != 0u)) {
+    struct object *events = events_of(id, wish.flags);
+    if (events == NULL || (fake_in_interrupt() && timeout != 0u)) {
         return osFlagsErrorParameter;
     }
     wish.object = events;
@@ -574,10 +544,6 @@ uint32_t osEventFlagsWait(osEventFlagsId_t ef_id, uint32_t flags, uint32_t optio
 osStatus_t osEventFlagsDelete(osEventFlagsId_t ef_id)
 {
     FAKE_CALL(call, ef_id);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = remove_object(ef_id, FLAGS);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, remove_object(ef_id, FLAGS));
     return (osStatus_t)fake_end(&call);
 }

@@ -35,6 +35,17 @@ struct fake_call fake_begin(const char *name, const void *object, const int64_t 
 /** Returns the call's result. */
 int64_t fake_end(const struct fake_call *call);
 
+/** Evaluate `value` with the lock of the fakes held, as the result of a call; a call that a rule
+ * has replaced keeps its result. */
+#define FAKE_LOCKED(call, value)                                                                   \
+    do {                                                                                           \
+        if (!(call).replaced) {                                                                    \
+            fake_lock();                                                                           \
+            (call).result = (value);                                                               \
+            fake_unlock();                                                                         \
+        }                                                                                          \
+    } while (false)
+
 /** Say what the code under test must not do. */
 __attribute__((format(printf, 1, 2))) void fake_misuse(const char *format, ...);
 /** Whether this is an interrupt; says so, since `name` must not be called in one. */

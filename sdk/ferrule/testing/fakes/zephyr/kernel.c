@@ -73,11 +73,7 @@ static int lock_mutex(struct k_mutex *mutex, k_timeout_t timeout)
 int k_mutex_lock(struct k_mutex *mutex, k_timeout_t timeout)
 {
     FAKE_CALL(call, mutex, timeout.ticks);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = lock_mutex(mutex, timeout);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, lock_mutex(mutex, timeout));
     return (int)fake_end(&call);
 }
 
@@ -101,11 +97,7 @@ static int unlock_mutex(struct k_mutex *mutex)
 int k_mutex_unlock(struct k_mutex *mutex)
 {
     FAKE_CALL(call, mutex);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = unlock_mutex(mutex);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, unlock_mutex(mutex));
     return (int)fake_end(&call);
 }
 
@@ -168,11 +160,7 @@ static int take(struct k_sem *sem, k_timeout_t timeout)
 int k_sem_take(struct k_sem *sem, k_timeout_t timeout)
 {
     FAKE_CALL(call, sem, timeout.ticks);
-    if (!call.replaced) {
-        fake_lock();
-        call.result = take(sem, timeout);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, take(sem, timeout));
     return (int)fake_end(&call);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file The commands of woofles, as they lie in memory; made from command.py. */
+/** @file The commands of woofles, with their layout in memory; generated from command.py. */
 #ifndef WOOFLES_COMMAND_H
 #define WOOFLES_COMMAND_H
 
@@ -14,7 +14,7 @@ enum woofles_operation {
     WOOFLES_CONV_2D = 4,
 };
 
-/** Why it stopped, in STATUS.CODE. */
+/** The error that stopped the device, in STATUS.CODE. */
 enum woofles_error {
     WOOFLES_ERROR_NONE = 0,
     WOOFLES_ERROR_COMMAND = 1,
@@ -24,7 +24,7 @@ enum woofles_error {
 };
 
 /** Addresses are bus addresses; numbers are signed. Reserved words are zero, and the last word is
- * the inverted sum of all before it. */
+ * the inverted sum of all words before it. */
 struct woofles_command {
     uint32_t operation;
     uint32_t sequence;

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory of one backend in one loaded network: one block, laid out by the planner."""
+
+from __future__ import annotations
+
+import sys
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.backends.context import CustomAllocator
+from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, is_aligned
+from ferrule.backends.tensor_handle import MemoryManager
+from ferrule.errors import FerruleError
+from ferrule.graph import Array, TensorInfo
+from ferrule.memory import Lifetime, Region, Request, plan
+from ferrule.memory.search import Effort
+
+QUICK = Effort(placements=15_000, nodes=15_000)
+"""The search effort on a host, where a short load matters more than the last kilobyte."""
+
+Block = TypeVar("Block")
+"""The kind of memory: a numpy array, a buffer of a device."""
+
+
+class Slot(Generic[Block]):
+    """A tensor and its part of the block; `memory` is None while no memory is held."""
+
+    __slots__ = ("info", "memory")
+
+    def __init__(self, info: TensorInfo) -> None:
+        self.info = info
+        self.memory: Block | None = None
+
+
+@dataclass(slots=True)
+class _Life(Generic[Block]):
+    """A slot and the calls between which it is needed; `last` is None until `end` is called for it."""
+
+    slot: Slot[Block]
+    first: int
+    last: int | None = None
+
+
+class PlannedMemoryManager(MemoryManager, Generic[Block]):
+    """Gives slots parts of one block, so that those whose lives do not meet share bytes.
+
+    The order of `begin` and `end` calls is the order in which tensors come to life and die in each run; a slot
+    without an `end` lives on. The block lies in memory of the custom allocator if there is one.
+    """
+
+    def __init__(self, allocator: CustomAllocator | None = None, *, effort: Effort | None = None) -> None:
+        self._allocator = allocator
+        self._custom: Array | None = None
+        self._effort = effort or QUICK
+        self._lives: dict[int, _Life[Block]] = {}
+        self._calls = 0
+        self._offsets: dict[int, int] | None = None
+        self._size_bytes = 0
+        self._block: Block | None = None
+
+    @property
+    @abstractmethod
+    def _alignment_bytes(self) -> int:
+        """Alignment of each slot in the block."""
+
+    @abstractmethod
+    def _new_block(self, size_bytes: int) -> Block:
+        """Return a new block of the backend's own memory."""
+
+    @abstractmethod
+    def _block_in(self, memory: Array) -> Block:
+        """Return a block that lies in memory of the custom allocator."""
+
+    @abstractmethod
+    def _part(self, block: Block, offset: int, info: TensorInfo) -> Block:
+        """Return the part of a block that holds a tensor."""
+
+    def _settle(self) -> None:
+        """Return when nothing uses the custom allocator's memory any more; called before it is given back."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the block; 0 before it was acquired for the first time."""
+        return self._size_bytes
+
+    @property
+    def acquired(self) -> bool:
+        """Whether the memory is held."""
+        return self._block is not None
+
+    def begin(self, slot: Slot[Block]) -> None:
+        """Note that a slot's bytes are needed from here on; a second call does nothing."""
+        if self._block is not None:
+            raise RuntimeError(f"tensor '{slot.info.name}' is managed after the memory was acquired")
+        if id(slot) not in self._lives:
+            self._lives[id(slot)] = _Life(slot=slot, first=self._calls)
+            self._calls += 1
+            self._offsets = None
+
+    def end(self, slot: Slot[Block]) -> None:
+        """Note that a slot's bytes are not needed any more; RuntimeError if they never were."""
+        life = self._lives.get(id(slot))
+        if life is None:
+            raise RuntimeError(f"tensor '{slot.info.name}' is allocated before it is managed")
+        life.last = self._calls
+        self._calls += 1
+        self._offsets = None
+
+    @override
+    def acquire(self) -> None:
+        if self._block is not None:
+            return
+        offsets = self._offsets = self._lay_out() if self._offsets is None else self._offsets
+        self._block = block = self._get()
+        for key, life in self._lives.items():
+            life.slot.memory = self._part(block, offsets[key], life.slot.info)
+
+    @override
+    def release(self) -> None:
+        for life in self._lives.values():
+            life.slot.memory = None
+        self._block = None
+        custom, self._custom = self._custom, None
+        if custom is not None and self._allocator is not None:
+            self._settle()
+            self._allocator.free(custom)
+
+    def _lay_out(self) -> dict[int, int]:
+        requests = [
+            Request(
+                name=str(key),
+                size_bytes=life.slot.info.size_bytes,
+                lifetime=Lifetime(first=life.first, last=self._calls if life.last is None else life.last),
+                regions=("block",),
+            )
+            for key, life in self._lives.items()
+        ]
+        region = Region(name="block", size_bytes=sys.maxsize, alignment=self._alignment_bytes)
+        found = plan(requests, [region], effort=self._effort)
+        self._size_bytes = found.peak_bytes
+        return {key: found.placements[str(key)].offset for key in self._lives}
+
+    def _get(self) -> Block:
+        if self._allocator is None or not self._size_bytes:
+            return self._new_block(self._size_bytes)
+        custom = take_block(self._allocator, self._size_bytes, max(self._alignment_bytes, ALIGNMENT_BYTES))
+        try:
+            block = self._block_in(custom)
+        except BaseException:
+            self._allocator.free(custom)
+            raise
+        self._custom = custom
+        return block
+
+
+def take_block(allocator: CustomAllocator, size_bytes: int, alignment_bytes: int) -> Array:
+    """Return memory of a custom allocator; FerruleError if it has none, or gives something else."""
+    try:
+        block = allocator.allocate(size_bytes, alignment_bytes)
+    except MemoryError as error:
+        raise FerruleError(f"the custom allocator has no {size_bytes} B: {error}") from error
+    wrong = _misfit(block, size_bytes, alignment_bytes)
+    if wrong:
+        raise FerruleError(f"the custom allocator gave {wrong}, expected {size_bytes} B at {alignment_bytes}")
+    return block
+
+
+def _misfit(block: object, size_bytes: int, alignment_bytes: int) -> str:
+    """Return what is wrong with an allocator's block; "" if nothing is."""
+    if not isinstance(block, np.ndarray):
+        return type(block).__name__
+    if block.dtype != np.uint8 or block.shape != (size_bytes,) or not block.flags.c_contiguous:
+        return f"{block.dtype}{list(block.shape)}"
+    if not block.flags.writeable:
+        return "read-only memory"
+    return "" if is_aligned(block, alignment_bytes) else "misaligned memory"

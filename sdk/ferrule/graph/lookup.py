@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers and tensors by name, in a graph and in one that is being rewritten."""
+
+from __future__ import annotations
+
+from ferrule.errors import ModelError
+from ferrule.graph.layer import Layer
+from ferrule.graph.tensor import Tensor, TensorInfo
+
+
+class Lookup:
+    """The layers and tensors of one graph, by name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._tensors: dict[str, Tensor] = {}
+        self._layers: dict[str, Layer] = {}
+        self._producers: dict[str, str] = {}
+
+    def layer(self, name: str) -> Layer:
+        """Return the layer of that name; ModelError if there is none."""
+        try:
+            return self._layers[name]
+        except KeyError:
+            raise ModelError(f"graph '{self.name}' has no layer '{name}'") from None
+
+    def tensor(self, name: str) -> Tensor:
+        """Return the tensor of that name; ModelError if there is none."""
+        try:
+            return self._tensors[name]
+        except KeyError:
+            raise ModelError(f"graph '{self.name}' has no tensor '{name}'") from None
+
+    def info(self, name: str) -> TensorInfo:
+        """Return the description of a tensor; ModelError if there is none."""
+        return self.tensor(name).info
+
+    def producer(self, tensor: str) -> Layer | None:
+        """Return the layer that writes a tensor; None for inputs and constants."""
+        name = self._producers.get(tensor)
+        return None if name is None else self._layers[name]

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names that are unique: a wanted name, or the same with a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class UniqueNames:
+    """A growing set of names; a name is never given back. Each call takes constant time on average."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._numbers: dict[str, int] = {}
+
+    def add(self, name: str) -> None:
+        """Mark a name as taken."""
+        self._taken.add(name)
+
+    def free(self, wanted: str) -> str:
+        """Return `wanted`, or the first of `wanted_2`, `wanted_3`... that is not taken; it stays free."""
+        number = self._numbers.get(wanted, 1)
+        candidate = wanted if number == 1 else f"{wanted}_{number}"
+        while candidate in self._taken:
+            number += 1
+            candidate = f"{wanted}_{number}"
+        self._numbers[wanted] = number
+        return candidate
+
+    def take(self, wanted: str) -> str:
+        """Return the same name as `free`, and mark it as taken."""
+        name = self.free(wanted)
+        self._taken.add(name)
+        return name
