@@ -9,17 +9,21 @@ from ferrule.backends.cpu_acc.lowering.binary import lower_arithmetic, lower_ext
 from ferrule.backends.cpu_acc.lowering.conv2d import lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import lower_depthwise_conv2d
 from ferrule.backends.cpu_acc.lowering.fully_connected import lower_fully_connected
-from ferrule.backends.cpu_acc.lowering.join import lower_concatenation, lower_split
+from ferrule.backends.cpu_acc.lowering.movement import (
+    lower_concatenation,
+    lower_pad,
+    lower_slice,
+    lower_split,
+    lower_strided_slice,
+    lower_transpose,
+    lower_view,
+)
 from ferrule.backends.cpu_acc.lowering.nonlinear import lower_hard_swish, lower_logistic, lower_tanh
-from ferrule.backends.cpu_acc.lowering.pad import lower_pad
 from ferrule.backends.cpu_acc.lowering.pool2d import lower_pool2d
 from ferrule.backends.cpu_acc.lowering.quantize import lower_dequantize, lower_quantize
 from ferrule.backends.cpu_acc.lowering.rectify import lower_prelu, lower_rectify
 from ferrule.backends.cpu_acc.lowering.reduce import lower_reduce
-from ferrule.backends.cpu_acc.lowering.reshape import lower_view
-from ferrule.backends.cpu_acc.lowering.slice import lower_slice, lower_strided_slice
 from ferrule.backends.cpu_acc.lowering.softmax import lower_softmax
-from ferrule.backends.cpu_acc.lowering.transpose import lower_transpose
 from ferrule.backends.cpu_acc.lowering.unary import lower_elementwise_unary
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
