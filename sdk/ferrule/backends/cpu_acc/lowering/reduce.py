@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MEAN and SUM in C."""
+"""Reductions in C: MEAN, SUM, AVERAGE_POOL_2D and MAX_POOL_2D."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import math
 
 import numpy as np
 
+from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, kernel_call, window_value
 from ferrule.backends.cpu_acc.lowering.unary import unary_call
-from ferrule.backends.firmware import LoweredOp, LoweringContext, numbers
+from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, numbers
 from ferrule.dom import Aggregate, Field
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, Shape
-from ferrule.operators.fixed_point import wrap_int32
+from ferrule.graph import DataType, LayerType, Shape
+from ferrule.operators.fixed_point import activation_range, wrap_int32
+from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.reduce import ReduceDescriptor, divisor, reduced_count, rescaling
 
 _LOOPS = 4
@@ -76,3 +78,31 @@ def _aggregate(found: list[tuple[int, int]]) -> Aggregate:
     padded = [(1, 0)] * (_LOOPS - len(found)) + found
     extents, strides = np.array(padded, np.int32).T
     return Aggregate((Field(numbers(extents), "extents"), Field(numbers(strides), "strides")))
+
+
+_POOL_SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
+
+
+def lower_pool2d(context: LoweringContext) -> LoweredOp:
+    """Return the call of the kernel for the layer's type."""
+    descriptor, output = context.layer.descriptor, context.operands.output
+    if not isinstance(descriptor, Pool2dDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    low: FieldValue
+    high: FieldValue
+    if output.dtype.is_float:
+        table = "pool2d_f32_params"
+        low, high = float_limits(descriptor.activation)
+    else:
+        table = "pool2d_params"
+        low, high = activation_range(descriptor.activation, output)
+    kind = "average" if context.layer.type is LayerType.AVERAGE_POOL_2D else "max"
+    return kernel_call(
+        context,
+        f"{kind}_pool2d_{_POOL_SUFFIXES[output.dtype]}",
+        header="pool2d",
+        table=table,
+        window=window_value(descriptor.window, context.input(0), output),
+        low=low,
+        high=high,
+    )

@@ -5,6 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ferrule.backends.cpu_acc.lowering.activation import (
+    lower_hard_swish,
+    lower_logistic,
+    lower_prelu,
+    lower_rectify,
+    lower_softmax,
+    lower_tanh,
+)
 from ferrule.backends.cpu_acc.lowering.binary import lower_arithmetic, lower_extremum
 from ferrule.backends.cpu_acc.lowering.conv2d import lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import lower_depthwise_conv2d
@@ -18,13 +26,8 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_transpose,
     lower_view,
 )
-from ferrule.backends.cpu_acc.lowering.nonlinear import lower_hard_swish, lower_logistic, lower_tanh
-from ferrule.backends.cpu_acc.lowering.pool2d import lower_pool2d
-from ferrule.backends.cpu_acc.lowering.quantize import lower_dequantize, lower_quantize
-from ferrule.backends.cpu_acc.lowering.rectify import lower_prelu, lower_rectify
-from ferrule.backends.cpu_acc.lowering.reduce import lower_reduce
-from ferrule.backends.cpu_acc.lowering.softmax import lower_softmax
-from ferrule.backends.cpu_acc.lowering.unary import lower_elementwise_unary
+from ferrule.backends.cpu_acc.lowering.reduce import lower_pool2d, lower_reduce
+from ferrule.backends.cpu_acc.lowering.unary import lower_dequantize, lower_elementwise_unary, lower_quantize
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
 
