@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C kernels as a shared library of this host."""
+"""The C kernels as a shared library of this host, and their declarations as cffi reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -12,7 +13,6 @@ from typing import Any
 
 from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.contribution import KERNELS, Contribution
-from ferrule.backends.cpu_acc.host.declarations import declarations
 from ferrule.errors import FerruleError
 from ferrule.nativelib import NativeLibrary
 
@@ -79,3 +79,44 @@ def host_library() -> HostLibrary:
         raise BackendUnavailableError(f"the compiled kernels can't be loaded: {error}") from error
     except FerruleError as error:
         raise BackendUnavailableError(str(error), hint=error.hint) from error
+
+
+_INCLUDE = re.compile(r'#include "(.*)"')
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_INLINE_FUNCTION = re.compile(r"^static inline[^{;]*\{.*?^\}$", re.DOTALL | re.MULTILINE)
+_NUMBER = re.compile(r"^#define[ ]+(\w+)[ ]+([\w()+\- *]+)$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^#(?:.*\\\n)*.*$", re.MULTILINE)
+
+
+def declarations(headers: Iterable[str], include_dirs: Sequence[Path]) -> str:
+    """Return what `headers`, named as they are included, and the headers that they include declare.
+
+    Numeric macros become enumerators. What stands under a condition other than the include guard is left out, and so
+    are headers of the compiler and the C library, whose types cffi knows.
+    """
+    seen: set[str] = set()
+    text = "\n".join(_with_includes(header, include_dirs, seen) for header in headers)
+    for pattern, replacement in (
+        (_COMMENT, ""),
+        (_INLINE_FUNCTION, ""),
+        (_NUMBER, r"enum { \1 = \2 };"),
+        (_DIRECTIVE, ""),
+    ):
+        text = pattern.sub(replacement, text)
+    return "\n".join(line for line in text.splitlines() if line.strip())
+
+
+def _with_includes(header: str, include_dirs: Sequence[Path], seen: set[str]) -> str:
+    if header in seen:
+        return ""
+    seen.add(header)
+    path = next(folder / header for folder in include_dirs if (folder / header).is_file())
+    lines = []
+    depth = 0
+    for line in path.read_text(encoding="utf-8").splitlines():
+        depth += line.startswith("#if")
+        own = _INCLUDE.match(line)
+        if depth <= 1:
+            lines.append(_with_includes(own[1], include_dirs, seen) if own else line)
+        depth -= line.startswith("#endif")
+    return "\n".join(lines)

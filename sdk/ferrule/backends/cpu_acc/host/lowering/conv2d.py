@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.host.lowering.call import MIN_PRODUCTS, PIECES, Host, host_call
+from ferrule.backends.cpu_acc.host.lowering.call import MIN_PRODUCTS, PIECES, Host, float_bias, host_call, int8_scales
 from ferrule.backends.cpu_acc.host.lowering.image import Image
-from ferrule.backends.cpu_acc.host.lowering.scales import float_bias, int8_scales
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, weights_of
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
