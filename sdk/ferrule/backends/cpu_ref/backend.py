@@ -7,16 +7,39 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend, LayerSupport
+from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, HAS_FP16, Capabilities
 from ferrule.backends.context import CustomAllocator
-from ferrule.backends.cpu_ref.support import CpuRefSupport
 from ferrule.backends.cpu_ref.workloads import CpuRefWorkloadFactory
 from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandleFactory
 from ferrule.backends.workload import WorkloadFactory
+from ferrule.errors import FerruleError
+from ferrule.graph import Graph, Layer
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
+
+
+class CpuRefSupport:
+    """Takes each layer of the operator table that the operator itself accepts: all types but PRE_COMPILED."""
+
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
+        """Return whether there is a numpy kernel for the layer."""
+        operator = OPERATORS.get(layer.type)
+        if operator is None:
+            return Support(reason=f"there is no numpy kernel for {layer.type}")
+        if not isinstance(layer.descriptor, operator.descriptor):
+            found, wanted = type(layer.descriptor).__name__, operator.descriptor.__name__
+            return Support(reason=f"the descriptor is {found}, expected {wanted}")
+        operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+        try:
+            operator.check(layer.descriptor, operands)
+        except FerruleError as error:
+            return Support(reason=str(error))
+        return Support()
 
 
 class CpuRef(Backend):
