@@ -18,7 +18,7 @@ from ferrule.backends.capability import ASYNC_EXECUTION, HAS_FP16
 from ferrule.backends.context import BackendUnavailableError, CreationOptions, RuntimePart
 from ferrule.backends.device import BackendId
 from ferrule.backends.gpu_acc import GpuAcc, opencl
-from ferrule.backends.gpu_acc.context import GpuContext
+from ferrule.backends.gpu_acc.backend import GpuContext
 from ferrule.backends.gpu_acc.handle import GpuTensorHandle
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import choose_device

@@ -14,10 +14,10 @@ from ferrule.backends.context import (
     BackendProfilingContext,
     CreationOptions,
     CustomAllocator,
+    NetworkId,
     RuntimePart,
 )
 from ferrule.backends.device import BackendId
-from ferrule.backends.gpu_acc.context import GpuContext
 from ferrule.backends.gpu_acc.handle import GpuTensorHandleFactory
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import DEVICE_OPTION, choose_device, chosen
@@ -29,6 +29,34 @@ from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import BackendOption
 from ferrule.backends.tensor_handle import MemoryManager, MemorySource
 from ferrule.backends.workload import WorkloadFactory
+
+
+class GpuContext:
+    """Chooses the device when a runtime is made; the networks that the runtime loads get it with this context."""
+
+    def __init__(self, backend_id: str, options: CreationOptions) -> None:
+        self.device = choose_device(chosen(options.backend_options.get(backend_id, {})))
+
+    def before_load_network(self, network: NetworkId) -> bool:
+        """Let it go on."""
+        del network
+        return True
+
+    def after_load_network(self, network: NetworkId) -> bool:
+        """Have nothing to do."""
+        del network
+        return True
+
+    def before_unload_network(self, network: NetworkId) -> bool:
+        """Let it go on."""
+        del network
+        return True
+
+    def after_unload_network(self, network: NetworkId) -> bool:
+        """Have nothing to do: the queue ends with the network's workloads."""
+        del network
+        return True
+
 
 DEVICE = BackendOption(
     name=DEVICE_OPTION,
