@@ -2,8 +2,12 @@
 """Tensors in plain memory of the process: handles, their factory, the manager that lays them out, and transfers."""
 
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, address, aligned_empty, is_aligned
-from ferrule.backends.shared.host_memory.event import FutureEvent
-from ferrule.backends.shared.host_memory.handle import HOST_FACTORY, HostTensorHandle, HostTensorHandleFactory
+from ferrule.backends.shared.host_memory.handle import (
+    HOST_FACTORY,
+    FutureEvent,
+    HostTensorHandle,
+    HostTensorHandleFactory,
+)
 from ferrule.backends.shared.host_memory.manager import HostMemoryManager, take_block
 from ferrule.backends.shared.host_memory.transfer import MemCopyWorkload, MemImportWorkload, TensorImportError
 

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles of tensors in memory of the process, and their factory."""
+"""Handles of tensors in memory of the process, their factory, and the event that a handle may carry."""
 
 from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
 
 from ferrule._typing import override
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, aligned_empty, is_aligned
@@ -123,3 +126,20 @@ class HostTensorHandleFactory(TensorHandleFactory):
             import_flags=self.import_flags,
             alignment_bytes=self.alignment_bytes,
         )
+
+
+class FutureEvent:
+    """An event (`ferrule.backends.tensor_handle.Event`) that ends with a future."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: Future[Any]) -> None:
+        self._future = future
+
+    def wait(self) -> None:
+        """Return when the future has its result; raises what went wrong in it."""
+        self._future.result()
+
+    def done(self) -> bool:
+        """Return whether it is over, without waiting."""
+        return self._future.done()
