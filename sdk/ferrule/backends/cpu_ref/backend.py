@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CpuRef backend: the reference, on the host only."""
+"""The CpuRef backend: the numpy reference, on the host only."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from ferrule.operators.table import OPERATORS
 
 
 class CpuRefSupport:
-    """Takes each layer of the operator table that the operator itself accepts: all types but PRE_COMPILED."""
+    """Supports every layer that its operator accepts; that is every type except PRE_COMPILED."""
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether there is a numpy kernel for the layer."""
+        """Return whether a numpy kernel exists for the layer and accepts it."""
         operator = OPERATORS.get(layer.type)
         if operator is None:
             return Support(reason=f"there is no numpy kernel for {layer.type}")
@@ -43,7 +43,7 @@ class CpuRefSupport:
 
 
 class CpuRef(Backend):
-    """The numpy kernels, which define what is right; slow."""
+    """Runs layers with the numpy kernels, which define the correct results but are slow."""
 
     id: ClassVar[BackendId] = BackendId("CpuRef")
 

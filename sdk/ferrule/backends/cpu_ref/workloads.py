@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CpuRef's workloads: the numpy kernels on handles."""
+"""CpuRef's workloads: the numpy kernels applied to tensor handles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferrule.operators.table import OPERATORS
 
 
 class KernelWorkload:
-    """Runs an operator's kernel; constants and operands are looked up once, here."""
+    """Runs an operator's kernel; constants and operands are looked up once, at construction."""
 
     __slots__ = ("_arrays", "_descriptor", "_inputs", "_kernel", "_operands", "_outputs")
 
@@ -40,7 +40,7 @@ class KernelWorkload:
 
 
 class CpuRefWorkloadFactory(WorkloadFactory):
-    """Makes a workload for every layer that CpuRef's layer support takes."""
+    """Makes a workload for every layer that CpuRef supports."""
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:

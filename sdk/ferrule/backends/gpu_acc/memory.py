@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of one loaded network: one OpenCL buffer, laid out by the planner, and its session."""
+"""The memory of one loaded network: its session, and one OpenCL buffer whose layout the planner computes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 QUICK = Effort(placements=15_000, nodes=15_000)
-"""Loading soon matters more than the last kilobyte."""
+"""A small search effort: a short loading time matters more than the last kilobyte."""
 
 
 class Slot:
-    """Where a tensor's bytes are, while they are anywhere."""
+    """The place of a tensor's bytes; `buffer` is None while there is no memory."""
 
     __slots__ = ("buffer", "info")
 
@@ -37,7 +37,7 @@ class Slot:
 
 @dataclass(slots=True)
 class _Life:
-    """A slot and the calls between which it is needed; `last` is open until its end is told."""
+    """A slot and the numbers of the calls between which it is needed; `last` is None until `end` is called."""
 
     slot: Slot
     first: int
@@ -45,9 +45,9 @@ class _Life:
 
 
 class GpuMemoryManager(MemoryManager):
-    """Gives slots parts of one buffer, so that those whose lives don't meet share bytes: the session is in order.
+    """Places slots in one buffer; slots whose lifetimes do not overlap share bytes, since commands run in order.
 
-    The buffer lies in memory of the custom allocator if there is one; a device with memory of its own may keep a copy.
+    The buffer uses the custom allocator's memory if there is one; a device with its own memory may keep a copy.
     """
 
     def __init__(self, allocator: CustomAllocator | None = None) -> None:
@@ -62,24 +62,24 @@ class GpuMemoryManager(MemoryManager):
 
     @property
     def session(self) -> Session:
-        """The network's session; one on the default device if the workload factory has not chosen."""
+        """The network's session; a session on the default device is created if `use` was not called before."""
         if self._session is None:
             self._session = Session(choose_device())
         return self._session
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the buffer; 0 before it was acquired for the first time."""
+        """Size of the buffer; 0 before the memory is acquired for the first time."""
         return self._size_bytes
 
     def use(self, session: Session) -> Session:
-        """Use a session if none was needed so far, and return the one in use."""
+        """Use `session` unless a session is already in use; return the session in use."""
         if self._session is None:
             self._session = session
         return self._session
 
     def begin(self, slot: Slot) -> None:
-        """Note that a slot's bytes are needed from here on; a second call does nothing."""
+        """Mark a slot as live from now on; a second call does nothing."""
         if self._block is not None:
             raise RuntimeError(f"tensor '{slot.info.name}' is managed after the memory was acquired")
         if id(slot) not in self._lives:
@@ -88,7 +88,7 @@ class GpuMemoryManager(MemoryManager):
             self._offsets = {}
 
     def end(self, slot: Slot) -> None:
-        """Note that a slot's bytes are not needed any more; RuntimeError if they never were."""
+        """Mark a slot as dead from now on; RuntimeError if `begin` was not called for it."""
         life = self._lives.get(id(slot))
         if life is None:
             raise RuntimeError(f"tensor '{slot.info.name}' is allocated before it is managed")
@@ -144,7 +144,7 @@ class GpuMemoryManager(MemoryManager):
 
 
 def host_buffer(session: Session, memory: Array) -> cl.Buffer:
-    """Return a buffer in memory of the process; FerruleError if the device does not take it."""
+    """Return a buffer that uses memory of the process; FerruleError if the device does not accept the memory."""
     import pyopencl as cl
 
     access = cl.mem_flags.READ_WRITE if memory.flags.writeable else cl.mem_flags.READ_ONLY
@@ -155,7 +155,7 @@ def host_buffer(session: Session, memory: Array) -> cl.Buffer:
 
 
 def new_buffer(session: Session, size_bytes: int) -> cl.Buffer:
-    """Return a new buffer on the session's device; FerruleError if it has no room."""
+    """Return a new buffer on the session's device; FerruleError if the device has too little memory."""
     import pyopencl as cl
 
     try:

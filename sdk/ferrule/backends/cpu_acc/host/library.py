@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C kernels as a shared library of this host, and their declarations as cffi reads them."""
+"""The C kernels as a shared library of this host, and their declarations in the form that cffi reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOST = Contribution(
     include_dirs=("include",),
     licence="Apache-2.0",
 )
-"""C for the host alone; it reaches no firmware."""
+"""C for the host only; it is never part of a firmware."""
 _PARTS = (KERNELS, HOST)
 
 
@@ -34,13 +34,13 @@ class HostLibrary:
     """The loaded kernels."""
 
     ffi: Any
-    """A cffi.FFI that knows the parameter tables of all kernels."""
+    """A cffi.FFI with the declarations of the parameter tables of all kernels."""
     functions: Any
-    """Has the kernels as attributes."""
+    """The loaded library; the kernels are its attributes."""
 
 
 def native_library(extra_flags: Sequence[str] = ()) -> NativeLibrary:
-    """Return what the library is made from: the portable kernels, and those for the host's own instructions."""
+    """Return the library to build: the portable kernels and the kernels for vector instructions."""
     return NativeLibrary(
         name="cpu_acc",
         title="kernels of CpuAcc",
@@ -52,12 +52,12 @@ def native_library(extra_flags: Sequence[str] = ()) -> NativeLibrary:
 
 
 def load(path: Path) -> HostLibrary:
-    """Return a compiled library with the declarations of its functions."""
+    """Load a compiled library and return it with the declarations of its functions."""
     from cffi import FFI
 
     folders = [path for part in _PARTS for path in part.include_paths]
     found = [path.relative_to(folder) for folder in folders for path in sorted(folder.rglob("*.h"))]
-    headers = [path.as_posix() for path in found if not path.name.endswith(".inc.h")]  # those are bodies, for sources
+    headers = [path.as_posix() for path in found if not path.name.endswith(".inc.h")]  # .inc.h: bodies, for sources
     ffi = FFI()
     ffi.cdef(declarations(headers, folders))
     return HostLibrary(ffi=ffi, functions=ffi.dlopen(str(path)))
@@ -65,7 +65,7 @@ def load(path: Path) -> HostLibrary:
 
 @cache
 def host_library() -> HostLibrary:
-    """Return the kernels, compiled now unless they are in the cache.
+    """Return the loaded kernels; they are compiled first unless the cache has them.
 
     Raises:
         BackendUnavailableError: cffi or a compiler is missing, or the compilation failed.
@@ -89,10 +89,10 @@ _DIRECTIVE = re.compile(r"^#(?:.*\\\n)*.*$", re.MULTILINE)
 
 
 def declarations(headers: Iterable[str], include_dirs: Sequence[Path]) -> str:
-    """Return what `headers`, named as they are included, and the headers that they include declare.
+    """Return the declarations in `headers` and in the headers that they include, without inline functions.
 
-    Numeric macros become enumerators. What stands under a condition other than the include guard is left out, and so
-    are headers of the compiler and the C library, whose types cffi knows.
+    `headers` are named as in an #include. Numeric macros become enumerators. Code under a condition other than the
+    include guard is left out, and so are headers of the compiler and the C library, whose types cffi knows.
     """
     seen: set[str] = set()
     text = "\n".join(_with_includes(header, include_dirs, seen) for header in headers)

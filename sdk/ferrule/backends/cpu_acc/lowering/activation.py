@@ -19,7 +19,7 @@ from ferrule.operators.softmax import SoftmaxDescriptor, exponentials, int16_mul
 
 
 def lower_logistic(context: LoweringContext) -> LoweredOp:
-    """Return a look-up for int8, else the call of the kernel for the layer's type."""
+    """Return LOGISTIC as a table look-up for int8, otherwise as a call of the kernel for the data type."""
     source = context.input(0)
     match source.dtype:
         case DataType.INT8:
@@ -31,7 +31,7 @@ def lower_logistic(context: LoweringContext) -> LoweredOp:
 
 
 def lower_tanh(context: LoweringContext) -> LoweredOp:
-    """Return a look-up for int8, else the call of the kernel for the layer's type."""
+    """Return TANH as a table look-up for int8, otherwise as a call of the kernel for the data type."""
     source = context.input(0)
     match source.dtype:
         case DataType.INT8:
@@ -43,7 +43,7 @@ def lower_tanh(context: LoweringContext) -> LoweredOp:
 
 
 def lower_hard_swish(context: LoweringContext) -> LoweredOp:
-    """Return a look-up for int8, else the call of the float kernel."""
+    """Return HARD_SWISH as a table look-up for int8, otherwise as a call of the float32 kernel."""
     source = context.input(0)
     if source.dtype is DataType.INT8:
         return look_up(context, hard_swish_table(source, context.operands.output))
@@ -57,7 +57,7 @@ def _sigmoid(context: LoweringContext, kernel: str, exact_shifts: tuple[int, ...
         kernel,
         header="nonlinear",
         parameters="sigmoid_s16_params",
-        # less the half, so that it fits an int16
+        # minus one half, so that each entry fits an int16
         table=context.blob("table", np.asarray(SIGMOID_TABLE - 32768, np.int16)),
         multiplier=multiplier,
         shift=shift,
@@ -155,7 +155,7 @@ def _slope_fields(slope: Slope) -> Aggregate:
 
 
 def lower_softmax(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel for the layer's types; exponentials of int8 differences are tabulated."""
+    """Return the call for SOFTMAX; for int8 input, the exponentials of all differences are in a table."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, SoftmaxDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")

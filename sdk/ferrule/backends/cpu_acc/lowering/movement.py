@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that move elements from one layout to another: PAD, TRANSPOSE, SLICE, CONCATENATION and their like in C.
+"""Layers that move elements from one layout to another, such as PAD, TRANSPOSE, SLICE and CONCATENATION, in C.
 
-A movement is described by the fewest axes, and copied by the kernel that fits it.
+A movement is reduced to the fewest axes, and the copy kernel that suits it is called.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from ferrule.operators.slice import Range, SliceDescriptor, StridedSliceDescript
 from ferrule.operators.transpose import TransposeDescriptor
 
 KERNEL_AXES = 6
-"""FERRULE_COPY_AXES of the C kernels."""
+"""The value of FERRULE_COPY_AXES in the C kernels."""
 MIN_RUN_BYTES = 8
-"""Shorter runs are copied element by element, which takes fewer instructions than a call of memcpy."""
+"""Shorter runs are copied element by element, which takes fewer instructions than calling memcpy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis of a movement; strides in elements."""
+    """One axis of a movement; strides are in elements."""
 
     extent: int
     input_stride: int
@@ -117,7 +117,7 @@ class Movements:
                 "copy_runs", merged, axes[:-1], size_bytes, last.extent * size_bytes, source=source, target=target
             )
             return
-        # The kernel's inner loop is the fastest part, so it gets the longest axis.
+        # The longest axis comes last, since the kernel's inner loop is the fastest.
         ordered = sorted(axes, key=lambda axis: axis.extent)
         self._copy(f"copy_{8 * size_bytes}", merged, ordered, 1, 0, source=source, target=target)
 
@@ -180,7 +180,7 @@ class Movements:
 
 
 def bytes_for_c(data: Array) -> Array:
-    """Return a constant's data in a type that a generated array can have: bool as bytes."""
+    """Return a constant's data in a type that generated arrays can have; bool becomes uint8."""
     return data.view(np.uint8) if data.dtype == np.bool_ else data
 
 

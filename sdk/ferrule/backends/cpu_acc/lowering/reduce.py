@@ -21,7 +21,7 @@ _LOOPS = 4
 
 
 def lower_reduce(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel for the layer's type, with neighbouring axes joined to as few loops as possible."""
+    """Return the call for MEAN or SUM; neighbouring axes are merged so that the kernel has the fewest loops."""
     layer = context.layer
     descriptor = layer.descriptor
     if not isinstance(descriptor, ReduceDescriptor):
@@ -54,7 +54,7 @@ def lower_reduce(context: LoweringContext) -> LoweredOp:
 
 
 def loops(shape: Shape, axes: tuple[int, ...]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the extents and strides of the loops over kept and over reduced elements, outermost first."""
+    """Return (extent, stride) of the loops over the kept axes and over the reduced axes, outermost first."""
     found: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
     previous: bool | None = None
     for axis, extent in enumerate(shape):
@@ -72,7 +72,7 @@ def loops(shape: Shape, axes: tuple[int, ...]) -> tuple[list[tuple[int, int]], l
 
 
 def _aggregate(found: list[tuple[int, int]]) -> Aggregate:
-    """Return the initial value of a `ferrule_reduce_loops`."""
+    """Return the initial value of a `struct ferrule_reduce_loops`."""
     if len(found) > _LOOPS:
         raise UnsupportedError(f"there is no kernel for reductions with {len(found)} loops, expected at most {_LOOPS}")
     padded = [(1, 0)] * (_LOOPS - len(found)) + found
@@ -84,7 +84,7 @@ _POOL_SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: 
 
 
 def lower_pool2d(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel for the layer's type."""
+    """Return the call for AVERAGE_POOL_2D or MAX_POOL_2D."""
     descriptor, output = context.layer.descriptor, context.operands.output
     if not isinstance(descriptor, Pool2dDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")

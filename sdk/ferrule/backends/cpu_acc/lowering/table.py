@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which function lowers which layer type."""
+"""The table of the functions that lower each layer type."""
 
 from __future__ import annotations
 
@@ -71,4 +71,4 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.FLOOR: lower_elementwise_unary,
     LayerType.NEG: lower_elementwise_unary,
 }
-"""One row per layer type with a kernel in C."""
+"""The lowering function of each layer type that has a C kernel."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls for layers of one input and one output: a parameter table and one call, or a look-up table for int8.
+"""Layers of one input and one output: a call with a parameter table, or a look-up in a table for int8.
 
 QUANTIZE, DEQUANTIZE, CEIL, FLOOR and NEG are lowered here.
 """
@@ -28,11 +28,11 @@ def unary_call(
 ) -> LoweredOp:
     """Return the call ferrule_<kernel>(parameters, input, output).
 
-    The kernel must read each element before it writes the one at the same index, and none after that; so the output
-    may lie over the input.
+    The kernel must read each input element before it writes the output element of the same index, and must not read it
+    again; the output may therefore overlap the input.
 
     `parameters` is the tag of the parameter struct without `ferrule_`, and `fields` are its members in order.
-    `sources` names the kernel's other sources among the kernels that Ferrule ships.
+    `sources` names further kernel sources, among those that Ferrule ships, that the kernel needs.
     """
     source, output = context.input(0), context.operands.output
     variable, pointer = parameter_table(context, f"ferrule_{parameters}", **fields)
@@ -63,7 +63,7 @@ _LOOK_UPS = {"int8": "lookup_s8", "int16": "lookup_s8_s16", "int32": "lookup_s8_
 
 
 def look_up(context: LoweringContext, table: Array) -> LoweredOp:
-    """Return the look-up of an int8 input in a table of 256 results, of the inputs from -128 on."""
+    """Return the look-up of an int8 input in a table of 256 results, which starts with the result for -128."""
     kernel = _LOOK_UPS[table.dtype.name]
     return unary_call(
         context,
@@ -76,7 +76,7 @@ def look_up(context: LoweringContext, table: Array) -> LoweredOp:
 
 
 def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel that is called after the layer's type."""
+    """Return the call of the float32 kernel that is named after the layer's type."""
     return unary_call(
         context,
         f"{context.layer.type.lower()}_f32",
@@ -87,7 +87,7 @@ def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
 
 
 def _may_alias(source: DataType, output: DataType) -> bool:
-    """Whether C lets one piece of memory be read as one of the types and written as the other."""
+    """Return whether C allows the same memory to be read as one type and written as the other."""
     return source is output or DataType.INT8 in {source, output}
 
 
@@ -103,7 +103,7 @@ _TO_FLOAT = {DataType.INT8: "dequantize_s8", DataType.INT16: "dequantize_s16"}
 
 
 def lower_quantize(context: LoweringContext) -> LoweredOp:
-    """Return a look-up for int8, else the call of the kernel for the layer's types."""
+    """Return QUANTIZE as a table look-up for int8, otherwise as a call of the kernel for the data types."""
     source, output = context.input(0), context.operands.output
     if source.dtype is DataType.FLOAT32:
         return unary_call(
@@ -133,7 +133,7 @@ def lower_quantize(context: LoweringContext) -> LoweredOp:
 
 
 def lower_dequantize(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel for the input's type."""
+    """Return the call for DEQUANTIZE."""
     source = context.input(0)
     return unary_call(
         context,

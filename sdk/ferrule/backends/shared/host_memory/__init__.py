@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors in plain memory of the process: handles, their factory, the manager that lays them out, and transfers."""
+"""Tensors in plain memory of the process: handles, their factory, a memory manager, and transfer workloads."""
 
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, address, aligned_empty, is_aligned
 from ferrule.backends.shared.host_memory.handle import (

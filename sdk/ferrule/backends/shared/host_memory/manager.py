@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of one backend in one loaded network: one block, laid out by the planner."""
+"""The memory of one backend in one loaded network: one block whose layout the planner computes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ferrule.memory import Lifetime, Region, Request, plan
 from ferrule.memory.search import Effort
 
 QUICK = Effort(placements=15_000, nodes=15_000)
-"""A host has room: loading soon matters more than the last kilobyte."""
+"""A small search effort: on a host, a short loading time matters more than the last kilobyte."""
 
 
 class Slot:
-    """Where a tensor's bytes are, while they are anywhere."""
+    """The place of a tensor's bytes; `array` is None while there is no memory."""
 
     __slots__ = ("array", "info")
 
@@ -33,7 +33,7 @@ class Slot:
 
 @dataclass(slots=True)
 class _Life:
-    """A slot and the calls between which it is needed; `last` is open until its end is told."""
+    """A slot and the numbers of the calls between which it is needed; `last` is None until `end` is called."""
 
     slot: Slot
     first: int
@@ -41,10 +41,10 @@ class _Life:
 
 
 class HostMemoryManager(MemoryManager):
-    """Gives slots places in one block, so that those whose lives don't meet share bytes.
+    """Places slots in one block; slots whose lifetimes do not overlap share bytes.
 
-    The order of `begin` and `end` calls is the order in which tensors come to life and die in each run; a slot
-    without an `end` lives on. The block comes from the custom allocator if there is one.
+    The order of the `begin` and `end` calls is the order in which tensors become live and dead in each run; a slot
+    without an `end` stays live. The block comes from the custom allocator if there is one.
     """
 
     def __init__(self, allocator: CustomAllocator | None = None, *, effort: Effort | None = None) -> None:
@@ -58,7 +58,7 @@ class HostMemoryManager(MemoryManager):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the block; 0 before it was acquired for the first time."""
+        """Size of the block; 0 before the memory is acquired for the first time."""
         return self._size_bytes
 
     @property
@@ -67,7 +67,7 @@ class HostMemoryManager(MemoryManager):
         return self._block is not None
 
     def begin(self, slot: Slot) -> None:
-        """Note that a slot's bytes are needed from here on; a second call does nothing."""
+        """Mark a slot as live from now on; a second call does nothing."""
         if self._block is not None:
             raise RuntimeError(f"tensor '{slot.info.name}' is managed after the memory was acquired")
         if id(slot) not in self._lives:
@@ -76,7 +76,7 @@ class HostMemoryManager(MemoryManager):
             self._offsets = None
 
     def end(self, slot: Slot) -> None:
-        """Note that a slot's bytes are not needed any more; RuntimeError if they never were."""
+        """Mark a slot as dead from now on; RuntimeError if `begin` was not called for it."""
         life = self._lives.get(id(slot))
         if life is None:
             raise RuntimeError(f"tensor '{slot.info.name}' is allocated before it is managed")
@@ -127,7 +127,7 @@ class HostMemoryManager(MemoryManager):
 
 
 def take_block(allocator: CustomAllocator, size_bytes: int, alignment_bytes: int) -> Array:
-    """Return memory of a custom allocator; FerruleError if it has none, or gives something else."""
+    """Return memory from a custom allocator; FerruleError if it has none left or returns an unsuitable array."""
     try:
         block = allocator.allocate(size_bytes, alignment_bytes)
     except MemoryError as error:
@@ -139,7 +139,7 @@ def take_block(allocator: CustomAllocator, size_bytes: int, alignment_bytes: int
 
 
 def _misfit(block: object, size_bytes: int, alignment_bytes: int) -> str:
-    """Return what is wrong with an allocator's block; "" if nothing is."""
+    """Return a description of the fault in an allocator's block; "" if there is none."""
     if not isinstance(block, np.ndarray):
         return type(block).__name__
     if block.dtype != np.uint8 or block.shape != (size_bytes,) or not block.flags.c_contiguous:

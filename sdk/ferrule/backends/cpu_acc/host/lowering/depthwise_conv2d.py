@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DEPTHWISE_CONV_2D with the host's vector host.instructions."""
+"""DEPTHWISE_CONV_2D with the host's vector instructions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted import factors
 
 MOST_VECTORS = 256
-"""Weights are repeated until channels and vectors meet; beyond that many vectors the portable kernel is better."""
+"""Weights are repeated until a whole number of vectors is filled; above this number, the portable kernel is better."""
 
 
 def lower_depthwise_conv2d(context: LoweringContext, host: Host) -> LoweredOp | None:
@@ -134,7 +134,7 @@ def _lower_float(
 def _common(
     context: LoweringContext, host: Host, descriptor: DepthwiseConv2dDescriptor, image: Image
 ) -> dict[str, FieldValue]:
-    """Return the members that both parameter tables have."""
+    """Return the members that the int8 and the float32 parameter table have in common."""
     _, height, width, channels = context.operands.output.shape
     window = descriptor.window(context.input(1))
     products = height * width * channels * window.height * window.width
@@ -148,6 +148,6 @@ def _common(
 
 
 def _repeated(channels: int, step: int) -> Array:
-    """Return the channel of each element of the vectors of a row, [vector, element], until they repeat."""
+    """Return the channel of each element in the vectors of a row, [vector, element], up to where they repeat."""
     period = channels // math.gcd(channels, step)
     return (np.arange(period * step) % channels).reshape(period, step)
