@@ -36,7 +36,7 @@ class Host:
     """Number of threads that may share the work of one layer."""
 
     def pieces(self, products: int, least: int, most: int) -> int:
-        """Return the number of pieces for `products` multiply-adds: at most `most`, each with at least `least` of them."""
+        """Return the number of pieces for `products` multiply-adds: at most `most`, each of at least `least`."""
         return max(1, min(self.threads, products // least, most))
 
 
