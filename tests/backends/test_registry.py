@@ -101,8 +101,8 @@ def raising() -> Backend:
     ("factory", "reason"),
     [
         (raising, "ValueError: no licence"),
-        (lambda: None, "gives NoneType"),
-        (lambda: "Own", "gives str"),
+        (lambda: None, "returns NoneType"),
+        (lambda: "Own", "returns str"),
         (Other, "with the id 'Other'"),
     ],
 )

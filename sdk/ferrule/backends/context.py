@@ -16,7 +16,7 @@ NetworkId = NewType("NetworkId", int)
 
 
 class CustomAllocator(Protocol):
-    """An application's own allocator of memory for a backend's tensors."""
+    """An allocator that an application provides for a backend's tensors."""
 
     @property
     def source(self) -> MemorySource:

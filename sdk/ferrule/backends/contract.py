@@ -20,9 +20,9 @@ class BrokenBackendError(FerruleError):
 
 @contextmanager
 def asking(name: str, question: str, *, what: str = "backend") -> Iterator[None]:
-    """Turn unexpected exceptions of a backend (or of a `what`) into BrokenBackendError; a FerruleError passes through.
+    """Turn unexpected exceptions of a backend into BrokenBackendError; a FerruleError passes through.
 
-    `question` names the call in the message.
+    In the message, `question` names the call, and `what` replaces the word "backend".
     """
     try:
         yield

@@ -41,9 +41,9 @@ class Contribution:
     folder: Path
     """The folder that holds the files."""
     sources: tuple[str, ...] = ()
-    """C files, relative to the folder. Headers in the same folders as these files are included."""
+    """C files, relative to the folder. Headers in the same folders as these files belong to the contribution, too."""
     include_dirs: tuple[str, ...] = ()
-    """Include folders, relative to the folder; all headers below them are included."""
+    """Include folders, relative to the folder; all headers below them belong to the contribution."""
     defines: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Macro values by name; an empty string defines a macro without a value. The macros apply to every C file of the
     firmware, since headers may depend on them."""

@@ -22,7 +22,7 @@ class Device:
     regions: tuple[str, ...] = ()
     """Memory regions that the device can access; empty for all."""
     activation_lead: int | None = None
-    """How many operators before its first one the device is activated; None for its driver's value."""
+    """Number of operators by which the activation precedes the device's first one; None for the driver's value."""
 
 
 def default_device(backend: BackendId) -> Device:

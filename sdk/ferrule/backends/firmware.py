@@ -277,7 +277,7 @@ class DeviceDriver:
     alignment: int = 16
     """Alignment of the tensors in that memory, in bytes."""
     activation_lead: int = 0
-    """How many operators before its first one the device is activated; for devices that are slow to start."""
+    """Number of operators by which the activation precedes the device's first one; for devices that start slowly."""
     base: int | None = None
     """Address of the device's registers; None if it has none."""
     interrupt: int | None = None

@@ -22,7 +22,7 @@ BackendFactory = Callable[[], Backend]
 RESERVED_IDS = frozenset({"", "Unknown"})
 
 Source = Callable[[], Iterable[Found]]
-"""Finds backends; a registry calls it at most once, when it needs an id that is not registered yet."""
+"""Finds backends; a registry calls it at most once, on the first look-up that needs it."""
 
 
 class DuplicateBackendError(FerruleError):
@@ -132,9 +132,9 @@ class BackendRegistry:
                 entry, str(error) if isinstance(error, FerruleError) else f"{type(error).__name__}: {error}"
             ) from error
         if not isinstance(backend, Backend):
-            raise _broken(entry, f"its factory gives {type(backend).__name__}, expected a Backend")
+            raise _broken(entry, f"its factory returns {type(backend).__name__}, expected a Backend")
         if getattr(backend, "id", None) != entry.id:
-            raise _broken(entry, f"its factory gives a backend with the id '{getattr(backend, 'id', None)}'")
+            raise _broken(entry, f"its factory returns a backend with the id '{getattr(backend, 'id', None)}'")
         return backend
 
     def ids(self) -> tuple[BackendId, ...]:

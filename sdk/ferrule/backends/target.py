@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets: the face, the device, the core, the memories and the options for which a backend is called."""
+"""Targets: the face, device, core, memories and options for which a backend runs a layer."""
 
 from __future__ import annotations
 

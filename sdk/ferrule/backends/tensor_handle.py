@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor handles: the location of, and access to, a tensor's bytes while a network runs on the host."""
+"""Tensor handles, which locate a tensor's bytes and control access to them while a network runs on the host."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class TensorHandleFactory(ABC):
     import_flags: MemorySource = MemorySource.UNDEFINED
     """The kinds of memory that its handles can import."""
     export_flags: MemorySource = MemorySource.UNDEFINED
-    """The kinds of memory as which its handles can export their bytes."""
+    """The kinds of memory that its handles can export."""
     supports_map_unmap: bool = True
     """Whether the process can access the bytes through `map`."""
     alignment_bytes: int = 1

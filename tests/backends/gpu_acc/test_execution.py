@@ -236,7 +236,9 @@ def test_an_allocator_of_other_memory_is_refused() -> None:
     with Runtime(options) as runtime:
         assert "GpuAcc" not in runtime.registry
         (row,) = [row for row in runtime.backends if row.id == "GpuAcc"]
-    assert row.reason == "it refuses its custom allocator: it gives DMA_BUF memory, GpuAcc needs MALLOC"
+    assert (
+        row.reason == "it refuses its custom allocator: the allocator returns DMA_BUF memory, but GpuAcc needs MALLOC"
+    )
 
 
 @pytest.mark.usefixtures("opencl_device")
@@ -245,7 +247,7 @@ def test_an_allocator_that_has_no_memory_is_told() -> None:
         def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
             raise MemoryError("all is taken")
 
-    with pytest.raises(FerruleError, match=r"the custom allocator has no \d+ B: all is taken"):
+    with pytest.raises(FerruleError, match=r"the custom allocator cannot provide \d+ B: all is taken"):
         GpuGraph(chain(), allocator=Empty())
 
 

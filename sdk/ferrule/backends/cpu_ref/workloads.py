@@ -54,6 +54,6 @@ class CpuRefWorkloadFactory(WorkloadFactory):
 def _write(target: TensorHandle, result: Array) -> None:
     array = target.map()
     if array.shape != result.shape:
-        raise RuntimeError(f"the kernel gave shape {list(result.shape)} for tensor '{target.info.name}'")
+        raise RuntimeError(f"the kernel returned shape {list(result.shape)} for tensor '{target.info.name}'")
     np.copyto(array, result, casting="no")
     target.unmap()

@@ -89,7 +89,7 @@ class GpuAcc(Backend):
     @override
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
         if allocator.source is not MemorySource.MALLOC:
-            return f"it gives {allocator.source.name} memory, {self.id} needs MALLOC"
+            return f"the allocator returns {allocator.source.name} memory, but {self.id} needs MALLOC"
         return ""
 
     @override

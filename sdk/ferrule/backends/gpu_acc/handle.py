@@ -22,7 +22,10 @@ IMPORT_ALIGNMENT_BYTES = 64
 
 
 class GpuTensorHandle(TensorHandle):
-    """A tensor in a part of the manager's buffer, in a separate buffer if there is no manager, or in host memory."""
+    """A tensor in an OpenCL buffer.
+
+    The buffer is a part of the manager's buffer, a separate buffer if there is no manager, or imported host memory.
+    """
 
     def __init__(self, info: TensorInfo, *, managed: bool = True, manager: GpuMemoryManager | None = None) -> None:
         super().__init__(info)

@@ -151,7 +151,9 @@ def host_buffer(session: Session, memory: Array) -> cl.Buffer:
     try:
         return cl.Buffer(session.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=memory.reshape(-1))
     except cl.Error as error:
-        raise FerruleError(f"{session.device.title} does not take {memory.nbytes} B of host memory: {error}") from error
+        raise FerruleError(
+            f"{session.device.title} does not accept {memory.nbytes} B of host memory: {error}"
+        ) from error
 
 
 def new_buffer(session: Session, size_bytes: int) -> cl.Buffer:
@@ -161,4 +163,4 @@ def new_buffer(session: Session, size_bytes: int) -> cl.Buffer:
     try:
         return cl.Buffer(session.context, cl.mem_flags.READ_WRITE, max(size_bytes, 1))
     except cl.Error as error:
-        raise FerruleError(f"{session.device.title} has no buffer of {size_bytes} B: {error}") from error
+        raise FerruleError(f"{session.device.title} cannot provide a buffer of {size_bytes} B: {error}") from error

@@ -31,8 +31,8 @@ class HostOptions:
     """The options' values; they do not change results, except for the rounding of float32 sums."""
 
     num_threads: int = 0
-    """Threads that may share the work of a layer, including the caller's; 0 for as many as the process has processors.
-    Only layers that are large enough to benefit are shared."""
+    """Threads that may share the work of a layer, including the caller's; 0 for one per processor that the process may
+    use. Only layers that are large enough to benefit are shared."""
     instructions: str = AUTOMATIC
     """A name in `instruction_set.SETS`, "portable", or "auto" for the fastest set that the host supports."""
 

@@ -31,7 +31,8 @@ from ferrule.operators.broadcast import MAX_AXES
 from ferrule.operators.elementwise import Product, Result, Sum, Term, int8_results
 
 TABLE_MIN_ELEMENTS = 1024
-"""Elements from which two tables (2048 bytes of flash) pay off; they save 25 or more instructions per element."""
+"""The number of elements from which two tables (2048 bytes of flash) pay off, as they save 25 instructions or more
+per element."""
 
 _SUFFIX = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.INT32: "s32", DataType.FLOAT32: "f32"}
 _FRACTION_BITS = 20

@@ -26,7 +26,7 @@ from ferrule.operators.weighted import Factor, factors, folded_bias
 _LARGEST_DATA = 128
 """The largest magnitude of an int8."""
 _LARGEST_RIGHT_SHIFT = 22
-"""With this shift, the sum of an 8-bit zero point and an accumulator below 2**30 fits into 32 bits."""
+"""An 8-bit zero point, shifted left by this number, plus an accumulator below 2**30 fits into 32 bits."""
 _QUARTER = Factor(multiplier=1 << 30, shift=-1)
 
 

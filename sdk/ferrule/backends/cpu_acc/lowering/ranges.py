@@ -2,7 +2,7 @@
 """The range of values that each channel of an int8 tensor can have, for any input of the network.
 
 Trained networks have dead channels, which always have the same value. A lowering omits the weights of dead channels,
-and the weights of the layers that read them, without changing the result in any tensor.
+and the weights by which later layers multiply them, without changing the result in any tensor.
 """
 
 from __future__ import annotations

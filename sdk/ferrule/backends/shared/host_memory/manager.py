@@ -131,10 +131,12 @@ def take_block(allocator: CustomAllocator, size_bytes: int, alignment_bytes: int
     try:
         block = allocator.allocate(size_bytes, alignment_bytes)
     except MemoryError as error:
-        raise FerruleError(f"the custom allocator has no {size_bytes} B: {error}") from error
+        raise FerruleError(f"the custom allocator cannot provide {size_bytes} B: {error}") from error
     wrong = _misfit(block, size_bytes, alignment_bytes)
     if wrong:
-        raise FerruleError(f"the custom allocator gave {wrong}, expected {size_bytes} B at {alignment_bytes}")
+        raise FerruleError(
+            f"the custom allocator returned {wrong}, expected {size_bytes} B aligned to {alignment_bytes} B"
+        )
     return block
 
 

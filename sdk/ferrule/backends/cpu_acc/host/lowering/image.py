@@ -46,7 +46,7 @@ class Image:
         return self.columns * self.shape[3]
 
     def scratch_bytes(self, element_bytes: int) -> int:
-        """Return the bytes of the image, including the elements that kernels may read beyond it."""
+        """Return the size of the image in bytes, including the elements that kernels may read beyond it."""
         return (self.rows * self.row_elements + SLACK_ELEMENTS) * element_bytes
 
     def offset(self, row: int, column: int) -> int:

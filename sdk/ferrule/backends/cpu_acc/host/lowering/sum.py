@@ -29,7 +29,7 @@ _BITS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearSum:
-    """The numbers in (a * first + b * second + offset) >> shift, whose result is then clamped."""
+    """The coefficients of (a * first + b * second + offset) >> shift; the result is then clamped."""
 
     first: int
     second: int
