@@ -81,7 +81,7 @@ class LoweredOp:
     overlaps: tuple[Overlap, ...] = ()
     """How far an output may overlap an input whose last reader is this operator."""
     view_of: str | None = None
-    """The input whose storage the only output shares unchanged; there are no statements then. None if there is none."""
+    """An input whose storage the only output shares unchanged; there are no statements then. None if there is none."""
     status: Expression | None = None
     """A call, made after the statements, that returns an int32_t; any value except FERRULE_OK fails the run."""
     headers: tuple[str, ...] = ()
@@ -288,7 +288,7 @@ class DeviceDriver:
     model: Callable[[], DeviceModel] | None = None
     """Makes the device model that an emulated board places at `base`; None if none is needed."""
     wire: Wire | None = None
-    """The serial line to the device; None if it has registers on the bus."""
+    """The serial line to the device; None if the device is not behind a serial line."""
 
 
 def device_declarations(name: str, driver: DeviceDriver) -> tuple[Declaration, ...]:
