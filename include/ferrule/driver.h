@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file What a driver gives to the device API: the part of a device that is the same on every
- * platform.
+ * @file The interface between a driver and the device API: the part of a device that is the same on
+ * every platform.
  *
- * A driver is one const table per kind of device and one context per device, both the user's. It
- * touches hardware through ferrule/port.h or a ferrule/transport.h only, so that the same source
- * runs on every platform, on the host, and against a model of the device.
+ * A driver is one const table per kind of device and one context per device, both owned by the
+ * user. It accesses hardware only through ferrule/port.h or a transport (ferrule/transport.h), so
+ * the same source runs on every platform, on the host, and against a model of the device.
  */
 #ifndef FERRULE_DRIVER_H
 #define FERRULE_DRIVER_H
@@ -18,28 +18,30 @@ extern "C" {
 #endif
 
 /**
- * The functions of one kind of device; each member but `name` may be NULL, which stands for a
- * device that needs nothing of that.
+ * The functions of one kind of device; each pointer except `name` may be NULL if the device does
+ * not need that function.
  *
- * All get the context that was bound and run in a thread, never in an interrupt, and never two at
- * once for one device: the thread that calls them has its lock. They may wait, but not for longer
+ * All receive the bound context and run in a thread, never in an interrupt. Calls for one device
+ * never overlap, because the calling thread holds its lock. The functions may wait, but not longer
  * than another thread waits at open. They return FERRULE_OK or an error of ferrule/status.h, and do
- * not call the device API with the device that they belong to.
+ * not call the device API with their own device.
  */
 struct ferrule_driver {
-    const char *name; /* of the kind, such as "woofles" */
-    /* after the platform gave power and clocks: reset, identify, configure; if it fails, the
-     * platform takes them again without a call of deactivate */
+    const char *name; /* of the kind of device, such as "woofles" */
+    /* called after the platform has switched on power and clocks: reset, identify, configure; if it
+     * fails, the platform switches them off without calling deactivate */
     int32_t (*activate)(void *context);
-    /* before the platform takes power and clocks; what the device held may be lost */
+    /* called before the platform switches off power and clocks; the device's contents may be lost
+     */
     int32_t (*deactivate)(void *context);
-    /* at each open of the activated device: is it there and idle? cheap */
+    /* called at each open of the activated device: check that it is present and idle; must be cheap
+     */
     int32_t (*check)(void *context);
-    /* between the core's memory and `device_offset` bytes into the device's own; NULL for a device
-     * that has none */
+    /* copy between the core's memory and the device's own, from `device_offset` bytes on; NULL for
+     * a device without memory */
     int32_t (*copy_to)(void *context, uint32_t device_offset, const void *source, size_t bytes);
     int32_t (*copy_from)(void *context, void *destination, uint32_t device_offset, size_t bytes);
-    uint32_t memory_bytes; /* of the device's own memory; copies outside of it are refused */
+    uint32_t memory_bytes; /* size of the device's own memory; copies outside it are rejected */
 };
 
 #ifdef __cplusplus

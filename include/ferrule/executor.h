@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file What every generated executor shares: the optional information about one run. */
+/** @file Declarations shared by all generated executors: optional information about one run. */
 #ifndef FERRULE_EXECUTOR_H
 #define FERRULE_EXECUTOR_H
 
@@ -10,10 +10,10 @@
 extern "C" {
 #endif
 
-/** The value of `failed_operator` while no operator has failed. */
+/** The value of `failed_operator` if no operator has failed. */
 #define FERRULE_NO_OPERATOR UINT32_MAX
 
-/** Handed to `ferrule_<model>_run` by the caller, who owns it; NULL there means that nobody asks.
+/** Passed to `ferrule_<model>_run` and owned by its caller; pass NULL if it is not needed.
  */
 struct ferrule_run_info {
     uint32_t failed_operator; /* out: index of the operator that failed, or FERRULE_NO_OPERATOR */
@@ -21,26 +21,26 @@ struct ferrule_run_info {
      * operators at the end; in the caller's thread */
     void (*on_operator)(void *context, uint32_t index);
     void *context; /* in: first argument of on_operator */
-    /* in, may be NULL: called after each call of a device (enum ferrule_device_call), with the
-     * operator round which it was made, the device's number and what the call returned; in the
-     * caller's thread */
+    /* in, may be NULL: called after each device call (enum ferrule_device_call), with the index of
+     * the operator it belongs to, the device's number and the status of the call; in the caller's
+     * thread */
     void (*on_device)(void *context, uint32_t index, uint32_t device, uint32_t call,
                       int32_t status);
     void *device_context; /* in: first argument of on_device */
 };
 
-/** What an executor calls of a device. */
+/** The device calls that an executor makes. */
 enum ferrule_device_call {
     FERRULE_CALL_ACTIVATE = 0,
     FERRULE_CALL_OPEN = 1,
     FERRULE_CALL_COPY_TO = 2,
     FERRULE_CALL_COPY_FROM = 3,
-    FERRULE_CALL_RUN = 4, /* an operator that the device runs */
+    FERRULE_CALL_RUN = 4, /* an operator on the device */
     FERRULE_CALL_CLOSE = 5,
     FERRULE_CALL_DEACTIVATE = 6,
 };
 
-/** @brief Forget the failure of an earlier run. For generated executors; `info` may be NULL. */
+/** @brief Clear the failure of an earlier run. For generated executors; `info` may be NULL. */
 static inline void ferrule_run_begin(struct ferrule_run_info *info)
 {
     if (info != NULL) {
@@ -48,7 +48,7 @@ static inline void ferrule_run_begin(struct ferrule_run_info *info)
     }
 }
 
-/** @brief Tell the caller that operator `index` comes next. For generated executors; `info` may be
+/** @brief Notify the caller that operator `index` is next. For generated executors; `info` may be
  * NULL. */
 static inline void ferrule_run_notify(const struct ferrule_run_info *info, uint32_t index)
 {
@@ -57,8 +57,8 @@ static inline void ferrule_run_notify(const struct ferrule_run_info *info, uint3
     }
 }
 
-/** @brief Note that operator `index` failed; returns `status`. For generated executors; `info` may
- * be NULL. */
+/** @brief Record that operator `index` failed, and return `status`. For generated executors; `info`
+ * may be NULL. */
 static inline int32_t ferrule_run_fail(struct ferrule_run_info *info, uint32_t index,
                                        int32_t status)
 {

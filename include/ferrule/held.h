@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file What one run of a generated executor holds of devices: each that it has activated or opened
- * and not given back. Whatever fails, ferrule_held_end() gives back the rest, the last first.
+ * @file The devices that one run of a generated executor has activated or opened and not yet
+ * released. Whatever fails, ferrule_held_end() releases the rest in reverse order.
  */
 #ifndef FERRULE_HELD_H
 #define FERRULE_HELD_H
@@ -16,58 +16,60 @@
 extern "C" {
 #endif
 
-/** The entries that a run needs at most for each device: active, and open. */
+/** The maximum number of entries per device in a run: one for active, one for open. */
 #define FERRULE_HELD_PER_DEVICE 2u
 
-/** Something to give back. */
+/** A device to release. */
 struct ferrule_held_entry {
     uint32_t device; /* its number */
-    uint32_t call;   /* what gives it back: FERRULE_CALL_CLOSE or FERRULE_CALL_DEACTIVATE */
+    uint32_t call;   /* the call that releases it: FERRULE_CALL_CLOSE or FERRULE_CALL_DEACTIVATE */
 };
 
-/** What a run holds; it lives as long as the run, on its stack. */
+/** The devices held by a run; lives on the stack of that run. */
 struct ferrule_held {
     ferrule_device_t *const *handles; /* by number */
     struct ferrule_held_entry *entries;
     uint32_t capacity;             /* of `entries` */
-    uint32_t count;                /* entries in use, in the order in which they were taken */
-    uint32_t index;                /* the operator that runs */
+    uint32_t count;                /* entries in use, in order of acquisition */
+    uint32_t index;                /* of the running operator */
     struct ferrule_run_info *info; /* may be NULL */
 };
 
-/* All are called in the thread of the run. Those that return a status tell info->on_device of it.
+/* All are called in the thread of the run. Each function that makes a device call reports its
+ * status to info->on_device.
  */
 
-/** @brief Tell info->on_operator that operator `index` comes next. */
+/** @brief Notify info->on_operator that operator `index` is next. */
 void ferrule_held_next(struct ferrule_held *held, uint32_t index);
 
-/** @brief ferrule_device_activate(); held if it succeeds.
- * @retval FERRULE_ERR_MEMORY  there is no entry left; the device was not called */
+/** @brief Call ferrule_device_activate(); the device is held if it succeeds.
+ * @retval FERRULE_ERR_MEMORY  no entry is left; the device was not called */
 int32_t ferrule_held_activate(struct ferrule_held *held, uint32_t device);
 
-/** @brief ferrule_device_open(); held if it succeeds.
- * @retval FERRULE_ERR_MEMORY  there is no entry left; the device was not called */
+/** @brief Call ferrule_device_open(); the device is held if it succeeds.
+ * @retval FERRULE_ERR_MEMORY  no entry is left; the device was not called */
 int32_t ferrule_held_open(struct ferrule_held *held, uint32_t device);
 
-/** @brief ferrule_device_close(); not held any more, even if it fails. */
+/** @brief Call ferrule_device_close(); the device is no longer held open, even if it fails. */
 int32_t ferrule_held_close(struct ferrule_held *held, uint32_t device);
 
-/** @brief ferrule_device_deactivate(); not held any more, even if it fails. */
+/** @brief Call ferrule_device_deactivate(); the device is no longer held active, even if it fails.
+ */
 int32_t ferrule_held_deactivate(struct ferrule_held *held, uint32_t device);
 
-/** @brief ferrule_device_copy_to(). */
+/** @brief Call ferrule_device_copy_to(). */
 int32_t ferrule_held_copy_to(struct ferrule_held *held, uint32_t device, uint32_t device_offset,
                              const void *source, size_t bytes);
 
-/** @brief ferrule_device_copy_from(). */
+/** @brief Call ferrule_device_copy_from(). */
 int32_t ferrule_held_copy_from(struct ferrule_held *held, uint32_t device, void *destination,
                                uint32_t device_offset, size_t bytes);
 
-/** @brief Returns `status`, which an operator on a device gave. */
+/** @brief Report `status`, the result of an operator on a device, and return it. */
 int32_t ferrule_held_ran(const struct ferrule_held *held, uint32_t device, int32_t status);
 
-/** @brief Give back all that is held, the last first, and return `status`: that of the run, or the
- * first error of giving back. An error is noted in info->failed_operator. */
+/** @brief Release every held device in reverse order. Return the run's `status` if it is an error,
+ * otherwise the first error of a release. An error is recorded in info->failed_operator. */
 int32_t ferrule_held_end(struct ferrule_held *held, int32_t status);
 
 #ifdef __cplusplus

@@ -36,28 +36,29 @@ enum ferrule_link_type {
 /** An input or output of the model. */
 struct ferrule_link_tensor {
     const char *name;                      /* UTF-8 */
-    void *data;                            /* inputs are written here, outputs read from here */
+    void *data;                            /* inputs are written to and outputs read from here */
     uint32_t bytes;                        /* of `data` */
-    uint32_t shape[FERRULE_LINK_MAX_RANK]; /* the first `rank` count */
+    uint32_t shape[FERRULE_LINK_MAX_RANK]; /* the first `rank` are used */
     uint8_t rank;                          /* 0 to FERRULE_LINK_MAX_RANK */
     uint8_t type;                          /* enum ferrule_link_type */
 };
 
-/** A call of a device in a run. */
+/** A device call in a run. */
 struct ferrule_link_call {
-    uint32_t index;  /* of the operator round which it was made */
+    uint32_t index;  /* of the operator it belongs to */
     uint16_t device; /* its number */
     uint16_t call;   /* enum ferrule_device_call */
     int32_t status;  /* what it returned */
 };
 
-/** What the link knows of the model; generated, const. The host writes all inputs before each run.
+/** The description of the model for the link; generated, const. The host writes all inputs before
+ * each run.
  */
 struct ferrule_link_model {
     const char *firmware;         /* name of the firmware */
     const char *firmware_version; /* of the generator, for example "0.1.0" */
     const char *name;             /* of the model */
-    const char *input_hash;       /* of what the firmware was generated from; any text */
+    const char *input_hash;       /* of the input of code generation; any text */
     const struct ferrule_link_tensor *inputs;
     const struct ferrule_link_tensor *outputs;
     uint32_t *counters;              /* operator_count entries that a profiled run fills */
@@ -67,10 +68,10 @@ struct ferrule_link_model {
     uint32_t output_count;
     uint32_t operator_count;
     uint32_t workspace_bytes;
-    uint32_t call_count; /* the most calls of devices that a run makes */
+    uint32_t call_count; /* maximum number of device calls in a run */
 };
 
-/** What a run gave; kept so that a repeated request is answered without a second run. */
+/** The result of a run; kept so that a repeated request is answered without a second run. */
 struct ferrule_link_result {
     uint64_t total; /* counted from call to return */
     struct ferrule_stack_use stack;
@@ -78,29 +79,28 @@ struct ferrule_link_result {
     uint32_t failed_operator;
     uint32_t calls;    /* entries of the model's `calls` that the run filled */
     uint16_t sequence; /* of the request */
-    bool valid;        /* there was a run since the last hello */
+    bool valid;        /* a run has finished since the last hello */
 };
 
-/** One end of a link; the caller owns it, link.c its fields. */
+/** One end of a link; owned by the caller, its fields are private to link.c. */
 struct ferrule_link {
     const struct ferrule_link_model *model;
     struct ferrule_frame_line line;
     struct ferrule_counter counter;
     struct ferrule_link_result result;
-    bool greeted; /* a host has said hello since the start */
+    bool greeted; /* a host has sent hello since the start */
     /* of `line`: header, payload, CRC */
     uint32_t frame[(FERRULE_FRAME_HEADER + FERRULE_LINK_MAX_PAYLOAD + FERRULE_FRAME_TRAILER) / 4u];
 };
 
-/** @brief Prepare `link` and start the counter. Before any other call, any thread. */
+/** @brief Initialise `link` and start the counter. Before any other call, any thread. */
 void ferrule_link_init(struct ferrule_link *link, const struct ferrule_link_model *model,
                        const struct ferrule_link_port *port);
 
 /**
- * @brief Read what has arrived and answer at most one request, runs included. The thread of the
- * link.
- * @retval true   a request was answered: there may be more to read
- * @retval false  there is nothing left to read
+ * @brief Read received bytes and answer at most one request, runs included. The thread of the link.
+ * @retval true   a request was answered; more bytes may be available
+ * @retval false  no bytes are left to read
  */
 bool ferrule_link_poll(struct ferrule_link *link);
 

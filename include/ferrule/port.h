@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file The few places where the C sources touch the machine: registers, the stack, interrupts.
+ * @file The machine-dependent parts of the C sources: registers, the stack, interrupts.
  *
- * Compile with -DFERRULE_PORT_H='"my_port.h"' to replace all of it; the replacement defines the
+ * Compile with -DFERRULE_PORT_H='"my_port.h"' to replace this file; the replacement defines the
  * same names.
  */
 #ifndef FERRULE_PORT_H_INCLUDED
@@ -19,8 +19,8 @@
 extern "C" {
 #endif
 
-/** Lowest and one past the highest address of the stack, from the linker script; their addresses
- * count. */
+/** The lowest address of the stack and the address after its highest, from the linker script; only
+ * the addresses of these symbols are used. */
 extern uint32_t ferrule_stack_limit[];
 extern uint32_t ferrule_stack_top[];
 
@@ -36,14 +36,16 @@ static inline void ferrule_mmio_write32(uintptr_t address, uint32_t value)
     *(volatile uint32_t *)address = value;
 }
 
-/** @brief The address under which a bus master finds what the core has at `pointer`. Any context.
+/** @brief Return the address at which a bus master accesses the memory at the core's `pointer`. Any
+ * context.
  */
 static inline uint32_t ferrule_bus_address(const volatile void *pointer)
 {
     return (uint32_t)(uintptr_t)pointer;
 }
 
-/** @brief Whatever was read and written before is so for every bus master. Any context. */
+/** @brief Complete all earlier memory accesses before any later one, as seen by every bus master.
+ * Any context. */
 static inline void ferrule_port_barrier(void)
 {
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
@@ -53,19 +55,19 @@ static inline void ferrule_port_barrier(void)
 #endif
 }
 
-/** @brief Lowest address of the stack. */
+/** @brief Return the lowest address of the stack. */
 static inline uintptr_t ferrule_port_stack_limit(void)
 {
     return (uintptr_t)ferrule_stack_limit;
 }
 
-/** @brief One past the highest address of the stack. */
+/** @brief Return the address after the highest of the stack. */
 static inline uintptr_t ferrule_port_stack_top(void)
 {
     return (uintptr_t)ferrule_stack_top;
 }
 
-/** @brief The stack pointer, or an address at most one frame above it. */
+/** @brief Return the stack pointer, or an address at most one frame above it. */
 static inline uintptr_t ferrule_port_stack_pointer(void)
 {
 #if defined(__arm__)
@@ -77,7 +79,7 @@ static inline uintptr_t ferrule_port_stack_pointer(void)
 #endif
 }
 
-/** @brief Whether this is an exception or interrupt handler. Any context. */
+/** @brief Return whether this is an exception or interrupt handler. Any context. */
 static inline bool ferrule_port_in_interrupt(void)
 {
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
@@ -85,12 +87,12 @@ static inline bool ferrule_port_in_interrupt(void)
     __asm__ volatile("mrs %0, ipsr" : "=r"(number));
     return number != 0;
 #else
-    return false; /* a process has none */
+    return false; /* a process has no interrupts */
 #endif
 }
 
-/** @brief Keep interrupts away for a few instructions; returns what ferrule_port_critical_exit()
- * needs. May be nested. Any context. */
+/** @brief Disable interrupts for a few instructions, and return the argument for
+ * ferrule_port_critical_exit(). May be nested. Any context. */
 static inline uint32_t ferrule_port_critical_enter(void)
 {
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
@@ -102,7 +104,7 @@ static inline uint32_t ferrule_port_critical_enter(void)
 #endif
 }
 
-/** @brief Let interrupts in again, if they were before. */
+/** @brief Restore the interrupt state from before ferrule_port_critical_enter(). */
 static inline void ferrule_port_critical_exit(uint32_t masked)
 {
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
@@ -112,8 +114,8 @@ static inline void ferrule_port_critical_exit(uint32_t masked)
 #endif
 }
 
-/** @brief Who is running: another address for each of several threads or tasks, never NULL. One
- * thing runs here, so there is one. */
+/** @brief Return an address that identifies the running thread or task, never NULL. This port has a
+ * single thread, so the address is always the same. */
 static inline const void *ferrule_port_thread(void)
 {
     static const char self = 0;

@@ -10,17 +10,17 @@ extern "C" {
 enum ferrule_status {
     FERRULE_OK = 0,
     FERRULE_ERR_ARGUMENT = -1,    /* a null pointer or a value out of range */
-    FERRULE_ERR_UNSUPPORTED = -2, /* well-formed, but this implementation does not do it */
-    FERRULE_ERR_MEMORY = -3,      /* there is not enough memory */
-    FERRULE_ERR_FAILED = -4,      /* something that was started went wrong */
-    FERRULE_ERR_UNAVAILABLE = -5, /* a device or a service that is needed is not there */
+    FERRULE_ERR_UNSUPPORTED = -2, /* valid, but this implementation does not support it */
+    FERRULE_ERR_MEMORY = -3,      /* not enough memory */
+    FERRULE_ERR_FAILED = -4,      /* an operation was started and failed */
+    FERRULE_ERR_UNAVAILABLE = -5, /* a required device or service is missing */
     FERRULE_ERR_HANDLE = -6,      /* the handle was never initialised, or is a copy of another */
-    FERRULE_ERR_STATE = -7,       /* a call out of order, such as opening what is not bound */
-    FERRULE_ERR_BUSY = -8,        /* somebody holds it, and the call does not wait */
-    FERRULE_ERR_TIMEOUT = -9,     /* the time that the call may take is over */
-    FERRULE_ERR_INTERRUPT = -10,  /* not allowed in an interrupt */
-    FERRULE_ERR_OWNER = -11,      /* another thread opened the device */
-    FERRULE_ERR_DEVICE = -12,     /* the device says that it failed, or says nonsense */
+    FERRULE_ERR_STATE = -7,   /* a call out of order, such as opening a handle that is not bound */
+    FERRULE_ERR_BUSY = -8,    /* another user holds it, and the call does not wait */
+    FERRULE_ERR_TIMEOUT = -9, /* the time limit of the call has expired */
+    FERRULE_ERR_INTERRUPT = -10, /* not allowed in an interrupt */
+    FERRULE_ERR_OWNER = -11,     /* another thread opened the device */
+    FERRULE_ERR_DEVICE = -12,    /* the device reported a failure or an invalid response */
 };
 
 #ifdef __cplusplus

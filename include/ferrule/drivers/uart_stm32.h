@@ -12,33 +12,34 @@ extern "C" {
 
 struct ferrule_uart_stm32_config {
     uintptr_t base;    /* address of the SR register */
-    uint32_t clock_hz; /* of the peripheral bus that the USART is on, PCLK1 or PCLK2 */
-    uint32_t baud;     /* bits per second, at most clock_hz / 16; 0 is that most */
+    uint32_t clock_hz; /* of the USART's peripheral bus, PCLK1 or PCLK2 */
+    uint32_t baud;     /* bits per second, at most clock_hz / 16; 0 selects that maximum */
 };
 
 /**
- * @brief Set the speed, eight bits without parity, and switch both directions on. Before any other
- * call, any thread; the USART's clock and pins must be set up.
+ * @brief Set the baud rate and eight bits without parity, and enable both directions. Before any
+ * other call, any thread; the USART's clock and pins must be set up beforehand.
  * @retval FERRULE_OK            ready
- * @retval FERRULE_ERR_ARGUMENT  `config` is null, or this clock cannot make this speed
+ * @retval FERRULE_ERR_ARGUMENT  `config` is null, or this clock cannot produce this baud rate
  */
 int32_t ferrule_uart_stm32_init(const struct ferrule_uart_stm32_config *config);
 
 /**
- * @brief Take a received byte; never waits. One reader at a time.
+ * @brief Return a received byte; never waits. One reader at a time.
  *
- * `config` is a const struct ferrule_uart_stm32_config, so that this can be the `read_byte` of a
- * struct ferrule_link_port.
+ * `config` is a const struct ferrule_uart_stm32_config, so this function can serve as `read_byte`
+ * of a struct ferrule_link_port.
  * @retval 0..255  the byte
- * @retval -1      there is none
+ * @retval -1      no byte is available
  */
 int32_t ferrule_uart_stm32_read(void *config);
 
 /** @brief Send a byte; waits while the transmitter is full. One writer at a time. `config` as in
- * the reader. */
+ * ferrule_uart_stm32_read(). */
 void ferrule_uart_stm32_write(void *config, uint8_t byte);
 
-/** @brief Whether the transmitter takes a byte at once. `config` as in the reader. */
+/** @brief Return whether the transmitter can accept a byte immediately. `config` as in
+ * ferrule_uart_stm32_read(). */
 bool ferrule_uart_stm32_can_write(void *config);
 
 #ifdef __cplusplus

@@ -10,21 +10,21 @@
 extern "C" {
 #endif
 
-/** @brief Bind to `base`, which operators ask of their resource handle by tvm_device_base(). With a
- * driver, call ferrule_device_bind(). */
+/** @brief Bind to `base`, which operators get from their resource handle with tvm_device_base(). To
+ * bind with a driver, call ferrule_device_bind(). */
 static inline int32_t TVMDevicePlatformBind(tvm_device_t *tvm_dev, void *base)
 {
     return ferrule_device_bind(tvm_dev, base, NULL, tvm_device_no_driver(), NULL);
 }
 
-/** @brief What the handle is bound to. */
+/** @brief Return the base that the handle is bound to. */
 static inline void *tvm_device_base(const tvm_device_t *tvm_dev)
 {
     return ferrule_bare_metal_base(tvm_dev);
 }
 
-/** TVM_DEVICE_INIT(Woofles, woofles, driver) declares TVMDeviceWooflesInit(), which initialises and
- * binds to `driver`, a `struct ferrule_driver`. */
+/** TVM_DEVICE_INIT(Woofles, woofles, driver) declares TVMDeviceWooflesInit(), which initialises a
+ * handle and binds it to `driver`, a `struct ferrule_driver`. */
 #define TVM_DEVICE_INIT(Name, name, driver)                                                        \
     static inline int32_t TVMDevice##Name##Init(tvm_device_##name##_t *tvm_dev, void *base,        \
                                                 const struct ferrule_bare_metal_power *power,      \

@@ -10,22 +10,22 @@
 extern "C" {
 #endif
 
-/** @brief Bind to one of Zephyr's devices, which operators ask of their resource handle by
- * tvm_device_zephyr(). With a driver, call ferrule_device_bind(). */
+/** @brief Bind to a Zephyr device, which operators get from their resource handle with
+ * tvm_device_zephyr(). To bind with a driver, call ferrule_device_bind(). */
 static inline int32_t TVMDevicePlatformBind(tvm_device_t *tvm_dev,
                                             const struct device *zephyr_device)
 {
     return ferrule_device_bind(tvm_dev, zephyr_device, tvm_device_no_driver(), NULL);
 }
 
-/** @brief What the handle is bound to. */
+/** @brief Return the Zephyr device that the handle is bound to. */
 static inline const struct device *tvm_device_zephyr(const tvm_device_t *tvm_dev)
 {
     return tvm_dev->zephyr_device;
 }
 
-/** TVM_DEVICE_INIT(Woofles, woofles, driver) declares TVMDeviceWooflesInit(), which initialises and
- * binds to `driver`, a `struct ferrule_driver`. */
+/** TVM_DEVICE_INIT(Woofles, woofles, driver) declares TVMDeviceWooflesInit(), which initialises a
+ * handle and binds it to `driver`, a `struct ferrule_driver`. */
 #define TVM_DEVICE_INIT(Name, name, driver)                                                        \
     static inline int32_t TVMDevice##Name##Init(tvm_device_##name##_t *tvm_dev,                    \
                                                 const struct device *zephyr_device, void *context) \

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file The names of TVM's RFC "C Device API" for the calls of ferrule/device.h.
+ * @file The functions of ferrule/device.h under the names of TVM's RFC "C Device API".
  *
- * The generic names are those of its first form, in which opening a device powers it too; the names
- * per device (TVM_DEVICE_NAMES) are those of its merged form, which has activate and deactivate.
- * A handle may be used by both and by ferrule/device.h at once. What every call returns is said
- * there; docs/platforms.md says where the RFC, taken to the letter, could not be followed.
+ * The generic names come from the RFC's first version, in which opening a device also powers it.
+ * The names per device (TVM_DEVICE_NAMES) come from the merged version, which has activate and
+ * deactivate. A handle may be used through both and through ferrule/device.h at the same time.
+ * ferrule/device.h documents the return values; docs/platforms.md lists the deviations from the
+ * letter of the RFC.
  */
 #ifndef TVM_RUNTIME_DEVICE_H
 #define TVM_RUNTIME_DEVICE_H
@@ -22,14 +23,14 @@ extern "C" {
 /** Completed by the platform's header, such as tvm/platform/bare_metal.h. */
 typedef struct ferrule_device tvm_device_t;
 
-/** @brief ferrule_device_init(). */
+/** @brief Call ferrule_device_init(). */
 static inline int32_t TVMDeviceInit(tvm_device_t *tvm_dev)
 {
     return ferrule_device_init(tvm_dev);
 }
 
-/** @brief Power the device and lock it: activate and open. If it can't be opened it is deactivated
- * again, and the error is that of opening. */
+/** @brief Power the device and lock it: activate and open. If opening fails, the device is
+ * deactivated again, and the error of opening is returned. */
 static inline int32_t TVMDeviceOpen(tvm_device_t *tvm_dev)
 {
     int32_t status = ferrule_device_activate(tvm_dev);
@@ -44,8 +45,8 @@ static inline int32_t TVMDeviceOpen(tvm_device_t *tvm_dev)
     return status;
 }
 
-/** @brief Undo TVMDeviceOpen(): close and deactivate. What this thread has not open keeps its
- * power. */
+/** @brief Undo TVMDeviceOpen(): close and deactivate. A device that this thread does not have open
+ * stays powered. */
 static inline int32_t TVMDeviceClose(tvm_device_t *tvm_dev)
 {
     int32_t status = ferrule_device_close(tvm_dev);
@@ -53,28 +54,30 @@ static inline int32_t TVMDeviceClose(tvm_device_t *tvm_dev)
     return status == FERRULE_OK ? ferrule_device_deactivate(tvm_dev) : status;
 }
 
-/** @brief ferrule_device_destroy(). */
+/** @brief Call ferrule_device_destroy(). */
 static inline int32_t TVMDeviceDestroy(tvm_device_t *tvm_dev)
 {
     return ferrule_device_destroy(tvm_dev);
 }
 
-/** @brief ferrule_device_copy_from(), in the RFC's order of the two ends; it forgot the size. */
+/** @brief Call ferrule_device_copy_from(), with source and destination in the RFC's order; the RFC
+ * lacks the size. */
 static inline int32_t TVMDeviceCopyFrom(tvm_device_t *source, void *destination,
                                         uint32_t device_offset, size_t bytes)
 {
     return ferrule_device_copy_from(source, destination, device_offset, bytes);
 }
 
-/** @brief ferrule_device_copy_to(), in the RFC's order of the two ends; it forgot the size. */
+/** @brief Call ferrule_device_copy_to(), with source and destination in the RFC's order; the RFC
+ * lacks the size. */
 static inline int32_t TVMDeviceCopyTo(const void *source, tvm_device_t *destination,
                                       uint32_t device_offset, size_t bytes)
 {
     return ferrule_device_copy_to(destination, device_offset, source, bytes);
 }
 
-/** @brief The driver of a device that the RFC's way of binding gives: one without functions, as its
- * operators call the platform's driver themselves. */
+/** @brief Return the driver used for the RFC's way of binding: a driver without functions, because
+ * the operators call the platform's driver themselves. */
 static inline const struct ferrule_driver *tvm_device_no_driver(void)
 {
     static const struct ferrule_driver none = {"tvm", NULL, NULL, NULL, NULL, NULL, 0};
@@ -82,7 +85,7 @@ static inline const struct ferrule_driver *tvm_device_no_driver(void)
     return &none;
 }
 
-/** What `bound` says of a handle that was initialised for it: destroyed again if that failed. */
+/** Destroy the handle if binding it failed; returns `bound`, the status of the bind. */
 static inline int32_t tvm_device_bound(tvm_device_t *tvm_dev, int32_t bound)
 {
     if (bound != FERRULE_OK) {
@@ -96,8 +99,8 @@ static inline int32_t tvm_device_bound(tvm_device_t *tvm_dev, int32_t bound)
  *
  * TVM_DEVICE_NAMES(Woofles, woofles) declares tvm_device_woofles_t, TVMDeviceWooflesActivate(),
  * -Open(), -Close(), -Deactivate() and -Destroy(). The platform's header has TVM_DEVICE_INIT, which
- * declares TVMDeviceWooflesInit() with that platform's parameters; a header that is generated for a
- * model uses it if a platform's header was included before.
+ * declares TVMDeviceWooflesInit() with that platform's parameters; a header generated for a model
+ * uses it if a platform's header was included before.
  */
 #define TVM_DEVICE_NAMES(Name, name)                                                               \
     typedef tvm_device_t tvm_device_##name##_t;                                                    \
