@@ -3,7 +3,7 @@
 
 #include "ferrule/platform.h"
 
-/* The platform's struct is not known here, but for its first member. */
+/* Only the first member of the platform's struct is known here. */
 static struct ferrule_device_core *core_of(ferrule_device_t *dev)
 {
     return (struct ferrule_device_core *)dev;
@@ -17,8 +17,9 @@ static bool is_handle(const ferrule_device_t *dev)
                                   core->state == (uint32_t)FERRULE_DEVICE_BOUND);
 }
 
-/* Takes the guard if the call may go on. The guard of what is no handle can't be touched, so the
- * first look is without; the second sees a handle that was destroyed before the guard came. */
+/* Takes the guard if the call is allowed. The guard exists only in a valid handle, so the first
+ * check is made without it; the second check detects a handle that was destroyed before the guard
+ * was taken. */
 static int32_t enter(ferrule_device_t *dev)
 {
     if (dev == NULL) {
@@ -38,7 +39,7 @@ static int32_t enter(ferrule_device_t *dev)
     return FERRULE_OK;
 }
 
-/* With the guard, which is released while the lock is waited for. */
+/* Called with the guard, which is released while waiting for the lock. */
 static int32_t take(ferrule_device_t *dev)
 {
     struct ferrule_device_core *core = core_of(dev);
@@ -47,7 +48,7 @@ static int32_t take(ferrule_device_t *dev)
     if (core->owner == ferrule_platform_thread()) {
         return FERRULE_ERR_STATE;
     }
-    core->users++; /* keeps destroy away */
+    core->users++; /* makes destroy fail */
     ferrule_platform_unguard(dev);
     status = ferrule_platform_lock(dev);
     ferrule_platform_guard(dev);
@@ -59,7 +60,8 @@ static int32_t take(ferrule_device_t *dev)
     return FERRULE_OK;
 }
 
-/* With the guard, which is released meanwhile. Even if unlocking fails the handle is nobody's. */
+/* Called with the guard, which is released meanwhile. The handle has no owner afterwards, even if
+ * unlocking fails. */
 static int32_t give(ferrule_device_t *dev)
 {
     struct ferrule_device_core *core = core_of(dev);
@@ -79,7 +81,7 @@ static int32_t first_of(int32_t first, int32_t second)
     return first != FERRULE_OK ? first : second;
 }
 
-/* With the lock, without the guard. */
+/* Called with the lock, without the guard. */
 static int32_t power_up(ferrule_device_t *dev)
 {
     const struct ferrule_device_core *core = core_of(dev);
@@ -90,12 +92,12 @@ static int32_t power_up(ferrule_device_t *dev)
     }
     status = core->driver->activate(core->context);
     if (status != FERRULE_OK) {
-        (void)ferrule_platform_power(dev, false); /* the driver's error came first */
+        (void)ferrule_platform_power(dev, false); /* the driver's error is returned */
     }
     return status;
 }
 
-/* With the lock, without the guard. */
+/* Called with the lock, without the guard. */
 static int32_t power_down(ferrule_device_t *dev)
 {
     const struct ferrule_device_core *core = core_of(dev);
@@ -107,7 +109,7 @@ static int32_t power_down(ferrule_device_t *dev)
     return first_of(status, ferrule_platform_power(dev, false));
 }
 
-/* With the lock, without the guard. */
+/* Called with the lock, without the guard. */
 static int32_t check(ferrule_device_t *dev)
 {
     const struct ferrule_device_core *core = core_of(dev);
@@ -119,7 +121,7 @@ static int32_t check(ferrule_device_t *dev)
     return status;
 }
 
-/* With the guard: whether this thread has the device open. */
+/* Called with the guard; FERRULE_OK if this thread has the device open. */
 static int32_t is_mine(const struct ferrule_device_core *core)
 {
     if (!core->is_open) {
@@ -188,7 +190,7 @@ int32_t ferrule_device_bind_driver(ferrule_device_t *dev, const struct ferrule_d
     return FERRULE_OK;
 }
 
-/* With the guard. */
+/* Called with the guard. */
 static int32_t count_up(struct ferrule_device_core *core)
 {
     if (core->activations == UINT32_MAX) {
@@ -198,7 +200,7 @@ static int32_t count_up(struct ferrule_device_core *core)
     return FERRULE_OK;
 }
 
-/* With the guard, which is released while power goes up. */
+/* Called with the guard, which is released while power is switched on. */
 static int32_t activate(ferrule_device_t *dev)
 {
     struct ferrule_device_core *core = core_of(dev);
@@ -214,7 +216,7 @@ static int32_t activate(ferrule_device_t *dev)
     if (status != FERRULE_OK) {
         return status;
     }
-    if (core->activations == 0) { /* nobody else did it while this thread waited */
+    if (core->activations == 0) { /* no other thread activated it while this one waited */
         ferrule_platform_unguard(dev);
         status = power_up(dev);
         ferrule_platform_guard(dev);
@@ -236,16 +238,16 @@ int32_t ferrule_device_activate(ferrule_device_t *dev)
     return status;
 }
 
-/* With the guard and the lock; the guard is released while power goes down. */
+/* Called with the guard and the lock; the guard is released while power is switched off. */
 static int32_t count_down(ferrule_device_t *dev)
 {
     struct ferrule_device_core *core = core_of(dev);
     int32_t status = FERRULE_OK;
 
-    if (core->activations == 0) { /* another thread took the last while this one waited */
+    if (core->activations == 0) { /* another thread deactivated it while this one waited */
         return FERRULE_ERR_STATE;
     }
-    core->activations--; /* first, so that whoever activates meanwhile waits for the lock */
+    core->activations--; /* first, so that a concurrent activation waits for the lock */
     if (core->activations == 0) {
         ferrule_platform_unguard(dev);
         status = power_down(dev);
@@ -254,7 +256,7 @@ static int32_t count_down(ferrule_device_t *dev)
     return status;
 }
 
-/* With the guard. */
+/* Called with the guard. */
 static int32_t deactivate(ferrule_device_t *dev)
 {
     struct ferrule_device_core *core = core_of(dev);
@@ -289,7 +291,7 @@ int32_t ferrule_device_deactivate(ferrule_device_t *dev)
     return status;
 }
 
-/* With the guard, which is released while the lock is waited for and the device is checked. */
+/* Called with the guard, which is released while waiting for the lock and checking the device. */
 static int32_t open_device(ferrule_device_t *dev)
 {
     struct ferrule_device_core *core = core_of(dev);
@@ -303,14 +305,14 @@ static int32_t open_device(ferrule_device_t *dev)
         return status;
     }
     if (core->activations == 0) { /* deactivated while this thread waited */
-        (void)give(dev);          /* the order of calls is what is wrong */
+        (void)give(dev);          /* FERRULE_ERR_STATE takes precedence */
         return FERRULE_ERR_STATE;
     }
     ferrule_platform_unguard(dev);
     status = check(dev);
     ferrule_platform_guard(dev);
     if (status != FERRULE_OK) {
-        (void)give(dev); /* what the check found came first */
+        (void)give(dev); /* the error of the check is returned */
         return status;
     }
     core->is_open = true;
@@ -360,7 +362,7 @@ int32_t ferrule_device_destroy(ferrule_device_t *dev)
     return ferrule_platform_destroy(dev);
 }
 
-/* Whether this thread has the device open; for a look that needs the guard no longer. */
+/* FERRULE_OK if this thread has the device open; the guard is released on return. */
 static int32_t require_open(ferrule_device_t *dev)
 {
     int32_t status = enter(dev);

@@ -18,7 +18,8 @@ static void push(struct ferrule_held *held, uint32_t device, uint32_t call)
     held->count++;
 }
 
-/* Not always the last: a device that was activated early stays active while others come and go. */
+/* Not always the last entry: a device that was activated early stays active while others are opened
+ * and closed. */
 static void drop(struct ferrule_held *held, uint32_t device, uint32_t call)
 {
     uint32_t kept = 0;

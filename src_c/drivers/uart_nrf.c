@@ -28,7 +28,7 @@ struct speed {
     uint32_t value;
 };
 
-/* Of BAUDRATE; the chip knows no others. */
+/* Values of BAUDRATE; the chip supports no others. */
 static const struct speed speeds[] = {
     {1000000u, 0x10000000u}, {921600u, 0x0F000000u}, {460800u, 0x07400000u},
     {230400u, 0x03B00000u},  {115200u, 0x01D60000u}, {57600u, 0x00EB0000u},

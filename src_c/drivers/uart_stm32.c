@@ -19,7 +19,7 @@
 #define CR1_RX_ENABLE   (1u << 2)
 #define CR1_TX_ENABLE   (1u << 3)
 #define CR1_ENABLE      (1u << 13)
-#define DIVIDER_LEAST   16u /* the clock over the speed: a bit has sixteen samples */
+#define DIVIDER_LEAST   16u /* clock divided by baud rate: each bit has sixteen samples */
 #define DIVIDER_LARGEST 0xFFFFu
 
 int32_t ferrule_uart_stm32_init(const struct ferrule_uart_stm32_config *config)
@@ -49,7 +49,7 @@ int32_t ferrule_uart_stm32_read(void *config)
     if ((ferrule_mmio_read32(base + SR) & SR_RX_FULL) == 0u) {
         return -1;
     }
-    return (int32_t)(ferrule_mmio_read32(base + DR) & 0xFFu); /* ends an overrun, too */
+    return (int32_t)(ferrule_mmio_read32(base + DR) & 0xFFu); /* also clears an overrun */
 }
 
 bool ferrule_uart_stm32_can_write(void *config)

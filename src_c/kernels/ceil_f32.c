@@ -3,21 +3,21 @@
 
 static inline float ceil_of(float x)
 {
-    const float whole_from = 8388608.0f; /* 2^23: from here on no float32 has a fraction */
+    const float whole_from = 8388608.0f; /* 2^23: a float32 from here on has no fraction */
 
     if (!(x > -whole_from && x < whole_from)) {
-        return x; /* NaN, too */
+        return x; /* also NaN */
     }
 
     float cut = (float)(int32_t)x;
 
     if (cut == x) {
-        return x; /* and not `cut`, which has lost the sign of a zero */
+        return x; /* not `cut`, which has lost the sign of a zero */
     }
     if (cut < x) {
         return cut + 1.0f;
     }
-    return cut == 0.0f ? -0.0f : cut; /* of what lies between -1 and 0 */
+    return cut == 0.0f ? -0.0f : cut; /* for values between -1 and 0 */
 }
 
 #define FERRULE_KERNEL    ferrule_ceil_f32

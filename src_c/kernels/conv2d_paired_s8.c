@@ -2,14 +2,14 @@
 #include "ferrule/kernels/conv2d.h"
 #include "ferrule/kernels/paired_pixels.h"
 
-/* Fill what lies outside the image. */
+/* Fill the pixels outside the image. */
 static int8_t *fill(int8_t *target, int32_t bytes, int32_t value)
 {
     memset(target, value, (size_t)bytes);
     return target + bytes;
 }
 
-/* Rows of a window are short: no call of memcpy. */
+/* Rows of a window are short, so memcpy is not called. */
 static inline int8_t *copy(int8_t *target, const int8_t *source, int32_t bytes)
 {
     for (int32_t words = bytes / 4; words > 0; --words) {
@@ -29,7 +29,7 @@ static inline int8_t *copy(int8_t *target, const int8_t *source, int32_t bytes)
     return target;
 }
 
-/* Collect a row of pixels of which some or all lie outside the image, or apart from each other. */
+/* Collect a row of pixels that are partly or wholly outside the image, or not contiguous. */
 static int8_t *gather_row(const struct ferrule_conv2d_paired_s8_params *params, const int8_t *image,
                           int32_t row, int32_t x, int8_t *target)
 {
@@ -81,7 +81,8 @@ static uint32_t *fill_words(uint32_t *target, int32_t words, uint32_t value)
     return target;
 }
 
-/* Widen the pixels under one window position straight from the image: channels come in fours. */
+/* Widen the pixels under one window position directly from the image; the number of channels is a
+ * multiple of four. */
 static void gather_words(const struct ferrule_conv2d_paired_s8_params *params, const int8_t *image,
                          int32_t y, int32_t x, uint32_t *target)
 {

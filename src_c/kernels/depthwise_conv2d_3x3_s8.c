@@ -5,9 +5,9 @@
 #include "ferrule/kernels/depthwise_conv2d.h"
 
 /*
- * One channel at a time. Scratch holds three lines of it, widened to 16 bits, two pixels to a word;
- * the words of the three lines that stand at the same step follow each other. A new line replaces
- * the oldest, so the lines' order in scratch rotates, and the weights with it.
+ * One channel at a time. Scratch holds three lines of the channel, widened to 16 bits, two pixels
+ * per word; the words of the three lines for the same step are adjacent. A new line replaces the
+ * oldest, so the order of the lines in scratch rotates, and the weights rotate with it.
  */
 enum { LINES = 3 };
 
@@ -163,11 +163,11 @@ static inline void convolve_plane(const struct ferrule_depthwise_conv2d_3x3_s8_p
                                   const struct ferrule_scale *scale, uint32_t *lines, bool plain)
 {
     int32_t next = -params->pad_lines; /* the input line that is widened next */
-    int32_t oldest = 0;                /* the place of the oldest line, taken by the next one */
+    int32_t oldest = 0; /* the place of the oldest line, which the next line replaces */
     struct line_weights turned[2 * LINES - 1];
 
-    /* The window's line j stands at place (oldest + j) % 3, so place p has the weights of line
-     * (p - oldest) mod 3. */
+    /* Line j of the window is at place (oldest + j) % 3, so place p uses the weights of line (p -
+     * oldest) mod 3. */
     for (int32_t j = 0; j < 2 * LINES - 1; ++j) {
         uint32_t word = (uint32_t)weights[(j + 1) % LINES];
 

@@ -3,16 +3,16 @@
 
 static inline float floor_of(float x)
 {
-    const float whole_from = 8388608.0f; /* 2^23: from here on no float32 has a fraction */
+    const float whole_from = 8388608.0f; /* 2^23: a float32 from here on has no fraction */
 
     if (!(x > -whole_from && x < whole_from)) {
-        return x; /* NaN, too */
+        return x; /* also NaN */
     }
 
     float cut = (float)(int32_t)x;
 
     if (cut == x) {
-        return x; /* and not `cut`, which has lost the sign of a zero */
+        return x; /* not `cut`, which has lost the sign of a zero */
     }
     return cut > x ? cut - 1.0f : cut;
 }

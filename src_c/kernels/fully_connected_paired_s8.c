@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/fully_connected.h"
 
-/* The last bytes are widened on their own, so that nothing beyond the row is read. */
+/* The last bytes are widened separately, so that no byte beyond the row is read. */
 static void widen_row(const int8_t *row, int32_t bytes, uint32_t *target)
 {
     int32_t words = bytes / 4;

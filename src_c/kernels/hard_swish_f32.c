@@ -7,7 +7,7 @@ static inline float hard_swish(float x)
 
     gate = gate < 0.0f ? 0.0f : gate;
     gate = gate > 6.0f ? 6.0f : gate;
-    return x * (gate / 6.0f); /* in this order large numbers don't overflow */
+    return x * (gate / 6.0f); /* this order avoids overflow for large numbers */
 }
 
 #define FERRULE_KERNEL    ferrule_hard_swish_f32

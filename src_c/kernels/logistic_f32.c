@@ -4,7 +4,7 @@
 
 static inline float logistic(float x)
 {
-    /* the exponential of a negative number neither overflows nor loses digits beside 1 */
+    /* the exponential of a negative number does not overflow and loses no digits when added to 1 */
     float e = ferrule_expf(x < 0.0f ? x : -x);
 
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);

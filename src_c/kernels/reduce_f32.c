@@ -2,7 +2,7 @@
 #include "ferrule/kernels/reduce.h"
 #include "ferrule/kernels/walk.h"
 
-/* Kahan's sum: its error does not grow with the number of elements. */
+/* Kahan summation: the error does not grow with the number of elements. */
 static float sum(const struct ferrule_reduce_loops *over, const float *input)
 {
     struct ferrule_walk walk = {.offset = 0};
@@ -13,7 +13,8 @@ static float sum(const struct ferrule_reduce_loops *over, const float *input)
         float term = input[walk.offset] - lost;
         float next = total + term;
 
-        lost = next - next == 0.0f ? (next - total) - term : 0.0f; /* infinity has no error */
+        lost = next - next == 0.0f ? (next - total) - term
+                                   : 0.0f; /* an infinite sum has no error term */
         total = next;
     } while (ferrule_walk_next(&walk, over, 4));
     return total;

@@ -8,7 +8,7 @@ void ferrule_softmax_f32(const struct ferrule_softmax_f32_params *params, const 
     for (int32_t r = 0; r < params->rows; ++r) {
         float maximum = input[0];
         float sum = 0.0f;
-        float lost = 0.0f; /* what rounding took from the sum, after Kahan */
+        float lost = 0.0f; /* rounding error of the sum (Kahan summation) */
 
         for (int32_t i = 1; i < params->depth; ++i) {
             maximum = input[i] > maximum ? input[i] : maximum;

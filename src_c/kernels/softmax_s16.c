@@ -34,7 +34,7 @@ void ferrule_softmax_s16(const struct ferrule_softmax_s16_params *params, const 
             sum *= 2;
             --right;
         }
-        /* the table takes 1 to 2 from -32768 to 32767 */
+        /* the table maps 1 to 2 onto -32768 to 32767 */
         int32_t position = (int32_t)(((uint32_t)sum + (1u << 13)) >> 14);
         position -= (1 << 15) + (1 << 16);
         position = position > INT16_MAX ? INT16_MAX : position;

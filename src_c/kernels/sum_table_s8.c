@@ -3,7 +3,7 @@
 
 #define FRACTION_BITS 20
 
-/* The compilers do not find this instruction themselves. */
+/* Compilers do not generate this instruction by themselves. */
 static inline int8_t stored(int32_t value)
 {
 #if defined(__ARM_FEATURE_SAT) && __ARM_FEATURE_SAT

@@ -17,8 +17,8 @@ static bool is_whole(const struct ferrule_frame_line *line)
     return ferrule_crc32(line->frame, bytes - FERRULE_FRAME_TRAILER) == crc;
 }
 
-/* Takes bytes up to the end of a piece, and returns what ended it: 0, or -1 when nothing is left.
- * The state is in locals meanwhile: this loop is most of what a transfer costs. */
+/* Reads bytes up to a delimiter, and returns 0, or -1 if no byte is left. The state is kept in
+ * locals because this loop dominates the cost of a transfer. */
 static int32_t decode(struct ferrule_frame_line *line)
 {
     const struct ferrule_link_port port = *line->port;
@@ -44,7 +44,7 @@ static int32_t decode(struct ferrule_frame_line *line)
         if (received < capacity) {
             frame[received++] = decoded;
         } else {
-            received = capacity + 1u; /* too long: no CRC can save it */
+            received = capacity + 1u; /* too long: dropped whatever its CRC */
         }
     }
     line->received = received;
@@ -78,7 +78,7 @@ void ferrule_frame_send(struct ferrule_frame_line *line, uint32_t bytes)
         frame[bytes + i] = (uint8_t)(crc >> (8u * i));
     }
 
-    port->write_byte(port->context, 0u); /* ends whatever noise stands before */
+    port->write_byte(port->context, 0u); /* terminates any noise before the frame */
     for (uint32_t begin = 0;;) {
         uint32_t block = 0;
         while (block < LONGEST_BLOCK && begin + block < end && frame[begin + block] != 0u) {
@@ -93,7 +93,7 @@ void ferrule_frame_send(struct ferrule_frame_line *line, uint32_t bytes)
             break;
         }
         if (block < LONGEST_BLOCK) {
-            begin++; /* the code stands for this zero */
+            begin++; /* the code implies this zero */
         }
     }
     port->write_byte(port->context, 0u);

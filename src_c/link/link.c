@@ -12,10 +12,10 @@
 #include "run.h"
 
 #define WRITE_HEADER 8u  /* bytes before the data in WRITE_INPUT */
-#define CALL_BYTES   12u /* of a call in DEVICE_TRACE */
+#define CALL_BYTES   12u /* bytes of one call in DEVICE_TRACE */
 
-/* A request while it is answered. The response overwrites the payload, so a handler takes its
- * arguments first. */
+/* A request in progress. The response overwrites the payload, so a handler reads its arguments
+ * first. */
 struct exchange {
     struct ferrule_link *link;
     uint8_t *payload;
@@ -60,7 +60,7 @@ static void hello(struct exchange *exchange)
 {
     const struct ferrule_link_model *model = exchange->link->model;
     exchange->link->greeted = true;
-    exchange->link->result.valid = false; /* a new host counts its sequence numbers anew */
+    exchange->link->result.valid = false; /* a new host restarts its sequence numbers */
     uint8_t *at = ferrule_put16(exchange->payload, FERRULE_LINK_MAX_PAYLOAD);
     at = put_text(at, model->firmware);
     finish(exchange, put_text(at, model->firmware_version));
@@ -233,7 +233,7 @@ static void device_trace(struct exchange *exchange)
     finish(exchange, at);
 }
 
-/* The requests by type; the payload of each has from `least` to `most` bytes. */
+/* The requests by type; the payload of each has `least` to `most` bytes. */
 static const struct {
     void (*handle)(struct exchange *exchange);
     uint32_t least;

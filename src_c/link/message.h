@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file The numbers of the protocol that are not public. */
+/** @file Private constants of the protocol. */
 #ifndef FERRULE_LINK_MESSAGE_H
 #define FERRULE_LINK_MESSAGE_H
 
@@ -14,7 +14,7 @@ enum ferrule_message {
     FERRULE_READ_OUTPUT = 0x07,
     FERRULE_STACK = 0x08,
     FERRULE_DEVICE_TRACE = 0x09,
-    FERRULE_STARTED = 0x45, /* the run that was asked for begins now */
+    FERRULE_STARTED = 0x45, /* the requested run starts now */
     FERRULE_RESPONSE = 0x80,
     FERRULE_ERROR = 0xFF,
 };

@@ -9,24 +9,24 @@
 #include "message.h"
 
 #define TRIALS       4u
-#define FOLLOW_SHIFT 6u /* 64 calls: enough for a counter whose step is longer than one call */
+#define FOLLOW_SHIFT 6u /* 64 calls: enough even if one counter step is longer than a call */
 
 struct profile {
     struct ferrule_counter *counter;
     uint32_t *counters;
-    uint64_t begin;    /* reading at which the running operator began */
-    uint32_t overhead; /* what an operator without instructions would count */
+    uint64_t begin;    /* counter reading at the start of the running operator */
+    uint32_t overhead; /* count for an operator without instructions */
     uint32_t running;  /* the operator, or FERRULE_NO_OPERATOR */
-    uint32_t count;    /* of the operators */
+    uint32_t count;    /* number of operators */
 };
 
-/* Reads the counter first and last, so that its own work counts into no operator. */
+/* Reads the counter first and last, so that its own work is counted for no operator. */
 static void record(void *context, uint32_t index)
 {
     struct profile *profile = context;
     const uint64_t end = ferrule_counter_read(profile->counter);
     if (profile->running < profile->count) {
-        /* two neighbouring readings are less than 2^32 apart */
+        /* two consecutive readings are less than 2^32 apart */
         const uint32_t gross = (uint32_t)(end - profile->begin);
         profile->counters[profile->running] =
             gross > profile->overhead ? gross - profile->overhead : 0u;
@@ -40,20 +40,20 @@ struct follower {
     uint32_t calls;
 };
 
-/* A reading between operators keeps a short hardware counter from wrapping unseen. */
+/* A reading between operators prevents a short hardware counter from wrapping unnoticed. */
 static void follow(void *context, uint32_t index)
 {
     struct follower *follower = context;
     (void)index;
     follower->calls++;
-    (void)ferrule_counter_read(follower->counter); /* the sum is kept in the counter */
+    (void)ferrule_counter_read(follower->counter); /* the counter accumulates the total */
 }
 
-/* What 2^FOLLOW_SHIFT calls of `follow` count; `reading` is what a reading does. */
+/* The count of 2^FOLLOW_SHIFT calls of `follow`; `reading` is the count of one reading. */
 static uint64_t following_overhead(struct ferrule_counter *counter, uint64_t reading)
 {
     void (*volatile on_operator)(void *context, uint32_t index) =
-        follow; /* called as executors do */
+        follow; /* called the way executors call it */
     struct follower follower = {.counter = counter};
     const uint64_t first = ferrule_counter_read(counter);
     for (uint32_t call = 0; call < (1u << FOLLOW_SHIFT); call++) {
@@ -62,8 +62,8 @@ static uint64_t following_overhead(struct ferrule_counter *counter, uint64_t rea
     return ferrule_counter_read(counter) - first - reading;
 }
 
-/* The least that two neighbouring readings differ by; the least, since a coarse counter may step
- * between them. */
+/* The minimum difference between two consecutive readings; a coarse counter may step between them.
+ */
 static uint64_t reading_overhead(struct ferrule_counter *counter)
 {
     uint64_t least = UINT64_MAX;
@@ -75,11 +75,11 @@ static uint64_t reading_overhead(struct ferrule_counter *counter)
     return least;
 }
 
-/* The least that is recorded for nothing at all, with the way into and out of the callback. */
+/* The minimum count recorded for no work, including entry to and return from the callback. */
 static uint32_t callback_overhead(struct ferrule_counter *counter)
 {
     void (*volatile on_operator)(void *context, uint32_t index) =
-        record; /* called as executors do */
+        record; /* called the way executors call it */
     uint32_t least = UINT32_MAX;
     for (uint32_t trial = 0; trial < TRIALS; trial++) {
         uint32_t step = 0;
@@ -92,7 +92,7 @@ static uint32_t callback_overhead(struct ferrule_counter *counter)
     return least;
 }
 
-/* Keeps a call; the model has room for all that a run makes. */
+/* Records a call; the model's array holds all calls of a run. */
 static void trace(void *context, uint32_t index, uint32_t device, uint32_t call, int32_t status)
 {
     struct ferrule_link *link = context;
@@ -126,7 +126,7 @@ void ferrule_link_run(struct ferrule_link *link, uint32_t flags)
         info.on_operator = follow;
         info.context = &follower;
     } else {
-        /* nothing is called between the operators */
+        /* no callback between the operators */
     }
     result->calls = 0;
     if ((flags & FERRULE_RUN_TRACE) != 0u) {

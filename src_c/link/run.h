@@ -7,8 +7,8 @@
 
 #include "ferrule/link.h"
 
-/** @brief Run the model and fill the result of `link`; with the flag FERRULE_RUN_PROFILE also the
- * model's counters, with FERRULE_RUN_TRACE its calls. */
+/** @brief Run the model and fill the result of `link`; the flag FERRULE_RUN_PROFILE also fills the
+ * model's counters, FERRULE_RUN_TRACE its calls. */
 void ferrule_link_run(struct ferrule_link *link, uint32_t flags);
 
 #endif /* FERRULE_LINK_RUN_H */

@@ -4,9 +4,9 @@
 void ferrule_link_serve(const struct ferrule_link_model *model,
                         const struct ferrule_link_port *port)
 {
-    static struct ferrule_link link; /* a kilobyte of buffer that the stack need not hold */
+    static struct ferrule_link link; /* static: keeps a kilobyte of buffer off the stack */
     ferrule_link_init(&link, model, port);
     for (;;) {
-        (void)ferrule_link_poll(&link); /* both results mean: ask again */
+        (void)ferrule_link_poll(&link); /* poll again whatever the result */
     }
 }

@@ -20,10 +20,10 @@
 #define SYSTICK_MASK          (SYSTICK_PERIOD - 1u)
 #define DEMCR_TRCENA          (1u << 24)
 #define CTRL_CYCCNTENA        1u
-#define LAR_UNLOCK 0xC5ACCE55u /* Cortex-M7 keeps the DWT locked out of reset; others ignore it */
+#define LAR_UNLOCK            0xC5ACCE55u /* Cortex-M7 locks the DWT at reset; others ignore this */
 
-/* Cores and emulators without a cycle counter read CYCCNT as a constant: only a counter that moves
- * is one. */
+/* Cores and emulators without a cycle counter read CYCCNT as a constant, so the counter is accepted
+ * only if it changes. */
 static bool dwt_counts(void)
 {
     ferrule_mmio_write32(DEMCR, ferrule_mmio_read32(DEMCR) | DEMCR_TRCENA);
@@ -67,7 +67,7 @@ void ferrule_counter_start(struct ferrule_counter *counter)
 
 void ferrule_counter_reset(struct ferrule_counter *counter)
 {
-    (void)ferrule_counter_read(counter); /* only for what it leaves in `last` and COUNTFLAG */
+    (void)ferrule_counter_read(counter); /* only for its effect on `last` and COUNTFLAG */
     counter->elapsed = 0;
 }
 
@@ -77,7 +77,7 @@ static uint32_t systick_step(struct ferrule_counter *counter)
     const uint32_t now = ferrule_mmio_read32(SYST_CVR);
     uint32_t step = (counter->last - now) & SYSTICK_MASK;
     if ((flags & CSR_COUNTFLAG) != 0u && now <= counter->last) {
-        step += SYSTICK_PERIOD; /* it reached 0 and has come down to `last` again */
+        step += SYSTICK_PERIOD; /* it has wrapped at 0 and counted down to `last` again */
     }
     counter->last = now;
     return step;

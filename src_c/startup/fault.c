@@ -15,7 +15,7 @@
 
 volatile struct ferrule_fault_record ferrule_fault_record;
 
-/* The fault may be an overflow of the stack, so the handler brings its own. */
+/* The fault may be a stack overflow, so the handler has its own stack. */
 extern uint64_t ferrule_fault_stack[32];
 uint64_t ferrule_fault_stack[32];
 
@@ -65,7 +65,8 @@ __attribute__((used)) void ferrule_fault_store(const uint32_t *frame, uint32_t e
     record->hfsr = SCB_HFSR;
     record->mmfar = SCB_MMFAR;
     record->bfar = SCB_BFAR;
-    record->magic = FERRULE_FAULT_MAGIC; /* last: whoever polls it finds a whole record */
+    record->magic =
+        FERRULE_FAULT_MAGIC; /* last, so that a reader that polls it finds a complete record */
     for (;;) {
         ferrule_fault_halt();
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The four functions of <string.h> that compilers call by themselves. A word may be read at any
- * address: compilers turn that into one load where the core allows it, else into bytes. Written
- * words are always aligned. */
+/* The four functions of <string.h> that compilers call implicitly. A word may be read at any
+ * address: compilers emit one load if the core allows it, otherwise byte loads. Written words are
+ * always aligned. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -65,7 +65,7 @@ NO_IDIOMS static void copy_up(uint8_t *to, const uint8_t *from, size_t bytes)
     }
 }
 
-/* Both pointers are behind the last byte. */
+/* Both pointers are one past the last byte. */
 NO_IDIOMS static void copy_down(uint8_t *to, const uint8_t *from, size_t bytes)
 {
     while (bytes > 0 && ((uintptr_t)to % WORD) != 0) {
@@ -93,7 +93,7 @@ NO_IDIOMS void *memcpy(void *restrict to, const void *restrict from, size_t byte
 NO_IDIOMS void *memmove(void *to, const void *from, size_t bytes)
 {
     if ((uintptr_t)to - (uintptr_t)from >= bytes) {
-        copy_up(to, from, bytes); /* the target lies below the source, or behind it */
+        copy_up(to, from, bytes); /* the target lies before the source, or after its end */
     } else {
         copy_down((uint8_t *)to + bytes, (const uint8_t *)from + bytes, bytes);
     }

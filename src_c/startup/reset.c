@@ -10,7 +10,7 @@
 
 extern const uint32_t ferrule_vectors[];
 
-/* Apart from ferrule_reset, so that nothing in there can use the FPU before it is on. */
+/* Separate from ferrule_reset, so that ferrule_reset does not use the FPU before it is enabled. */
 __attribute__((noinline, noreturn)) static void start(void)
 {
     const uint32_t *from = ferrule_data_load;
@@ -21,7 +21,7 @@ __attribute__((noinline, noreturn)) static void start(void)
         *to = 0;
     }
 
-    (void)main(); /* a firmware has nobody to report to */
+    (void)main(); /* a firmware has no caller to report to */
     for (;;) {
         ferrule_exit_halt();
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file What the start-up sources share: linker symbols and handlers. */
+/** @file Linker symbols and handlers shared by the start-up sources. */
 #ifndef FERRULE_STARTUP_H
 #define FERRULE_STARTUP_H
 
@@ -14,16 +14,16 @@ extern const uint32_t ferrule_data_load[];
 extern uint32_t ferrule_bss_start[];
 extern uint32_t ferrule_bss_end[];
 
-/** @brief Where the core begins; calls main. */
+/** @brief The reset handler; calls main. */
 void ferrule_reset(void);
 
-/** @brief Where the core stays after main has returned. */
+/** @brief Loop forever; the core stays here after main has returned. */
 void ferrule_exit_halt(void);
 
-/** @brief Records a fault, or an exception that nobody handles, and halts. */
+/** @brief Record a fault, or an exception without a handler, and halt. */
 void ferrule_fault_entry(void);
 
-/* Weak: a firmware that wants one of these exceptions defines the function. */
+/* Weak: a firmware that handles one of these exceptions defines the function. */
 void ferrule_svcall_handler(void);
 void ferrule_pendsv_handler(void);
 void ferrule_systick_handler(void);

@@ -26,8 +26,8 @@ float ferrule_expf(float x)
     x = x > 90.0f ? 90.0f : x;
     x = x < -110.0f ? -110.0f : x;
 
-    /* x = n ln 2 + r with |r| <= ln 2 / 2; the high part of ln 2 has 15 bits, so that its product
-     * is exact */
+    /* x = n ln 2 + r with |r| <= ln 2 / 2; the high part of ln 2 has 15 bits, so its product is
+     * exact */
     int32_t n = (int32_t)(x * 1.442695f + (x < 0.0f ? -0.5f : 0.5f));
     float high = x - (float)n * 0.69314575f;
     float low = (float)n * 1.4286068e-06f;
@@ -39,10 +39,10 @@ float ferrule_expf(float x)
     p = p * r + 0.041666254f;
     p = p * r + 0.1666651f;
     p = p * r + 0.5f;
-    p = p * (r * r) + ((high - r) - low); /* with what rounding took from r */
+    p = p * (r * r) + ((high - r) - low); /* adds the rounding error of r */
     p += r;
 
-    /* two steps, since 2^n may lie outside of the normal numbers; only the second one can round */
+    /* two steps, because 2^n may lie outside the normal numbers; only the second step can round */
     int32_t half = n / 2;
     return (1.0f + p) * power_of_two(half) * power_of_two(n - half);
 }

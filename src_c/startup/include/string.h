@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file The part of <string.h> that start-up provides, for toolchains that come without a C
+/** @file The part of <string.h> that the start-up code provides, for toolchains without a C
  * library. */
 #ifndef FERRULE_STARTUP_STRING_H
 #define FERRULE_STARTUP_STRING_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file ADD, SUB, MUL, MAXIMUM and MINIMUM with broadcasting. Any context; the kernels keep nothing
- * between calls.
+ * @file ADD, SUB, MUL, MAXIMUM and MINIMUM with broadcasting. Any context; the kernels keep no
+ * state between calls.
  *
- * The output may lie over an input that has the output's shape.
+ * The output may share memory with an input of the same shape.
  */
 #ifndef FERRULE_KERNELS_BINARY_H_INCLUDED
 #define FERRULE_KERNELS_BINARY_H_INCLUDED
@@ -16,14 +16,14 @@
 extern "C" {
 #endif
 
-/** How one input of a sum is brought to the common scale. */
+/** Conversion of one input of a sum to the common scale. */
 struct ferrule_term {
     int32_t offset; /**< minus the zero point */
     int32_t multiplier;
     int32_t shift; /**< -31 to 0 */
 };
 
-/** How a sum or product becomes a stored value. */
+/** Conversion of a sum or product to a stored value. */
 struct ferrule_result {
     int32_t multiplier;
     int32_t shift;
@@ -38,14 +38,14 @@ struct ferrule_sum_params {
     struct ferrule_term first;
     struct ferrule_term second;
     struct ferrule_result result;
-    int32_t left_shift; /**< bits after the point at the common scale */
+    int32_t left_shift; /**< fractional bits at the common scale */
 };
 
 /** ADD and SUB of int8 by tables. */
 struct ferrule_sum_table_params {
     struct ferrule_broadcast shape;
-    const int32_t *first;  /**< 256 shares of the result, for the input read as uint8 */
-    const int32_t *second; /**< the same for the second input; they have 20 bits after the point */
+    const int32_t *first;  /**< 256 contributions to the result, indexed by the input as uint8 */
+    const int32_t *second; /**< the same for the second input; both have 20 fractional bits */
 };
 
 /** MUL of int8 and int16. */
@@ -111,7 +111,7 @@ void ferrule_maximum_s16(const struct ferrule_broadcast *shape, const int16_t *f
 /** @brief Return the larger of two int32. */
 void ferrule_maximum_s32(const struct ferrule_broadcast *shape, const int32_t *first,
                          const int32_t *second, int32_t *output);
-/** @brief Return the larger of two float32, the second if one is a NaN. */
+/** @brief Return the larger of two float32, or the second if either is a NaN. */
 void ferrule_maximum_f32(const struct ferrule_broadcast *shape, const float *first,
                          const float *second, float *output);
 /** @brief Return the smaller of two int8. */
@@ -123,7 +123,7 @@ void ferrule_minimum_s16(const struct ferrule_broadcast *shape, const int16_t *f
 /** @brief Return the smaller of two int32. */
 void ferrule_minimum_s32(const struct ferrule_broadcast *shape, const int32_t *first,
                          const int32_t *second, int32_t *output);
-/** @brief Return the smaller of two float32, the second if one is a NaN. */
+/** @brief Return the smaller of two float32, or the second if either is a NaN. */
 void ferrule_minimum_f32(const struct ferrule_broadcast *shape, const float *first,
                          const float *second, float *output);
 

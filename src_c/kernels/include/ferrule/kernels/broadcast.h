@@ -2,7 +2,7 @@
 /**
  * @file Two inputs of different shapes walked together, row by row of the output.
  *
- * The innermost axis is left to the caller's loop; the output is dense.
+ * The caller loops over the innermost axis; the output is dense.
  */
 #ifndef FERRULE_KERNELS_BROADCAST_H_INCLUDED
 #define FERRULE_KERNELS_BROADCAST_H_INCLUDED
@@ -13,21 +13,21 @@
 #define FERRULE_BROADCAST_AXES  6
 #define FERRULE_BROADCAST_INNER (FERRULE_BROADCAST_AXES - 1)
 
-/** The output's shape and how the inputs repeat in it. */
+/** The output's shape and the strides of the inputs. */
 struct ferrule_broadcast {
     int32_t extents[FERRULE_BROADCAST_AXES];        /**< outermost first, 1 where unused */
     int32_t first_strides[FERRULE_BROADCAST_AXES];  /**< in elements; 0 repeats the first input */
     int32_t second_strides[FERRULE_BROADCAST_AXES]; /**< in elements; 0 repeats the second input */
 };
 
-/** Where a row starts; set to zero for the first row. */
+/** Position of a row; all zeros for the first row. */
 struct ferrule_broadcast_row {
     int32_t first;  /**< elements from the first input's start */
     int32_t second; /**< elements from the second input's start */
     int32_t index[FERRULE_BROADCAST_INNER];
 };
 
-/** @brief Move on to the next row; false after the last. */
+/** @brief Move on to the next row; return false after the last. */
 static inline bool ferrule_broadcast_next(const struct ferrule_broadcast *shape,
                                           struct ferrule_broadcast_row *row)
 {

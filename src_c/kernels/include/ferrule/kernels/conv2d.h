@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file CONV_2D. Any context; the kernels keep nothing between calls.
+ * @file CONV_2D. Any context; the kernels keep no state between calls.
  */
 #ifndef FERRULE_KERNELS_CONV2D_H_INCLUDED
 #define FERRULE_KERNELS_CONV2D_H_INCLUDED
@@ -26,8 +26,8 @@ struct ferrule_conv2d_s8_params {
 struct ferrule_conv2d_paired_s8_params {
     struct ferrule_window window;
     int32_t input_zero_point;
-    const int16_t *inputs; /**< for one pixel: the input channels that have weights, 4 * words; null
-                                stands for all */
+    const int16_t *inputs; /**< for a 1x1 window: the 4 * words input channels that have weights;
+                              null means all */
     struct ferrule_paired_weights paired;
 };
 
@@ -84,7 +84,7 @@ void ferrule_conv2d_paired_s8(const struct ferrule_conv2d_paired_s8_params *para
                               const int8_t *input, int8_t *output, void *scratch);
 
 /**
- * @brief The same for a window of one pixel, stride 1 and no padding.
+ * @brief Convolve with a window of one pixel, stride 1 and no padding.
  *
  * input_c is a multiple of 4 unless `inputs` lists the channels.
  */

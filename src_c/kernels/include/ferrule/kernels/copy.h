@@ -18,7 +18,7 @@ struct ferrule_copy_params {
     int32_t output_strides[FERRULE_COPY_AXES]; /* may be negative */
     int32_t input_offset;                      /* of the first element */
     int32_t output_offset;
-    int32_t run; /* bytes that lie together in both tensors; for ferrule_copy_runs alone */
+    int32_t run; /* bytes contiguous in both tensors; only for ferrule_copy_runs */
 };
 
 struct ferrule_fill_params {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks over the rows of a copy: the innermost axis is left to the caller's loop. */
+/* Iterates over the rows of a copy; the caller loops over the innermost axis. */
 #ifndef FERRULE_KERNELS_COPY_ROWS_H
 #define FERRULE_KERNELS_COPY_ROWS_H
 
@@ -22,7 +22,7 @@ ferrule_copy_first_row(const struct ferrule_copy_params *params)
     return row;
 }
 
-/* Moves on to the next row; false after the last. */
+/* Moves on to the next row; returns false after the last. */
 static inline bool ferrule_copy_next_row(const struct ferrule_copy_params *params,
                                          struct ferrule_copy_row *row)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file DEPTHWISE_CONV_2D. Any context; the kernels keep nothing between calls.
+ * @file DEPTHWISE_CONV_2D. Any context; the kernels keep no state between calls.
  */
 #ifndef FERRULE_KERNELS_DEPTHWISE_CONV2D_H_INCLUDED
 #define FERRULE_KERNELS_DEPTHWISE_CONV2D_H_INCLUDED
@@ -24,7 +24,7 @@ struct ferrule_depthwise_conv2d_s8_params {
 
 /**
  * int8 with a window of 3x3 that slides along steps, line by line: steps are columns and lines are
- * rows, or the other way round. Strides between elements are in bytes.
+ * rows, or vice versa. Strides between elements are in bytes.
  */
 struct ferrule_depthwise_conv2d_3x3_s8_params {
     int32_t batches;
@@ -41,15 +41,15 @@ struct ferrule_depthwise_conv2d_3x3_s8_params {
     int32_t step_stride; /**< of the window, 1 or 2 */
     int32_t pad_lines;   /**< before the first, 0 to 2 */
     int32_t pad_steps;   /**< before the first, 0 to 2 */
-    int32_t words;       /**< of a line of two pixels each: output_steps / 2 + 1, rounded up, for
-                              stride 1, output_steps + 1 for stride 2 */
+    int32_t words; /**< words of a line, two pixels each: output_steps / 2 + 1, rounded up, for
+                      stride 1; output_steps + 1 for stride 2 */
     int32_t input_zero_point;
     int32_t live_c;           /**< channels that have weights */
-    const int16_t *positions; /**< which channel each live channel is */
-    const int8_t *fixed;      /**< a pixel of the output, of which channels that are not live count;
-                                   null if all are live */
+    const int16_t *positions; /**< channel index of each live channel */
+    const int8_t *fixed; /**< one output pixel, used for the channels that are not live; null if all
+                            are live */
     const int32_t
-        *weights; /**< per live channel a word per line of the window: bytes w0, w1, w1, w2 */
+        *weights; /**< per live channel, one word per line of the window: bytes w0, w1, w1, w2 */
     const int32_t *scales; /**< FERRULE_CHANNEL_WORDS per live channel */
     struct ferrule_output_s8 output;
 };

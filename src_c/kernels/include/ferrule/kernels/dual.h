@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Define it as 0 to keep to plain C. */
+/* Define as 0 to use plain C. */
 #ifndef FERRULE_HAS_DSP
 #if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
 #define FERRULE_HAS_DSP 1
@@ -19,7 +19,7 @@
 #endif
 #endif
 
-/* Freestanding compilers call memcpy by its name even for a few bytes. */
+/* Freestanding compilers call memcpy as a function even for a few bytes. */
 #if defined(__GNUC__)
 #define FERRULE_COPY_WORD(target, source) __builtin_memcpy((target), (source), 4)
 #else
@@ -70,7 +70,7 @@ static inline uint32_t ferrule_odd_bytes(uint32_t word)
 #endif
 }
 
-/** @brief Return the value, or the end of int8 that it passes. */
+/** @brief Return the value, saturated to int8. */
 static inline int32_t ferrule_saturate_s8(int32_t value)
 {
 #if defined(__ARM_FEATURE_SAT) && __ARM_FEATURE_SAT

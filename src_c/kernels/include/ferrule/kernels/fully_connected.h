@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file FULLY_CONNECTED. Any context; the kernels keep nothing between calls.
+ * @file FULLY_CONNECTED. Any context; the kernels keep no state between calls.
  */
 #ifndef FERRULE_KERNELS_FULLY_CONNECTED_H_INCLUDED
 #define FERRULE_KERNELS_FULLY_CONNECTED_H_INCLUDED

@@ -9,12 +9,12 @@
 extern "C" {
 #endif
 
-/** @brief e to the power of x: NaN for NaN, infinity above 88.72, 0 below -103.98; less than
- * 1 ULP off (0.920 at most over all of float32). */
+/** @brief e to the power of x: NaN for NaN, infinity above 88.72, 0 below -103.98; the error is
+ * below 1 ULP (at most 0.920 over all of float32). */
 float ferrule_expf(float x);
 
-/** @brief Hyperbolic tangent: NaN for NaN, zeros keep their sign; less than 1.5 ULP
- * off (1.325 at most over all of float32). */
+/** @brief Hyperbolic tangent: NaN for NaN, zeros keep their sign; the error is below 1.5 ULP (at
+ * most 1.325 over all of float32). */
 float ferrule_tanhf(float x);
 
 #ifdef __cplusplus

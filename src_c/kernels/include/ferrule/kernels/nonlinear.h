@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LOGISTIC, TANH and HARD_SWISH; of int8 they are tables (lookup.h). Every function is reentrant
+/* LOGISTIC, TANH and HARD_SWISH; for int8 they are tables (lookup.h). Every function is reentrant
  * and may write its output over its input. */
 #ifndef FERRULE_KERNELS_NONLINEAR_H
 #define FERRULE_KERNELS_NONLINEAR_H

@@ -3,12 +3,12 @@
  * @file Weights of two output channels in one 16-bit number.
  *
  * A weight pair is h = 256 * b + a with a in -128 to 127. For any data x, sum(x * h) - sum(x * a)
- * is 256 * sum(x * b) modulo 2^32, which gives sum(x * b) exactly while it is below 2^23. So one
- * multiplication of two pairs of 16-bit numbers serves two channels, and weights take one byte
- * each.
+ * is 256 * sum(x * b) modulo 2^32, which gives sum(x * b) exactly while it is below 2^23. One
+ * multiplication of two pairs of 16-bit numbers thus serves two channels, and each weight takes one
+ * byte.
  *
- * Data is widened to 16 bits. Of each four bytes, 0 and 2 stand in one word, 1 and 3 in the next,
- * as the DSP extension unpacks them; weights are packed in that order.
+ * Data is widened to 16 bits. Of each four bytes, 0 and 2 form one word, 1 and 3 the next, as the
+ * DSP extension unpacks them; weights are packed in that order.
  */
 #ifndef FERRULE_KERNELS_PAIRED_H_INCLUDED
 #define FERRULE_KERNELS_PAIRED_H_INCLUDED
@@ -19,24 +19,25 @@
 #include "ferrule/kernels/requantize.h"
 
 /**
- * How the sums of a channel become stored values: twice the bias (with what the input's zero point
- * contributes), multiplier of 31 bits, right shift. Channels follow each other.
+ * Constants that convert the sums of a channel to stored values: twice the bias (including the
+ * contribution of the input's zero point), 31-bit multiplier, right shift. Channels are
+ * consecutive.
  */
 enum { FERRULE_CHANNEL_WORDS = 3 };
 
-/** What the channels of an output have in common. */
+/** Parameters shared by all channels of an output. */
 struct ferrule_output_s8 {
     int32_t zero_point;
     int32_t low;
     int32_t high;
 };
 
-/** The constants of one channel and its output, as ferrule_store_s8 wants them. */
+/** The constants of one channel and its output, as ferrule_store_s8 expects them. */
 struct ferrule_scale {
     uint32_t bias2;
     int32_t multiplier;
     int32_t right;
-    int32_t rounding; /**< with the zero point */
+    int32_t rounding; /**< including the zero point */
 };
 
 /** @brief Return the constants of a channel; `odd` is 2 * zero point + 1. */
@@ -50,9 +51,9 @@ static inline struct ferrule_scale ferrule_scale_of(const int32_t *channel, int3
 /**
  * @brief Return the stored value for twice a sum plus bias, before the clamp.
  *
- * The result of ferrule_requantize plus the zero point where twice the sum, and the product plus
- * rounding, keep to 32 bits. Without `exact_below` halves below the zero point are rounded up,
- * which matters to no output that is clamped there; with it the right shift is at least 1.
+ * The result of ferrule_requantize plus the zero point if twice the sum, and the product plus
+ * rounding, fit in 32 bits. Without `exact_below`, halves below the zero point are rounded up,
+ * which does not affect outputs that are clamped there; with it, the right shift is at least 1.
  */
 static inline int32_t ferrule_scale_sum(uint32_t sum2, const struct ferrule_scale *scale,
                                         bool exact_below)
@@ -65,7 +66,8 @@ static inline int32_t ferrule_scale_sum(uint32_t sum2, const struct ferrule_scal
     return (high + scale->rounding) >> scale->right;
 }
 
-/** @brief Return the stored value: `plain` stands for no clamp but that of int8, and 0 at -128. */
+/** @brief Return the stored value; `plain` means a clamp to int8 only, with the zero point at -128.
+ */
 static inline int8_t ferrule_store_s8(uint32_t sum2, const struct ferrule_scale *scale,
                                       const struct ferrule_output_s8 *output, bool plain)
 {
@@ -75,7 +77,7 @@ static inline int8_t ferrule_store_s8(uint32_t sum2, const struct ferrule_scale 
                           : ferrule_clamp(value, output->low, output->high));
 }
 
-/** @brief Return whether `plain` of ferrule_store_s8 is right for an output. */
+/** @brief Return whether ferrule_store_s8 may be called with `plain` for an output. */
 static inline bool ferrule_is_plain(const struct ferrule_output_s8 *output)
 {
     return output->zero_point == INT8_MIN && output->low == INT8_MIN && output->high == INT8_MAX;

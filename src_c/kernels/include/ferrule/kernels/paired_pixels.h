@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file All output channels of two pixels whose widened patches stand in scratch.
+ * @file Computation of all output channels of two pixels whose widened patches are in scratch.
  */
 #ifndef FERRULE_KERNELS_PAIRED_PIXELS_H_INCLUDED
 #define FERRULE_KERNELS_PAIRED_PIXELS_H_INCLUDED
@@ -64,15 +64,15 @@ ferrule_multiply_patches(const uint32_t *patches, const int32_t *weights, int32_
     return sums;
 }
 
-/** What all pixels of an output have in common. */
+/** Parameters shared by all pixels of an output. */
 struct ferrule_paired_weights {
     const int32_t *weights;   /**< per pair of channels 2 * words words of two weight pairs */
     const int32_t *channels;  /**< FERRULE_CHANNEL_WORDS per live channel, rounded up to two */
-    const int16_t *positions; /**< which output channel each live channel is */
-    const int8_t *fixed;      /**< a pixel of the output, of which channels that are not live count;
-                                   null if all are live */
-    int32_t words;            /**< products per output / 4, rounded up */
-    int32_t live_c;           /**< channels that have weights */
+    const int16_t *positions; /**< output channel of each live channel */
+    const int8_t *fixed; /**< one output pixel, used for the channels that are not live; null if all
+                            are live */
+    int32_t words;       /**< products per output / 4, rounded up */
+    int32_t live_c;      /**< channels that have weights */
     int32_t output_c;
     struct ferrule_output_s8 output;
 };
@@ -80,8 +80,8 @@ struct ferrule_paired_weights {
 /**
  * @brief Compute and store all channels of two pixels.
  *
- * `patches` has for each two products the word of the first and that of the second pixel. For a
- * single pixel let `first` and `second` be the same; then only the first patch counts.
+ * For every two products, `patches` has the word of the first pixel and that of the second. For a
+ * single pixel, pass the same pointer as `first` and `second`; only the first patch is then used.
  */
 static inline void ferrule_store_pixels_s8(const struct ferrule_paired_weights *paired,
                                            const uint32_t *patches, int8_t *first, int8_t *second,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file AVERAGE_POOL_2D and MAX_POOL_2D. Any context; the kernels keep nothing between calls.
+ * @file AVERAGE_POOL_2D and MAX_POOL_2D. Any context; the kernels keep no state between calls.
  */
 #ifndef FERRULE_KERNELS_POOL2D_H_INCLUDED
 #define FERRULE_KERNELS_POOL2D_H_INCLUDED

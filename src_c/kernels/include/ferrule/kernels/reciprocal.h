@@ -12,15 +12,14 @@ static inline int32_t ferrule_one_over_one_plus(int32_t x)
     const int32_t half = (int32_t)(((int64_t)x + INT32_MAX + 1) >> 1);
     int32_t estimate = 1515870810 + ferrule_high_multiply(half, -1010580540);
 
-    for (int step = 0; step < 3; ++step) { /* Newton and Raphson */
+    for (int step = 0; step < 3; ++step) { /* Newton-Raphson */
         int32_t error = one - ferrule_high_multiply(half, estimate);
         estimate += ferrule_high_multiply(estimate, error) * 4;
     }
     return estimate >= (int32_t)1 << 30 ? INT32_MAX : estimate * 2;
 }
 
-/* Returns r in Q0 with 1 / x = r / 2^*shift, for x > 0 in Q(integer_bits) of 32 bits without a
- * sign. */
+/* Returns r in Q0 with 1 / x = r / 2^*shift, for x > 0 in unsigned 32-bit Q(integer_bits). */
 static inline int32_t ferrule_reciprocal(uint32_t x, int32_t integer_bits, int32_t *shift)
 {
     int32_t headroom = 0;

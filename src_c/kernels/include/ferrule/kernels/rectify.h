@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file RELU and its relatives. Any context; the kernels keep nothing between calls.
+ * @file RELU and its variants. Any context; the kernels keep no state between calls.
  *
- * The output may lie over an input that has the output's shape and type.
+ * The output may share memory with an input of the same shape and type.
  */
 #ifndef FERRULE_KERNELS_RECTIFY_H_INCLUDED
 #define FERRULE_KERNELS_RECTIFY_H_INCLUDED
@@ -22,7 +22,7 @@ struct ferrule_slope {
     int32_t sign; /**< 1 or -1 */
 };
 
-/** Values from 0 on and below 0 have their own factors; zero points are 0. */
+/** Non-negative and negative values have separate factors; zero points are 0. */
 struct ferrule_rectify_s16_params {
     struct ferrule_slope positive;
     struct ferrule_slope negative;
@@ -46,7 +46,7 @@ struct ferrule_leaky_relu_f32_params {
     int32_t elements;
 };
 
-/** Negative values are multiplied by the second input, too. */
+/** Negative values are also multiplied by the second input. */
 struct ferrule_prelu_params {
     struct ferrule_broadcast shape;
     int32_t input_zero_point;
@@ -68,7 +68,7 @@ void ferrule_rectify_s16(const struct ferrule_rectify_s16_params *params, const 
 void ferrule_relu_f32(const struct ferrule_relu_f32_params *params, const float *input,
                       float *output);
 
-/** @brief Values beyond a limit become the limit. */
+/** @brief Clamp values to the limits. */
 void ferrule_bounded_relu_f32(const struct ferrule_bounded_relu_f32_params *params,
                               const float *input, float *output);
 

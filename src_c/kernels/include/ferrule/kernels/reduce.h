@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Four nested loops over the input, outermost first; those that are not needed have the extent 1.
+/* Four nested loops over the input, outermost first; loops that are not needed have extent 1.
  */
 struct ferrule_reduce_loops {
     int32_t extents[4];

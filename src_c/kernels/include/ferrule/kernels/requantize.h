@@ -58,7 +58,7 @@ static inline int32_t ferrule_requantize_wide(int64_t value, int32_t multiplier,
     return (int32_t)((value * multiplier + rounding) >> total_shift);
 }
 
-/** @brief Return the value, or the limit that it passes. */
+/** @brief Return the value, clamped to the limits. */
 static inline int32_t ferrule_clamp(int32_t value, int32_t low, int32_t high)
 {
     if (value < low) {
@@ -67,7 +67,7 @@ static inline int32_t ferrule_clamp(int32_t value, int32_t low, int32_t high)
     return value > high ? high : value;
 }
 
-/** @brief Return the value, or the limit that it passes. */
+/** @brief Return the value, clamped to the limits. */
 static inline float ferrule_clamp_f32(float value, float low, float high)
 {
     if (value < low) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the requantising kernels share; internal to them. */
+/* Code shared by the requantising kernels; internal to them. */
 #ifndef FERRULE_KERNELS_REQUANTIZE_ELEMENT_H
 #define FERRULE_KERNELS_REQUANTIZE_ELEMENT_H
 

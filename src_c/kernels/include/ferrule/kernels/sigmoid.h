@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What int16 LOGISTIC and TANH share; internal to the kernels. */
+/* Code shared by int16 LOGISTIC and TANH; internal to the kernels. */
 #ifndef FERRULE_KERNELS_SIGMOID_H
 #define FERRULE_KERNELS_SIGMOID_H
 

@@ -16,9 +16,9 @@ static inline int32_t ferrule_apply_slope(const struct ferrule_slope *slope, int
     return slope->sign < 0 ? -scaled : scaled;
 }
 
-/** @brief Return what PRELU makes of a stored value and a stored factor, before it is clamped.
+/** @brief Return the PRELU of a stored value and a stored factor, before clamping.
  *
- * The factor is read for negative values alone.
+ * The factor is read only for negative values.
  */
 static inline int32_t ferrule_prelu(const struct ferrule_prelu_params *params, int32_t stored,
                                     const int8_t *alpha)

@@ -12,7 +12,7 @@ extern "C" {
 
 struct ferrule_softmax_s8_params {
     const int32_t *exponentials; /* exp(-i * scale * beta) in Q0.31 */
-    int32_t count; /* of exponentials, 1 to 256; beyond them the exponential counts as 0 */
+    int32_t count; /* number of exponentials, 1 to 256; beyond them the exponential is taken as 0 */
     int32_t rows;
     int32_t depth; /* elements of a row, at most 8191 */
 };

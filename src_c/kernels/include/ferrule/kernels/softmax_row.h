@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the softmax kernels with int8 input share; internal to the kernels. */
+/* Code shared by the softmax kernels with int8 input; internal to the kernels. */
 #ifndef FERRULE_KERNELS_SOFTMAX_ROW_H
 #define FERRULE_KERNELS_SOFTMAX_ROW_H
 
@@ -18,12 +18,12 @@ static inline int32_t ferrule_softmax_exponential(const struct ferrule_softmax_s
     return difference < params->count ? params->exponentials[difference] : 0;
 }
 
-/* Returns what the elements of a row are computed from. */
+/* Returns the values from which the elements of a row are computed. */
 static inline struct ferrule_softmax_row
 ferrule_softmax_row(const struct ferrule_softmax_s8_params *params, const int8_t *input)
 {
     struct ferrule_softmax_row row = {.maximum = INT8_MIN};
-    uint32_t sum = 0; /* Q12; without a sign it holds 8191 ones */
+    uint32_t sum = 0; /* Q12; unsigned, so that it can hold a sum of 8191 ones */
 
     for (int32_t i = 0; i < params->depth; ++i) {
         row.maximum = input[i] > row.maximum ? input[i] : row.maximum;
@@ -36,14 +36,14 @@ ferrule_softmax_row(const struct ferrule_softmax_s8_params *params, const int8_t
     return row;
 }
 
-/* Returns an element as a number of 2^-bits, 0 and up. */
+/* Returns an element as a non-negative multiple of 2^-bits. */
 static inline int32_t ferrule_softmax_element(const struct ferrule_softmax_row *row,
                                               int32_t exponential, int32_t bits)
 {
     int32_t shift = row->over_unit + 31 - bits;
     uint32_t product = (uint32_t)ferrule_high_multiply(row->scale, exponential);
 
-    /* the product is below 2^31, so that a shift by 32 and more leaves nothing */
+    /* the product is below 2^31, so a shift by 32 or more gives 0 */
     return shift > 31 ? 0 : (int32_t)((product + (UINT32_C(1) << (shift - 1))) >> shift);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks over strided elements; internal to the kernels. */
+/* Iterates over strided elements; internal to the kernels. */
 #ifndef FERRULE_KERNELS_WALK_H
 #define FERRULE_KERNELS_WALK_H
 
@@ -13,7 +13,7 @@ struct ferrule_walk {
     int32_t offset; /* of the element at the index */
 };
 
-/* Steps the outermost `loops` loops; false when they are back at the start. */
+/* Advances the outermost `loops` loops; returns false when they are back at the start. */
 static inline bool ferrule_walk_next(struct ferrule_walk *walk,
                                      const struct ferrule_reduce_loops *over, int32_t loops)
 {

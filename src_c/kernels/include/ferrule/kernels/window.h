@@ -31,7 +31,8 @@ struct ferrule_taps {
     int32_t end;
 };
 
-/** @brief Return which taps, from `origin` on and `dilation` apart, lie in 0 to `extent`. */
+/** @brief Return the taps, starting at `origin` and `dilation` apart, that lie between 0 and
+ * `extent`. */
 static inline struct ferrule_taps ferrule_taps_inside(int32_t origin, int32_t taps,
                                                       int32_t dilation, int32_t extent)
 {
