@@ -49,7 +49,7 @@ void ferrule_platform_guard(ferrule_device_t *dev)
 {
     uint32_t masked = ferrule_port_critical_enter();
 
-    dev->masked = masked; /* not before: whoever was interrupted here may have been in it */
+    dev->masked = masked; /* not earlier: the interrupted code may hold the guard */
 }
 
 void ferrule_platform_unguard(ferrule_device_t *dev)
@@ -75,7 +75,7 @@ int32_t ferrule_platform_unlock(ferrule_device_t *dev)
 
 int32_t ferrule_platform_ready(const ferrule_device_t *dev)
 {
-    (void)dev; /* what there is, is ready */
+    (void)dev; /* the device is always ready */
     return FERRULE_OK;
 }
 

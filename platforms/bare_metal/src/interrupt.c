@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of the vector table behind the system exceptions (Armv7-M ARM, B1.5.3): all interrupts
- * lead to one function, which is told the line. */
+/* The part of the vector table after the system exceptions (Armv7-M ARM, B1.5.3): all interrupts
+ * call one function with the number of the line. */
 #include "ferrule/platform/interrupt.h"
 
 #define SYSTEM_EXCEPTIONS 16u

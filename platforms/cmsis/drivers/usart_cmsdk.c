@@ -41,8 +41,8 @@ static void write_register(const struct ferrule_usart_cmsdk *uart, uint32_t offs
     ferrule_mmio_write32(uart->base + offset, value);
 }
 
-/* Only with the interrupt of that direction off: the other direction's does not touch CTRL's bits
- * but through here, and a handler always ends before a thread goes on. */
+/* Call only with the interrupt of that direction off. The other direction's handler changes CTRL
+ * only through this function, and a handler always ends before a thread continues. */
 static void change_control(const struct ferrule_usart_cmsdk *uart, uint32_t clear, uint32_t set)
 {
     const uint32_t primask = __get_PRIMASK();
@@ -77,7 +77,7 @@ int32_t ferrule_usart_cmsdk_initialize(struct ferrule_usart_cmsdk *uart,
         uart->state = FERRULE_USART_CMSDK_INITIALIZED;
         uart->signal = signal;
     }
-    return ARM_DRIVER_OK; /* a second time it does nothing, as CMSIS-Driver asks */
+    return ARM_DRIVER_OK; /* a second call does nothing, as CMSIS-Driver requires */
 }
 
 static void stop(struct ferrule_usart_cmsdk *uart)
@@ -159,7 +159,7 @@ int32_t ferrule_usart_cmsdk_send(struct ferrule_usart_cmsdk *uart, const void *d
     uart->out_left = num;
     uart->sending = true;
     change_control(uart, 0u, CTRL_TX_INTERRUPT);
-    NVIC_SetPendingIRQ((IRQn_Type)uart->tx_interrupt); /* the handler writes the first byte too */
+    NVIC_SetPendingIRQ((IRQn_Type)uart->tx_interrupt); /* the handler also writes the first byte */
     return ARM_DRIVER_OK;
 }
 
@@ -167,7 +167,7 @@ void ferrule_usart_cmsdk_on_send(struct ferrule_usart_cmsdk *uart)
 {
     write_register(uart, INTCLEAR, INTERRUPT_TX);
     if (!uart->sending || (read_register(uart, STATE) & STATE_TX_FULL) != 0u) {
-        return; /* aborted, or the interrupt comes again when there is room */
+        return; /* aborted, or the interrupt recurs when there is space */
     }
     if (uart->out_left != 0u) {
         const uint8_t *from = uart->out;
@@ -199,7 +199,7 @@ int32_t ferrule_usart_cmsdk_receive(struct ferrule_usart_cmsdk *uart, void *data
     uart->receiving = true;
     change_control(uart, 0u, CTRL_RX_INTERRUPT);
     if ((read_register(uart, STATE) & STATE_RX_FULL) != 0u) {
-        /* It came while nobody received, so without an interrupt. */
+        /* The byte arrived while no receive was in progress, so without an interrupt. */
         NVIC_SetPendingIRQ((IRQn_Type)uart->rx_interrupt);
     }
     return ARM_DRIVER_OK;
@@ -220,7 +220,7 @@ void ferrule_usart_cmsdk_on_receive(struct ferrule_usart_cmsdk *uart)
     write_register(uart, INTCLEAR, INTERRUPT_RX);
     const uint32_t state = read_register(uart, STATE);
     if (!uart->receiving || (state & STATE_RX_FULL) == 0u) {
-        return; /* aborted, or it was taken already */
+        return; /* aborted, or already taken */
     }
     uint32_t event = take_overrun(uart, state);
     uint8_t *to = uart->in;
@@ -242,10 +242,10 @@ int32_t ferrule_usart_cmsdk_transfer(const void *data_out, void *data_in, uint32
     (void)data_out;
     (void)data_in;
     (void)num;
-    return ARM_DRIVER_ERROR_UNSUPPORTED; /* of synchronous modes alone */
+    return ARM_DRIVER_ERROR_UNSUPPORTED; /* only in synchronous modes */
 }
 
-/* What stands in the way of a mode, or ARM_DRIVER_OK. */
+/* The reason why a mode is not supported, or ARM_DRIVER_OK. */
 static int32_t judge(uint32_t mode)
 {
     if ((mode & ARM_USART_DATA_BITS_Msk) != ARM_USART_DATA_BITS_8) {
@@ -280,13 +280,13 @@ static int32_t configure(struct ferrule_usart_cmsdk *uart, uint32_t mode, uint32
 
 static void abort_send(struct ferrule_usart_cmsdk *uart)
 {
-    uart->sending = false; /* first: an interrupt that comes in between is none of ours */
+    uart->sending = false; /* first: an interrupt that arrives in between is ignored */
     change_control(uart, CTRL_TX_INTERRUPT, 0u);
 }
 
 static void abort_receive(struct ferrule_usart_cmsdk *uart)
 {
-    uart->receiving = false; /* first, too */
+    uart->receiving = false; /* likewise first */
     change_control(uart, CTRL_RX_INTERRUPT, 0u);
 }
 
@@ -339,7 +339,7 @@ ARM_USART_STATUS ferrule_usart_cmsdk_status(const struct ferrule_usart_cmsdk *ua
 int32_t ferrule_usart_cmsdk_set_modem(ARM_USART_MODEM_CONTROL control)
 {
     (void)control;
-    return ARM_DRIVER_ERROR_UNSUPPORTED; /* it has no such lines */
+    return ARM_DRIVER_ERROR_UNSUPPORTED; /* the UART has no such lines */
 }
 
 ARM_USART_MODEM_STATUS ferrule_usart_cmsdk_modem(void)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file CMSIS-Driver USART (API 2.4) for the UART in Arm's Cortex-M System Design Kit (DDI 0479,
- * section 4.3), which the MPS2 and MPS3 boards have. Interrupt-driven, 8 data bits, no parity.
+ * section 4.3), used on the MPS2 and MPS3 boards. Interrupt-driven, 8 data bits, no parity.
  *
  *   FERRULE_USART_CMSDK(0, 0x40004000u, 25000000u, 0, 1, UART0_RX_Handler, UART0_TX_Handler);
  *
- * defines `Driver_USART0` and both handlers. Strict: everything is refused that comes before its
- * time. While nobody receives, a byte stays in the UART.
+ * defines `Driver_USART0` and both handlers. The driver is strict: it rejects every call made in
+ * the wrong state. While no receive is in progress, an arriving byte stays in the UART.
  */
 #ifndef FERRULE_USART_CMSDK_H
 #define FERRULE_USART_CMSDK_H
@@ -17,7 +17,8 @@
 #include "Driver_USART.h"
 
 #ifndef FERRULE_USART_CMSDK_PRIORITY
-/** Of the interrupts: high enough to be served in time, low enough that handlers may call kernels.
+/** Priority of the interrupts: high enough to be served in time, low enough that handlers may call
+ * the kernel.
  */
 #define FERRULE_USART_CMSDK_PRIORITY ((1u << __NVIC_PRIO_BITS) - 2u)
 #endif
@@ -26,7 +27,7 @@
 extern "C" {
 #endif
 
-/** How far an instance is. */
+/** State of an instance. */
 enum ferrule_usart_cmsdk_state {
     FERRULE_USART_CMSDK_OFF = 0,
     FERRULE_USART_CMSDK_INITIALIZED,
@@ -34,7 +35,7 @@ enum ferrule_usart_cmsdk_state {
     FERRULE_USART_CMSDK_CONFIGURED,
 };
 
-/** One UART: where it is, and the driver's state of it. */
+/** One UART: its configuration and the driver's state. */
 struct ferrule_usart_cmsdk {
     uintptr_t base;
     uint32_t clock_hz; /* of the peripheral bus */
@@ -43,7 +44,7 @@ struct ferrule_usart_cmsdk {
     ARM_USART_SignalEvent_t signal;
     enum ferrule_usart_cmsdk_state state;
     const uint8_t *volatile out; /* next byte to send */
-    uint8_t *volatile in;        /* where the next byte goes */
+    uint8_t *volatile in;        /* destination of the next byte */
     volatile uint32_t out_left;
     volatile uint32_t in_left;
     uint32_t out_total;
@@ -53,7 +54,7 @@ struct ferrule_usart_cmsdk {
     volatile bool overflowed;
 };
 
-/* What the functions of an access struct do, with the instance that they lack. */
+/* The implementations of the access struct's functions, with the instance as a parameter. */
 ARM_DRIVER_VERSION ferrule_usart_cmsdk_version(void);
 ARM_USART_CAPABILITIES ferrule_usart_cmsdk_capabilities(void);
 int32_t ferrule_usart_cmsdk_initialize(struct ferrule_usart_cmsdk *uart,
@@ -69,7 +70,7 @@ ARM_USART_STATUS ferrule_usart_cmsdk_status(const struct ferrule_usart_cmsdk *ua
 int32_t ferrule_usart_cmsdk_set_modem(ARM_USART_MODEM_CONTROL control);
 ARM_USART_MODEM_STATUS ferrule_usart_cmsdk_modem(void);
 
-/** @brief For the handlers of the two interrupts. */
+/** @brief Called by the handlers of the two interrupts. */
 void ferrule_usart_cmsdk_on_receive(struct ferrule_usart_cmsdk *uart);
 void ferrule_usart_cmsdk_on_send(struct ferrule_usart_cmsdk *uart);
 

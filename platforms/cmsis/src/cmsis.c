@@ -24,7 +24,7 @@ int32_t ferrule_cmsis_driver_status(int32_t code)
         return FERRULE_ERR_UNSUPPORTED;
     case ARM_DRIVER_ERROR_PARAMETER:
         return FERRULE_ERR_ARGUMENT;
-    default: /* ARM_DRIVER_ERROR, those of one kind of driver, and what is no code at all */
+    default: /* ARM_DRIVER_ERROR, driver-specific codes, and unknown codes */
         return FERRULE_ERR_DEVICE;
     }
 }
@@ -34,7 +34,8 @@ bool ferrule_platform_in_interrupt(void)
     return ferrule_port_in_interrupt();
 }
 
-/* Forgets what was bound and returns the USART, if it was one. Nobody can come in any more. */
+/* Clears the binding and returns the USART, if one was bound. No other thread can use the handle
+ * any more. */
 static struct ferrule_cmsis_usart *unbind(ferrule_device_t *dev)
 {
     struct ferrule_cmsis_usart *usart = dev->usart;
@@ -55,7 +56,7 @@ int32_t ferrule_cmsis_kernel_status(osStatus_t code)
         return FERRULE_ERR_TIMEOUT;
     case osErrorResource:
         return FERRULE_ERR_BUSY;
-    case osErrorParameter: /* the only parameter that can be wrong is the object */
+    case osErrorParameter: /* the object is the only parameter that can be wrong */
         return FERRULE_ERR_HANDLE;
     case osErrorNoMemory:
         return FERRULE_ERR_MEMORY;
@@ -76,14 +77,14 @@ uint32_t ferrule_cmsis_ticks(uint32_t milliseconds)
 
 const void *ferrule_platform_thread(void)
 {
-    static const char before_the_kernel; /* its address is what counts */
+    static const char before_the_kernel; /* only its address is used */
     const void *thread = osThreadGetId();
     return thread != NULL ? thread : &before_the_kernel;
 }
 
 int32_t ferrule_platform_init(ferrule_device_t *dev)
 {
-    /* Recursive, so that a kernel never lets a thread wait for itself. */
+    /* Recursive, so that a thread never waits for itself, whatever the kernel. */
     osMutexAttr_t attributes = {.name = "ferrule device",
                                 .attr_bits = osMutexRecursive | osMutexPrioInherit};
 #if FERRULE_CMSIS_MUTEX_BYTES > 0
@@ -106,19 +107,20 @@ int32_t ferrule_platform_destroy(ferrule_device_t *dev)
     return signal != FERRULE_OK ? signal : lock;
 }
 
-/* No mutex: a handle may be destroyed while others come in, and not every kernel can delete what is
- * waited for. Before the kernel runs nothing can be locked, and nothing needs to be. */
+/* Not a mutex: a handle may be destroyed while other threads enter, and not every kernel can delete
+ * a mutex that has waiters. Before the kernel runs, it neither can nor needs to be locked. */
 void ferrule_platform_guard(ferrule_device_t *dev)
 {
-    /* Where the caller has locked the kernel it stays so: kernels differ in whether locks nest. */
+    /* If the caller has locked the kernel, it stays locked: kernels differ in whether locks nest.
+     */
     const bool ours = osKernelGetState() == osKernelRunning && osKernelLock() == 0;
-    dev->guarded = ours; /* not sooner: another thread may have been in it */
+    dev->guarded = ours; /* not earlier: another thread may hold the guard */
 }
 
 void ferrule_platform_unguard(ferrule_device_t *dev)
 {
     if (dev->guarded) {
-        (void)osKernelUnlock(); /* this thread locked it */
+        (void)osKernelUnlock(); /* this thread locked the kernel */
     }
 }
 
@@ -126,7 +128,7 @@ int32_t ferrule_platform_lock(ferrule_device_t *dev)
 {
     uint32_t ticks = ferrule_cmsis_ticks(FERRULE_CMSIS_OPEN_TIMEOUT_MS);
     if (osKernelGetState() == osKernelLocked) {
-        ticks = 0; /* nobody else could run and unlock it */
+        ticks = 0; /* no other thread could run and unlock it */
     }
     return ferrule_cmsis_kernel_status(osMutexAcquire(dev->lock, ticks));
 }
@@ -136,7 +138,7 @@ int32_t ferrule_platform_unlock(ferrule_device_t *dev)
     return ferrule_cmsis_kernel_status(osMutexRelease(dev->lock));
 }
 
-#else /* no kernel: one thread, or tasks that take turns */
+#else /* no kernel: one thread, or cooperative tasks */
 
 const void *ferrule_platform_thread(void)
 {
@@ -161,7 +163,7 @@ int32_t ferrule_platform_destroy(ferrule_device_t *dev)
 void ferrule_platform_guard(ferrule_device_t *dev)
 {
     const uint32_t masked = ferrule_port_critical_enter();
-    dev->masked = masked; /* not sooner: whoever was interrupted here may have been in it */
+    dev->masked = masked; /* not earlier: the interrupted code may hold the guard */
 }
 
 void ferrule_platform_unguard(ferrule_device_t *dev)
@@ -236,7 +238,7 @@ int32_t ferrule_device_bind_usart(ferrule_device_t *dev, struct ferrule_cmsis_us
     status = ferrule_device_bind_driver(dev, driver, context);
     if (status != FERRULE_OK) {
         dev->usart = NULL;
-        (void)ferrule_cmsis_usart_release(usart); /* the first error counts */
+        (void)ferrule_cmsis_usart_release(usart); /* the first error is returned */
     }
     return status;
 }
@@ -247,7 +249,7 @@ int32_t ferrule_platform_ready(const ferrule_device_t *dev)
         return dev->usart->driver->GetStatus().tx_busy != 0u ? FERRULE_ERR_UNAVAILABLE : FERRULE_OK;
     }
     if (dev->accelerator == NULL) {
-        return FERRULE_OK; /* what there is, is ready */
+        return FERRULE_OK; /* a device without a CMSIS-Driver is always ready */
     }
     const struct ferrule_cmsis_accelerator_status status = dev->accelerator->GetStatus();
     return status.busy != 0u || status.error != 0u ? FERRULE_ERR_UNAVAILABLE : FERRULE_OK;
@@ -256,7 +258,7 @@ int32_t ferrule_platform_ready(const ferrule_device_t *dev)
 static int32_t power_down(const struct ferrule_cmsis_accelerator *access)
 {
     int32_t code = access->PowerControl(ARM_POWER_OFF);
-    if (code == ARM_DRIVER_OK) { /* a driver with power must not be uninitialised */
+    if (code == ARM_DRIVER_OK) { /* a powered driver must not be uninitialised */
         code = access->Uninitialize();
     }
     return ferrule_cmsis_driver_status(code);
@@ -270,7 +272,7 @@ static int32_t power_up(const struct ferrule_cmsis_accelerator *access)
     }
     code = access->PowerControl(ARM_POWER_FULL);
     if (code != ARM_DRIVER_OK) {
-        (void)power_down(access); /* the first error counts */
+        (void)power_down(access); /* the first error is returned */
     }
     return ferrule_cmsis_driver_status(code);
 }

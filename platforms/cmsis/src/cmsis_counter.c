@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ferrule/counter.h on a kernel's system timer, in place of src_c/runtime/counter.c: that one takes
- * SysTick, which here is the kernel's. */
+/* ferrule/counter.h on a kernel's system timer. Replaces src_c/runtime/counter.c, which would take
+ * SysTick from the kernel. */
 #include "ferrule/counter.h"
 
 #include <stdint.h>
@@ -9,7 +9,8 @@
 
 void ferrule_counter_start(struct ferrule_counter *counter)
 {
-    /* The unit is the kernel's timer's: SysTick at the core's clock, with RTX5 and FreeRTOS. */
+    /* The unit is that of the kernel's timer: SysTick at the core's clock, with RTX5 and FreeRTOS.
+     */
     counter->source =
         osKernelGetSysTimerFreq() != 0u ? FERRULE_COUNTER_SYSTICK : FERRULE_COUNTER_NONE;
     ferrule_counter_reset(counter);

@@ -10,7 +10,7 @@
 #endif
 
 #define RING_MASK       (FERRULE_CMSIS_RING_BYTES - 1u)
-#define BYTE_TIMEOUT_MS 1000u /* for a byte of the link; the slowest takes some milliseconds */
+#define BYTE_TIMEOUT_MS 1000u /* for a byte of the link, which takes some milliseconds at most */
 #define FLAG_RECEIVED   1u
 #define FLAG_SENT       2u
 #define RECEIVER_ERRORS                                                                            \
@@ -20,7 +20,7 @@
     (ARM_USART_MODE_ASYNCHRONOUS | ARM_USART_DATA_BITS_8 | ARM_USART_PARITY_NONE |                 \
      ARM_USART_STOP_BITS_1 | ARM_USART_FLOW_CONTROL_NONE)
 
-/* ---- time, and waiting for the interrupt: with a kernel and without */
+/* ---- time, and waiting for the interrupt, with and without a kernel */
 
 #if FERRULE_CMSIS_RTOS2
 
@@ -39,14 +39,14 @@ static int32_t pause_for(struct ferrule_cmsis_usart *usart, uint32_t flag, uint3
 {
     const uint32_t flags = osEventFlagsWait(usart->signal, flag, osFlagsWaitAny, ticks);
     if ((flags & osFlagsError) == 0u || flags == osFlagsErrorTimeout) {
-        return FERRULE_OK; /* the caller looks at the clock */
+        return FERRULE_OK; /* the caller checks the clock */
     }
     return ferrule_cmsis_kernel_status((osStatus_t)flags);
 }
 
 static void signal_flags(struct ferrule_cmsis_usart *usart, uint32_t flags)
 {
-    /* It fails only where the flags are gone, and then nobody waits for them. */
+    /* It fails only if the flags are deleted, and then no thread waits for them. */
     (void)osEventFlagsSet(usart->signal, flags);
 }
 
@@ -85,7 +85,7 @@ static int32_t pause_for(const struct ferrule_cmsis_usart *usart, uint32_t flag,
     (void)usart;
     (void)flag;
     (void)ticks;
-    return FERRULE_OK; /* the caller looks again */
+    return FERRULE_OK; /* the caller checks again */
 }
 
 static void signal_flags(const struct ferrule_cmsis_usart *usart, uint32_t flags)
@@ -107,14 +107,14 @@ static int32_t delete_signal(const struct ferrule_cmsis_usart *usart)
 
 #endif
 
-/* ---- the ring: one interrupt stores, one thread takes */
+/* ---- the ring: one interrupt writes, one thread reads */
 
 static bool has_room(const struct ferrule_cmsis_usart *usart)
 {
     return usart->head - usart->tail < FERRULE_CMSIS_RING_BYTES;
 }
 
-/* There is room: the receiver was not armed otherwise. */
+/* The ring has space: otherwise the receiver would not have been armed. */
 static void store(struct ferrule_cmsis_usart *usart, uint8_t byte)
 {
     const uint32_t head = usart->head;
@@ -135,10 +135,10 @@ static bool take(struct ferrule_cmsis_usart *usart, uint8_t *byte)
     return true;
 }
 
-/* Let the driver receive the next byte; it calls back when it has it. */
+/* Let the driver receive the next byte; the callback reports it. */
 static int32_t arm(struct ferrule_cmsis_usart *usart)
 {
-    usart->armed = true; /* before: the byte may be there already */
+    usart->armed = true; /* before the call: the byte may already be there */
     const int32_t code = usart->driver->Receive(&usart->incoming, 1u);
     if (code != ARM_DRIVER_OK) {
         usart->armed = false;
@@ -146,8 +146,8 @@ static int32_t arm(struct ferrule_cmsis_usart *usart)
     return ferrule_cmsis_driver_status(code);
 }
 
-/* What the reader does once it has taken bytes: the receiver stands still while the ring is full,
- * and after an error of the driver's. */
+/* Called by the reader after taking bytes: the receiver is disarmed while the ring is full, and
+ * after an error of the driver. */
 static int32_t rearm(struct ferrule_cmsis_usart *usart)
 {
     return usart->armed || !has_room(usart) ? FERRULE_OK : arm(usart);
@@ -171,13 +171,13 @@ void ferrule_cmsis_usart_event(struct ferrule_cmsis_usart *usart, uint32_t event
         usart->sent = true;
         flags |= FLAG_SENT;
     }
-    if (flags != 0u) { /* not for each byte: kernels have little room for what interrupts signal */
+    if (flags != 0u) { /* not for each byte: kernels can queue few signals from interrupts */
         usart->told = usart->told || (flags & FLAG_RECEIVED) != 0u;
         signal_flags(usart, flags);
     }
 }
 
-/* ---- the driver, from nothing to armed and back */
+/* ---- the driver, from uninitialised to armed and back */
 
 static bool is_whole(const ARM_DRIVER_USART *driver)
 {
@@ -207,7 +207,7 @@ int32_t ferrule_cmsis_usart_release(struct ferrule_cmsis_usart *usart)
     return delete_signal(usart);
 }
 
-/* One step of the start; a driver's own codes say which part of the mode it can't have. */
+/* One step of the start; driver-specific codes report the unsupported part of the mode. */
 static int32_t control(ARM_DRIVER_USART *driver, uint32_t operation, uint32_t argument)
 {
     const int32_t code = driver->Control(operation, argument);
@@ -233,7 +233,7 @@ static int32_t configure(struct ferrule_cmsis_usart *usart)
 static int32_t power_down(ARM_DRIVER_USART *driver)
 {
     int32_t code = driver->PowerControl(ARM_POWER_OFF);
-    if (code == ARM_DRIVER_OK) { /* a driver with power must not be uninitialised */
+    if (code == ARM_DRIVER_OK) { /* a powered driver must not be uninitialised */
         code = driver->Uninitialize();
     }
     return code;
@@ -255,7 +255,7 @@ int32_t ferrule_cmsis_usart_start(struct ferrule_cmsis_usart *usart)
         status = configure(usart);
     }
     if (status != FERRULE_OK) {
-        (void)power_down(driver); /* the first error counts */
+        (void)power_down(driver); /* the first error is returned */
         return status;
     }
     usart->started = true;
@@ -279,7 +279,7 @@ int32_t ferrule_cmsis_usart_stop(struct ferrule_cmsis_usart *usart)
     return ferrule_cmsis_driver_status(code);
 }
 
-/* ---- what users of the USART call */
+/* ---- the public functions */
 
 static int32_t send_all(struct ferrule_cmsis_usart *usart, const uint8_t *data, uint32_t bytes,
                         uint32_t timeout_ms)
@@ -295,7 +295,7 @@ static int32_t send_all(struct ferrule_cmsis_usart *usart, const uint8_t *data, 
         const uint32_t passed = now(usart) - begin;
         status = passed < most ? pause_for(usart, FLAG_SENT, most - passed) : FERRULE_ERR_TIMEOUT;
         if (status != FERRULE_OK) {
-            /* The buffer is the caller's: the driver must let go of it. */
+            /* The caller owns the buffer: the driver must stop using it. */
             (void)usart->driver->Control(ARM_USART_ABORT_SEND, 0u);
             return status;
         }
@@ -322,8 +322,8 @@ static int32_t receive_all(struct ferrule_cmsis_usart *usart, uint8_t *data, siz
     const uint32_t begin = now(usart);
     const uint32_t most = duration(timeout_ms);
     for (;;) {
-        usart->told = false; /* before looking: what arrives from here on wakes this thread */
-        const bool lost = usart->lost; /* before: what the ring has now came before the loss */
+        usart->told = false;           /* before checking: a later byte wakes this thread */
+        const bool lost = usart->lost; /* before taking: the ring's bytes precede the loss */
         while (*received < bytes && take(usart, &data[*received])) {
             (*received)++;
         }
@@ -373,7 +373,7 @@ int32_t ferrule_cmsis_usart_read_byte(void *context)
     uint8_t byte = 0;
     const bool taken = take(usart, &byte);
     if (!taken) {
-        usart->lost = false; /* the frame's checksum tells */
+        usart->lost = false; /* detected by the frame's checksum */
     }
     (void)rearm(usart); /* if it fails, the next call tries again */
     return taken ? (int32_t)byte : -1;
@@ -382,13 +382,13 @@ int32_t ferrule_cmsis_usart_read_byte(void *context)
 void ferrule_cmsis_usart_write_byte(void *context, uint8_t byte)
 {
     struct ferrule_cmsis_usart *usart = (struct ferrule_cmsis_usart *)context;
-    (void)send_all(usart, &byte, 1u, BYTE_TIMEOUT_MS); /* the frame's checksum tells */
+    (void)send_all(usart, &byte, 1u, BYTE_TIMEOUT_MS); /* detected by the frame's checksum */
 }
 
 void ferrule_cmsis_usart_wait(struct ferrule_cmsis_usart *usart, uint32_t timeout_ms)
 {
-    usart->told = false; /* before looking: what arrives from here on wakes this thread */
+    usart->told = false; /* before checking: a later byte wakes this thread */
     if (usart->head == usart->tail) {
-        (void)pause_for(usart, FLAG_RECEIVED, duration(timeout_ms)); /* the caller looks */
+        (void)pause_for(usart, FLAG_RECEIVED, duration(timeout_ms)); /* the caller checks */
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Zephyr's side of devices that a Ferrule driver drives: a node of the devicetree becomes a struct
- * device, so that it can be waited for, put into a power domain and managed at run time. Registers
- * and interrupts are the Ferrule driver's. */
+/* Zephyr's side of devices that have a Ferrule driver: a devicetree node becomes a struct device,
+ * so that its readiness can be checked and its power domain managed at run time. The Ferrule driver
+ * handles registers and interrupts. */
 #include <errno.h>
 #include <zephyr/device.h>
 #include <zephyr/devicetree.h>
@@ -11,14 +11,14 @@
 #include "ferrule/platform/zephyr_accelerator.h"
 
 #if defined(CONFIG_PM_DEVICE)
-/* What there is to switch is the power domain's, which Zephyr switches round these calls. */
+/* Only the power domain is switched, and Zephyr does that around these calls. */
 static int on_power(const struct device *device, enum pm_device_action action)
 {
     ARG_UNUSED(device);
     switch (action) {
     case PM_DEVICE_ACTION_RESUME:
     case PM_DEVICE_ACTION_SUSPEND:
-    case PM_DEVICE_ACTION_TURN_ON: /* Zephyr 3.5 takes -ENOTSUP here for a failure */
+    case PM_DEVICE_ACTION_TURN_ON: /* Zephyr 3.5 treats -ENOTSUP here as a failure */
     case PM_DEVICE_ACTION_TURN_OFF:
         return 0;
     default:

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of src_c/runtime/counter.c, which would take SysTick from the kernel. */
+/* Replaces src_c/runtime/counter.c, which would take SysTick from the kernel. */
 #include "ferrule/counter.h"
 
 #include <stdint.h>
 #include <zephyr/kernel.h>
 
-/* Only where the kernel's cycles are SysTick's at the core's clock: what other timers count would
- * go by a wrong name on the link. */
+/* Only if the kernel's cycles come from SysTick at the core's clock: the link has no name for the
+ * units of other timers. */
 #if defined(CONFIG_CORTEX_M_SYSTICK)
 #define SOURCE FERRULE_COUNTER_SYSTICK
 #else

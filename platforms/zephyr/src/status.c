@@ -6,8 +6,8 @@
 
 #include "ferrule/status.h"
 
-/* By Zephyr's errno, ferrule_zephyr_status() takes the first row, ferrule_zephyr_errno() the first
- * of a status. */
+/* ferrule_zephyr_status() uses the first row with an errno, ferrule_zephyr_errno() the first row
+ * with a status. */
 static const struct {
     int error;
     int32_t status;
@@ -23,7 +23,7 @@ static const struct {
     {EPROTO, FERRULE_ERR_STATE},
     {EBUSY, FERRULE_ERR_BUSY},
     {ETIMEDOUT, FERRULE_ERR_TIMEOUT},
-    {EAGAIN, FERRULE_ERR_TIMEOUT}, /* of a mutex whose time is over */
+    {EAGAIN, FERRULE_ERR_TIMEOUT}, /* from a mutex whose time has expired */
     {EWOULDBLOCK, FERRULE_ERR_INTERRUPT},
     {EPERM, FERRULE_ERR_OWNER},
     {EIO, FERRULE_ERR_DEVICE},

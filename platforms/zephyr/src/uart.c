@@ -55,14 +55,14 @@ static int32_t transport_read(void *context, uint8_t *data, size_t bytes, uint32
 static int32_t read_byte(void *context)
 {
     uint8_t byte;
-    bool overrun = false; /* the link sees from the frame's CRC what is missing */
+    bool overrun = false; /* the link detects missing bytes by the CRC */
     return ferrule_uart_get(context, &byte, 1u, &overrun) == 1u ? (int32_t)byte : -1;
 }
 
 static void write_byte(void *context, uint8_t byte)
 {
     while (ferrule_uart_put(context, &byte, 1u) == 0u) {
-        (void)ferrule_uart_wait_sent(context, K_FOREVER); /* either way: ask again */
+        (void)ferrule_uart_wait_sent(context, K_FOREVER); /* try again either way */
     }
 }
 

@@ -7,7 +7,7 @@
 #include "ferrule/platform/zephyr_status.h"
 #include "uart.h"
 
-/* With the spin lock; whether anything moved. */
+/* Called with the spin lock; returns whether any byte was moved. */
 static bool receive(struct ferrule_zephyr_uart *uart)
 {
     uint8_t *to = NULL;
@@ -22,7 +22,7 @@ static bool receive(struct ferrule_zephyr_uart *uart)
     return count > 0;
 }
 
-/* With the spin lock; whether anything moved. */
+/* Called with the spin lock; returns whether any byte was moved. */
 static bool send(struct ferrule_zephyr_uart *uart)
 {
     uint8_t *from = NULL;
@@ -45,7 +45,7 @@ static void on_interrupt(const struct device *device, void *context)
     const k_spinlock_key_t key = k_spin_lock(&uart->lock);
     while (moved) {
         moved = false;
-        (void)uart_irq_update(device); /* for drivers that read their status but once */
+        (void)uart_irq_update(device); /* for drivers that read their status only once */
         if (uart_irq_rx_ready(device) > 0 && receive(uart)) {
             received = true;
             moved = true;
@@ -64,8 +64,8 @@ static void on_interrupt(const struct device *device, void *context)
     }
 }
 
-/* What came before the interrupt was on makes none where that is not one of level, and in a UART
- * that holds one byte it keeps all others out. */
+/* A byte that arrived before the interrupt was enabled triggers no interrupt unless it is
+ * level-sensitive, and in a UART that holds one byte it blocks all later ones. */
 static void drop_stale(struct ferrule_zephyr_uart *uart)
 {
     uint8_t stale;
@@ -82,11 +82,11 @@ static void drop_stale(struct ferrule_zephyr_uart *uart)
 
 int32_t ferrule_uart_start(struct ferrule_zephyr_uart *uart)
 {
-    memset(&uart->lock, 0, sizeof uart->lock); /* has no members on one core */
+    memset(&uart->lock, 0, sizeof uart->lock); /* has no members on a single core */
     uart->overrun = false;
     ring_buf_init(&uart->input, sizeof uart->input_bytes, uart->input_bytes);
     ring_buf_init(&uart->output, sizeof uart->output_bytes, uart->output_bytes);
-    (void)k_sem_init(&uart->received, 0u, 1u); /* fails for a limit of 0 alone */
+    (void)k_sem_init(&uart->received, 0u, 1u); /* fails only for a limit of 0 */
     (void)k_sem_init(&uart->sent, 0u, 1u);
     uart_irq_rx_disable(uart->device);
     uart_irq_tx_disable(uart->device);

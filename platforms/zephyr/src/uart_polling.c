@@ -12,7 +12,7 @@ int32_t ferrule_uart_start(struct ferrule_zephyr_uart *uart)
     return FERRULE_OK;
 }
 
-/* What the UART itself loses nobody is told of. */
+/* Bytes lost by the UART itself are not reported. */
 size_t ferrule_uart_get(struct ferrule_zephyr_uart *uart, uint8_t *data, size_t bytes,
                         bool *overrun)
 {
@@ -24,7 +24,8 @@ size_t ferrule_uart_get(struct ferrule_zephyr_uart *uart, uint8_t *data, size_t 
     return count;
 }
 
-/* One byte, since uart_poll_out() waits until the UART takes it, and the caller looks at the time.
+/* Sends one byte only, because uart_poll_out() waits until the UART accepts it, and the caller
+ * checks the time.
  */
 size_t ferrule_uart_put(struct ferrule_zephyr_uart *uart, const uint8_t *data, size_t bytes)
 {
@@ -43,10 +44,10 @@ bool ferrule_uart_is_sent(struct ferrule_zephyr_uart *uart)
 
 void ferrule_uart_abandon(struct ferrule_zephyr_uart *uart)
 {
-    (void)uart; /* nothing is kept */
+    (void)uart; /* no bytes are buffered */
 }
 
-/* uart_poll_out() has waited already. */
+/* uart_poll_out() has already waited. */
 bool ferrule_uart_wait_sent(struct ferrule_zephyr_uart *uart, k_timeout_t timeout)
 {
     (void)uart;

@@ -26,7 +26,7 @@ const void *ferrule_platform_thread(void)
 int32_t ferrule_platform_init(ferrule_device_t *dev)
 {
     dev->zephyr_device = NULL;
-    memset(&dev->guard, 0, sizeof dev->guard); /* has no members on one core */
+    memset(&dev->guard, 0, sizeof dev->guard); /* has no members on a single core */
     return ferrule_zephyr_status(k_mutex_init(&dev->lock));
 }
 
@@ -43,7 +43,7 @@ int32_t ferrule_platform_destroy(ferrule_device_t *dev)
 void ferrule_platform_guard(ferrule_device_t *dev)
 {
     const k_spinlock_key_t key = k_spin_lock(&dev->guard);
-    dev->guard_key = key; /* not before: another thread may have been in it */
+    dev->guard_key = key; /* not earlier: another thread may hold the guard */
 }
 
 void ferrule_platform_unguard(ferrule_device_t *dev)
@@ -71,7 +71,7 @@ int32_t ferrule_platform_ready(const ferrule_device_t *dev)
     return FERRULE_OK;
 }
 
-/* Both calls do nothing and succeed where CONFIG_PM_DEVICE_RUNTIME is off. */
+/* Both calls succeed without effect if CONFIG_PM_DEVICE_RUNTIME is off. */
 int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
 {
     if (dev->zephyr_device == NULL) {
@@ -105,6 +105,6 @@ int32_t ferrule_device_bind_soft(ferrule_device_t *dev, const struct ferrule_dri
     if (status != FERRULE_OK) {
         return status;
     }
-    dev->zephyr_device = NULL; /* an earlier bind that failed may have left one */
+    dev->zephyr_device = NULL; /* an earlier failed bind may have set it */
     return ferrule_device_bind_driver(dev, driver, context);
 }

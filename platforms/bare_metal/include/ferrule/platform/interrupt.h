@@ -11,20 +11,20 @@
 extern "C" {
 #endif
 
-/** Lines that the vector table of interrupt.c has. */
+/** The number of lines in the vector table of interrupt.c. */
 #define FERRULE_INTERRUPT_LINES 128u
 
-/** @brief What an interrupt calls: the program defines it. `line` counts from 0. */
+/** @brief Handle an interrupt; defined by the program. `line` counts from 0. */
 void ferrule_interrupt(uint32_t line);
 
-/** @brief Let an interrupt through. Its priority is that of reset, the highest that can be set. */
+/** @brief Enable an interrupt. Its priority is the reset value, the highest configurable one. */
 static inline void ferrule_interrupt_enable(uint32_t line)
 {
     /* NVIC_ISERn, Armv7-M ARM B3.4.4 */
     ferrule_mmio_write32((uintptr_t)(0xE000E100u + 4u * (line / 32u)), 1u << (line % 32u));
 }
 
-/** @brief Keep an interrupt away. */
+/** @brief Disable an interrupt. */
 static inline void ferrule_interrupt_disable(uint32_t line)
 {
     /* NVIC_ICERn, Armv7-M ARM B3.4.5 */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file What ferrule/port.h has, for programs in which the link runs in a thread of a kernel:
- * compile with -DFERRULE_PORT_H='"ferrule/platform/cmsis_port.h"'.
+ * @file An implementation of ferrule/port.h for programs in which the link runs in a thread of a
+ * kernel: compile with -DFERRULE_PORT_H='"ferrule/platform/cmsis_port.h"'.
  *
- * The stack that the link paints and measures is then the thread's, and its program says where.
+ * The link then paints and measures that thread's stack, whose bounds the program defines.
  */
 #ifndef FERRULE_PLATFORM_CMSIS_PORT_H
 #define FERRULE_PLATFORM_CMSIS_PORT_H
@@ -15,13 +15,13 @@
 extern "C" {
 #endif
 
-/** The part of a thread's stack that may be painted: kernels keep a mark in its last word. */
+/** The part of a thread's stack that may be painted; kernels keep a marker in its last word. */
 struct ferrule_cmsis_stack {
     const void *limit; /* lowest address */
     const void *top;   /* one past the highest */
 };
 
-/** Of the thread that serves the link; the program defines it. */
+/** The stack of the thread that serves the link; defined by the program. */
 extern const struct ferrule_cmsis_stack ferrule_cmsis_link_stack;
 
 static inline uint32_t ferrule_mmio_read32(uintptr_t address)
@@ -63,7 +63,7 @@ static inline void ferrule_port_critical_exit(uint32_t masked)
     __asm__ volatile("msr primask, %0" : : "r"(masked) : "memory");
 }
 
-/* The adapter asks the kernel. */
+/* Unused by the adapter, which queries the kernel. */
 static inline const void *ferrule_port_thread(void)
 {
     return &ferrule_cmsis_link_stack;

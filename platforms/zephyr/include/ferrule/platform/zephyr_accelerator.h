@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file What the devicetree says of an accelerator with registers (ferrule,mmio-accelerator). */
+/** @file The devicetree data of an accelerator with registers (ferrule,mmio-accelerator). */
 #ifndef FERRULE_PLATFORM_ZEPHYR_ACCELERATOR_H
 #define FERRULE_PLATFORM_ZEPHYR_ACCELERATOR_H
 
@@ -10,13 +10,13 @@
 extern "C" {
 #endif
 
-/** The node's reg. */
+/** The reg property of the node. */
 struct ferrule_zephyr_accelerator_config {
     uintptr_t base;
     uint32_t bytes;
 };
 
-/** @brief Base address of the registers, for a driver's context. Any context. */
+/** @brief Return the base address of the registers, for a driver's context. Any context. */
 static inline uintptr_t ferrule_zephyr_accelerator_base(const struct device *device)
 {
     const struct ferrule_zephyr_accelerator_config *config =

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file ferrule/port.h on Zephyr: FERRULE_PORT_H names this file there.
+ * @file The implementation of ferrule/port.h on Zephyr, selected by FERRULE_PORT_H.
  *
- * The stack is the running thread's. On native_sim, whose threads run on stacks of the host's,
- * nothing is known of it: its size is 0, and nothing is painted or measured.
+ * The stack is that of the running thread. On native_sim, whose threads run on stacks of the host,
+ * its bounds are unknown: its size is 0, and it is neither painted nor measured.
  */
 #ifndef FERRULE_PLATFORM_ZEPHYR_PORT_H
 #define FERRULE_PLATFORM_ZEPHYR_PORT_H
@@ -29,14 +29,16 @@ static inline void ferrule_mmio_write32(uintptr_t address, uint32_t value)
     *(volatile uint32_t *)address = value;
 }
 
-/** @brief The address under which a bus master finds what the core has at `pointer`. Any context.
+/** @brief Return the address at which a bus master accesses the memory at the core's `pointer`. Any
+ * context.
  */
 static inline uint32_t ferrule_bus_address(const volatile void *pointer)
 {
     return (uint32_t)(uintptr_t)pointer;
 }
 
-/** @brief Whatever was read and written before is so for every bus master. Any context. */
+/** @brief Complete all earlier memory accesses before any later one, as seen by every bus master.
+ * Any context. */
 static inline void ferrule_port_barrier(void)
 {
 #if defined(CONFIG_CPU_CORTEX_M)
@@ -46,7 +48,7 @@ static inline void ferrule_port_barrier(void)
 #endif
 }
 
-/** @brief Lowest address of the thread's stack. */
+/** @brief Return the lowest address of the thread's stack. */
 static inline uintptr_t ferrule_port_stack_limit(void)
 {
 #if defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_ARCH_POSIX)
@@ -56,7 +58,7 @@ static inline uintptr_t ferrule_port_stack_limit(void)
 #endif
 }
 
-/** @brief One past the highest address of the thread's stack. */
+/** @brief Return the address after the highest of the thread's stack. */
 static inline uintptr_t ferrule_port_stack_top(void)
 {
 #if defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_ARCH_POSIX)
@@ -66,7 +68,7 @@ static inline uintptr_t ferrule_port_stack_top(void)
 #endif
 }
 
-/** @brief The stack pointer, or an address at most one frame above it. */
+/** @brief Return the stack pointer, or an address at most one frame above it. */
 static inline uintptr_t ferrule_port_stack_pointer(void)
 {
 #if defined(__arm__)
@@ -78,26 +80,26 @@ static inline uintptr_t ferrule_port_stack_pointer(void)
 #endif
 }
 
-/** @brief Whether this is an interrupt. Any context. */
+/** @brief Return whether this is an interrupt. Any context. */
 static inline bool ferrule_port_in_interrupt(void)
 {
     return k_is_in_isr();
 }
 
-/** @brief Keep interrupts away for a few instructions; returns what ferrule_port_critical_exit()
- * needs. May be nested. Any context. */
+/** @brief Disable interrupts for a few instructions, and return the argument for
+ * ferrule_port_critical_exit(). May be nested. Any context. */
 static inline uint32_t ferrule_port_critical_enter(void)
 {
     return irq_lock();
 }
 
-/** @brief Let interrupts in again, if they were before. */
+/** @brief Restore the interrupt state from before ferrule_port_critical_enter(). */
 static inline void ferrule_port_critical_exit(uint32_t masked)
 {
     irq_unlock(masked);
 }
 
-/** @brief The running thread, never NULL. */
+/** @brief Return the running thread, never NULL. */
 static inline const void *ferrule_port_thread(void)
 {
     return k_current_get();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file A UART of Zephyr's as a ferrule/transport.h, for drivers of devices behind a wire, and as
- * the port of the link.
+ * @file A Zephyr UART as a transport (ferrule/transport.h) for drivers of serially attached
+ * devices, and as the port of the link.
  *
- * Interrupts fill and empty ring buffers. With CONFIG_FERRULE_UART_POLLING threads ask the UART
- * instead, which loses bytes wherever the UART does not wait for its reader; it is for UARTs
- * without interrupts, such as native_sim's.
+ * Interrupts fill and empty ring buffers. With CONFIG_FERRULE_UART_POLLING, threads poll the UART
+ * instead, which loses bytes unless the UART waits for its reader; polling is for UARTs without
+ * interrupts, such as native_sim's.
  */
 #ifndef FERRULE_PLATFORM_ZEPHYR_UART_H
 #define FERRULE_PLATFORM_ZEPHYR_UART_H
@@ -24,12 +24,13 @@
 extern "C" {
 #endif
 
-/** The user's, static as a rule; all fields are the adapter's. For one reader and one writer. */
+/** One UART, owned by the user and usually static; all fields are private to the adapter. For one
+ * reader and one writer. */
 struct ferrule_zephyr_uart {
     const struct device *device;
 #if !defined(CONFIG_FERRULE_UART_POLLING)
-    struct k_sem received; /* there may be more to read */
-    struct k_sem sent;     /* there may be more room */
+    struct k_sem received; /* more bytes may be available */
+    struct k_sem sent;     /* more space may be available */
     struct k_spinlock lock;
     struct ring_buf input;
     struct ring_buf output;
@@ -40,23 +41,24 @@ struct ferrule_zephyr_uart {
 };
 
 /**
- * @brief Begin to use a UART, which from now on is this transport's alone. A thread.
+ * @brief Start using a UART, which must not be used for anything else from then on. In a thread.
  *
- * The transport's read returns FERRULE_ERR_DEVICE once where bytes came while as many were waiting
- * as CONFIG_FERRULE_UART_RX_BYTES says, and drops these: what follows would have a hole.
+ * If bytes arrive while CONFIG_FERRULE_UART_RX_BYTES bytes are waiting, the transport's read
+ * returns FERRULE_ERR_DEVICE once and drops the waiting bytes, because the data would have a gap.
  * @retval FERRULE_ERR_ARGUMENT     a pointer is null
  * @retval FERRULE_ERR_UNAVAILABLE  the UART's driver is not ready
- * @retval FERRULE_ERR_UNSUPPORTED  it has no interrupts: CONFIG_FERRULE_UART_POLLING
+ * @retval FERRULE_ERR_UNSUPPORTED  it has no interrupts: use CONFIG_FERRULE_UART_POLLING
  */
 int32_t ferrule_zephyr_uart_transport(struct ferrule_zephyr_uart *uart, const struct device *device,
                                       struct ferrule_transport *transport);
 
-/** @brief As ferrule_zephyr_uart_transport(), for the link; lost bytes are the link's to notice. */
+/** @brief The same as ferrule_zephyr_uart_transport(), for the link, which detects lost bytes by
+ * its checksums. */
 int32_t ferrule_zephyr_uart_link(struct ferrule_zephyr_uart *uart, const struct device *device,
                                  struct ferrule_link_port *port);
 
-/** @brief Wait until something may have come. Returns whether it did within the time. The reader's
- * thread. */
+/** @brief Wait until bytes may have arrived; return false if the time expired. The reader's thread.
+ */
 bool ferrule_zephyr_uart_wait(struct ferrule_zephyr_uart *uart, k_timeout_t timeout);
 
 #ifdef __cplusplus
