@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users import to test what they write for Ferrule: adapters and drivers in C here, backends in `.backends`."""
+"""Test support for users' own code: this package for adapters and drivers in C, `.backends` for backends."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for: the pytest plug-in must not cost what it does not use."""
+    """Import a public name on first use, so that the pytest plug-in does not load unused modules."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ferrule.testing' has no attribute '{name}'")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is compiled of adapters and drivers for this host, with the fakes that they run on."""
+"""Builds of adapters and drivers for this host, with the fakes that they run on."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
 
 Path_ = str | Path
 SANITIZE = "FERRULE_TESTING_SANITIZE"
-"""The environment variable that says which sanitizers builds have; `run_sanitized` sets it."""
+"""Environment variable with the sanitizers for builds, separated by commas; set by `run_sanitized`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ground:
-    """What a platform's adapter stands on."""
+    """The fakes and macros that a platform's adapter needs."""
 
     fakes: type[Fakes]
     folder: str
     headers: tuple[str, ...] = ()
     defines: tuple[tuple[str, str], ...] = ()
     choices: tuple[tuple[str, str], ...] = ()
-    """A source, and the macro that is not 0 where it belongs; with `!` before it, the macro that is 0 there."""
+    """Optional sources, each with the macro that must be non-zero to include it; after `!`, the macro must be 0."""
 
     def takes(self, source: str, defines: Mapping[str, str]) -> bool:
-        """Whether a source of the adapter belongs into a build with these macros."""
+        """Return whether a build with these macros includes a source of the adapter."""
         for name, macro in self.choices:
             if name == source and (defines.get(macro.removeprefix("!"), "0") == "0") != macro.startswith("!"):
                 return False
@@ -124,21 +124,21 @@ def build_adapter(
     """Compile the device API, a platform's adapter and sources of your own for this host, and load them.
 
     Args:
-        platform: "zephyr", "cmsis" or "bare_metal"; or the folder of an adapter of your own, with `include/` and
-            `src/`.
-        fakes: what the adapter in such a folder stands on, "zephyr" or "cmsis"; by default on nothing but what is in
-            `sources`.
-        sources: C files of your own, such as a driver. Warnings are errors in them, as in the adapter.
-        headers: what Python is to see besides the device API and the platform's headers, named as C includes them.
-        include_dirs: where your headers are.
-        defines: macros, such as {"CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS": 0}; "" for one without a value.
-        sanitize: some of "address", "undefined", "thread"; by default what `run_sanitized` asks for, else none. The
-            first needs `run_sanitized`.
+        platform: "zephyr", "cmsis" or "bare_metal", or the folder of your own adapter, with `include/` and `src/`.
+        fakes: the fakes for an adapter in a folder, "zephyr" or "cmsis"; by default the adapter can only call functions
+            defined in `sources`.
+        sources: your own C files, such as a driver. Warnings are errors in them, as in the adapter.
+        headers: more headers to declare to Python, besides those of the device API and the platform; named as in an
+            `#include`.
+        include_dirs: folders of your headers.
+        defines: macros, such as {"CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS": 0}; "" defines a macro without a value.
+        sanitize: any of "address", "undefined" and "thread"; by default those that `run_sanitized` requests, otherwise
+            none. "address" needs `run_sanitized`.
         coverage: count lines and branches; see `Adapter.build` and `ferrule.testing.coverage`.
 
     Raises:
-        FerruleError: a source or a compiler is missing, the C does not compile without a warning, or calls what
-            has no fake.
+        FerruleError: a source or a compiler is missing, the C does not compile without warnings, or it calls a function
+            without a fake.
     """
     root = resources.root()
     folder = root / "platforms" / platform if platform in _GROUNDS else Path(platform)
@@ -176,9 +176,9 @@ def build_driver(
     sanitize: Sequence[str] | None = None,
     coverage: bool = False,
 ) -> Adapter[Fakes]:
-    """Compile a driver for this host and load it, without the device API; its registers are what `attach` puts there.
+    """Compile a driver for this host and load it, without the device API; `attach` provides its registers.
 
-    The arguments are those of `build_adapter`; a driver that is to be opened and closed is built with that.
+    The arguments are those of `build_adapter`. To test a driver through the device API, use `build_adapter`.
     """
     if not sources:
         raise FerruleError("there is no source to compile", hint="name the driver's C files in `sources`")

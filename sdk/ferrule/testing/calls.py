@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of what C under test called."""
+"""The record of the fakes' calls made by the C under test."""
 
 from __future__ import annotations
 
@@ -58,30 +58,30 @@ _QUESTIONS = frozenset(
         *("GetRxCount", "GetModemStatus", "ferrule_port_in_interrupt", "ferrule_port_thread"),
     )
 )
-"""They change nothing, and how often they are asked is nobody's business."""
+"""Calls without side effects; traces omit them, because their number is irrelevant."""
 _POWER = {0: "off", 1: "low", 2: "on"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call of a fake."""
+    """One recorded call of a fake."""
 
     name: str
     object: int
-    """Address of what it was a call on: a mutex, a device, the access struct of a driver; 0 for none."""
+    """Address of the object of the call: a mutex, a device, the access struct of a driver; 0 if there is none."""
     arguments: tuple[int, ...]
-    """The others, pointers left out."""
+    """The other arguments, without pointers."""
     result: int | None
-    """None while it has not returned, and of one that ended its thread."""
+    """None if the call has not returned, or ended its thread."""
     thread: int
-    """Counted from 1."""
+    """Number of the calling thread, from 1."""
     in_interrupt: bool
     time_us: int
-    """Of the virtual clock, when it began."""
+    """Virtual time at the start of the call."""
 
     @property
     def word(self) -> str:
-        """One word for a trace; empty for a question that changes nothing."""
+        """One word for a trace; empty for a call without side effects."""
         if self.name == "PowerControl":
             return _POWER.get(self.arguments[0], "power")
         return "" if self.name in _QUESTIONS else _WORDS.get(self.name, self.name)
@@ -95,7 +95,7 @@ class Call:
 
 
 def trace(calls: Sequence[Call]) -> str:
-    """Return the words of calls, such as "lock on ctl ctl ctl"; a call that failed has its result behind it."""
+    """Return the words of calls, such as "lock on ctl ctl ctl"; a failed call is followed by `=` and its result."""
     return " ".join(_with_result(call) for call in calls if call.word)
 
 

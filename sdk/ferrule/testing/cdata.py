@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The type of what cffi hands out, which has none."""
+"""A type for cffi's objects, which have no static type."""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
 CData: TypeAlias = Any
-"""A value of C's: a pointer, a struct, an array; or a cffi library or FFI."""
+"""A C value (a pointer, a struct or an array), or a cffi library or FFI object."""

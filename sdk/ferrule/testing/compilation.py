@@ -35,15 +35,15 @@ _FAKED = ("-std=gnu11", "-g", "-O1")
 
 @dataclass(frozen=True, kw_only=True)
 class HostBuild:
-    """Sources under test and fakes for what they call, and how they become a library."""
+    """Builds a library from sources under test and the fakes that they call."""
 
     title: str
-    """As messages call it."""
+    """Name in messages."""
     sources: tuple[Path, ...]
-    """Under test: warnings are errors, and sanitizers and coverage look at these alone."""
+    """The sources under test: warnings are errors in them, and only they are sanitized and measured for coverage."""
     fakes: tuple[Path, ...]
     headers: tuple[str, ...]
-    """What Python sees of the library, named as they are included."""
+    """Headers declared to Python, named as in an `#include`."""
     include_dirs: tuple[Path, ...]
     defines: tuple[tuple[str, str], ...] = ()
     flags: tuple[str, ...] = ()
@@ -52,12 +52,12 @@ class HostBuild:
     coverage: bool = False
 
     def declarations(self) -> str:
-        """Return what the headers declare, for FFI.cdef."""
+        """Return the declarations of the headers, for FFI.cdef."""
         return declarations([*self._command, *self._tested], self.headers, title=f"the headers of {self.title}")
 
     @cached_property
     def folder(self) -> Path:
-        """Where the objects and what they count at run time are kept: the cache, but for coverage."""
+        """Folder for objects and coverage counters: the cache, or a temporary folder if coverage is on."""
         if self.coverage:
             folder = Path(tempfile.mkdtemp(prefix="ferrule_coverage_"))
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -65,11 +65,11 @@ class HostBuild:
         return cache_folder() / "testing"
 
     def library(self) -> Path:
-        """Return the shared library; objects and libraries are kept by a hash of what the compiler reads.
+        """Return the path of the shared library; objects and libraries are cached by a hash of the compiler's input.
 
         Raises:
-            MissingToolError: there is no compiler.
-            CompilationError: the C does not compile without a warning.
+            MissingToolError: no compiler was found.
+            CompilationError: the C does not compile without warnings.
         """
         if self.coverage and "Free Software Foundation" not in _compiler_version(self._command):
             raise FerruleError(
@@ -94,7 +94,7 @@ class HostBuild:
         return frozenset(first or second for text in texts for first, second in _RECORDED.findall(text))
 
     def object_of(self, source: Path) -> Path:
-        """Return the object of a source under test."""
+        """Return the object file of a source under test."""
         return self._object(source)
 
     @property
@@ -127,12 +127,12 @@ class HostBuild:
         return self._made(target, "\0".join([*command, seen]), [*command, "-c", str(source.resolve())])
 
     def _made(self, name: Path, read: str, argv: Sequence[str]) -> Path:
-        """Run a compiler that makes a file, unless it was made of the same before."""
+        """Run a compiler command that makes a file, unless the cache has the result for the same input."""
         key = hashlib.sha256("\0".join([read, _compiler_version(self._command), platform.machine()]).encode())
         target = self.folder / f"{name.stem}_{key.hexdigest()[:24]}{name.suffix}"
         if target.is_file():
             return target
-        # gcc names what it counts after the object, so that this must have its name from the start
+        # gcc names the coverage data after the object, so the object must have its final name from the start
         scratch = target if self.coverage else target.with_name(f"{os.getpid()}_{target.name}")
         _run([*argv, "-o", str(scratch)], self.title)
         scratch.replace(target)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which lines and branches of C under test have run, as gcov counts them."""
+"""Line and branch coverage of C under test, as counted by gcov."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ _K = TypeVar("_K")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCoverage:
-    """How often the lines and branches of a file ran."""
+    """Line and branch counts of one file."""
 
     path: Path
     lines: dict[int, int]
-    """Runs of each line that has code."""
+    """Execution count of each line with code."""
     branches: dict[tuple[int, int], int]
-    """How often each way of a decision was taken, by line and a number from 0."""
+    """Execution count of each branch, by line and by branch number from 0."""
 
     @property
     def missed_lines(self) -> list[int]:
-        """Lines that did not run."""
+        """Lines that were not executed."""
         return [line for line, count in sorted(self.lines.items()) if not count]
 
     @property
     def missed_branches(self) -> list[tuple[int, int]]:
-        """Ways that were not taken, by line and number."""
+        """Branches that were not taken, by line and number."""
         return [branch for branch, count in sorted(self.branches.items()) if not count]
 
     @property
     def is_full(self) -> bool:
-        """Whether every line ran and every way was taken."""
+        """Whether every line was executed and every branch was taken."""
         return not self.missed_lines and not self.missed_branches
 
     def merged(self, other: FileCoverage) -> FileCoverage:
-        """Return the sum; builds with other macros may have other lines."""
+        """Return the sum of both counts; builds with different macros may have different lines."""
         return FileCoverage(
             path=self.path, lines=_sum(self.lines, other.lines), branches=_sum(self.branches, other.branches)
         )
@@ -55,13 +55,13 @@ class FileCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageReport:
-    """The files under test."""
+    """Coverage of the files under test."""
 
     files: dict[str, FileCoverage] = field(default_factory=dict)
-    """By name, without folders."""
+    """By file name, without folders."""
 
     def __or__(self, other: CoverageReport) -> CoverageReport:
-        """Return what ran in either, such as in two builds with other macros."""
+        """Return the combined coverage, for example of two builds with different macros."""
         files = dict(self.files)
         for name, each in other.files.items():
             files[name] = files[name].merged(each) if name in files else each
@@ -74,16 +74,16 @@ class CoverageReport:
         return self.files[name]
 
     def table(self) -> str:
-        """Return a line per file: covered lines and branches, and what is missing."""
+        """Return a table with one row per file: covered lines and branches, and the missing ones."""
         return "\n".join(_row(name, self.files[name]) for name in sorted(self.files))
 
 
 def coverage(*adapters: Adapter[Fakes]) -> CoverageReport:
-    """Return what has run of the C under test so far, in builds with `coverage=True`.
+    """Return the coverage of the C under test up to now, in builds with `coverage=True`.
 
     Raises:
-        MissingToolError: there is no gcov.
-        FerruleError: a build does not count.
+        MissingToolError: gcov is missing.
+        FerruleError: an adapter was built without coverage.
     """
     gcov = shutil.which(os.environ.get("GCOV", "gcov"))
     if gcov is None:

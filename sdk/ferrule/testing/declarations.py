@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What C headers declare, as cffi reads it: the compiler's own preprocessor, less what cffi does not know."""
+"""Reads the declarations of C headers in a form for cffi: preprocessed, without unsupported constructs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARKER = re.compile(r'# \d+ "(.*?)"((?: \d)*)$')
 _MACRO = re.compile(r"#define ([A-Za-z]\w*) +\S")
 _SPECIFIER = re.compile(r"\b(?:__extension__|_Noreturn|__restrict|__inline)\b")
 _CONSTANT = re.compile(r"^(extern|typedef) const ")
-"""cffi gives no address of what is const as a whole."""
+"""`const` is removed, because cffi gives no address of a const object."""
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _ATTRIBUTE = "__attribute__"
 _VALUE = "ferrule_value"
@@ -35,10 +35,10 @@ _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 def preprocess(command: Sequence[str], text: str, *, title: str) -> str:
-    """Return C text as the compiler `command` sees it, flags included.
+    """Return C text preprocessed by the compiler `command`, which includes its flags.
 
     Raises:
-        CompilationError: an include is missing, or an #error is met.
+        CompilationError: an include is missing, or an #error was reached.
     """
     argv = [*command, "-E", "-x", "c", "-"]
     try:
@@ -52,10 +52,10 @@ def preprocess(command: Sequence[str], text: str, *, title: str) -> str:
 
 
 def declarations(command: Sequence[str], headers: Sequence[str], *, title: str) -> str:
-    """Return what `headers`, named as they are included, and all that they include declare, for FFI.cdef.
+    """Return the declarations of `headers`, named as in an `#include`, and of the headers they include, for FFI.cdef.
 
-    Headers of the compiler and the C library are left out, since cffi knows their types; so are functions with a body
-    and macros that are no integer.
+    Headers of the compiler and the C library are omitted, because cffi knows their types. Functions with a body and
+    macros that are not integers are omitted as well.
     """
     include = "".join(f'#include "{header}"\n' for header in headers)
     own, macros = _split(preprocess([*command, "-dD"], include, title=title))
@@ -65,11 +65,11 @@ def declarations(command: Sequence[str], headers: Sequence[str], *, title: str) 
 
 
 def _split(text: str) -> tuple[str, list[str]]:
-    """Return the text and the names of macros that come from headers that are not the system's."""
+    """Return the text, and the names of the macros, that do not come from system headers."""
     lines = []
     macros = []
     system = True
-    systems: dict[str, bool] = {}  # by file; a macro of the system's is marked as such wherever it is used
+    systems: dict[str, bool] = {}  # by file; a system macro is marked as such wherever it is used
     for line in text.splitlines():
         marker = _MARKER.match(line)
         if marker is not None:
@@ -116,7 +116,7 @@ def _evaluated(node: ast.expr) -> int:
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Yield the declarations of a translation unit; nothing else stands at its top."""
+    """Yield the top-level declarations of a translation unit."""
     for statement in _chunks(_without_attributes(_SPECIFIER.sub("", _STRING.sub('""', text)))):
         if not statement.startswith(("static ", "inline ", "_Static_assert")):
             yield _CONSTANT.sub(r"\1 ", statement)
@@ -127,7 +127,7 @@ def _is_function(statement: str) -> bool:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Yield what stands between semicolons outside of braces, but for functions with a body."""
+    """Yield the text between semicolons outside braces, without function definitions."""
     depth = 0
     start = 0
     for index, character in enumerate(text):
@@ -149,7 +149,7 @@ def _without_attributes(text: str) -> str:
                 text = text[:at] + text[end + 1 :]
                 break
         else:
-            return text[:at]  # cffi says what is wrong
+            return text[:at]  # cffi reports the error
     return text
 
 

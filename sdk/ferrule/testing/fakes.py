@@ -16,14 +16,14 @@ _FIRST_RUN = 11
 
 
 class MisuseError(FerruleError):
-    """The C under test called something as the real function must not be called, or nobody could move any more."""
+    """The C under test called a function in a way that the real one forbids, or all threads are blocked for ever."""
 
 
 class Fakes:
-    """What stands under an adapter or a driver in a test.
+    """The fakes on which an adapter or a driver runs in a test.
 
-    Time is virtual: a call takes a microsecond, and when all threads wait, the clock goes to what comes next. Threads
-    are therefore started with `run`, so that time knows of them.
+    Time is virtual: a call takes a microsecond, and when all threads wait, the clock advances to the next event. Start
+    threads with `run`, so that the clock takes them into account.
     """
 
     def __init__(self, ffi: CData, library: CData, functions: frozenset[str]) -> None:
@@ -37,16 +37,16 @@ class Fakes:
         self.reset()
 
     def reset(self) -> None:
-        """Forget calls, scripts, threads and time."""
+        """Reset calls, scripts, threads and time."""
         self._hooks = []
         self._errors = []
         self._library.ferrule_fake_reset(self._hook)
 
-    # ---- what was called
+    # ---- recorded calls
 
     @property
     def calls(self) -> list[Call]:
-        """All calls since the start, or since `forget_calls`."""
+        """All calls since the last `reset` or `forget_calls`."""
         record = self._ffi.new("struct ferrule_fake_call *")
         calls = []
         for index in range(self._library.ferrule_fake_call_count()):
@@ -55,24 +55,24 @@ class Fakes:
         return calls
 
     def calls_of(self, name: str) -> list[Call]:
-        """The calls of one function."""
+        """Return the calls of one function."""
         return [call for call in self.calls if call.name == name]
 
     @property
     def trace(self) -> str:
-        """The calls as words, such as "lock on ctl ctl ctl"; `on=-5` failed. Questions are left out."""
+        """The calls as words, such as "lock on ctl ctl ctl"; `on=-5` failed. Calls without side effects are omitted."""
         return trace(self.calls)
 
     def forget_calls(self) -> None:
-        """Begin the record anew."""
+        """Clear the record of calls."""
         self._library.ferrule_fake_forget_calls()
 
     def note(self, name: str, result: int = 0) -> None:
-        """Put a line of the test's own into the record, such as the call of a driver."""
+        """Add an entry to the record, such as a call of the test's driver."""
         self._library.ferrule_fake_note(self._text(name), self._ffi.NULL, result)
 
     def check(self) -> None:
-        """Raise what went wrong in a hook, or the misuse of a fake; calls through `Adapter.lib` do so by themselves."""
+        """Raise the exception of a hook or the misuse of a fake, if any; every call through `Adapter.lib` does so."""
         if self._errors:
             raise self._errors.pop(0)
         count = self._library.ferrule_fake_misuse_count()
@@ -81,26 +81,26 @@ class Fakes:
             self._library.ferrule_fake_forget_misuses()
             raise MisuseError("; ".join(texts))
 
-    # ---- what goes wrong
+    # ---- scripted failures
 
     def fail(self, name: str, *, result: int, nth: int = 1, times: int | None = 1, on: object = None) -> None:
-        """Let calls do nothing but give a result, such as -11 for -EAGAIN or 0 for a null pointer.
+        """Make calls return a fixed result without any effect, such as -11 for -EAGAIN or 0 for a null pointer.
 
         Args:
-            name: of the fake, such as "k_mutex_lock", or "Send" of a USART.
-            result: what the call gives.
-            nth: the first call that is concerned, counted from 1, from now on.
-            times: how many are concerned; None for all that follow.
-            on: only calls on this object (a pointer); by default on any.
+            name: name of the fake, such as "k_mutex_lock", or "Send" for a USART.
+            result: the return value.
+            nth: the first call affected, counted from 1, from now on.
+            times: number of calls affected; None for all later calls.
+            on: the object (a pointer) whose calls are affected; by default any.
         """
         self._rule(name, pass_=nth - 1, times=_ALL if times is None else times, on=on, replaces=1, result=result)
 
     def interrupt_before(self, name: str, handler: Callable[[], object], *, nth: int = 1, on: object = None) -> None:
-        """Let an interrupt come just before the nth call from now on; `handler` runs in it."""
+        """Trigger an interrupt just before the nth call from now on, and run `handler` in it."""
         self._rule(name, pass_=nth - 1, times=1, on=on, before=self.hook_number(handler), interrupts=1)
 
     def interrupt_after(self, name: str, handler: Callable[[], object], *, nth: int = 1, on: object = None) -> None:
-        """Let an interrupt come between the nth call from now on and what follows."""
+        """Trigger an interrupt just after the nth call from now on, and run `handler` in it."""
         self._rule(name, pass_=nth - 1, times=1, on=on, after=self.hook_number(handler), interrupts=1)
 
     def before(self, name: str, hook: Callable[[], object], *, nth: int = 1, on: object = None) -> None:
@@ -112,14 +112,14 @@ class Fakes:
         self._rule(name, pass_=nth - 1, times=1, on=on, after=self.hook_number(hook))
 
     def forget_scripts(self) -> None:
-        """Let everything work again."""
+        """Remove all scripted failures, interrupts and hooks."""
         self._library.ferrule_fake_forget_rules()
 
     # ---- interrupts, threads and time
 
     @contextmanager
     def interrupt(self) -> Iterator[None]:
-        """Let what is called in the block be called in an interrupt."""
+        """Run the calls of the block in an interrupt."""
         self._library.ferrule_fake_enter_interrupt()
         try:
             yield
@@ -128,9 +128,9 @@ class Fakes:
 
     @contextmanager
     def as_thread(self, number: int) -> Iterator[None]:
-        """Let what is called in the block be called by another thread, without starting one.
+        """Run the calls of the block as another thread, without starting one.
 
-        Waiting for what this host thread itself holds ends at the time-out at once, since nobody else can give it back.
+        Waiting for an object that this host thread holds times out immediately, because no other thread can release it.
         """
         self._library.ferrule_fake_become(number)
         try:
@@ -139,9 +139,10 @@ class Fakes:
             self._library.ferrule_fake_become(0)
 
     def run(self, *functions: Callable[[], object]) -> list[object]:
-        """Run functions in a thread each, and return their results when all have ended.
+        """Run each function in its own thread, and return the results when all have ended.
 
-        Their numbers are 11, 12 and so on, in the order given. The first exception of any is raised.
+        Their numbers are 11, 12 and so on, in the order given. The first exception raised in any of them is raised
+        again.
         """
         results: list[object] = [None] * len(functions)
         errors: list[BaseException] = []
@@ -170,29 +171,29 @@ class Fakes:
 
     @property
     def now_us(self) -> int:
-        """The virtual clock."""
+        """The virtual time."""
         return int(self._library.ferrule_fake_now_us())
 
     def be_patient(self, seconds: float) -> None:
-        """Say how long in real time a thread may wait for others that do not wait themselves; 20 s by default.
+        """Set how long, in real time, a thread may wait for others that are running; 20 s by default.
 
-        A model that computes for longer while a thread waits for its interrupt needs more.
+        Increase it if a model computes for longer while a thread waits for its interrupt.
         """
         self._library.ferrule_fake_set_patience(round(seconds * 1000))
 
     def advance_ms(self, ms: float) -> None:
-        """Let time pass, with the events that fall into it."""
+        """Advance the virtual time, and run the events that become due."""
         self._library.ferrule_fake_advance(round(ms * 1000))
         self.check()
 
     def at_ms(self, ms: float, handler: Callable[[], object]) -> None:
-        """Call `handler` in an interrupt, so much time from now."""
+        """Call `handler` in an interrupt, `ms` milliseconds from now."""
         self._library.ferrule_fake_schedule(round(ms * 1000), self.hook_number(handler))
 
     # ---- for the other modules of this package
 
     def keep_error(self, error: BaseException) -> None:
-        """Raise an exception after the C function that it happened under has returned."""
+        """Store an exception, to be raised after the current call into C has returned."""
         self._errors.append(error)
 
     def _call_hook(self, number: int) -> None:
@@ -202,7 +203,7 @@ class Fakes:
             self.keep_error(error)
 
     def hook_number(self, hook: Callable[[], object]) -> int:
-        """Return the number by which C calls a function."""
+        """Register a function that C can call, and return its number."""
         self._hooks.append(hook)
         return len(self._hooks)
 
@@ -235,7 +236,7 @@ class Fakes:
 
 
 class Wire:
-    """The far end of a serial port."""
+    """The remote end of a serial port."""
 
     def __init__(self, fakes: Fakes, ffi: CData, library: CData, port: int) -> None:
         self._fakes = fakes
@@ -248,11 +249,11 @@ class Wire:
 
     @property
     def received(self) -> bytes:
-        """All that the C under test has sent."""
+        """All bytes that the C under test has sent."""
         return bytes(self._sent)
 
     def send(self, data: bytes, *, after_ms: float = 0) -> None:
-        """Send to the C under test, at once or later."""
+        """Send bytes to the C under test, immediately or after a delay."""
         if after_ms:
             self._fakes.at_ms(after_ms, lambda: self._deliver(data))
         else:
@@ -260,7 +261,7 @@ class Wire:
             self._fakes.check()
 
     def answer_with(self, peer: Callable[[bytes], bytes | None], *, after_ms: float = 1) -> None:
-        """Have `peer` called with whatever arrives; what it returns is sent back later."""
+        """Call `peer` with the bytes that arrive, and send its result back after `after_ms`."""
         self._peer = peer
         self._after_ms = after_ms
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapters and drivers that are loaded: how a test calls them, and what it puts behind their registers."""
+"""Loaded adapters and drivers: calls into them, and the devices attached to their registers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _numbers = count()
 
 
 class Library:
-    """The functions and variables of the C under test; after each call, what went wrong under it is raised."""
+    """The functions and variables of the C under test; each call raises the errors of hooks and fakes during it."""
 
     def __init__(self, library: CData, fakes: Fakes, ffi: CData) -> None:
         self.__dict__.update(_library=library, _fakes=fakes, _ffi=ffi)
@@ -53,7 +53,7 @@ class Library:
 
 
 class Adapter(Generic[F]):
-    """A library for tests: `lib` has its functions, `ffi` makes its structs, `fakes` is what it runs on."""
+    """A library under test: `lib` has its functions, `ffi` creates its structs, `fakes` controls its fakes."""
 
     def __init__(self, build: HostBuild, fakes: type[F]) -> None:
         if find_spec("cffi") is None:
@@ -85,7 +85,7 @@ class Adapter(Generic[F]):
         self._held: list[object] = []
 
     def reset(self) -> None:
-        """Forget calls, scripts, threads, time, registers and memory; variables of the C stay as they are."""
+        """Reset calls, scripts, threads, time, registers and memory; variables of the C keep their values."""
         self.fakes.reset()
         self._space.clear()
         self._held.clear()
@@ -98,14 +98,14 @@ class Adapter(Generic[F]):
         names: Mapping[int, str] | RegisterTable | None = None,
         interrupt: Callable[[], object] | None = None,
     ) -> Registers:
-        """Put a device behind the registers at an address, and return the window, whose `log` has every access.
+        """Attach a device to the registers at an address, and return the register window, whose `log` has every access.
 
         Args:
-            base: what the driver adds its offsets to.
-            device: a model, which is reset; or an array of words, which keeps what is written.
-            names: of the registers by offset; by default the model's own table, if it has one.
-            interrupt: what runs when the device raises its line, such as the driver's handler `adapter.lib.npu_isr`;
-                if that returns False, it is masked from then on.
+            base: base address of the registers.
+            device: a model, which is reset, or an array of words, which stores written values.
+            names: names of the registers by offset; by default from the model's own table, if it has one.
+            interrupt: called when the device raises its interrupt line, such as the driver's handler
+                `adapter.lib.npu_isr`; if it returns False, the interrupt is masked from then on.
         """
         model = device if isinstance(device, DeviceModel) else ArrayModel(device)
         table = getattr(model, "table", None) if names is None else names
@@ -119,41 +119,41 @@ class Adapter(Generic[F]):
         return window
 
     def memory(self, address: int, size_bytes: int) -> Bytes:
-        """Return memory that attached devices reach at an address of their bus, as an array of bytes."""
+        """Return memory that attached devices can access at a bus address, as an array of bytes."""
         data = np.zeros(size_bytes, np.uint8)
         self._space.share(data, address)
         return data
 
     def share(self, value: CData, *, address: int | None = None) -> int:
-        """Let attached devices reach a value of C's, made by `new`; return its address on their bus.
+        """Make a C value created with `new` accessible to attached devices, and return its bus address.
 
-        ferrule_bus_address() gives that address to a driver, for every pointer into the value.
+        In a driver, ferrule_bus_address() converts every pointer into the value accordingly.
         """
         self.keep(value)
         return self._space.share(np.frombuffer(self.ffi.buffer(value), np.uint8), address)
 
     def new(self, type_: str, value: object = None) -> CData:
-        """Return a pointer to a new value of a C type, such as "struct npu *", which lives as long as it is held."""
+        """Return a new C value of a pointer or array type, such as "struct npu *"; it lives as long as the result."""
         return self.ffi.new(type_) if value is None else self.ffi.new(type_, value)
 
     def keep(self, *values: CData) -> None:
-        """Keep values for C that holds pointers to them, until `reset`."""
+        """Keep values alive until `reset`, for C that holds pointers to them."""
         self._held += values
 
     def address(self, name: str) -> CData:
-        """Return the address of a variable of C, such as a driver's table."""
+        """Return the address of a C variable, such as a driver's table."""
         return self.ffi.addressof(self._library, name)
 
     def call(self, function: CData, *arguments: object) -> CData:
-        """Call a function by its pointer, such as a member of a driver's table, and raise what went wrong under it."""
+        """Call a function through its pointer, such as a member of a driver's table; errors are raised as for `lib`."""
         result = function(*arguments)
         self.fakes.check()
         return result
 
     def callback(self, signature: str, function: Callable[..., object]) -> CData:
-        """Return a C function, such as "int32_t (void *context)", that calls a Python one.
+        """Return a C function of a signature, such as "int32_t (void *context)", that calls a Python function.
 
-        An exception in it is raised when the call from Python returns; C sees 0 meanwhile.
+        An exception in it is raised when the call from Python returns; the C function returns 0.
         """
 
         def call(*arguments: object) -> object:
@@ -178,7 +178,7 @@ class Adapter(Generic[F]):
         copy_to: Callable[[CData, int, CData, int], int] | None = None,
         copy_from: Callable[[CData, CData, int, int], int] | None = None,
     ) -> CData:
-        """Return a `struct ferrule_driver *` whose functions are in Python; their calls stand in the record."""
+        """Return a `struct ferrule_driver *` whose functions are in Python; their calls are recorded."""
         made = self.ffi.new("struct ferrule_driver *")
         text = self.ffi.new("char[]", name.encode())
         made.name = text
@@ -208,5 +208,5 @@ def _folder() -> Path:
 
 
 def _own_copy(library: Path) -> Path:
-    """Return a copy, since a file that is loaded twice is one library, with one set of variables."""
+    """Return a copy of the file: loading the same file twice gives a single library with one set of variables."""
     return Path(shutil.copy(library, _folder() / f"{next(_numbers)}_{library.name}"))

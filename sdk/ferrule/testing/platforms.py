@@ -21,31 +21,31 @@ class ZephyrFakes(Fakes):
         self._devices: dict[str, int] = {}
 
     def device(self, name: str) -> CData:
-        """Return the `const struct device *` of a name, made at its first use; it is ready and works."""
+        """Return the `const struct device *` with this name, created on first use; it is ready and works."""
         number = self._devices.setdefault(name, len(self._devices))
         if number == _DEVICES:
             raise FerruleError(f"there is room for {_DEVICES} devices, {name} would be one more")
         return self._library.ferrule_fake_device(number, name.encode())
 
     def not_ready(self, name: str) -> None:
-        """Let device_is_ready() be false from now on."""
+        """Make device_is_ready() return false from now on."""
         self._library.ferrule_fake_set_ready(self._number_of(name), 0)
 
     def ready(self, name: str) -> None:
-        """Let it be true again."""
+        """Make device_is_ready() return true again."""
         self._library.ferrule_fake_set_ready(self._number_of(name), 1)
 
     def power_count(self, name: str) -> int:
-        """Calls of pm_device_runtime_get() that no put has undone."""
+        """Return the number of pm_device_runtime_get() calls minus that of pm_device_runtime_put() calls."""
         return int(self._library.ferrule_fake_power_count(self._number_of(name)))
 
     def uart(self, name: str) -> Wire:
-        """Return the far end of a device that is a UART."""
+        """Return the remote end of a device that is a UART."""
         self.device(name)
         return Wire(self, self._ffi, self._library, self._number_of(name))
 
     def uart_errors(self, name: str, errors: int) -> None:
-        """Let uart_err_check() give this once."""
+        """Make the next uart_err_check() return `errors`, once."""
         self._library.ferrule_fake_set_uart_errors(self._number_of(name), errors)
 
     def _number_of(self, name: str) -> int:
@@ -58,7 +58,7 @@ class CmsisFakes(Fakes):
     """CMSIS-RTOS2 and four strict USARTs, Driver_USART0 to 3."""
 
     def usart(self, number: int) -> Wire:
-        """Return the far end of a USART."""
+        """Return the remote end of a USART."""
         return Wire(self, self._ffi, self._library, self._checked(number))
 
     def access(self, number: int) -> CData:
@@ -66,12 +66,12 @@ class CmsisFakes(Fakes):
         return self._ffi.addressof(self._library, f"Driver_USART{self._checked(number)}")
 
     def signal(self, number: int, event: int) -> None:
-        """Let the driver signal an event, such as ARM_USART_EVENT_RX_OVERFLOW, in an interrupt."""
+        """Make the driver signal an event, such as ARM_USART_EVENT_RX_OVERFLOW, in an interrupt."""
         self._library.ferrule_fake_signal(self._checked(number), event)
         self.check()
 
     def set_usart(self, number: int, *, api: int = 0x204, asynchronous: bool = True) -> None:
-        """Let GetVersion and GetCapabilities say something else."""
+        """Change the results of GetVersion and GetCapabilities."""
         self._library.ferrule_fake_set_usart(self._checked(number), api, int(asynchronous))
 
     @staticmethod

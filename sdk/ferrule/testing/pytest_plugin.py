@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures for pytest, found through its entry point; nothing else of Ferrule is imported before a test asks for it."""
+"""Pytest fixtures, registered as an entry point; no other module of Ferrule is imported before a test uses one."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 class DriverBuilder(Protocol):
-    """What the fixture `ferrule_driver` is: `build_driver`, which builds once for the same arguments."""
+    """The fixture `ferrule_driver`: `build_driver`, with one build per session for equal arguments."""
 
     def __call__(self, **options: Any) -> Adapter[Fakes]:  # noqa: ANN401 those of build_driver
-        """Return the driver with everything forgotten."""
+        """Return the driver after a reset."""
         ...
 
 
 class AdapterBuilder(Protocol):
-    """What the fixture `ferrule_adapter` is: `build_adapter`, which builds once for the same arguments."""
+    """The fixture `ferrule_adapter`: `build_adapter`, with one build per session for equal arguments."""
 
     def __call__(self, platform: str, **options: Any) -> Adapter[Any]:  # noqa: ANN401 those of build_adapter
-        """Return the adapter with everything forgotten."""
+        """Return the adapter after a reset."""
         ...
 
 
 class _Library:
-    """What was built in this session."""
+    """The builds of this session."""
 
     def __init__(self) -> None:
         self._built: dict[str, Adapter[Any]] = {}
@@ -49,7 +49,7 @@ def _ferrule_library() -> _Library:
 
 @pytest.fixture
 def ferrule_adapter(_ferrule_library: _Library) -> Iterator[AdapterBuilder]:
-    """Return `build_adapter`; misuse of a fake that no call has raised fails the test at its end."""
+    """Return `build_adapter`; a misuse of a fake not yet raised by a call fails the test at its end."""
     from ferrule.testing import build_adapter
 
     used: list[Adapter[Any]] = []
@@ -65,7 +65,7 @@ def ferrule_adapter(_ferrule_library: _Library) -> Iterator[AdapterBuilder]:
 
 @pytest.fixture
 def ferrule_driver(_ferrule_library: _Library) -> Iterator[DriverBuilder]:
-    """Return `build_driver`; misuse of a fake that no call has raised fails the test at its end."""
+    """Return `build_driver`; a misuse of a fake not yet raised by a call fails the test at its end."""
     from ferrule.testing import build_driver
 
     used: list[Adapter[Fakes]] = []
@@ -81,17 +81,17 @@ def ferrule_driver(_ferrule_library: _Library) -> Iterator[DriverBuilder]:
 
 @pytest.fixture
 def zephyr_adapter(ferrule_adapter: AdapterBuilder) -> Adapter[ZephyrFakes]:
-    """Ferrule's adapter for Zephyr."""
+    """Return Ferrule's adapter for Zephyr."""
     return ferrule_adapter("zephyr")
 
 
 @pytest.fixture
 def cmsis_adapter(ferrule_adapter: AdapterBuilder) -> Adapter[CmsisFakes]:
-    """Ferrule's adapter for CMSIS."""
+    """Return Ferrule's adapter for CMSIS."""
     return ferrule_adapter("cmsis")
 
 
 @pytest.fixture
 def bare_metal_adapter(ferrule_adapter: AdapterBuilder) -> Adapter[Fakes]:
-    """Ferrule's adapter for no operating system."""
+    """Return Ferrule's adapter for bare metal."""
     return ferrule_adapter("bare_metal")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands behind a driver's register accesses on the host: device models or arrays, with a log of what passed."""
+"""Devices behind a driver's register accesses on the host: models or arrays, with a log of the accesses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RegisterAccess:
 
     offset: int
     name: str
-    """As the table given to `attach` calls it, otherwise its offset."""
+    """Name from the table passed to `attach`, otherwise the offset."""
     write: bool
     value: int
 
@@ -37,7 +37,7 @@ class RegisterAccess:
 
 
 class ArrayModel(DeviceModel):
-    """Registers that keep what is written: an array of words that the test sets and looks at."""
+    """Registers that store written values: an array of words that the test sets and inspects."""
 
     def __init__(self, words: npt.NDArray[np.uint32]) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class ArrayModel(DeviceModel):
 
 
 class Registers:
-    """A device's window of registers, and what passed through it."""
+    """A device's register window, with a log of the accesses."""
 
     def __init__(
         self,
@@ -102,11 +102,11 @@ class Registers:
         return [str(access) for access in self.log]
 
     def holds(self, address: int) -> bool:
-        """Whether an address lies in the window."""
+        """Return whether an address is in the window."""
         return self.base <= address < self.base + self.model.size_bytes
 
     def access(self, address: int, width: int, *, write: bool, value: int) -> int:
-        """Do what the driver asked for; the interrupt comes right after it."""
+        """Perform an access of the driver; an interrupt that it raises follows immediately."""
         with self._one_at_a_time:
             self.advance()
             offset = address - self.base
@@ -120,7 +120,7 @@ class Registers:
             return value
 
     def advance(self) -> None:
-        """Let the time of the fakes pass in the model too; a cycle is a microsecond."""
+        """Advance the model to the time of the fakes; a cycle is a microsecond."""
         now = self._fakes.now_us
         if now > self._time_us:
             passed, self._time_us = now - self._time_us, now
@@ -159,11 +159,11 @@ class _Line:
 
     @property
     def wants_service(self) -> bool:
-        """Whether the handler is to run."""
+        """Whether the handler must run."""
         return self._level and self._handler is not None and not self._serving and not self._masked
 
     def serve(self) -> None:
-        """Run the handler until the line is low, or the handler says, by returning False, that it never will be."""
+        """Run the handler until the line is low, or the handler returns False because it cannot lower the line."""
         if self._handler is None or self._serving or self._masked:
             return
         self._serving = True
@@ -179,20 +179,20 @@ class _Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Shared:
-    """Memory that devices reach."""
+    """Memory shared with devices."""
 
     data: Bytes
     address: int
 
 
 class RegisterSpace:
-    """All windows of a library under test."""
+    """All register windows of a library under test."""
 
     def __init__(self, ffi: CData, library: CData, fakes: Fakes) -> None:
         self._windows: list[Registers] = []
         self._fakes = fakes
         self.memory = MemoryBus()
-        """What devices reach as bus masters."""
+        """The memory that devices access as bus masters."""
         self._shared: list[_Shared] = []
         self._callbacks = (
             ffi.callback("uint32_t (uintptr_t, uint32_t, uint32_t, uint32_t)", self._access),
@@ -202,13 +202,13 @@ class RegisterSpace:
         library.ferrule_fake_use_bus(self._callbacks[1])
 
     def clear(self) -> None:
-        """Take all windows and memories away."""
+        """Remove all windows and shared memory."""
         self._windows.clear()
         self._shared.clear()
         self.memory = MemoryBus()
 
     def share(self, data: Bytes, address: int | None) -> int:
-        """Let devices reach an array of bytes; return where on their bus."""
+        """Make an array of bytes accessible to devices, and return its bus address."""
         if address is None:
             address = max((each.address + each.data.size for each in self._shared), default=_FIRST_SHARED)
             address += -address % _ALIGNMENT
@@ -220,7 +220,7 @@ class RegisterSpace:
         return address
 
     def add(self, window: Registers) -> None:
-        """Put a window into the space."""
+        """Add a window to the space."""
         last = window.base + window.model.size_bytes - 1
         for other in self._windows:
             if other.holds(window.base) or other.holds(last) or window.holds(other.base):
@@ -232,7 +232,7 @@ class RegisterSpace:
             return self._window(address, write=bool(write)).access(address, width, write=bool(write), value=value)
         except BaseException as error:  # noqa: BLE001 C cannot pass it on
             self._fakes.keep_error(error)
-            return 0xFFFF_FFFF  # what a bus without an answer often reads as, and an end to waiting for a bit
+            return 0xFFFF_FFFF  # a common value on a bus error; it also ends a wait for a bit to be set
 
     def _bus_address(self, pointer: int) -> int:
         for each in self._shared:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m ferrule.testing.sanitized_child file function`: what `run_sanitized` runs."""
+"""`python -m ferrule.testing.sanitized_child file function`: the child process of `run_sanitized`."""
 
 from __future__ import annotations
 

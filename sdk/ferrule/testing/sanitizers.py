@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests run once more with sanitizers in the C: in a process of their own, which loads the sanitizer first."""
+"""Runs tests again with sanitizers in the C, in a separate process that loads the sanitizer first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHILD = "ferrule.testing.sanitized_child"
 
 
 class SanitizerError(FerruleError):
-    """A sanitizer, or the test itself, stopped the process; the message has what it wrote."""
+    """A sanitizer, or the test itself, stopped the process; the message contains its output."""
 
 
 def run_sanitized(
@@ -28,16 +28,16 @@ def run_sanitized(
     sanitizers: Sequence[str] = ("address", "undefined"),
     timeout_s: float = 300,
 ) -> str:
-    """Run a test in a child process whose builds have sanitizers, and return what it wrote.
+    """Run a test in a child process whose builds have sanitizers, and return its output.
 
     Args:
-        what: a function of a module's top level, without arguments; or what pytest is to run: a path, a test's name
+        what: a top-level function of a module, without arguments; or a target for pytest: a path, a test's name
             (`tests/test_npu.py::test_race`), or several arguments.
-        sanitizers: some of "address", "undefined" and "thread"; the first and the last exclude each other.
-        timeout_s: of the real clock.
+        sanitizers: any of "address", "undefined" and "thread"; "address" and "thread" exclude each other.
+        timeout_s: limit in real time.
 
     Raises:
-        SanitizerError: something was found, a test failed, or the time is over.
+        SanitizerError: a sanitizer reported an error, a test failed, or the time limit expired.
         MissingToolError: the compiler has no such sanitizer.
     """
     environment = {**os.environ, **sanitizer_environment(sanitizers)}
@@ -46,7 +46,7 @@ def run_sanitized(
         environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     else:
         chosen = [str(what)] if isinstance(what, str | Path) else [*what]
-        # what C writes must not go to a file that is lost when a sanitizer ends the process
+        # output of C must not go to a file that is lost when a sanitizer ends the process
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--capture=sys", *chosen]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -62,8 +62,8 @@ def sanitizer_environment(sanitizers: Sequence[str]) -> dict[str, str]:
     """Return the environment in which a Python process can load builds with sanitizers.
 
     Raises:
-        FerruleError: there is no such sanitizer.
-        MissingToolError: the compiler lacks one's library.
+        FerruleError: a sanitizer is unknown.
+        MissingToolError: the compiler lacks a sanitizer's library.
     """
     unknown = set(sanitizers) - set(SANITIZERS)
     if unknown or not sanitizers:
@@ -75,7 +75,7 @@ def sanitizer_environment(sanitizers: Sequence[str]) -> dict[str, str]:
     libraries = [_library(f"{PRELOADED[name]}.so") for name in sanitizers if name in PRELOADED]
     if libraries:
         environment["LD_PRELOAD"] = ":".join(libraries)
-        # Python itself keeps memory until it ends; the slow unwinder may crash in the frames of libffi
+        # Python itself does not free all memory at exit; the slow unwinder may crash in the frames of libffi
         environment["ASAN_OPTIONS"] = "detect_leaks=0:fast_unwind_on_fatal=1"
         environment["PYTHONMALLOC"] = "malloc"
     environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
@@ -84,7 +84,7 @@ def sanitizer_environment(sanitizers: Sequence[str]) -> dict[str, str]:
 
 def _library(name: str) -> str:
     compiler = host_compiler("sanitizers")
-    if is_zig(compiler):  # it finds gcc's, which does not fit what it compiles
+    if is_zig(compiler):  # zig finds gcc's library, which does not match the code that zig compiles
         raise MissingToolError(f"{shlex.join(compiler)} has no {name}, the sanitizer's library", hint="set CC to gcc")
     command = [*compiler, f"-print-file-name={name}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -95,7 +95,7 @@ def _library(name: str) -> str:
 
 
 def _of_interest(text: str) -> list[str]:
-    """Return the lines from the first sanitizer's word on, without the end of a long report."""
+    """Return the lines from the first sanitizer message on; a long report is cut."""
     lines = text.splitlines()
     first = next((at for at, line in enumerate(lines) if "ERROR: " in line or "runtime error" in line), 0)
     return lines[first : first + 40]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the fakes' headers say what the real ones say? C that asks a compiler which has the real ones."""
+"""Generates C that checks the fakes' headers against the real ones when it is compiled with the latter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADERS = {
     ),
     "cmsis": ("Driver_USART.h", "cmsis_os2.h"),
 }
-"""What is faked of each platform."""
+"""The faked headers of each platform."""
 _FUNCTION = re.compile(r"^(?!typedef|extern)(.*?)\b(\w+)\((.*)\)$")
 
 _STRUCT = re.compile(r"^(?:typedef (?:const )?)?(struct ?\w*) \{ ([^}]*) \} ?(\w*);$", re.MULTILINE)
@@ -29,10 +29,10 @@ _PLAIN = re.compile(r"(.*?)(\w+)(?: : (\d+))?")
 
 
 def signature_check(platform: str) -> str:
-    """Return a C file that compiles, with the real headers of a platform, if the fakes' agree with them.
+    """Return a C file that compiles with a platform's real headers only if the fakes' headers agree with them.
 
-    It compares the types of functions, the values of constants and the members of structs. Structs that are the
-    fakes' own affair inside, which have a member `fake_...`, are left out; so is what the real headers have as macros.
+    It compares the types of functions, the values of constants and the members of structs. Structs with a member
+    `fake_...` are private to the fakes and are omitted; so are names that are macros in the real headers.
     """
     from cffi import FFI
 
@@ -57,7 +57,7 @@ def signature_check(platform: str) -> str:
 
 
 def real_include_dirs(root: Path) -> Sequence[Path]:
-    """Return where CMSIS 6 has its headers, below its root."""
+    """Return the include folders of CMSIS 6 below its root."""
     return [root / "CMSIS" / part / "Include" for part in ("Driver", "RTOS2", "Core")]
 
 
@@ -66,7 +66,7 @@ def _functions(text: str) -> Iterator[str]:
         found = _FUNCTION.match(line.rstrip(";"))
         if found is not None and "{" not in line:
             result, name, parameters = found.groups()
-            # assigned, since an attribute such as const makes another type of it
+            # assigned instead of compared, because an attribute such as const makes the types differ
             pointer = f"static {result}(*const check_{name})({parameters}) __attribute__((unused))"
             yield f"#ifndef {name}\n{pointer} = {name};\n#endif"
 
@@ -94,7 +94,7 @@ def _members(text: str, ffi: CData, *, ordered: bool) -> Iterator[str]:
 
 
 def _member(text: str) -> tuple[str, str]:
-    """Return a member's name and type; of a bit-field, which has no type to compare, the name."""
+    """Return a member's name and type; "" as the type of a bit-field, which cannot be compared."""
     pointer = _POINTER.fullmatch(text)
     if pointer is not None:
         return pointer[2], f"{pointer[1]} (*)({pointer[3]})"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families of tests that every backend with a host face passes; they need pytest.
+"""Families of tests that every backend with a host face must pass; they need pytest.
 
-A vendor's test module has a class per backend::
+A vendor's test module has one class per backend::
 
     class TestAcmeNpu(BackendFamily):
         @pytest.fixture(scope="class")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs that reach the ends of their types, and how near a result must be to the reference."""
+"""Inputs over the whole range of their types, and the tolerances for results against the reference."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ferrule.network.execution import run_graph
 from ferrule.operators.activation import Activation
 
 RELATIVE = 1e-5
-"""Of float32, beside a floor of RELATIVE_FLOOR of the sum of the magnitudes of what a layer adds up."""
+"""Relative tolerance for float32; the absolute one is RELATIVE_FLOOR times the sum of the magnitudes added."""
 RELATIVE_FLOOR = 1e-6
 HALF_RELATIVE = 2.0**-10
-"""Of float16: one step between neighbours, beside a floor of one step around zero."""
+"""Relative tolerance for float16: one step between adjacent values; the absolute one is one step around zero."""
 HALF_FLOOR = 2.0**-24
 NETWORK_FLOOR = 1e-4
-"""Of a float32 network of several layers, relative to the largest magnitude of the output: errors are passed on."""
+"""Tolerance for a float32 network, relative to the largest magnitude of an output, because errors propagate."""
 
 
 def runs_of(graph: Graph, seed: int) -> Iterator[list[Array]]:
-    """Yield inputs for one network: random ones over the whole range of their types, all lowest, all highest."""
+    """Yield inputs for one network: random values over the range of their types, all lowest, and all highest."""
     generator = np.random.default_rng(seed)
     yield [_random(generator, info) for info in graph.inputs]
     yield [_full(info, highest=False) for info in graph.inputs]
@@ -36,9 +36,9 @@ def random_inputs(graph: Graph, seed: int) -> list[Array]:
 
 
 def layer_difference(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]) -> str:
-    """Return in what the outputs of a graph of one layer differ from the reference's; "" if in nothing.
+    """Return how the outputs of a graph of one layer differ from the reference's; "" if they agree.
 
-    Integers must be equal in every bit, floats near (see the constants of this module).
+    Integers must be equal, floats within the tolerances of this module.
     """
     wanted = run_graph(graph, inputs)
     floors = _floors(graph, inputs, wanted)
@@ -46,7 +46,7 @@ def layer_difference(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]
 
 
 def network_difference(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]) -> str:
-    """Return in what the outputs of a whole network differ from the reference's; "" if in nothing."""
+    """Return how the outputs of a whole network differ from the reference's; "" if they agree."""
     wanted = run_graph(graph, inputs)
     floors = [
         np.asarray(NETWORK_FLOOR * np.nanmax(np.abs(array), initial=1.0) if array.dtype.kind == "f" else 0.0)
@@ -87,7 +87,7 @@ def _floors(graph: Graph, inputs: Sequence[Array], wanted: Sequence[Array]) -> l
 
 
 def _magnitudes(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
-    """Return the layer's outputs for the magnitudes of all its operands, without an activation."""
+    """Return the layer's outputs for the magnitudes of all operands, without the activation."""
     (layer,) = graph.layers
     result = Graph("magnitudes")
     for tensor in graph.tensors:

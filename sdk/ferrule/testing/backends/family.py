@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all families have: the tested backend, and a runtime with it."""
+"""Base classes of the families: the backend under test, and a runtime with it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ferrule.testing.backends.subject import Subject, backend_of
 
 
 class SubjectFamily:
-    """Tests of a backend; a subclass has the fixture `subject`, and a name that pytest looks for."""
+    """Tests of a backend; a subclass defines the fixture `subject` and has a name that pytest collects."""
 
     @pytest.fixture(scope="class")
     @classmethod
     def subject(cls) -> Subject:
-        """The backend to be tested."""
+        """Return the backend under test."""
         pytest.fail("define the fixture 'subject' (scope class, a class method), which returns a Subject")
 
 
@@ -28,11 +28,11 @@ class Family(SubjectFamily):
     @pytest.fixture(scope="class")
     @classmethod
     def runtime(cls, subject: Subject) -> Iterator[Runtime]:
-        """A runtime for all tests of the class."""
+        """Yield one runtime for all tests of the class."""
         with subject.runtime() as made:
             yield made
 
     @pytest.fixture
     def backend(self, subject: Subject, runtime: Runtime) -> Backend:
-        """A new object of the backend."""
+        """Return a new object of the backend."""
         return backend_of(runtime, subject)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The firmware face: the C that layers become, compiled for a board and run on the emulator."""
+"""The firmware face: the C generated for layers, compiled for a board and run on the emulator."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _CORE = "CpuAcc"
 
 
 class FirmwareFamily(SubjectFamily):
-    """What a backend's layers compute on a board; needs `pip install 'ferrule[run]'`."""
+    """Tests of the results of a backend's layers on a board; they need `pip install 'ferrule[run]'`."""
 
     @pytest.mark.parametrize("dtype", _TYPES, ids=str)
     def test_layers_on_a_board(self, subject: Subject, dtype: DataType) -> None:
-        """All layers of one element type that the backend takes, side by side in one firmware."""
+        """All supported layers of one element type, side by side in one firmware, agree with the reference."""
         backend = subject.registry().create(subject.id)
         assert backend.firmware_target() is not None, f"{subject.id} has no firmware face"
         cases = taken(backend, dtype)
@@ -49,7 +49,7 @@ class FirmwareFamily(SubjectFamily):
         assert owners <= {subject.id, _CORE}, f"{subject.id} took the layers, they run on {sorted(owners)}"
 
     def test_it_takes_something(self, subject: Subject) -> None:
-        """A backend that takes no layer at all would pass everything here."""
+        """The backend supports at least one layer; otherwise all other tests here would pass vacuously."""
         backend = subject.registry().create(subject.id)
         assert any(taken(backend, dtype) for dtype in _TYPES), f"{subject.id} takes none of the families' layers"
 
@@ -67,7 +67,7 @@ class FirmwareFamily(SubjectFamily):
 
 
 def taken(backend: Backend, dtype: DataType) -> list[Graph]:
-    """Return a layer of each type that a backend takes in an element type: the first of some that it takes."""
+    """Return, for each layer type, the first sample with this element type that the backend supports."""
     support, target = backend.layer_support(), default_target(backend.id, Face.FIRMWARE)
     found = []
     for type_ in LAYER_TYPES:
@@ -79,7 +79,7 @@ def taken(backend: Backend, dtype: DataType) -> list[Graph]:
 
 
 def inputs_of(case: Graph) -> list[Array]:
-    """Return inputs, of the lowest and highest values too."""
+    """Return inputs that include the lowest and highest values."""
     arrays = random_inputs(case, 1)
     for array in arrays:
         if array.dtype.kind == "i":
@@ -88,7 +88,7 @@ def inputs_of(case: Graph) -> list[Array]:
 
 
 def side_by_side(cases: Sequence[Graph]) -> Network:
-    """Return a network with the inputs, layers and outputs of all, called after their graphs."""
+    """Return a network with the inputs, layers and outputs of all graphs, named after their graphs."""
     result = Network("side_by_side")
     outputs: list[str] = []
     for case in cases:

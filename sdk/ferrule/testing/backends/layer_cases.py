@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One layer of any type in any element type, at random: the samples of the operators as graphs."""
+"""Random graphs of one layer of any layer type and element type, from the samples of the operators."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ferrule.operators.sample import LayerSample
 from ferrule.operators.table import OPERATORS
 
 LAYER_TYPES: tuple[LayerType, ...] = tuple(type_ for type_, row in OPERATORS.items() if row.sample is not None)
-"""All that a backend can be asked for; DEBUG, MEM_COPY and MEM_IMPORT are run by the runtime itself."""
+"""The layer types that a backend can support; the runtime itself runs DEBUG, MEM_COPY and MEM_IMPORT."""
 
 
 def layer_case(type_: LayerType, dtype: DataType, seed: int) -> Graph:
     """Return a graph of one layer, 'layer', the same for the same arguments.
 
-    The first input is of type `dtype`; where the operator does not take that type, the graph is not a valid one, and
-    no backend may take the layer.
+    The first input has the element type `dtype`. If the operator does not support that type, the graph is invalid, and
+    no backend may support the layer.
     """
     sample = LayerSample(dice=random.Random(f"{type_} {dtype} {seed}"), dtype=dtype)  # noqa: S311 - no secret
     draw = OPERATORS[type_].sample
@@ -49,7 +49,7 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int) -> Graph:
 
 
 def computed_weights(graph: Graph) -> Graph:
-    """Return a graph like that of `layer_case` whose constants are inputs of the network."""
+    """Return a copy of a graph of `layer_case` in which the constants are inputs of the network."""
     result = Graph(f"{graph.name}_computed")
     (layer,) = graph.layers
     for name in layer.present_inputs:
@@ -62,5 +62,5 @@ def computed_weights(graph: Graph) -> Graph:
 def _shapes(type_: LayerType, descriptor: Descriptor, inputs: Sequence[TensorInfo]) -> Sequence[Shape]:
     try:
         return OPERATORS[type_].infer(descriptor, inputs)
-    except FerruleError:  # the operator does not have such inputs: any shape will do for a layer that nobody takes
+    except FerruleError:  # the operator rejects these inputs, so any shape will do
         return [inputs[0].shape]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layer support and workloads: for each layer type and element type a reason, or the reference's result."""
+"""Layer support and workloads: each layer is refused with a reason, or gives the reference's result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CON
 
 
 def refusal_of_reference(graph: Graph) -> str:
-    """Return why the operator itself does not take the layer; "" if it does."""
+    """Return why the operator itself rejects the layer; "" if it accepts it."""
     try:
         check_layer(graph, graph.layers[0])
     except FerruleError as error:
@@ -34,7 +34,7 @@ def refusal_of_reference(graph: Graph) -> str:
 
 
 def answer(backend: Backend, graph: Graph) -> Support:
-    """Return what a backend says of a graph's only layer; AssertionError if it is no answer."""
+    """Return the backend's Support for a graph's only layer; AssertionError if the answer is invalid."""
     support = backend.layer_support().supports(graph, graph.layers[0], default_target(backend.id))
     assert isinstance(support, Support), f"supports() returned {type(support).__name__}, expected Support"
     assert support.reason == support.reason.strip(), f"the reason {support.reason!r} has blanks around it"
@@ -42,11 +42,11 @@ def answer(backend: Backend, graph: Graph) -> Support:
 
 
 class LayerSupportFamily(Family):
-    """What a backend answers when it is asked for a layer."""
+    """Tests of a backend's answers to layer support queries."""
 
     @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
     def test_takes_or_gives_a_reason(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
-        """In each element type it answers the same each time, and takes nothing that the operator itself refuses."""
+        """The answer for each element type is reproducible; no layer is supported that the operator itself rejects."""
         for dtype, seed in product(DataType, SEEDS):
             graph = layer_case(type_, dtype, seed)
             first, second = (answer(backend_of(runtime, subject), graph) for _ in range(2))
@@ -55,7 +55,7 @@ class LayerSupportFamily(Family):
             assert not (first and refusal), f"{graph.name} is taken, though no kernel has it: {refusal}"
 
     def test_refuses_what_another_backend_pre_compiled(self, backend: Backend) -> None:
-        """Only who made an object can run it."""
+        """A pre-compiled layer runs only on the backend that compiled it."""
         graph = Graph("foreign")
         graph.add_input(TensorInfo(name="x", shape=(2,), dtype=DataType.FLOAT32))
         descriptor = PreCompiledDescriptor(payload=object())
@@ -66,17 +66,17 @@ class LayerSupportFamily(Family):
 
 
 class WorkloadFamily(Family):
-    """What a backend's workloads compute, on handles of its own."""
+    """Tests of the results of a backend's workloads, on the backend's own handles."""
 
     @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
     def test_computes_what_it_takes(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
-        """Each layer that is taken, in each element type, becomes a workload whose results are the reference's."""
+        """Each supported layer, in each element type, becomes a workload with the reference's results."""
         for dtype, seed in product(DataType, SEEDS):
             self._check(subject, runtime, layer_case(type_, dtype, seed))
 
     @pytest.mark.parametrize("type_", _WEIGHTED, ids=str)
     def test_weights_may_be_computed(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
-        """A layer whose weights another layer computes is taken and right, or refused."""
+        """A layer whose weights are computed by another layer is either refused or gives correct results."""
         for dtype, seed in product([DataType.FLOAT32, DataType.INT8, DataType.INT16], SEEDS):
             graph = computed_weights(layer_case(type_, dtype, seed))
             if not refusal_of_reference(graph):

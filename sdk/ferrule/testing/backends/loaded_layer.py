@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One layer on a backend's workloads and handles, without optimizer and runtime."""
+"""One layer on a backend's workloads and handles, without the optimizer and the runtime."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ferrule.graph import Array, Graph
 
 
 class LoadedLayer:
-    """A graph of one layer, loaded as the runtime loads it: manager, factories, handles, workload, memory."""
+    """A graph of one layer, loaded the way the runtime does: manager, factories, handles, workload, memory."""
 
     def __init__(self, backend: Backend, graph: Graph, options: ModelOptions) -> None:
         self.graph = graph
@@ -39,17 +39,17 @@ class LoadedLayer:
             handle.allocate()
 
     def acquire(self) -> None:
-        """Get memory."""
+        """Acquire the memory."""
         for manager in self.managers:
             manager.acquire()
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the memory."""
         for manager in self.managers:
             manager.release()
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return copies of the outputs."""
+        """Run the layer on `inputs` and return copies of the outputs."""
         for info, array in zip(self.graph.inputs, inputs, strict=True):
             write(self.handles[info.name], array)
         outputs = [self.handles[info.name] for info in self.graph.outputs]
@@ -63,7 +63,7 @@ class LoadedLayer:
 
 
 def handle_factory(backend: Backend) -> tuple[list[MemoryManager], TensorHandleFactory]:
-    """Return a backend's manager, if it has one, and its preferred factory, plain memory if it has none."""
+    """Return a backend's memory managers and its preferred handle factory, or one for plain memory."""
     manager = backend.memory_manager(None)
     factories = {factory.id: factory for factory in backend.tensor_handle_factories(manager)}
     wanted = [factories[found] for found in backend.handle_factory_preferences() if found in factories]
@@ -75,7 +75,7 @@ def handle_factory(backend: Backend) -> tuple[list[MemoryManager], TensorHandleF
 
 
 def write(handle: TensorHandle, array: Array) -> None:
-    """Put values into a tensor."""
+    """Write values into a tensor."""
     np.copyto(handle.map(), array, casting="no")
     handle.unmap()
 

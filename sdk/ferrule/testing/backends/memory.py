@@ -23,15 +23,15 @@ SHAPES = ((), (1,), (7,), (2, 3, 4, 5))
 
 
 def values(info: TensorInfo, seed: int = 0) -> Array:
-    """Return values of a tensor."""
+    """Return random values for a tensor."""
     return np.random.default_rng(seed).integers(0, 2, info.shape).astype(info.dtype.numpy)
 
 
 class HandleFamily(Family):
-    """Tensor handles and the factories that make them."""
+    """Tests of tensor handles and their factories."""
 
     def test_ids_are_the_same_for_every_manager(self, backend: Backend) -> None:
-        """Factories are found by id, at each load anew; preferences name them."""
+        """The ids of the factories are the same for every manager, because each load looks factories up by id."""
         none = [factory.id for factory in backend.tensor_handle_factories(None)]
         some = [factory.id for factory in backend.tensor_handle_factories(backend.memory_manager(None))]
         assert none == some, f"without a manager {none}, with one {some}"
@@ -40,7 +40,7 @@ class HandleFamily(Family):
         assert len(set(preferences)) == len(preferences), f"a preference stands twice: {preferences}"
 
     def test_what_factories_promise_is_consistent(self, backend: Backend) -> None:
-        """Alignments are powers of two, and data can reach the handles somehow."""
+        """Alignments are powers of two, and data can be written to the handles by mapping or import."""
         for factory in backend.tensor_handle_factories(backend.memory_manager(None)):
             alignment = factory.alignment_bytes
             assert alignment > 0, f"{factory.id} has alignment {alignment}"
@@ -50,7 +50,7 @@ class HandleFamily(Family):
 
     @pytest.mark.parametrize("shape", SHAPES, ids=str)
     def test_what_is_written_is_read(self, backend: Backend, shape: tuple[int, ...]) -> None:
-        """`map` shows an array of the tensor's shape and type; what was written in it stays."""
+        """`map` returns an array of the tensor's shape and type, and written values persist."""
         for dtype in DataType:
             self._check_map(backend, TensorInfo(name="x", shape=shape, dtype=dtype))
 
@@ -74,7 +74,7 @@ class HandleFamily(Family):
             manager.release()
 
     def test_import_is_as_promised(self, backend: Backend) -> None:
-        """A factory with MALLOC among its import flags imports aligned memory; one without refuses."""
+        """A factory with MALLOC among its import flags imports aligned memory; a factory without it refuses."""
         for factory in backend.tensor_handle_factories(backend.memory_manager(None)):
             self._check_import(factory)
 
@@ -93,7 +93,7 @@ class HandleFamily(Family):
             handle.end_import()
 
     def test_foreign_memory_that_does_not_fit_is_refused(self, backend: Backend) -> None:
-        """Another shape, another type or gaps between the elements: False, and no error."""
+        """Memory of another shape or type, or with gaps between the elements, returns False and raises no error."""
         for factory in backend.tensor_handle_factories(backend.memory_manager(None)):
             handle = factory.create_handle(TensorInfo(name="x", shape=(4, 16), dtype=DataType.INT32), managed=False)
             for memory in (
@@ -106,10 +106,10 @@ class HandleFamily(Family):
 
 
 class MemoryFamily(Family):
-    """Memory managers, and the application's allocators."""
+    """Tests of memory managers and the application's allocators."""
 
     def test_acquire_and_release_may_be_repeated(self, backend: Backend) -> None:
-        """Acquiring what is held and releasing what is not do nothing; after a release memory can be had again."""
+        """Repeated acquire and release calls do nothing; after a release, memory can be acquired again."""
         managers, factory = handle_factory(backend)
         info = TensorInfo(name="x", shape=(3, 5), dtype=DataType.FLOAT32)
         handle = factory.create_handle(info, managed=True)
@@ -124,7 +124,7 @@ class MemoryFamily(Family):
                 manager.release()
 
     def test_tensors_that_live_together_do_not_share_bytes(self, backend: Backend) -> None:
-        """Each keeps its own values."""
+        """Each tensor keeps its own values."""
         managers, factory = handle_factory(backend)
         infos = [TensorInfo(name=f"t{i}", shape=(i + 1, 7), dtype=DataType.INT16) for i in range(6)]
         handles = [factory.create_handle(info, managed=True) for info in infos]
@@ -143,12 +143,12 @@ class MemoryFamily(Family):
             manager.release()
 
     def test_managers_are_apart(self, backend: Backend) -> None:
-        """Two networks have two managers."""
+        """Two networks have separate managers."""
         first, second = backend.memory_manager(None), backend.memory_manager(None)
         assert first is None or first is not second, "one manager for two networks"
 
     def test_custom_allocator_is_refused_or_balanced(self, subject: Subject) -> None:
-        """With a reason, or what it gave is given back at unload and nothing is taken from it before the first run."""
+        """An allocator is refused with a reason, or unused before the first run and has all memory back at unload."""
         with subject.runtime() as runtime:
             refusal = backend_of(runtime, subject).use_custom_memory_allocator(_Counting())
             taken = first_taken(subject, runtime)
@@ -170,7 +170,7 @@ class MemoryFamily(Family):
 
 
 class _Counting:
-    """An allocator of plain memory that counts."""
+    """An allocator of plain memory that counts its blocks."""
 
     source = MemorySource.MALLOC
 
@@ -179,12 +179,12 @@ class _Counting:
         self.total = 0
 
     def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
-        """Return a block."""
+        """Return a new block."""
         block = aligned_empty((size_bytes,), DataType.UINT8, alignment_bytes)
         self.held[id(block)] = block
         self.total += 1
         return block
 
     def free(self, memory: Array) -> None:
-        """Take one back."""
+        """Take a block back."""
         assert self.held.pop(id(memory), None) is not None, "a block was given back that is not held"

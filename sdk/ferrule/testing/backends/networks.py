@@ -30,7 +30,7 @@ _SHARING = [pytest.param(False, id="copied"), pytest.param(True, id="imported")]
 def check_network(
     runtime: Runtime, network: Graph, preferences: Sequence[str], options: OptimizerOptions
 ) -> OptimizedNetwork:
-    """Run a network on some backends, twice; AssertionError says in what it differs from the reference."""
+    """Run a network twice on the preferred backends; AssertionError describes a difference from the reference."""
     optimized = optimize(network, preferences, runtime.registry, options)
     number = runtime.load_network(optimized)
     try:
@@ -45,11 +45,11 @@ def check_network(
 
 
 class EndToEndFamily(Family):
-    """What users see: networks that keep their results, wherever their layers run."""
+    """End-to-end tests: a network's results do not depend on where its layers run."""
 
     @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
     def test_each_layer(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
-        """The backend gets exactly the layers that it takes; the others go on, with its reason."""
+        """The backend gets exactly the layers that it supports; the others go to the next backend, with the reason."""
         for dtype in DataType:
             graph = layer_case(type_, dtype, 0)
             if not refusal_of_reference(graph):
@@ -76,14 +76,14 @@ class EndToEndFamily(Family):
     @pytest.mark.parametrize("shared", _SHARING)
     @pytest.mark.parametrize("seed", range(12))
     def test_random_networks(self, subject: Subject, runtime: Runtime, seed: int, *, shared: bool) -> None:
-        """Networks of all operators, with branches and several outputs."""
+        """Networks of all operators, with branches and several outputs, give the reference's results."""
         options = subject.optimizer_options(import_enabled=shared, export_enabled=shared, simplify=seed % 2 == 0)
         check_network(runtime, random_network(seed, 8), [subject.id, Neighbour.id], options)
 
     @pytest.mark.parametrize("shared", _SHARING)
     @pytest.mark.parametrize("seed", range(12))
     def test_networks_divided_at_random(self, subject: Subject, runtime: Runtime, seed: int, *, shared: bool) -> None:
-        """Each layer goes to the backend or to its neighbour, by lot."""
+        """Networks whose layers are assigned at random to the backend or its neighbour give the reference's results."""
         dice = random.Random(seed)  # noqa: S311 - no secret
         network = random_network(1000 + seed, 8, dice.choice([DataType.INT8, DataType.INT16]))
         hints = {layer.name: dice.choice([subject.id, Neighbour.id]) for layer in network.layers}
@@ -94,7 +94,7 @@ class EndToEndFamily(Family):
 
     @pytest.mark.parametrize("shared", _SHARING)
     def test_data_changes_hands_and_comes_back(self, subject: Subject, runtime: Runtime, *, shared: bool) -> None:
-        """Neighbour, backend, neighbour: what the backend reads and writes goes through its own handles."""
+        """Between two layers of its neighbour, the backend reads and writes through its own handles."""
         network = sandwich(*some_taken(subject, runtime))
         hints = {"before": Neighbour.id, "layer": subject.id, "after": Neighbour.id}
         options = subject.optimizer_options(hints=hints, import_enabled=shared, export_enabled=shared, simplify=False)
@@ -103,7 +103,7 @@ class EndToEndFamily(Family):
         assert subject.id in found, f"the layer in the middle runs on {found}"
 
     def test_the_callers_buffers(self, subject: Subject, runtime: Runtime) -> None:
-        """Outputs are written into the buffers that are given, aligned or not; inputs are left as they were."""
+        """Outputs are written into the caller's buffers, aligned or not, and inputs are not changed."""
         taken = first_taken(subject, runtime)
         network = sandwich(*taken) if taken is not None else random_network(0, 4, DataType.INT8)
         options = subject.optimizer_options(import_enabled=True, export_enabled=True, simplify=False)
@@ -124,7 +124,7 @@ class EndToEndFamily(Family):
 
 
 def first_taken(subject: Subject, runtime: Runtime) -> tuple[LayerType, DataType, int] | None:
-    """Return the arguments of a `layer_case` that can stand between two other layers, and that the backend takes."""
+    """Return the arguments of a supported `layer_case` that fits between two other layers; None if there is none."""
     for dtype, type_, seed in product(_CHAINABLE, LAYER_TYPES, range(4)):
         graph = layer_case(type_, dtype, seed)
         if refusal_of_reference(graph) or graph.outputs[0].dtype is not dtype:
@@ -167,7 +167,7 @@ def sandwich(type_: LayerType, dtype: DataType, seed: int) -> Network:
 
 
 def _shifted(array: Array, elements: int) -> Array:
-    """Return a copy that begins some elements behind a well aligned address."""
+    """Return a copy that begins some elements after an aligned address."""
     size = array.size + elements
     memory = aligned_empty((size,), DataType(array.dtype.name), 4096)
     view = memory[elements:].reshape(array.shape)

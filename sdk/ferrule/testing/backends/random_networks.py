@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks over all operators: branches, constants, repetitions, whatever the builder accepts."""
+"""Random networks of all operators, with branches, constants and repeated operands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def random_network(seed: int, layers: int = 8, dtype: DataType | None = None) ->
         try:
             dice.choice(_STEPS)(dice, network, dice.choice(pool))
         except FerruleError:
-            continue  # the builder refused it and added nothing
+            continue  # the builder rejected the layer and added nothing
     written = [name for layer in network.layers for name in layer.outputs] or [network.inputs[0].name]
     network.set_outputs(dict.fromkeys([written[-1], *dice.sample(written, min(len(written), dice.randint(0, 2)))]))
     return network

@@ -30,30 +30,30 @@ _MOMENTS = ("before_load_network", "after_load_network", "before_unload_network"
 
 
 class ObjectFamily(Family):
-    """The object: a short-lived factory."""
+    """Tests of the backend object, a short-lived factory."""
 
     def test_id(self, subject: Subject, backend: Backend) -> None:
-        """It has the id that it is registered by, which is no reserved one."""
+        """The backend has the id under which it is registered, which is not reserved."""
         assert backend.id == subject.id, f"its id is '{backend.id}'"
         assert backend.id not in RESERVED_IDS, f"'{backend.id}' is a reserved id"
 
     def test_it_runs_on_the_host(self, backend: Backend) -> None:
-        """These families are for the host face."""
+        """The backend has a host face, which these families test."""
         assert backend.has_host_face(), f"{backend.id} has no host face: test its firmware with models on a board"
 
     def test_capabilities(self, backend: Backend) -> None:
-        """Names with values; those that Ferrule asks for are true or false."""
+        """Capabilities are names with values; those that Ferrule queries are booleans."""
         for name, value in backend.capabilities().items():
             assert isinstance(value, (bool, int, float, str)), f"capability {name} is a {type(value).__name__}"
             assert name not in _KNOWN or isinstance(value, bool), f"capability {name} is {value!r}, expected a bool"
 
     def test_objects_are_made_anew(self, subject: Subject, runtime: Runtime) -> None:
-        """The factory function returns another object each time."""
+        """The factory function returns a new object each time."""
         first, second = backend_of(runtime, subject), backend_of(runtime, subject)
         assert first is not second, "the factory function returned one object twice"
 
     def test_nothing_depends_on_the_objects_life(self, subject: Subject, runtime: Runtime) -> None:
-        """What a backend made works when the backend object is gone."""
+        """The objects made by a backend work after the backend object is gone."""
         graph = layer_case(*some_taken(subject, runtime))
         loaded = LoadedLayer(backend_of(runtime, subject), graph, subject.model_options)
         gc.collect()
@@ -64,7 +64,7 @@ class ObjectFamily(Family):
         assert not wrong, wrong
 
     def test_events_need_the_capability(self, subject: Subject, runtime: Runtime) -> None:
-        """A workload that returns an event belongs to a backend with AsyncExecution."""
+        """A workload returns events only if the backend has the capability AsyncExecution."""
         backend = backend_of(runtime, subject)
         loaded = LoadedLayer(backend, layer_case(*some_taken(subject, runtime)), subject.model_options)
         loaded.acquire()
@@ -79,10 +79,10 @@ class ObjectFamily(Family):
 
 
 class ContextFamily(Family):
-    """The backend's part of a runtime."""
+    """Tests of the backend's context in a runtime."""
 
     def test_it_is_told_of_everything_and_content(self, subject: Subject, backend: Backend) -> None:
-        """Each call before and after a load and an unload returns True, for several networks at a time."""
+        """Each notification before and after a load or unload returns True, with several networks loaded at once."""
         context = backend.context(subject.options)
         if context is None:
             return
@@ -92,7 +92,7 @@ class ContextFamily(Family):
                 assert said is True, f"{moment}({number}) returned {said!r}"
 
     def test_a_failed_load_leaves_it_usable(self, subject: Subject) -> None:
-        """After a load that another backend ends half-way, the next one works."""
+        """After another backend has aborted a load, the next load works."""
         with subject.runtime() as runtime:
             network = random_network(3, 6, DataType.INT8)
             options = subject.optimizer_options()
@@ -110,10 +110,10 @@ class ContextFamily(Family):
 
 
 class RuntimeFamily(Family):
-    """Several networks, threads and runtimes."""
+    """Tests with several networks, threads and runtimes."""
 
     def test_networks_and_threads_at_once(self, subject: Subject) -> None:
-        """Each network keeps its own values while others run."""
+        """Each network computes its own results while others run."""
         with subject.runtime() as runtime:
             networks = [random_network(seed, 5, DataType.INT8) for seed in (21, 22, 23)]
             options = subject.optimizer_options()
@@ -132,7 +132,7 @@ class RuntimeFamily(Family):
             assert not wrong, wrong[0]
 
     def test_two_runtimes(self, subject: Subject) -> None:
-        """Closing one takes nothing from the other."""
+        """Closing one runtime does not affect the other."""
         network = random_network(5, 5, DataType.INT8)
         inputs = random_inputs(network, 0)
         first, second = subject.runtime(), subject.runtime()
@@ -149,13 +149,13 @@ class RuntimeFamily(Family):
             second.close()
 
     def test_runtimes_in_a_loop(self, subject: Subject) -> None:
-        """The backend is there each time."""
+        """The backend is available in each of several successive runtimes."""
         for _ in range(3):
             with subject.runtime() as runtime:
                 assert subject.id in runtime.registry, f"{subject.id} is gone"
 
     def test_loads_and_unloads(self, subject: Subject) -> None:
-        """A network that was unloaded can be loaded again, and is gone in between."""
+        """An unloaded network is gone, and can be loaded again."""
         with subject.runtime() as runtime:
             network = random_network(9, 5, DataType.INT8)
             inputs = random_inputs(network, 0)
@@ -170,7 +170,7 @@ class RuntimeFamily(Family):
                     runtime.enqueue_workload(number, inputs)
 
     def test_profile_names_the_backend(self, subject: Subject) -> None:
-        """With profiling, each layer has an event with who ran it."""
+        """With profiling, each layer has an event that names its backend."""
         with subject.runtime(profiling=True) as runtime:
             options = subject.optimizer_options(simplify=False, hints={"layer": subject.id})
             network = sandwich(*some_taken(subject, runtime))

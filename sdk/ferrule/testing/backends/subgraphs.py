@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend makes of the subgraphs that it is offered."""
+"""Tests of the optimisation of subgraphs by a backend."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
 
 
 class SubgraphFamily(Family):
-    """What `optimize_subgraph` returns."""
+    """Tests of the result of `optimize_subgraph`."""
 
     @pytest.mark.parametrize("seed", range(12))
     def test_every_layer_stands_in_one_list(self, subject: Subject, runtime: Runtime, seed: int) -> None:
-        """The four lists hold each layer once, replacements keep to the border, and the graph is left alone."""
+        """Each layer is in one of the four lists, replacements keep their borders, and the graph is unchanged."""
         graph = random_network(seed, 10)
         before = (graph.layers, graph.tensors, graph.outputs)
         for view in self._offered(backend_of(runtime, subject), graph):
@@ -38,7 +38,7 @@ class SubgraphFamily(Family):
 
     @pytest.mark.parametrize("dtype", TYPES, ids=str)
     def test_a_layer_alone(self, subject: Subject, runtime: Runtime, dtype: str) -> None:
-        """A subgraph of one layer, of each type that the backend takes, comes back whole."""
+        """The result for a subgraph of one layer is valid, for each supported layer type."""
         for type_ in LAYER_TYPES:
             graph = layer_case(type_, type(TYPES[0])(dtype), 1)
             if not refusal_of_reference(graph) and answer(backend_of(runtime, subject), graph):
@@ -46,12 +46,12 @@ class SubgraphFamily(Family):
 
     @pytest.mark.parametrize("seed", range(6))
     def test_outputs_stay(self, subject: Subject, runtime: Runtime, seed: int) -> None:
-        """A network of which the backend has optimised its parts computes what it computed before."""
+        """A network gives the same results after the backend has optimised its subgraphs."""
         options = subject.optimizer_options(simplify=False)
         check_network(runtime, random_network(500 + seed, 12), [subject.id, Neighbour.id], options)
 
     def test_it_takes_something(self, subject: Subject, runtime: Runtime) -> None:
-        """A backend that takes no layer at all would pass everything here."""
+        """The backend supports at least one layer; otherwise all other tests here would pass vacuously."""
         some_taken(subject, runtime)
 
     def _offered(self, backend: Backend, graph: Graph) -> Iterator[SubgraphView]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backend that is tested, and the plain one that stands beside it."""
+"""The backend under test, and a plain backend beside it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ferrule.runtime import Runtime
 
 
 class Neighbour(CpuRef):
-    """The reference with handles of its own kind: what goes between it and another backend is copied or imported."""
+    """CpuRef with its own kind of handles, so that tensors passed to or from another backend are copied or imported."""
 
     id: ClassVar[BackendId] = BackendId("Neighbour")
     factory_id: ClassVar[FactoryId] = FactoryId("Ferrule/Neighbour")
@@ -33,24 +33,24 @@ def _default_registry() -> BackendRegistry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A backend to be tested, and how it comes into a registry."""
+    """A backend under test, and the way to register it."""
 
     id: str
     registry: Callable[[], BackendRegistry] = _default_registry
-    """Makes a registry that has the backend; called once per test."""
+    """Returns a registry with the backend; called for each runtime."""
     options: CreationOptions = field(default_factory=CreationOptions)
-    """Of the runtimes of the tests: the backend's own options, the folder of a dynamic backend."""
+    """Creation options of the tests' runtimes: the backend's own options, the folder of a dynamic backend."""
     model_options: ModelOptions = field(default_factory=dict)
-    """The backend's options while it optimises and loads."""
+    """The backend's options for optimising and loading networks."""
 
     @classmethod
     def of_folder(cls, backend_id: str, *folders: Path | str, **more: Any) -> Subject:  # noqa: ANN401 as the fields
-        """Return a backend in a folder with a backend.toml."""
+        """Return the backend `backend_id` of the installed backends and of folders with a backend.toml."""
         return cls(id=backend_id, registry=lambda: registry_with(folders), **more)
 
     @classmethod
     def dynamic(cls, backend_id: str, folder: Path, **more: Any) -> Subject:  # noqa: ANN401 as the fields
-        """Return a shared object in a folder; the shipped backends are left out, so that it may have the id of one."""
+        """Return a shared object in a folder; the registry has no shipped backends, so it may have the id of one."""
         options = CreationOptions(dynamic_backends_path=folder)
         return cls(id=backend_id, registry=BackendRegistry, options=options, **more)
 
@@ -58,7 +58,7 @@ class Subject:
         """Return a runtime that has the backend and the neighbour.
 
         Raises:
-            FerruleError: the backend is not usable here; the message has its reason.
+            FerruleError: the backend is not usable here; the message contains the reason.
         """
         registry = self.registry()
         registry.register(Neighbour.id, Neighbour, origin="ferrule.testing")
@@ -72,10 +72,10 @@ class Subject:
         return runtime
 
     def optimizer_options(self, **more: Any) -> OptimizerOptions:  # noqa: ANN401 as OptimizerOptions
-        """Return options with those of the backend."""
+        """Return optimizer options that include those of the backend."""
         return OptimizerOptions(model_options={self.id: self.model_options}, **more)
 
 
 def backend_of(runtime: Runtime, subject: Subject) -> Backend:
-    """Return a new object of the tested backend."""
+    """Return a new object of the backend under test."""
     return runtime.registry.create(subject.id)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file What all drivers of the CMSIS-Driver API share, for the host. */
+/** @file Definitions shared by all drivers of the CMSIS-Driver API, for the host. */
 #ifndef FERRULE_FAKE_DRIVER_COMMON_H
 #define FERRULE_FAKE_DRIVER_COMMON_H
 

@@ -113,7 +113,7 @@ typedef struct {
 
 typedef void (*ARM_USART_SignalEvent_t)(uint32_t event);
 
-/** Functions of one instance; they carry no context. */
+/** Functions of one instance; they have no context argument. */
 typedef const struct {
     ARM_DRIVER_VERSION (*GetVersion)(void);
     ARM_USART_CAPABILITIES (*GetCapabilities)(void);

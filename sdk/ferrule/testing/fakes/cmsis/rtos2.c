@@ -15,18 +15,19 @@ struct object {
     uint32_t flags;
 };
 
-/* What a thread waits for. */
+/* The object and flags that a thread waits for. */
 struct wish {
     const struct object *object;
     uint32_t flags;
     uint32_t options;
 };
 
-static struct object objects[MAX_OBJECTS]; /* none is used twice, so that old ids stay wrong */
+static struct object
+    objects[MAX_OBJECTS]; /* entries are never reused, so that old ids stay invalid */
 static uint32_t object_count;
-static char threads[MAX_THREADS]; /* their addresses count */
+static char threads[MAX_THREADS]; /* only the addresses are used */
 
-static uint32_t kernel_holder; /* the thread that locked the kernel, 0: none */
+static uint32_t kernel_holder; /* number of the thread that locked the kernel, 0: none */
 
 void fake_reset_kernel(void);
 
@@ -53,7 +54,7 @@ static void *make(const char *name, struct object object, const void *memory, ui
     return &objects[object_count++];
 }
 
-/* Locked; NULL if the id is wrong. */
+/* Locked; returns NULL if the id is invalid. */
 static struct object *object_of(void *id, enum kind kind)
 {
     for (uint32_t index = 0; index < object_count; index++) {
@@ -82,7 +83,8 @@ static bool kernel_is_free(const void *object)
     return kernel_holder == 0u;
 }
 
-/* Locked: whoever would lock the kernel too waits, as it would not run; returns the state before.
+/* Locked; another thread that locks the kernel waits, because it would not run; returns the
+ * previous state.
  */
 static int32_t set_kernel_lock(const char *name, bool locked)
 {
@@ -128,7 +130,7 @@ int32_t osKernelRestoreLock(int32_t lock)
     return (int32_t)fake_end(&call);
 }
 
-/* Locked: as fake_wait, which nobody may do who keeps the others from running. */
+/* Locked; like fake_wait, but a misuse by a thread that keeps the others from running. */
 static bool wait_for(const char *name, bool (*ready)(const void *object), const void *object,
                      uint64_t deadline)
 {

@@ -13,7 +13,7 @@ struct usart {
     const uint8_t *sending; /* NULL: not */
     uint32_t send_bytes, tx_count;
     uint64_t send_began_us;
-    uint32_t serial; /* of the sending: one that was aborted does not complete */
+    uint32_t serial; /* of the transmission: an aborted one does not complete */
     uint8_t *receiving;
     uint32_t receive_bytes, rx_count;
     bool overflow;
@@ -161,7 +161,7 @@ void fake_platform_event(uint32_t number)
     const uint8_t *data = usart->sending;
     usart->sending = NULL;
     usart->tx_count = usart->send_bytes;
-    fake_port_write(index, data, usart->send_bytes); /* read now: the buffer must still be there */
+    fake_port_write(index, data, usart->send_bytes); /* read now: the buffer must still be valid */
     ferrule_fake_signal(index, ARM_USART_EVENT_SEND_COMPLETE);
 }
 
@@ -180,7 +180,7 @@ void fake_port_received(uint32_t port)
     uint8_t byte;
     while (fake_port_read(port, &byte, 1) == 1u) {
         if (!usart->powered || !usart->rx) {
-            continue; /* nobody listens */
+            continue; /* no receive in progress */
         }
         if (usart->receiving == NULL) {
             usart->overflow = true;
@@ -197,7 +197,7 @@ void fake_port_received(uint32_t port)
 
 void fake_interrupts_unmasked(void)
 {
-    /* what arrives waits for the processor in ferrule_fake_enter_interrupt() */
+    /* an arriving byte waits for the processor in ferrule_fake_enter_interrupt() */
 }
 
 static int32_t begin_receive(struct usart *usart, void *data, uint32_t bytes)
@@ -282,7 +282,7 @@ static int32_t abort_operations(uint32_t number, bool sending, bool receiving)
 static int32_t set_mode(struct usart *usart, uint32_t mode, uint32_t baud)
 {
     if ((mode & ~ARM_USART_CONTROL_Msk) != 0u) {
-        return ARM_USART_ERROR_DATA_BITS; /* these have 8N1 only */
+        return ARM_USART_ERROR_DATA_BITS; /* these USARTs support 8N1 only */
     }
     if (usart->synchronous_only) {
         return ARM_USART_ERROR_MODE;
@@ -332,7 +332,7 @@ static int32_t control(uint32_t number, uint32_t operation, uint32_t arg)
     return (int32_t)fake_end(&call);
 }
 
-/* A rule's result is the status as a number, tx_busy its lowest bit. */
+/* A rule's result is the status as a number, with tx_busy as the lowest bit. */
 static ARM_USART_STATUS status_of(uint32_t number)
 {
     FAKE_CALL_OF(call, "GetStatus", ACCESS[number]);
@@ -369,7 +369,7 @@ static ARM_USART_MODEM_STATUS modem_of(uint32_t number)
     return (ARM_USART_MODEM_STATUS){0};
 }
 
-/* The access struct's functions carry no context: each instance has its own. */
+/* The access struct's functions have no context argument, so each instance has its own. */
 #define USART(n)                                                                                   \
     static ARM_DRIVER_VERSION GetVersion##n(void)                                                  \
     {                                                                                              \

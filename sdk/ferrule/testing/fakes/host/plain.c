@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For what runs on no operating system, which has no fakes of its own. */
+/* For code without an operating system, which needs no platform fakes. */
 #include "fake.h"
 
 void fake_reset_platform(void)

@@ -64,7 +64,7 @@ bool ferrule_port_in_interrupt(void)
 
 const void *ferrule_port_thread(void)
 {
-    static const char threads[MAX_THREADS]; /* their addresses count */
+    static const char threads[MAX_THREADS]; /* only the addresses are used */
     FAKE_CALL(call, NULL);
     fake_lock();
     call.result = fake_thread() % MAX_THREADS;
@@ -91,7 +91,7 @@ uintptr_t ferrule_port_stack_pointer(void)
     return (uintptr_t)__builtin_frame_address(0);
 }
 
-/* As if the stack ended a little below, and began a little above. */
+/* A small stack around the stack pointer. */
 uintptr_t ferrule_port_stack_limit(void)
 {
     return ferrule_port_stack_pointer() - STACK_BYTES;

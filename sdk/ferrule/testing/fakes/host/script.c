@@ -15,11 +15,11 @@ static struct {
     uint32_t rule_count, rule_room;
     char misuses[MAX_MISUSES][FERRULE_FAKE_TEXT];
     uint32_t misuse_count;
-    uint64_t forgotten; /* calls before the record's first */
+    uint64_t forgotten; /* number of calls before the first recorded one */
     ferrule_fake_hook hook;
 } script;
 
-/* Makes room for one more; the fakes run on a host, where memory does not end. */
+/* Makes space for one more entry; on a host, memory is assumed to be sufficient. */
 static void *grown(void *array, uint32_t count, uint32_t *room, size_t size)
 {
     if (count < *room) {
@@ -215,7 +215,7 @@ void __gcov_reset(void);
 uint32_t ferrule_fake_dump_coverage(void)
 {
     __gcov_dump();
-    __gcov_reset(); /* or it would not write again */
+    __gcov_reset(); /* without it, the next dump would write nothing */
     return 1;
 }
 #else

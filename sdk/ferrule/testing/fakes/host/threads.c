@@ -9,7 +9,7 @@
 
 enum { MAX_EVENTS = 256, PATIENCE_MS = 20000, MS_PER_S = 1000, NS_PER_MS = 1000000 };
 
-/* A thread that waits; on its own stack. */
+/* A waiting thread; allocated on its own stack. */
 struct waiter {
     struct waiter *next;
     const char *name;
@@ -29,7 +29,7 @@ static struct {
     pthread_cond_t moved;
     pthread_once_t once;
     pthread_key_t key;
-    uint32_t epoch; /* threads of before the last reset are forgotten */
+    uint32_t epoch; /* threads from before the last reset are ignored */
     uint32_t running, expected, last_thread;
     uint64_t now_us, generation, order;
     struct waiter *waiters;
@@ -76,7 +76,7 @@ void fake_unlock(void)
     (void)pthread_mutex_unlock(&all.lock);
 }
 
-/* Locked: the calling thread counts from now on. */
+/* Locked; registers the calling thread. */
 static void enrol(void)
 {
     if (self.epoch == all.epoch) {
@@ -117,7 +117,7 @@ uint64_t fake_deadline_us(uint64_t wait_us)
 void fake_wake(void)
 {
     for (struct waiter *waiter = all.waiters; waiter != NULL; waiter = waiter->next) {
-        all.running++; /* on its behalf, so that time stands still until it has looked */
+        all.running++; /* on its behalf, so that time stands still until it has checked */
     }
     all.waiters = NULL;
     all.generation++;
@@ -136,7 +136,7 @@ static struct event *next_event(void)
     return first;
 }
 
-/* Locked, but not while the event runs. */
+/* Locked, except while an event runs. */
 static void run_due_events(void)
 {
     struct event *event = next_event();
@@ -159,7 +159,7 @@ void fake_run_events(void)
     fake_unlock();
 }
 
-/* Locked: nobody can move, so the clock goes to what comes next. */
+/* Locked; no thread can run, so the clock advances to the next event. */
 static bool pass_time(uint64_t deadline_us)
 {
     uint64_t next_us = deadline_us;
@@ -184,7 +184,7 @@ static void give_up(const struct waiter *own, const char *why)
     all.stuck = true;
 }
 
-/* Locked, but not while it sleeps. */
+/* Locked, except while it sleeps. */
 static void sleep_until_woken(struct waiter *own)
 {
     struct timespec end;
@@ -234,7 +234,7 @@ void fake_reset_threads(void)
     fake_lock();
     (void)pthread_once(&all.once, prepare);
     for (uint32_t held = self.masks + self.interrupts; held > 0u; held--) {
-        (void)pthread_mutex_unlock(&all.processor); /* a test ended inside of it */
+        (void)pthread_mutex_unlock(&all.processor); /* a test ended inside an interrupt */
     }
     self.masks = 0;
     self.interrupts = 0;

@@ -8,7 +8,7 @@
 #include "fake.h"
 #include "ferrule_fake_zephyr.h"
 
-/* What a handler may be run for in a row before it is taken to ignore its interrupt. */
+/* The number of consecutive runs after which a handler is assumed to ignore its interrupt. */
 enum { MAX_INTERRUPTS = 100000, FIFO_BYTES = 16 };
 
 struct state {
@@ -128,11 +128,11 @@ static bool is_pending(const struct state *state)
     return state->tx_enabled || (state->rx_enabled && fake_port_waiting(port_of(state)) > 0u);
 }
 
-/* Runs the handler for as long as its interrupt is pending. */
+/* Runs the handler while its interrupt is pending. */
 static void interrupt(struct state *state)
 {
     if (state->handler == NULL || state->running || fake_masks() > 0u) {
-        return; /* for now: unmasking looks again */
+        return; /* for now: unmasking checks again */
     }
     state->running = true;
     ferrule_fake_enter_interrupt();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file Devices of the Zephyr fakes; each is a serial port too, of its own number. */
+/** @file Devices of the Zephyr fakes; each is also the serial port with the same number. */
 #ifndef FERRULE_FAKE_ZEPHYR_H
 #define FERRULE_FAKE_ZEPHYR_H
 
@@ -13,11 +13,11 @@ enum { FERRULE_FAKE_DEVICES = 8 };
 
 const struct device *ferrule_fake_device(uint32_t number, const char *name);
 void ferrule_fake_set_ready(uint32_t number, uint32_t ready);
-/** Calls of pm_device_runtime_get less those of put. */
+/** Return the calls of pm_device_runtime_get() minus those of pm_device_runtime_put(). */
 int32_t ferrule_fake_power_count(uint32_t number);
 /** Run the callback of the last pm_device_driver_init(), as power management does. */
 int ferrule_fake_power_action(const struct device *dev, enum pm_device_action action);
-/** What uart_err_check gives next. */
+/** Set the next result of uart_err_check(). */
 void ferrule_fake_set_uart_errors(uint32_t number, int32_t errors);
 
 #endif /* FERRULE_FAKE_ZEPHYR_H */

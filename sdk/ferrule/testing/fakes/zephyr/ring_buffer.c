@@ -96,7 +96,7 @@ uint32_t ring_buf_get(struct ring_buf *buf, uint8_t *data, uint32_t size)
     for (int part = 0; part < 2; part++) {
         uint8_t *from = NULL;
         const uint32_t bytes = ring_buf_get_claim(buf, &from, size - done);
-        if (data != NULL) { /* NULL: throw them away */
+        if (data != NULL) { /* NULL: discard the bytes */
             memcpy(&data[done], from, bytes);
         }
         done += bytes;

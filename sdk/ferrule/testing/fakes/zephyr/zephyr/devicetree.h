@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file A devicetree with one node of each kind that adapters make devices of, for the host. */
+/** @file A devicetree with one node of each kind that becomes a device, for the host. */
 #ifndef FERRULE_FAKE_ZEPHYR_DEVICETREE_H
 #define FERRULE_FAKE_ZEPHYR_DEVICETREE_H
 
@@ -15,7 +15,7 @@
 #define DT_REG_SIZE(node) 0x1000u
 #define DT_DEP_ORD(node)  node
 
-/** What Zephyr makes of a node at build time; the test runs the initialisation. */
+/** The data that Zephyr generates for a node at build time; the test runs the initialisation. */
 struct ferrule_fake_node {
     int (*init)(const struct device *dev);
     struct device device;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file Zephyr's levels of initialisation, which mean nothing on the host. */
+/** @file Zephyr's initialisation levels, which have no meaning on the host. */
 #ifndef FERRULE_FAKE_ZEPHYR_INIT_H
 #define FERRULE_FAKE_ZEPHYR_INIT_H
 

@@ -12,7 +12,7 @@
 #include <zephyr/irq.h>
 #include <zephyr/sys/util.h>
 
-/** Ticks of a microsecond. */
+/** Time in ticks of a microsecond. */
 typedef struct {
     int64_t ticks;
 } k_timeout_t;
@@ -29,7 +29,7 @@ typedef struct {
 struct k_thread;
 typedef struct k_thread *k_tid_t;
 
-/** What the kernel lists of an object, in builds that have such lists. */
+/** The kernel's list entry of an object, in builds with object lists. */
 struct k_obj_core {
     bool fake_linked;
 };
@@ -39,7 +39,7 @@ struct k_obj_core {
 void k_obj_core_unlink(struct k_obj_core *obj_core);
 
 struct k_mutex {
-    const struct k_mutex *fake_self; /* where it was initialised */
+    const struct k_mutex *fake_self; /* address at initialisation */
     struct k_obj_core obj_core;
     struct k_thread *owner;
     uint32_t lock_count;

@@ -14,7 +14,7 @@ enum pm_device_action {
 
 typedef int (*pm_device_action_cb_t)(const struct device *dev, enum pm_device_action action);
 
-/** Remembers the callback for ferrule_fake_power_action(), and resumes the device. */
+/** Stores the callback for ferrule_fake_power_action(), and resumes the device. */
 int pm_device_driver_init(const struct device *dev, pm_device_action_cb_t action_cb);
 
 #define PM_DEVICE_DT_DEFINE(node, action_cb) _Static_assert(1, "nothing to define")

@@ -10,10 +10,10 @@
 struct ring_buf {
     uint8_t *buffer;
     uint32_t size;
-    uint32_t fake_put;     /* bytes ever put; the counts wrap */
-    uint32_t fake_got;     /* bytes ever got */
-    uint32_t fake_claimed; /* to be put */
-    uint32_t fake_lent;    /* to be got */
+    uint32_t fake_put;     /* total bytes put; the counts wrap */
+    uint32_t fake_got;     /* total bytes got */
+    uint32_t fake_claimed; /* bytes claimed for put */
+    uint32_t fake_lent;    /* bytes claimed for get */
 };
 
 #define RING_BUF_DECLARE(name, size8)                                                              \
