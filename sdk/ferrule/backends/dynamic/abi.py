@@ -206,13 +206,13 @@ RecordEvent = CFUNCTYPE(None, c_void_p, c_char_p, c_int64, c_int64)
 
 
 class Table(Structure):
-    """A struct that begins with its own size; `required` names the functions that must not be null."""
+    """A struct that begins with its own size; `required` lists the functions that must not be null."""
 
     required: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def members(cls) -> list[tuple[str, type[Any]]]:
-        """Return name and type of each field."""
+        """Return the name and type of each field."""
         return [(row[0], row[1]) for row in cls._fields_]
 
 
@@ -358,7 +358,7 @@ class ProfilingTable(Table):
 
 
 class BackendTable(Table):
-    """struct ferrule_backend; the fields behind the version are pointers to tables."""
+    """struct ferrule_backend; the fields after the version are pointers to tables."""
 
     required = ("layer_support",)
     _fields_ = (
@@ -388,7 +388,7 @@ TABLES: dict[str, type[Table]] = {
     "contexts": ContextsTable,
     "profiling": ProfilingTable,
 }
-"""The tables that struct ferrule_backend points to, by field."""
+"""The table types that struct ferrule_backend points to, by field name."""
 
 C_NAMES: dict[type[Structure], str] = {
     Option: "ferrule_option",
@@ -422,7 +422,7 @@ _T = TypeVar("_T", bound=Table)
 
 
 def read_table(kind: type[_T], address: int) -> _T:
-    """Return a copy of a table at an address: what lies behind its own size reads as null."""
+    """Return a copy of the table at an address; fields beyond the table's own size are null."""
     size = c_size_t.from_address(address).value
     table = kind()
     ctypes.memmove(ctypes.byref(table), address, min(size, ctypes.sizeof(kind)))

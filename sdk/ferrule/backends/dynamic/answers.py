@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a dynamic backend makes of a subgraph."""
+"""The optimisation of a subgraph by a dynamic backend."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ferrule.graph import SubgraphView
 
 
 def ask_optimizer(tables: Tables, table: abi.OptimizerTable, view: SubgraphView, target: Target) -> OptimizationViews:
-    """Return the backend's answer.
+    """Return the backend's views of one subgraph.
 
     Raises:
-        DynamicLibraryError: it failed, or named a layer twice or one that is not there.
+        DynamicLibraryError: the backend failed, or passed a layer twice or an invalid index.
     """
     record, reason, answers = SubgraphRecord(view), ReasonBuffer(), _Answers(view)
     subgraph, rest = ctypes.byref(record.struct), (ctypes.byref(answers.struct), reason.address, reason.size_bytes)
@@ -40,11 +40,11 @@ def ask_optimizer(tables: Tables, table: abi.OptimizerTable, view: SubgraphView,
 
 
 class _Answers:
-    """Collects the answers; a struct ferrule_optimizer_answers."""
+    """Collects the backend's answers; wraps a struct ferrule_optimizer_answers."""
 
     def __init__(self, view: SubgraphView) -> None:
         self.problem = ""
-        """The first thing that was wrong with an answer."""
+        """The first error in an answer; "" if there is none."""
         self._view = view
         self._open = dict.fromkeys(view.names)
         self._failed: dict[str, str] = {}
@@ -54,7 +54,7 @@ class _Answers:
         self.struct = abi.AnswersStruct(None, *callbacks)
 
     def views(self) -> OptimizationViews:
-        """Return all answers; layers that were not named stay untouched."""
+        """Return all answers; the other layers stay untouched."""
         return OptimizationViews(
             substitutions=tuple(self._substitutions),
             failed=tuple(self._part([name]) for name in self._failed),
@@ -67,7 +67,7 @@ class _Answers:
         return SubgraphView.of(self._view.graph, names)
 
     def _take(self, indices: Sequence[int]) -> list[str] | None:
-        """Return the layers of these indices, each named for the first time; None if an answer is wrong."""
+        """Return the layers with these indices; record a problem and return None if one is invalid or repeated."""
         names = []
         for index in indices:
             name = self._view.names[index] if index < len(self._view.names) else None

@@ -29,13 +29,13 @@ from ferrule.graph import Graph, Layer, SubgraphView
 
 
 class DynamicLayerSupport:
-    """Asks the shared object."""
+    """Layer support of a shared object."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether the backend can run the layer of that graph."""
+        """Return whether the backend supports the layer of that graph."""
         try:
             record = layer_record(graph, layer)
         except UnsupportedError as error:
@@ -53,7 +53,7 @@ class DynamicLayerSupport:
 class DynamicBackend(Backend):
     """Wraps the tables of a shared object; each shared object has a subclass with its id, see `backend_factory`.
 
-    It runs on the host only. Tensors live in the host's memory unless the backend has handle factories of its own.
+    It runs on the host only. Tensors live in host memory unless the backend has its own handle factories.
     """
 
     def __init__(self, library: Library) -> None:
@@ -74,7 +74,7 @@ class DynamicBackend(Backend):
 
     @override
     def model_options(self) -> None:
-        """Take whatever comes: the C interface has no table that declares options."""
+        """Accept any options: the C interface has no table that declares options."""
 
     @override
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
@@ -88,7 +88,7 @@ class DynamicBackend(Backend):
         if table is None:
             if self._tables.factories or allocator.source is not MemorySource.MALLOC:
                 return f"{self.id} has no custom allocators of {allocator.source}"
-            return ""  # tensors live in the host's memory, whose manager takes any allocator of plain memory
+            return ""  # tensors live in host memory, whose manager accepts any allocator of plain memory
         if not table.accept:
             return f"{self.id} has no custom allocators"
         record, reason = AllocatorRecord(allocator), ReasonBuffer()
@@ -129,7 +129,7 @@ class DynamicBackend(Backend):
 
 
 def backend_factory(library: Library) -> Callable[[], DynamicBackend]:
-    """Return what makes a new object of the library's backend each time."""
+    """Return a factory that creates a new object of the library's backend at each call."""
 
     class LibraryBackend(DynamicBackend):
         """The backend of one shared object."""

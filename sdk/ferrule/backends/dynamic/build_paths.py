@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an installation looks for dynamic backends; who packages Ferrule sets it when building."""
+"""The folders in which an installation looks for dynamic backends; set by packagers at build time."""
 
 BUILD_PATHS = ""
-"""Absolute folders, separated by colons; empty: dynamic backends are loaded only from folders that the user names."""
+"""Absolute folders, separated by colons; if empty, dynamic backends are loaded only from the user's folders."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers that stand for element types and activations in the C interface; `LayerType` has its own.
+"""The numbers of element types and activations in the C interface; `LayerType` has its own.
 
-They are part of it: a number is never given to something else, new ones are added behind the last.
+The numbers are part of the interface: none is ever reused, and new ones are added after the last.
 """
 
 from __future__ import annotations

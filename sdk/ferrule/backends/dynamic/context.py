@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dynamic backend's part of a runtime: its context and its profiling."""
+"""The context and the profiling of a dynamic backend in a runtime."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ferrule.backends.dynamic.records import OptionsRecord
 
 
 class DynamicContext:
-    """Tells the backend of loads and unloads."""
+    """Notifies the backend of loads and unloads."""
 
     def __init__(self, tables: Tables, table: abi.ContextsTable, options: CreationOptions) -> None:
         self._table = table
@@ -25,7 +25,7 @@ class DynamicContext:
         return bool(self._table.before_load(self._pointer, network))
 
     def after_load_network(self, network: NetworkId) -> bool:
-        """Called after a network was loaded, or after its load failed half-way."""
+        """Called after a network was loaded, or after loading failed part-way."""
         return bool(self._table.after_load(self._pointer, network))
 
     def before_unload_network(self, network: NetworkId) -> bool:
@@ -38,7 +38,7 @@ class DynamicContext:
 
 
 class DynamicProfiling:
-    """The backend's own events."""
+    """Profiling events recorded by the backend itself."""
 
     def __init__(self, tables: Tables, table: abi.ProfilingTable, options: CreationOptions) -> None:
         self._table = table
@@ -46,11 +46,11 @@ class DynamicProfiling:
         weakref.finalize(self, _destroy, table.destroy, self._pointer, tables)
 
     def enable_profiling(self, *, enabled: bool) -> bool:
-        """Switch it; return whether it is as asked."""
+        """Switch profiling on or off; return whether it is now in the requested state."""
         return bool(self._table.enable(self._pointer, enabled))
 
     def take_events(self) -> list[BackendEvent]:
-        """Return what was recorded since the last call."""
+        """Return the events recorded since the last call."""
         events: list[BackendEvent] = []
 
         def record(host: int | None, name: bytes | None, start_ns: int, duration_ns: int) -> None:
@@ -79,7 +79,7 @@ def _create(
 
 
 def _destroy(function: object, pointer: int | None, keep: object) -> None:
-    """Give up what a backend made; `keep` holds what must outlive it."""
+    """Destroy an object of the backend; `keep` holds references that must outlive it."""
     del keep
     assert callable(function)
     function(pointer)

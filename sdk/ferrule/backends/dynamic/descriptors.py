@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The descriptors of the operators as C structs, made from the dataclasses, so that the two cannot differ."""
+"""The operators' descriptors as C structs, generated from the dataclasses so that the two cannot differ."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CPadding(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """How one Python type crosses."""
+    """The conversion of one Python type to C."""
 
     c_type: str
     ctype: Any
@@ -44,7 +44,7 @@ class _Kind:
 
 
 def _convert_int(value: int) -> int:
-    """Return the value; OverflowError if it has more than 32 bits, which ctypes would cut off."""
+    """Return the value; OverflowError if it does not fit in 32 bits, because ctypes would truncate it."""
     if not -(1 << 31) <= value < 1 << 31:
         raise OverflowError(f"{value} does not fit 32 bits")
     return int(value)
@@ -64,12 +64,12 @@ _KINDS: Mapping[object, _Kind] = {
     Padding: _Kind(c_type="struct ferrule_padding", ctype=CPadding, convert=_convert_padding),
 }
 _INTEGERS = tuple[int, ...]
-"""Crosses as a pointer and a count."""
+"""Passed as a pointer and a count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructField:
-    """One field of a dataclass in C; a tuple makes two."""
+    """One field of a dataclass in C; a tuple becomes two members."""
 
     name: str
     doc: str
@@ -77,7 +77,7 @@ class StructField:
     """None for a tuple of integers."""
 
     def members(self) -> Iterator[tuple[str, str, Any]]:
-        """Yield C type, name and ctypes type of each member."""
+        """Yield the C type, name and ctypes type of each member."""
         if self.kind is not None:
             yield self.kind.c_type, self.name, self.kind.ctype
         else:
@@ -92,9 +92,9 @@ class DescriptorStruct:
     descriptor: type[Descriptor]
     doc: str
     layers: tuple[LayerType, ...]
-    """The layer types that carry it."""
+    """The layer types with this descriptor."""
     fields: tuple[StructField, ...]
-    """Empty for operators without parameters: there is no struct then."""
+    """Empty for operators without parameters, which have no struct."""
     ctype: type[ctypes.Structure]
 
     @property
@@ -103,7 +103,7 @@ class DescriptorStruct:
         return "ferrule_" + re.sub(r"(?<!^)(?=[A-Z])", "_", self.descriptor.__name__).lower()
 
     def pack(self, descriptor: Descriptor) -> tuple[ctypes.Structure, tuple[object, ...]]:
-        """Return the filled struct and what must live as long as it does; OverflowError if a number is too large."""
+        """Return the filled struct and the objects that must outlive it; OverflowError if a number is too large."""
         filled = self.ctype()
         alive: list[object] = []
         for field in self.fields:

@@ -34,12 +34,12 @@ _CAPABILITY_FLAGS = {HandleCapability.PADDING_REQUIRED: 1, HandleCapability.FALL
 
 
 def flags_of(source: MemorySource) -> int:
-    """Return enum ferrule_memory_source for kinds of memory."""
+    """Return the flags of enum ferrule_memory_source for kinds of memory."""
     return sum(flag for kind, flag in MEMORY_FLAGS.items() if kind in source)
 
 
 def sources_of(flags: int) -> MemorySource:
-    """Return the kinds of memory of enum ferrule_memory_source; unknown flags do not count."""
+    """Return the kinds of memory for flags of enum ferrule_memory_source; unknown flags are ignored."""
     found = MemorySource.UNDEFINED
     for kind, flag in MEMORY_FLAGS.items():
         if flags & flag:
@@ -48,7 +48,7 @@ def sources_of(flags: int) -> MemorySource:
 
 
 class AllocatorRecord:
-    """A struct ferrule_allocator over the application's allocator."""
+    """A struct ferrule_allocator that wraps the application's allocator."""
 
     def __init__(self, allocator: CustomAllocator) -> None:
         self._allocator = allocator
@@ -74,13 +74,13 @@ class AllocatorRecord:
 
 
 class DynamicMemory(MemoryManager):
-    """The memory of one network: what the backend manages, and the host's for tensors that live there."""
+    """The memory of one network: the backend's own, and host memory for the tensors that live there."""
 
     def __init__(self, tables: Tables, allocator: CustomAllocator | None) -> None:
         self._tables = tables
         self._reason = ReasonBuffer()
         self.pointer: int | None = None
-        """What the backend made; None if it manages no memory."""
+        """The backend's manager; None if it manages no memory."""
         self._allocator = None if allocator is None else AllocatorRecord(allocator)
         self.host = HostMemoryManager(allocator if tables.memory is None else None)
         if tables.memory is not None:
@@ -115,7 +115,7 @@ class DynamicMemory(MemoryManager):
 
 
 class DynamicHandleFactory(TensorHandleFactory):
-    """A factory of the backend's own."""
+    """A handle factory of the backend."""
 
     def __init__(self, tables: Tables, table: abi.HandleFactoryTable, memory: DynamicMemory | None) -> None:
         self._tables = tables
@@ -137,7 +137,7 @@ class DynamicHandleFactory(TensorHandleFactory):
 
 
 class DynamicHandle(TensorHandle):
-    """A tensor whose bytes the backend keeps."""
+    """A tensor whose bytes the backend owns."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class DynamicHandle(TensorHandle):
             "made no handle",
         )
         self.pointer = made.value
-        """The backend's own handle."""
+        """The backend's handle."""
         weakref.finalize(self, _destroy, table.destroy, made.value, (tables, memory))
 
     @override
@@ -236,7 +236,7 @@ class DynamicHandle(TensorHandle):
 
 
 def _destroy(function: object, pointer: int | None, keep: object) -> None:
-    """Give up what a backend made; `keep` holds what must outlive it."""
+    """Destroy an object of the backend; `keep` holds references that must outlive it."""
     del keep
     assert callable(function)
     function(pointer)

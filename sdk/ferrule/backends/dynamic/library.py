@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A shared object that was loaded as a backend."""
+"""A shared object loaded as a backend."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class DynamicLibraryError(FerruleError):
 class Library:
     """An open shared object with the three entry points.
 
-    Everything that is made by it keeps it, so it is unloaded after the last of them went away, and not before. Open
-    only files that `probe` found to be sound: a bad one takes the process with it.
+    Every object that it creates keeps a reference to it, so it is unloaded only after the last of them is gone. Open
+    only files that `probe` accepted: a defective one can crash the process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,10 +53,10 @@ class Library:
             )
 
     def table(self) -> Tables:
-        """Ask the factory for the backend and return its tables.
+        """Call the factory and return the backend's tables.
 
         Raises:
-            BackendUnavailableError: it returns null.
+            BackendUnavailableError: the factory returns null.
         """
         address = self._factory()
         if not address:
@@ -65,12 +65,12 @@ class Library:
 
 
 class Tables:
-    """The tables of a backend; None for those that it does not have."""
+    """The tables of a backend; None for each table that it lacks."""
 
     def __init__(self, library: Library, address: int) -> None:
         self.library = library
         self.address = address
-        """Of the backend itself, the first argument of many functions."""
+        """Address of struct ferrule_backend, the first argument of many functions."""
         self._backend = abi.read_table(abi.BackendTable, address)
         support = self._optional(abi.LayerSupportTable)
         if support is None:
@@ -98,7 +98,7 @@ class Tables:
 
 
 class ReasonBuffer:
-    """Where a function puts a sentence on what went wrong; one thread at a time."""
+    """The buffer in which a function describes its failure; for one thread at a time."""
 
     __slots__ = ("_buffer", "address", "size_bytes")
 
@@ -108,7 +108,7 @@ class ReasonBuffer:
         self.size_bytes = size_bytes
 
     def take(self, status: int) -> str:
-        """Return the sentence, or what the status means, and forget it."""
+        """Return the description, or a text for the status if it is empty, and clear the buffer."""
         text = self._buffer.raw.split(b"\0", 1)[0].decode(errors="replace").strip()
         ctypes.memset(self._buffer, 0, self.size_bytes)
         return text or abi.STATUS_TEXTS.get(status, f"status {status}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads dynamic backends into a registry, and reports on every file."""
+"""Loads dynamic backends into a registry, with a report on every file."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ferrule.errors import FerruleError
 _LOG = logging.getLogger(__name__)
 
 _QUIET = frozenset({Reason.NAME, Reason.DUPLICATE_FILE})
-"""Nothing that anybody has to look after: links of shared objects, and files that are something else."""
+"""Reasons that need no attention: links to shared objects, and files that are not backends."""
 
 
 def load_dynamic_backends(
     registry: BackendRegistry, path: Path | None = None, *, timeout_s: float = TIMEOUT_S
 ) -> tuple[LoadReport, ...]:
-    """Register the dynamic backends of the search paths, or of one folder; return a row per folder refused and file.
+    """Register the dynamic backends of the search paths, or of one folder, and return the reports.
 
-    Each file is tried in a child process first, for at most `timeout_s`. Nothing that a folder or a file does stops
-    the others: it costs its own row, which is logged too. Of two backends with one id the first stays, by order of
-    folders, then of names. A backend leaves the registry with its entry, and its shared object is unloaded after the
-    last object that it made.
+    There is one report per file and per unusable folder. Each file is first tried in a child process, for at most
+    `timeout_s` seconds. A failure of one folder or file does not affect the others; it is reported and logged. If two
+    backends have the same id, the first one is kept, by order of folders, then of names. A shared object is unloaded
+    after its backend has been removed from the registry and the last object that it created is gone.
     """
     override = None if path is None else str(path)
     found = list(find_candidates(search_paths(override)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders and files that dynamic backends are looked for in."""
+"""The search for files of dynamic backends."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ferrule.backends.dynamic.build_paths import BUILD_PATHS
 from ferrule.backends.dynamic.report import LoadReport, Reason
 
 PATHS_VARIABLE = "FERRULE_DYNAMIC_BACKENDS"
-"""Environment variable with folders, separated by colons; where it is set it replaces the build's list."""
+"""Environment variable with folders, separated by colons; if set, it replaces the build's list."""
 _NAME = re.compile(r"[a-zA-Z0-9]+_[a-zA-Z0-9]+_backend\.so(\.[0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A regular file with a backend's name."""
+    """A regular file with the name of a backend."""
 
     path: Path
-    """As found."""
+    """The path under which it was found."""
     canonical: Path
 
 
@@ -34,7 +34,7 @@ def is_backend_name(name: str) -> bool:
 
 
 def resembles_backend(name: str) -> bool:
-    """Return whether a file with another name may have been meant as a backend, so that reports mention it."""
+    """Return whether a file with an invalid name may be meant as a backend, so that a report mentions it."""
     lowered = name.lower()
     return "backend" in lowered or ".so" in lowered
 
@@ -45,10 +45,10 @@ def search_paths(
     environment: Mapping[str, str] | None = None,
     build_paths: str = BUILD_PATHS,
 ) -> tuple[str, ...]:
-    """Return the folders to look in, not checked yet.
+    """Return the folders to search, unchecked and without duplicates.
 
-    The override is one folder, colons or not, and replaces everything else; an empty one counts as none. Then comes the
-    environment variable, then the build's list. A folder that is listed twice stands once.
+    The override is a single folder, even if it contains colons, and replaces everything else; an empty one is ignored.
+    Next in precedence are the environment variable and the build's list.
     """
     if override is not None and str(override):
         return (str(override),)
@@ -58,7 +58,7 @@ def search_paths(
 
 
 def check_path(path: str) -> LoadReport | None:
-    """Return why a folder cannot be looked in; None if it can. The first of the reasons, in this order, counts."""
+    """Return a report if a folder cannot be searched, with the first reason that applies; None if it can."""
     if not path:
         return _refused(path, Reason.PATH_EMPTY, "The given backend path is empty")
     found = Path(path)
@@ -74,10 +74,10 @@ def check_path(path: str) -> LoadReport | None:
 
 
 def find_candidates(paths: tuple[str, ...]) -> Iterator[Candidate | LoadReport]:
-    """Yield the files to try, folder by folder and by name within one, and reports on what is not tried.
+    """Yield the files to try, by folder and then by name, and reports on folders and files that are not tried.
 
-    Folders are not searched below the first level. Of several names for one file the first counts. Files whose names
-    have nothing of a backend's are passed over without a word.
+    Subfolders are not searched. If a file has several names, the first is used. Files whose names do not resemble a
+    backend's are skipped without a report.
     """
     seen: dict[Path, Path] = {}
     for folder in paths:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries shared objects in child processes, so that whatever they do costs their own row only."""
+"""Tries shared objects in child processes, so that a defective one cannot affect this process."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from ferrule.backends.dynamic.report import Reason
 from ferrule.backends.dynamic.version import API_VERSION
 
 TIMEOUT_S = 10.0
-"""How long a file may take to load and to answer."""
+"""Time limit, in seconds, for loading a file and getting its answers."""
 
 _CHILD = Path(__file__).with_name("probe_child.py")
 _LARGEST_REPORT_BYTES = 65_536
 _FUNCTION = ctypes.CFUNCTYPE(None).__bases__[0]
-"""The base of all types of pointers to functions."""
+"""The base class of all ctypes function pointers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a child process found out about a file."""
+    """The result of trying a file in a child process."""
 
     backend: str | None = None
-    """The id, as far as the file got to tell it."""
+    """The backend's id; None if the file failed before returning it."""
     reason: Reason | None = None
-    """None: it can be loaded."""
+    """None if the file can be loaded."""
     message: str = ""
 
 
@@ -47,7 +47,7 @@ _lock = threading.Lock()
 
 
 def probe_all(paths: list[Path], *, timeout_s: float = TIMEOUT_S) -> list[Verdict]:
-    """Return the verdict on each file, in order; some children run at the same time."""
+    """Return the verdict on each file, in order; several children run concurrently."""
     if not paths:
         return []
     with ThreadPoolExecutor(max_workers=min(4, len(paths)), thread_name_prefix="ferrule-probe") as pool:
@@ -55,7 +55,7 @@ def probe_all(paths: list[Path], *, timeout_s: float = TIMEOUT_S) -> list[Verdic
 
 
 def probe(path: Path, *, timeout_s: float = TIMEOUT_S) -> Verdict:
-    """Return the verdict on a canonical file; a file that did not change since is not tried again."""
+    """Return the verdict on a canonical file; an unchanged file is not tried again."""
     try:
         status = path.stat()
     except OSError as error:
@@ -97,13 +97,13 @@ def _run_child(path: Path, timeout_s: float) -> Verdict:
 
 
 def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> int | None:
-    """Return the exit code; None if the child had to be ended."""
+    """Return the exit code; None if the child exceeded the limit and was killed."""
     try:
         return child.wait(timeout_s)
     except subprocess.TimeoutExpired:
         return None
     finally:
-        # The child leads a group of its own: what it started goes with it.
+        # The child leads its own process group, so the processes that it started are killed with it.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
@@ -147,7 +147,7 @@ def _signal_name(number: int) -> str:
 
 @cache
 def _layout_text() -> str:
-    """Return what the child must know of the tables, as JSON."""
+    """Return the layout of the tables for the child, as JSON."""
     tables = {name: {**_table(kind), **_place(name)} for name, kind in abi.TABLES.items()}
     handles = abi.HandlesTable
     tables["handles"] |= {
@@ -171,7 +171,7 @@ def _place(name: str) -> dict[str, Any]:
 
 
 def _table(kind: type[abi.Table]) -> dict[str, Any]:
-    """Return the size of a table, of the only version so far, and the functions in it with offset and need."""
+    """Return a table's minimum size and its functions, each with its offset and whether it is required."""
     functions = {
         name: (getattr(kind, name).offset, name in kind.required)
         for name, ctype in kind.members()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries a shared object in a process of its own: run as a script, it imports nothing of Ferrule.
+"""Tries a shared object in a separate process; runs as a script and imports no module of Ferrule.
 
-Arguments: the file, a file descriptor, and the layout of the tables as JSON. It writes a line of JSON per step to the
-descriptor: `{"step": name}` before a step, `{"refused": code, "message": text}` or `{"done": true, ...}` at the end.
-Whatever the shared object does to the process is then known by the last step. What a host calls before any layer
-is offered is called here too: capabilities, and the making of a context and of profiling.
+Arguments: the file, a file descriptor, and the layout of the tables as JSON. The script writes one line of JSON per
+step to the descriptor: `{"step": name}` before a step, and `{"refused": code, "message": text}` or `{"done": true,
+...}` at the end. If the shared object crashes the process, the last step tells where. The script makes the calls that a
+host makes before it offers any layer: it lists the capabilities, and creates a context and profiling.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Any
 ENTRY_POINTS = ("GetBackendId", "GetVersion", "BackendFactory")
 
 LONGEST_LIFE_S = 600
-"""After that the process ends by itself: the host that would end it may be gone."""
+"""Limit after which the process ends itself, in case the host is gone."""
 
 
 class RefusedError(Exception):
-    """The shared object is no backend; the arguments are a reason code and a sentence."""
+    """The shared object is not a valid backend; the arguments are a reason code and a sentence."""
 
 
 def main() -> None:
-    """Try the file, and report."""
+    """Try the file, and report the result."""
     path, descriptor, layout = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
     forbid_core_dumps()
     if hasattr(signal, "alarm"):
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def forbid_core_dumps() -> None:
-    """A crash is expected here: it leaves no file behind."""
+    """Disable core dumps, because a crash is expected here."""
     try:
         import resource
     except ImportError:
@@ -54,7 +54,7 @@ def forbid_core_dumps() -> None:
 
 
 def try_file(path: str, layout: Mapping[str, Any], tell: Callable[..., None]) -> None:
-    """Do everything that a host does up to the first question, step by step."""
+    """Perform each step of a host before its first layer support query."""
     tell(step="reading it")
     check_length(path)
 
@@ -96,13 +96,13 @@ def try_file(path: str, layout: Mapping[str, Any], tell: Callable[..., None]) ->
 
 
 def check_length(path: str) -> None:
-    """Refuse an ELF file of 64 bits that is shorter than its own header says: the linker would map beyond its end."""
+    """Refuse a truncated 64-bit ELF file: the dynamic linker would map beyond its end."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 (no pathlib here)
             head = file.read(64)
             size = os.fstat(file.fileno()).st_size
             if len(head) < 64 or head[:5] != b"\x7fELF\x02" or head[5:6] != native_order():
-                return  # the linker says what is wrong with it
+                return  # the dynamic linker reports the error
             program_offset, section_offset = struct.unpack_from("=QQ", head, 32)
             program_bytes, programs, section_bytes, sections = struct.unpack_from("=HHHH", head, 54)
             file.seek(program_offset)
@@ -118,12 +118,12 @@ def check_length(path: str) -> None:
 
 
 def native_order() -> bytes:
-    """Return what ELF says for the byte order of this machine."""
+    """Return the ELF code of this machine's byte order."""
     return b"\x01" if sys.byteorder == "little" else b"\x02"
 
 
 def read_id(found: bytes | None) -> str:
-    """Return the id; refused if it is null, empty, "Unknown", or no text."""
+    """Return the id; RefusedError if it is null, empty, "Unknown" or not text."""
     if found is None:
         raise RefusedError("invalid-id", "GetBackendId returns null")
     try:
@@ -136,7 +136,7 @@ def read_id(found: bytes | None) -> str:
 
 
 def check_version(found: tuple[int, int], api: list[int]) -> None:
-    """Refuse another major or a newer minor version."""
+    """Refuse a different major or a newer minor version."""
     if found == (0xFFFFFFFF, 0xFFFFFFFF):
         raise RefusedError("incompatible-version", "GetVersion sets no version")
     if found[0] != api[0] or found[1] > api[1]:
@@ -148,7 +148,7 @@ def check_version(found: tuple[int, int], api: list[int]) -> None:
 
 
 def check_backend(address: int, version: tuple[int, int], layout: Mapping[str, Any]) -> None:
-    """Refuse a backend whose tables are too small, lack a function, or point to no code."""
+    """Refuse a backend whose tables are too small, lack a function, or point to something other than code."""
     code = executable_ranges()
     tables = layout["tables"]
     check_table("backend", address, layout["backend"], code)
@@ -187,7 +187,7 @@ def check_factories(address: int, table: Mapping[str, Any], code: list[tuple[int
 
 
 def try_calls(backend: int, layout: Mapping[str, Any], tell: Callable[..., None]) -> None:
-    """Call what a runtime calls of each backend when it is made."""
+    """Call the functions that a new runtime calls on each backend."""
     if read(backend + layout["tables"]["capabilities"]["offset"], ctypes.sizeof(ctypes.c_void_p)):
         tell(step="listing its capabilities")
         check_capabilities(backend, layout)
@@ -198,7 +198,7 @@ def try_calls(backend: int, layout: Mapping[str, Any], tell: Callable[..., None]
 
 
 def check_capabilities(backend: int, layout: Mapping[str, Any]) -> None:
-    """Refuse a list that has entries without a name, or far too many."""
+    """Refuse a list with unnamed entries, or far too many entries."""
     function = function_at(backend, layout, "capabilities", "list", ctypes.c_void_p, 2)
     count = ctypes.c_uint32()
     options = function(backend, ctypes.addressof(count))
@@ -211,7 +211,7 @@ def check_capabilities(backend: int, layout: Mapping[str, Any]) -> None:
 
 
 def try_making(backend: int, layout: Mapping[str, Any], name: str) -> None:
-    """Make an object without options and give it up; that it cannot be made here is no reason to refuse."""
+    """Create an object without options and destroy it; a backend that cannot create it here is not refused."""
     create = function_at(backend, layout, name, "create", ctypes.c_int32, 5)
     destroy = function_at(backend, layout, name, "destroy", None, 1)
     options = ctypes.create_string_buffer(layout["creation_options_bytes"])
@@ -225,7 +225,7 @@ def try_making(backend: int, layout: Mapping[str, Any], name: str) -> None:
 def function_at(
     backend: int, layout: Mapping[str, Any], table: str, name: str, result: type[Any] | None, arguments: int
 ) -> Callable[..., Any]:
-    """Return a function of a table; its arguments are as wide as pointers."""
+    """Return a function of a table; all its arguments are pointer-sized."""
     pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
     row = layout["tables"][table]
     address = read(read(backend + row["offset"], pointer_bytes) + row["functions"][name][0], pointer_bytes)
@@ -251,7 +251,7 @@ def check_table(name: str, address: int, table: Mapping[str, Any], code: list[tu
 
 
 def executable_ranges() -> list[tuple[int, int]]:
-    """Return where code lies in this process; nothing where the system does not tell."""
+    """Return the address ranges of code in this process; empty if the system does not provide them."""
     try:
         with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:  # noqa: PTH123 (no pathlib here)
             rows = [line.split(maxsplit=2) for line in maps]
@@ -262,7 +262,7 @@ def executable_ranges() -> list[tuple[int, int]]:
 
 
 def read(address: int, size_bytes: int) -> int:
-    """Return an unsigned integer from memory."""
+    """Read an unsigned integer from memory."""
     return int.from_bytes(ctypes.string_at(address, size_bytes), sys.byteorder)
 
 

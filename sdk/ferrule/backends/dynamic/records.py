@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers, tensors and options as the C structs that a dynamic backend reads; nothing of a tensor's data is copied."""
+"""Layers, tensors and options as the C structs that a dynamic backend reads; tensor data is not copied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ferrule.graph import Graph, Layer, LayerType, SubgraphView, Tensor, TensorI
 
 
 class TensorRecord:
-    """A struct ferrule_tensor and what it points to."""
+    """A struct ferrule_tensor and the objects it points to."""
 
     __slots__ = ("_alive", "info", "pointer", "struct")
 
@@ -47,7 +47,7 @@ class TensorRecord:
 
 
 class LayerRecord:
-    """A struct ferrule_layer and what it points to."""
+    """A struct ferrule_layer and the objects it points to."""
 
     __slots__ = ("_alive", "input_array", "inputs", "output_array", "outputs", "struct")
 
@@ -72,7 +72,7 @@ class LayerRecord:
 
 
 def tensor_array(records: Sequence[TensorRecord | None]) -> ctypes.Array[Any]:
-    """Return an array of pointers to tensors, null for None; it does not keep the records."""
+    """Return an array of pointers to tensors, null for None; the array holds no references to the records."""
     array = (ctypes.POINTER(abi.TensorStruct) * len(records))()
     for index, record in enumerate(records):
         if record is not None:
@@ -81,12 +81,12 @@ def tensor_array(records: Sequence[TensorRecord | None]) -> ctypes.Array[Any]:
 
 
 def layer_record(graph: Graph, layer: Layer) -> LayerRecord:
-    """Return a layer of a graph, constants with their data; UnsupportedError if its descriptor cannot cross."""
+    """Return the record of a layer, with constants' data; UnsupportedError if C cannot represent its descriptor."""
     return GraphRecords(graph).layer(layer)
 
 
 class GraphRecords:
-    """Makes records of the layers of one graph; a tensor has one record."""
+    """Makes records of the layers of one graph, with a single record per tensor."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -105,7 +105,7 @@ class GraphRecords:
 
 
 class SubgraphRecord:
-    """A struct ferrule_subgraph and what it points to."""
+    """A struct ferrule_subgraph and the objects it points to."""
 
     def __init__(self, view: SubgraphView) -> None:
         records = GraphRecords(view.graph)
@@ -128,7 +128,7 @@ class SubgraphRecord:
 def workload_record(
     layer: Layer, inputs: Iterable[TensorInfo | None], constants: Iterable[Tensor | None], outputs: Iterable[TensorInfo]
 ) -> LayerRecord:
-    """Return the record of a layer that is about to become a workload."""
+    """Return the record of a layer for creating a workload."""
     records = [
         TensorRecord(constant) if constant is not None else None if info is None else TensorRecord(Tensor(info=info))
         for info, constant in zip(inputs, constants, strict=True)
@@ -137,7 +137,7 @@ def workload_record(
 
 
 def _pack_descriptor(layer: Layer) -> tuple[int | None, int, object]:
-    """Return address and size of the descriptor, and what keeps it."""
+    """Return the address and size of the descriptor, and an object that keeps it alive."""
     descriptor = layer.descriptor
     if isinstance(descriptor, PreCompiledDescriptor):
         if not isinstance(descriptor.payload, bytes):
@@ -160,7 +160,7 @@ def _pack_descriptor(layer: Layer) -> tuple[int | None, int, object]:
 
 
 class OptionsRecord:
-    """An array of struct ferrule_option and what it points to."""
+    """An array of struct ferrule_option and the objects it points to."""
 
     __slots__ = ("_alive", "array", "count")
 
@@ -183,7 +183,7 @@ class OptionsRecord:
 
 
 class TargetRecord:
-    """A struct ferrule_target and what it points to."""
+    """A struct ferrule_target and the objects it points to."""
 
     __slots__ = ("_alive", "struct")
 
@@ -225,7 +225,7 @@ class TargetRecord:
 
 
 def read_option(option: abi.Option) -> tuple[str, CapabilityValue]:
-    """Return name and value of an option; UnsupportedError if it is malformed."""
+    """Return the name and value of an option; UnsupportedError if it is malformed."""
     if not option.name:
         raise UnsupportedError("an option has no name")
     name = option.name.decode(errors="replace")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of each folder and file that dynamic backends were looked for in."""
+"""Reports on the folders and files in the search for dynamic backends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ferrule.backends.device import BackendId
 
 
 class Reason(StrEnum):
-    """Why a folder or a file was not taken."""
+    """The reason why a folder or a file was not accepted."""
 
     PATH_EMPTY = "path-empty"
     PATH_MISSING = "path-missing"
@@ -20,16 +20,16 @@ class Reason(StrEnum):
     PATH_UNREADABLE = "path-unreadable"
 
     NAME = "name"
-    """It resembles the file of a backend, but is not called as one."""
+    """The file resembles a backend, but does not have the name of one."""
     BROKEN_LINK = "broken-link"
     LINK_LOOP = "link-loop"
     UNREADABLE = "unreadable"
     NOT_A_FILE = "not-a-file"
     DUPLICATE_FILE = "duplicate-file"
-    """Another name of a file that was looked at before; nothing is wrong with it."""
+    """Another name of a file that was already considered; not an error."""
 
     NOT_LOADABLE = "not-loadable"
-    """The dynamic linker refuses it: no shared object, another machine, a symbol or library that is not there."""
+    """The dynamic linker rejects it: not a shared object, another machine, a missing symbol or library."""
     MISSING_SYMBOL = "missing-symbol"
     INVALID_ID = "invalid-id"
     INCOMPATIBLE_VERSION = "incompatible-version"
@@ -39,25 +39,25 @@ class Reason(StrEnum):
     EXITED = "exited"
     TIMED_OUT = "timed-out"
     NOT_PROBED = "not-probed"
-    """The child process that tries a file could not be started."""
+    """The child process for trying the file could not be started."""
 
     DUPLICATE_ID = "duplicate-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadReport:
-    """One folder that could not be looked in, or one file: taken as a backend, or not, and why."""
+    """Report on one folder that could not be searched, or on one file that was or was not registered as a backend."""
 
     path: Path
-    """As found."""
+    """The path under which it was found."""
     canonical: Path | None = None
-    """Without links; None for a folder, and for a link that leads nowhere."""
+    """The path with links resolved; None for a folder or a broken link."""
     backend: BackendId | None = None
-    """The id, as far as the file got to tell it."""
+    """The backend's id; None if the file failed before returning it."""
     reason: Reason | None = None
-    """None: it was registered."""
+    """None if the backend was registered."""
     message: str = ""
-    """One sentence for people; empty if it was registered."""
+    """One sentence that explains the reason; empty if the backend was registered."""
 
     @property
     def accepted(self) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version of the C interface, and which versions of backends fit it."""
+"""The version of the C interface, and the compatible versions of backends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ApiVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
     def takes(self, backend: ApiVersion) -> bool:
-        """Return whether a host of this version takes a backend built with another: same major, minor not newer."""
+        """Return whether a host of this version accepts a backend built with another: same major, minor not newer."""
         return backend.major == self.major and backend.minor <= self.minor
 
 

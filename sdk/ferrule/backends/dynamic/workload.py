@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads of a dynamic backend: they read and write the tensors where they are."""
+"""Workloads of a dynamic backend, which read and write tensors in place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ferrule.graph import Array
 
 
 class DynamicWorkloadFactory(WorkloadFactory):
-    """Makes the workloads of one loaded network."""
+    """Creates the workloads of one loaded network."""
 
     def __init__(
         self, tables: Tables, table: abi.WorkloadsTable, memory: DynamicMemory | None, options: ModelOptions
@@ -66,7 +66,7 @@ class DynamicWorkloadFactory(WorkloadFactory):
 
 
 class _HostTensor:
-    """A tensor in memory of the host, and the record that is to point there."""
+    """A tensor in host memory, and the record that points to it during a run."""
 
     __slots__ = ("_record", "_seen", "handle")
 
@@ -74,10 +74,10 @@ class _HostTensor:
         self.handle = handle
         self._record = record
         self._seen: Callable[[], Array | None] = lambda: None
-        """The array that the record points to; a weak reference, so that nobody's memory is kept for it."""
+        """Weak reference to the array that the record points to; weak so that the memory is not kept alive."""
 
     def point(self) -> None:
-        """Map the handle."""
+        """Map the handle, and point the record to its memory."""
         array = self.handle.map()
         if array is not self._seen():
             if not array.flags.c_contiguous:
@@ -88,7 +88,7 @@ class _HostTensor:
 
 
 class DynamicWorkload:
-    """A layer that the backend made ready."""
+    """A layer prepared by the backend."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class DynamicWorkload:
         return None
 
     def _map(self) -> list[TensorHandle]:
-        """Let the records point to where the host's tensors are now; return the handles that were mapped."""
+        """Point the records to the current memory of the host tensors; return the mapped handles."""
         mapped: list[TensorHandle] = []
         try:
             for tensor in self._host:
@@ -162,7 +162,7 @@ class DynamicWorkload:
 
 
 class DynamicEvent:
-    """The end of something that the backend does by itself."""
+    """The completion of an asynchronous workload of the backend."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class DynamicEvent:
         weakref.finalize(self, _release_event, table, pointer, (workload, tables, tuple(mapped)))
 
     def wait(self) -> None:
-        """Return when it is over; DynamicLibraryError says what went wrong."""
+        """Wait until the workload has ended; DynamicLibraryError if it failed."""
         with self._lock:
             reason = ReasonBuffer()
             status = self._table.wait(self._pointer, reason.address, reason.size_bytes)
@@ -194,7 +194,7 @@ class DynamicEvent:
             )
 
     def done(self) -> bool:
-        """Return whether it is over."""
+        """Return whether the workload has ended."""
         return bool(self._table.done(self._pointer))
 
     def _finish(self) -> None:
@@ -208,7 +208,7 @@ def _unmap(handles: Iterable[TensorHandle]) -> None:
 
 
 def _release_event(table: abi.EventsTable, pointer: int, keep: object) -> None:
-    """Wait, so that nothing is written to memory that is gone, and give the event up."""
+    """Wait for the event, so that no freed memory is written to, and release it."""
     del keep
     reason = ReasonBuffer()
     table.wait(pointer, reason.address, reason.size_bytes)
@@ -216,7 +216,7 @@ def _release_event(table: abi.EventsTable, pointer: int, keep: object) -> None:
 
 
 def _destroy(function: object, pointer: int | None, keep: object) -> None:
-    """Give up what a backend made; `keep` holds what must outlive it."""
+    """Destroy an object of the backend; `keep` holds references that must outlive it."""
     del keep
     assert callable(function)
     function(pointer)
