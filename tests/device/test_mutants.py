@@ -130,10 +130,10 @@ MUTANTS = {
         check=what_is_not_ready_does_not_open,
     ),
     "no unlock after a failed check": Mutant(
-        old="(void)give(dev); /* what the check found came first */", new="", check=a_failed_check_unlocks
+        old="(void)give(dev); /* the error of the check is returned */", new="", check=a_failed_check_unlocks
     ),
     "power stays after a failed driver": Mutant(
-        old="(void)ferrule_platform_power(dev, false); /* the driver's error came first */",
+        old="(void)ferrule_platform_power(dev, false); /* the driver's error is returned */",
         new="",
         check=a_failed_driver_loses_power,
     ),
@@ -143,7 +143,7 @@ MUTANTS = {
         check=waiting_is_no_reason_to_destroy,
     ),
     "no second look at the count": Mutant(
-        old="if (core->activations == 0) { /* nobody else did it while this thread waited */",
+        old="if (core->activations == 0) { /* no other thread activated it while this one waited */",
         new="{",
         check=power_goes_up_once,
     ),

@@ -98,7 +98,7 @@ def test_whatever_comes_between(calls: Plan, plan: Plan) -> None:
 
 
 COUNTED_DOWN = """\
-    core->activations--; /* first, so that whoever activates meanwhile waits for the lock */
+    core->activations--; /* first, so that a concurrent activation waits for the lock */
     if (core->activations == 0) {
         ferrule_platform_unguard(dev);
         status = power_down(dev);
@@ -114,9 +114,9 @@ COUNTED_DOWN_LATE = """\
     core->activations--;
 """
 MUTANTS = {
-    "no second look before power": ("if (core->activations == 0) { /* nobody else", "if (1) { /* nobody else"),
+    "no second look before power": ("if (core->activations == 0) { /* no other thread", "if (1) { /* no other thread"),
     "no second look before opening": ("if (core->activations == 0) { /* deactivated while", "if (0) { /*"),
-    "no second look before counting down": ("if (core->activations == 0) { /* another thread took", "if (0) { /*"),
+    "no second look before counting down": ("if (core->activations == 0) { /* another thread", "if (0) { /*"),
     "counted down too late": (COUNTED_DOWN, COUNTED_DOWN_LATE),
     "no lock": ("status = ferrule_platform_lock(dev);", "status = FERRULE_OK;"),
     "no owner": ("return core->owner == ferrule_platform_thread() ? FERRULE_OK : FERRULE_ERR_OWNER;", "return 0;"),

@@ -81,13 +81,13 @@ MUTANTS = {
     ),
     "power that fails stays on": Mutant(
         file="cmsis.c",
-        old="(void)power_down(access); /* the first error counts */",
+        old="(void)power_down(access); /* the first error is returned */",
         new="",
         test="power_fails",
     ),
     "flags that are kept": Mutant(
         file="cmsis.c",
-        old="(void)ferrule_cmsis_usart_release(usart); /* the first error counts */",
+        old="(void)ferrule_cmsis_usart_release(usart); /* the first error is returned */",
         new="",
         test="test_a_bind_that_fails_leaves_nothing_behind",
     ),
@@ -129,7 +129,7 @@ MUTANTS = {
     ),
     "told after looking": Mutant(
         file="cmsis_usart.c",
-        old="    usart->told = false; /* before looking: what arrives from here on wakes this thread */\n    if",
+        old="    usart->told = false; /* before checking: a later byte wakes this thread */\n    if",
         new="    if",
         test="test_the_link_lets_others_run",
     ),

@@ -168,7 +168,7 @@ MUTANTS = {
     "one thread": (("return k_current_get();", 'return "everybody";'),),
     "no guard": (("= k_spin_lock(&dev->guard);", "= {0};"),),
     "guard is kept": (("    ferrule_platform_unguard(dev);\n    return FERRULE_OK;", "    return FERRULE_OK;"),),
-    "error of the mutex": (("FERRULE_ERR_TIMEOUT}, /* of a mutex", "FERRULE_ERR_BUSY}, /* of a mutex"),),
+    "error of the mutex": (("FERRULE_ERR_TIMEOUT}, /* from a mutex", "FERRULE_ERR_BUSY}, /* from a mutex"),),
     "an unknown error is none": (("return FERRULE_ERR_FAILED;\n}", "return FERRULE_OK;\n}"),),
 }
 

@@ -171,7 +171,7 @@ def _place(name: str) -> dict[str, Any]:
 
 
 def _table(kind: type[abi.Table]) -> dict[str, Any]:
-    """Return a table's minimum size and its functions, each with its offset and whether it is required."""
+    """Return the size of a table and its functions, each with its offset and whether it is required."""
     functions = {
         name: (getattr(kind, name).offset, name in kind.required)
         for name, ctype in kind.members()
