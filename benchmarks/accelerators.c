@@ -30,7 +30,7 @@ void bench_copy(uintptr_t base, uint32_t source, uint32_t target, uint32_t bytes
 static uint8_t source[BENCH_BYTES];
 static uint8_t target[BENCH_BYTES];
 
-/* A word is sent between the parts, so that the host can take their times. */
+/* A word is sent between the parts, so that the host can time them. */
 int main(void)
 {
     start_uart();

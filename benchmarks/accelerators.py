@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a driver reaches a device model, by each way of attaching one: register reads per second, DMA bandwidth.
+"""The speed of a driver's access to a device model, for each way of attaching one: register reads, DMA bandwidth.
 
-The model has a register that is read over and over, and copies blocks of 64 KiB, each byte read and written once. On
-unicorn the driver is a firmware, on the host it is compiled for this machine; behind Renode's co-simulation socket and
-behind the bridge, this program plays Renode's end over a local socket, so a real Renode's own time comes on top.
-Wall-clock time of this machine. Run it from a checkout: python benchmarks/accelerators.py
+The model has a register that is read repeatedly, and copies blocks of 64 KiB, reading and writing each byte once. On
+unicorn the driver is a firmware; on the host it is compiled for this machine. For Renode's co-simulation socket and for
+the bridge, this program acts as Renode over a local socket, so Renode's own time is not included. Times are wall-clock
+times of this machine. Run it from a checkout: python benchmarks/accelerators.py
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Copier(RegisterModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one way of attaching gives."""
+    """The result for one way of attaching."""
 
     way: str
     accesses: float
@@ -103,7 +103,7 @@ def on_unicorn(reads: int = 200_000, copies: int = 20_000) -> Result:
 
 
 def word(read: Callable[[int, float], bytes]) -> None:
-    """Wait for the firmware's next word."""
+    """Wait for the next word from the firmware."""
     data = b""
     while len(data) < 4:
         data += read(4 - len(data), 600)
@@ -132,7 +132,7 @@ class CosimulationSide:
         self._thread.start()
 
     def access(self, action: Action, offset: int, value: int = 0) -> None:
-        """Read or write a register, and serve the DMA that this causes."""
+        """Read or write a register, and serve the DMA that it triggers."""
         self._send(Message(action=action, address=offset, data=value))
         while True:
             ready, _, _ = select.select([self._main, self._async], [], [], 60)
@@ -183,7 +183,7 @@ class BridgeSide:
         self._thread.start()
 
     def access(self, kind: Kind, offset: int, value: int = 0) -> None:
-        """Read or write a register, and serve the DMA that this causes."""
+        """Read or write a register, and serve the DMA that it triggers."""
         self._stream.send(HEADER.pack(kind, offset, 4, value, 0))
         while (asked := receive(self._stream)).kind != Kind.ANSWER:
             if asked.kind == Kind.GET:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wall-clock time of the command line, each in a new process: `ferrule --help`, and `ferrule run` from cold.
+"""Wall-clock time of `ferrule --help` and of a cold `ferrule run`, each in a new process.
 
-Cold means empty caches: the compiled hooks of the engine and zig's own cache are put into a new folder. The goal is
-0.25 s for the help and 10 s for the run.
+Cold means empty caches: the engine's compiled hooks and zig's own cache go to a new folder. The goals are 0.25 s for
+the help and 10 s for the run.
 
     FERRULE_MODELS=... python benchmarks/cold_run.py
 """
@@ -22,7 +22,7 @@ REPEATS = 5
 
 
 def seconds(*arguments: str, **environment: str) -> float:
-    """Return how long `ferrule` takes with these arguments."""
+    """Return the wall-clock time of `ferrule` with these arguments, in seconds."""
     started = time.perf_counter()
     subprocess.run(
         [sys.executable, "-m", "ferrule", *arguments],
@@ -35,7 +35,7 @@ def seconds(*arguments: str, **environment: str) -> float:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure both commands and print the times."""
     helped = sorted(seconds("--help") for _ in range(REPEATS))
     print(f"ferrule --help: {helped[0]:.3f} s best, {helped[REPEATS // 2]:.3f} s median (goal {HELP_GOAL_S} s)")
     folder = os.environ.get("FERRULE_MODELS")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the unicorn engine runs a firmware: its instructions counted and not, SysTick off and on.
+"""The speed of the unicorn engine: instructions counted or not, SysTick off and on.
 
-The firmware is an int8 dot product of 4096 elements, over and over (tests/emulation/firmware/dot_product.c), built by
-arm-none-eabi-gcc; SysTick interrupts it a thousand times per second of the board's clock. Times are the process's own,
-on one core. Run it from a checkout: python benchmarks/emulation_speed.py [board ...]
+The firmware repeats an int8 dot product of 4096 elements (tests/emulation/firmware/dot_product.c), built by
+arm-none-eabi-gcc. SysTick interrupts it a thousand times per second of the board's clock. Times are CPU times of the
+process, on one core. Run it from a checkout: python benchmarks/emulation_speed.py [board ...]
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TIMEOUT_S = 600
 
 
 def counted(machine: Machine) -> tuple[int, float]:
-    """Run until the result arrives; return the instructions and the seconds."""
+    """Run until the result arrives; return the number of instructions and the time in seconds."""
     with UnicornSession(machine) as session:
         start = time.process_time()
         if len(session.channel().read(4, TIMEOUT_S)) != 4:
@@ -41,8 +41,8 @@ def counted(machine: Machine) -> tuple[int, float]:
 
 
 def uncounted(machine: Machine) -> float:
-    """Run as far without the hook that counts; return the seconds."""
-    add_hook = Guest._add_hook  # noqa: SLF001 (the product has no way to leave it out)
+    """Run the same part without the counting hook; return the time in seconds."""
+    add_hook = Guest._add_hook  # noqa: SLF001 (the product has no option to omit it)
 
     def add_others(self: Guest, kind: int, function: str) -> None:
         if function != "ferrule_guest_on_block":
@@ -58,7 +58,7 @@ def uncounted(machine: Machine) -> float:
 
 
 def speed(instructions: int, seconds: float) -> str:
-    """Return both as a rate."""
+    """Return the rate as text."""
     return f"{instructions / seconds / 1e6:.0f} million/s"
 
 

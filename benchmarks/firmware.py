@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions, flash and RAM of our firmware on an emulated Cortex-M4, beside TensorFlow Lite Micro's.
+"""Instructions, flash and RAM of Ferrule's firmware on an emulated Cortex-M4, compared with TensorFlow Lite Micro's.
 
-Ours is built by arm-none-eabi-gcc -O3 for mps2-an386 and counted by QEMU (-icount, read through SysTick: within 40
-instructions); the peer's figures are those of peers.toml. Both RAM figures leave the stack out. Ours has the serial
-link and the start-up in it, the peer's flash and RAM have start-up only.
+Ferrule's is built by arm-none-eabi-gcc -O3 for mps2-an386 and counted by QEMU (-icount, read through SysTick: within 40
+instructions); TensorFlow Lite Micro's figures are those of peers.toml. Both RAM figures exclude the stack. Ferrule's
+figures include the serial link and the start-up code; the other flash and RAM figures include the start-up code only.
 
     FERRULE_MODELS=... python benchmarks/firmware.py
 """
@@ -21,11 +21,11 @@ from rich.table import Table
 import ferrule
 
 GOAL = 0.5
-"""Of the instructions that TensorFlow Lite Micro's reference kernels take."""
+"""Maximum share of the instructions of TensorFlow Lite Micro's reference kernels."""
 
 
 def main() -> int:
-    """Build and run the four models; the exit code is 1 where an output differs or the goal is missed."""
+    """Build and run the four models; return 1 if an output differs or the goal is missed."""
     folder = os.environ.get("FERRULE_MODELS")
     if not folder:
         sys.exit("set FERRULE_MODELS to the folder of the MLPerf Tiny models")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numpy core against LiteRT's reference kernels on the four int8 MLPerf Tiny models, one thread each.
+"""The numpy core compared with LiteRT's reference kernels on the four int8 MLPerf Tiny models, one thread each.
 
     python benchmarks/numpy_core.py [folder with the models, else $FERRULE_MODELS] [--rounds N]
 
-Both run in this process, their rounds interleaved; the best round counts. `ratio` above 1 means that ours is faster.
+Both run in this process in interleaved rounds; the best round counts. A `ratio` above 1 means that the numpy core is
+faster.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ CASES = (
 
 
 def with_batch(network: Network, batch: int) -> Network:
-    """Return the network with another first extent in all of its activations."""
+    """Return the network with a different batch size."""
 
     def widened(info: TensorInfo) -> TensorInfo:
         return replace(info, shape=(batch, *info.shape[1:]))
@@ -55,7 +56,7 @@ def with_batch(network: Network, batch: int) -> Network:
 
 
 def litert(path: Path, batch: int, data: Array) -> Callable[[], None]:
-    """Return a run of LiteRT's reference kernels."""
+    """Return a function that runs LiteRT's reference kernels."""
     interpreter = Interpreter(
         model_path=str(path), experimental_op_resolver_type=OpResolverType.BUILTIN_REF, num_threads=1
     )
@@ -72,7 +73,7 @@ def litert(path: Path, batch: int, data: Array) -> Callable[[], None]:
 
 
 def ours(path: Path, batch: int, data: Array) -> Callable[[], None]:
-    """Return a run of the numpy core."""
+    """Return a function that runs the numpy core."""
     network = load(path)
     if batch > 1:
         network = with_batch(network, batch)
@@ -84,7 +85,7 @@ def ours(path: Path, batch: int, data: Array) -> Callable[[], None]:
 
 
 def best_of(runs: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """Return the best time of each in seconds; the rounds are interleaved, so that both meet the same machine."""
+    """Return the best time of each run in seconds; the rounds are interleaved, so that all see the same load."""
     best = [float("inf")] * len(runs)
     for run in runs:
         run()

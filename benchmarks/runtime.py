@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CpuAcc and CpuRef through the runtime against LiteRT on the four int8 MLPerf Tiny models, one thread each.
+"""CpuAcc and CpuRef in the runtime compared with LiteRT on the four int8 MLPerf Tiny models, one thread each.
 
     python benchmarks/runtime.py [folder with the models, else $FERRULE_MODELS] [--rounds N] [--json FILE]
 
-LiteRT runs with its reference kernels, with its optimised kernels but no delegate, and as it comes (XNNPACK). All run
-in this process, their rounds interleaved; the best round counts. A round is one `enqueue_workload` with the caller's
+LiteRT runs with its reference kernels, with its optimised kernels but no delegate, and with its defaults (XNNPACK). All
+run in this process in interleaved rounds; the best round counts. A round is one `enqueue_workload` with the caller's
 arrays, or `set_tensor`, `invoke` and `get_tensor`. Ratios above 1 mean that CpuAcc is faster; the goals are 10 against
 the reference kernels (ic, kws, vww), and a third against the optimised ones.
 """
 
 from __future__ import annotations
 
-# first, since it keeps BLAS to one thread
+# first, because it limits BLAS to one thread
 from numpy_core import CASES, best_of, with_batch  # isort: skip
 
 import argparse
@@ -42,7 +42,7 @@ NO_DELEGATE_GOAL = 1 / 3
 
 
 def litert(path: Path, kind: OpResolverType, data: Array) -> Callable[[], Array]:
-    """Return a run of LiteRT."""
+    """Return a function that runs LiteRT."""
     interpreter = Interpreter(model_path=str(path), experimental_op_resolver_type=kind, num_threads=1)
     detail = interpreter.get_input_details()[0]
     if data.shape[0] > 1:
@@ -59,7 +59,7 @@ def litert(path: Path, kind: OpResolverType, data: Array) -> Callable[[], Array]
 
 
 def ours(runtime: Runtime, network: Network, backend: str, data: Array) -> Callable[[], Array]:
-    """Return a run of the runtime on one backend."""
+    """Return a function that runs the network in the runtime on one backend."""
     loaded = runtime.load_network(optimize(network, [backend], runtime.registry, ONE_THREAD))
     info = network.outputs[0]
     output = np.empty(info.shape, info.dtype.numpy)
@@ -72,7 +72,7 @@ def ours(runtime: Runtime, network: Network, backend: str, data: Array) -> Calla
 
 
 def measure(path: Path, batch: int, rounds: int) -> dict[str, float]:
-    """Return the best time of each contender in milliseconds, after a check that ours agree in every bit."""
+    """Return the best time of each contender in milliseconds, after checking that Ferrule's results are bit-exact."""
     network = load(path)
     if batch > 1:
         network = with_batch(network, batch)

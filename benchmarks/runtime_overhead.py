@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what the runtime itself costs per run and per workload, net of the kernels.
+"""Measures the runtime's own cost per run and per workload, without the kernels.
 
-A chain of layers on four floats is run twice: on a backend whose workloads do nothing, which leaves the runtime's loop
-alone, and on CpuRef, whose kernels are timed by themselves and subtracted. Copies and imports between two backends, and
-profiling, are measured beside. Times are process CPU time, the best of several rounds.
+A chain of layers on four floats is run twice: on a backend whose workloads do nothing, which measures the runtime's
+loop, and on CpuRef, whose kernels are timed separately and subtracted. Copies and imports between two backends, and
+profiling, are measured as well. Times are process CPU time, the best of several rounds.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class NothingFactory(WorkloadFactory):
 
 
 class Nothing(HostMemoryBackend):
-    """Takes every layer and does nothing."""
+    """A backend that supports every layer and does nothing."""
 
     id: ClassVar[BackendId] = BackendId("Nothing")
     factory_id: ClassVar[FactoryId] = FactoryId("Nothing")
@@ -90,7 +90,7 @@ def best_us(call: Callable[[], object], rounds: int, repeats: int) -> float:
 
 
 def kernels_us(graph: Graph, rounds: int, repeats: int) -> float:
-    """Return the time of all kernels of a graph by themselves."""
+    """Return the time of all kernels of a graph without the runtime, in microseconds."""
     array = np.ones(SHAPE, np.float32)
     calls = [
         (
@@ -117,7 +117,7 @@ def run_us(
     profiling: bool = False,
     options: OptimizerOptions | None = None,
 ) -> tuple[float, Graph]:
-    """Return the time of one run of the chain through enqueue_workload, and the graph that was run."""
+    """Return the time of one run of the chain through enqueue_workload in microseconds, and its graph."""
     registry = BackendRegistry()
     registry.register("Nothing", Nothing)
     registry.register("CpuRef", CpuRef)
@@ -135,7 +135,7 @@ def run_us(
 
 
 def per_step(names: Sequence[str], arguments: argparse.Namespace, options: OptimizerOptions) -> tuple[float, int]:
-    """Return the time per compatibility layer of a chain whose layers alternate between two backends."""
+    """Return the time and the number of compatibility layers of a chain that alternates between two backends."""
     hints = {layer.name: names[index % 2] for index, layer in enumerate(chain(arguments.length).layers)}
     mixed = OptimizerOptions(
         hints=hints, import_enabled=options.import_enabled, export_enabled=options.export_enabled, simplify=False

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how the phases from a model to its C grow with the number of layers.
+"""Measures how the cost of each phase from a model to its C grows with the number of layers.
 
-Each phase of each network runs in a process of its own, with a limit on its CPU time: a phase that does not end prints
-"> N s", and its larger networks are left out. Times are CPU seconds of the process, without imports and without the
-phases before it. Memory is the largest resident size of that process, imports (about 50 MiB) included. The exponent is
-log(time ratio) / log(size ratio) between neighbouring sizes: 1 is linear, and n log n is about 1.1 to 1.2.
+Each phase of each network runs in a separate process with a limit on its CPU time. A phase that exceeds the limit
+prints "> N s", and its larger networks are skipped. Times are CPU seconds of the process, without imports and earlier
+phases. Memory is the largest resident size of that process, imports (about 50 MiB) included. The exponent is log(time
+ratio) / log(size ratio) between consecutive sizes: 1 is linear, and n log n is about 1.1 to 1.2.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ferrule.optimizer.simplify import simplify
 
 SHAPE = (1, 16)
 UNMEASURABLE_S = 0.05
-"""Below this a time is mostly noise, and no exponent is printed."""
+"""No exponent is printed for shorter times, which are mostly noise."""
 MEMORY_BYTES = 4 << 30
 REGIONS = (Region(name="sram", size_bytes=1 << 30, reachable_by=frozenset({"core"})),)
 
@@ -50,7 +50,7 @@ def _started(name: str) -> tuple[Network, str]:
 
 
 def _relu(network: Network, source: str) -> str:
-    """Add a RELU that is no other one's twin."""
+    """Add a RELU that differs from all others."""
     number = len(network.layers)
     return network.add_relu_layer(source, quantization=Quantization.of(0.05 + number * 1e-5, 3))
 
@@ -60,7 +60,7 @@ def _add(network: Network, left: str, right: str) -> str:
 
 
 def chain(layers: int) -> Network:
-    """Return RELUs one after the other."""
+    """Return a chain of RELUs."""
     network, tensor = _started("chain")
     for _ in range(layers):
         tensor = _relu(network, tensor)
@@ -69,7 +69,7 @@ def chain(layers: int) -> Network:
 
 
 def fan(layers: int) -> Network:
-    """Return RELUs that read one input, and a sum of them, pair by pair."""
+    """Return RELUs that read one input, and the pairwise sum of them."""
     network, source = _started("fan")
     tensors = [_relu(network, source) for _ in range((layers + 1) // 2)]
     while len(tensors) > 1:
@@ -90,7 +90,7 @@ def _pairs(tensors: Sequence[str]) -> list[Sequence[str]]:
 
 
 def ladder(layers: int) -> Network:
-    """Return two rails of RELUs with an ADD as the rung between them at each step."""
+    """Return two rails of RELUs, connected by an ADD at each step."""
     network, left = _started("ladder")
     right = left
     for _ in range(layers // 3):
@@ -101,7 +101,7 @@ def ladder(layers: int) -> Network:
 
 
 def merged(layers: int) -> Network:
-    """Return chains side by side, as many as each is long."""
+    """Return parallel chains; their number equals the length of each."""
     network, source = _started("merged")
     width = math.isqrt(layers)
     tensors = [source] * width
@@ -112,7 +112,7 @@ def merged(layers: int) -> Network:
 
 
 def mesh(layers: int) -> Network:
-    """Return RELUs and ADDs that read any of the thirty tensors before them."""
+    """Return RELUs and ADDs that read from the thirty preceding tensors at random."""
     network, source = _started("mesh")
     dice = random.Random(layers)  # noqa: S311 - no secret
     tensors = [source]
@@ -128,7 +128,7 @@ SHAPES: Mapping[str, Callable[[int], Network]] = {
     one.__name__: one for one in (chain, fan, outputs, ladder, merged, mesh)
 }
 
-# --- phases: what comes before is done when the function returns, and what it returns is measured --------------------
+# --- phases: each function does the preparation and returns the function to measure ----------------------------------
 
 Measured = Callable[[], object]
 
@@ -165,7 +165,7 @@ def _device(network: Network, _folder: Path) -> Measured:
 
 
 def _hints(network: Network, backend: str) -> dict[str, str]:
-    """Return hints that give every other three layers to a backend."""
+    """Return hints that assign every other group of three layers to a backend."""
     return {layer.name: backend for number, layer in enumerate(network.layers) if number // 3 % 2}
 
 
@@ -216,14 +216,14 @@ BUILD = "build"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """What one phase of one network took."""
+    """The cost of one phase of one network."""
 
     seconds: float
     peak_mib: float
 
 
 def measure(call: Measured, limit_s: int) -> tuple[Figure, object]:
-    """Return what a call takes, and its result; the process ends where it takes more than `limit_s` of CPU time."""
+    """Return the cost of a call, and its result; the process is killed after `limit_s` seconds of CPU time."""
     used = math.ceil(process_time())
     resource.setrlimit(resource.RLIMIT_CPU, (used + limit_s, resource.RLIM_INFINITY))
     start = process_time()
@@ -233,7 +233,7 @@ def measure(call: Measured, limit_s: int) -> tuple[Figure, object]:
 
 
 def child(phase: str, shape: str, size: int, limit_s: int, folder: Path) -> None:
-    """Measure one phase in this process and print the figure; `build` leaves its network in the folder."""
+    """Measure one phase in this process and print the figure; `build` stores its network in the folder."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     stored = folder / "network"
     if phase == BUILD:
@@ -247,7 +247,7 @@ def child(phase: str, shape: str, size: int, limit_s: int, folder: Path) -> None
 
 
 def spawn(phase: str, shape: str, size: int, limit_s: int, folder: Path) -> Figure | str:
-    """Return the figure of a phase, or why there is none."""
+    """Return the figure of a phase, or the reason why there is none."""
     command = [sys.executable, __file__, "--child", phase, "--shapes", shape, "--sizes", str(size)]
     done = subprocess.run(
         [*command, "--limit", str(limit_s), "--folder", str(folder)], capture_output=True, text=True, check=False
@@ -260,7 +260,7 @@ def spawn(phase: str, shape: str, size: int, limit_s: int, folder: Path) -> Figu
 
 
 def exponent(sizes: Sequence[int], figures: Sequence[Figure | str]) -> str:
-    """Return the growth between neighbouring sizes, "-" where it cannot be told."""
+    """Return the exponents between consecutive sizes, "-" if unknown."""
     found = []
     for index in range(1, len(sizes)):
         before, after = figures[index - 1], figures[index]
