@@ -6,9 +6,9 @@
 
 #include "ferrule/device.h"
 
-#define LOST 0xA5 /* what the memory reads after the power was gone */
+#define LOST 0xA5 /* contents of the memory after a loss of power */
 
-/* Whether the call goes on. */
+/* Counts the call, and returns the status of the fault hook. */
 static int32_t begin(struct soft_npu *npu, enum soft_npu_call call)
 {
     const uint32_t number = npu->calls++;
@@ -93,7 +93,7 @@ const struct ferrule_driver soft_npu_driver = {
     .check = npu_check,
     .copy_to = npu_copy_to,
     .copy_from = npu_copy_from,
-    .memory_bytes = UINT32_MAX, /* each device's own size is in its context */
+    .memory_bytes = UINT32_MAX, /* the actual size is in each device's context */
 };
 
 int32_t soft_npu_execute(void *resource_handle, void (*program)(uint8_t *memory))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SoftNpu: what it takes, what its bindings may say, and its driver on the host."""
+"""SoftNpu: supported layers, bindings, and the driver on the host."""
 
 from __future__ import annotations
 

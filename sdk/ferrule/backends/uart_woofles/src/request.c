@@ -7,9 +7,11 @@
 
 #include "ferrule/status.h"
 
-/* The transport is asked in steps of this time, so that what comes can be looked at in between. */
+/* The transport is read in steps of this time, so that received bytes can be examined in between.
+ */
 #define STEP_MS 10u
-/* Most reads of one attempt that give bytes: far more than any answer takes, but noise ends. */
+/* Maximum number of reads that return bytes in one attempt: far more than any response needs, but
+ * it bounds noise. */
 #define MOST_READS 256u
 
 static void flush(struct uart_woofles *device)
@@ -68,7 +70,7 @@ static int32_t send(struct uart_woofles *device, const struct uart_woofles_reque
     return device->sent;
 }
 
-/* Bytes that are missing at least: more must not be waited for, since nothing may follow. */
+/* The minimum number of missing bytes: waiting for more could block, because no byte may follow. */
 static uint32_t missing(const struct uart_woofles *device,
                         const struct uart_woofles_request *request)
 {
@@ -79,7 +81,7 @@ static uint32_t missing(const struct uart_woofles *device,
     return wanted < UART_WOOFLES_CHUNK ? wanted : UART_WOOFLES_CHUNK;
 }
 
-/* What a frame with the request's number says. */
+/* Returns the status for a frame with the request's sequence number. */
 static int32_t judge(struct uart_woofles *device, const struct uart_woofles_request *request,
                      uint32_t payload_bytes)
 {
@@ -97,8 +99,8 @@ static int32_t judge(struct uart_woofles *device, const struct uart_woofles_requ
                : FERRULE_ERR_DEVICE;
 }
 
-/* Takes frames out of the chunk; whether there was one with the request's number. Others are late
- * answers to earlier requests. */
+/* Takes frames out of the chunk; returns whether one has the request's sequence number. Others are
+ * late responses to earlier requests. */
 static bool take(struct uart_woofles *device, const struct uart_woofles_request *request,
                  int32_t *verdict)
 {
@@ -113,8 +115,8 @@ static bool take(struct uart_woofles *device, const struct uart_woofles_request 
     return false;
 }
 
-/* Returns the answer's verdict, or FERRULE_ERR_TIMEOUT, or FERRULE_ERR_DEVICE if nothing came but
- * errors of the transport; `*answered` tells the two apart. */
+/* Returns the status of the response, FERRULE_ERR_TIMEOUT, or FERRULE_ERR_DEVICE if the transport
+ * only returned errors; `*answered` is true in the first case. */
 static int32_t receive(struct uart_woofles *device, const struct uart_woofles_request *request,
                        bool *answered)
 {

@@ -8,7 +8,7 @@
 #include "uart_woofles/request.h"
 
 #define LEAST_PAYLOAD (4u * WOOFLES_COMMAND_WORDS)
-#define GREETING      12u /* bytes of the payloads of answers */
+#define GREETING      12u /* payload bytes of responses */
 #define EXECUTED      8u
 #define CHECKED       4u
 
@@ -18,7 +18,7 @@ static void forget(struct uart_woofles *device)
     device->store_used = 0;
 }
 
-/* Begins to count requests anew, and learns whether the accelerator still has the constants. */
+/* Restarts the sequence numbers, and finds out whether the accelerator still has the constants. */
 static int32_t greet(struct uart_woofles *device)
 {
     struct uart_woofles_request request = {
@@ -65,7 +65,7 @@ static int32_t device_activate(void *context)
     return greet(device);
 }
 
-/* After an error, which somebody was told, it begins again. Otherwise tensors may be in the
+/* After a reported error, greets the accelerator again. Otherwise tensors may be in the
  * accelerator, and it must not have lost them. */
 static int32_t device_check(void *context)
 {
@@ -164,10 +164,10 @@ const struct ferrule_driver uart_woofles_driver = {
     .check = device_check,
     .copy_to = device_copy_to,
     .copy_from = device_copy_from,
-    .memory_bytes = UINT32_MAX, /* each device's own size is in its context */
+    .memory_bytes = UINT32_MAX, /* the actual size is in each device's context */
 };
 
-/* Bytes of the constants before the weights' end, and before each array of words behind them. */
+/* Sizes in bytes: the padded weights, and each of the arrays of words after them. */
 static uint32_t padded(const struct uart_woofles_layer *layer)
 {
     return (layer->weights_bytes + 3u) & ~(uint32_t)3u;
@@ -195,8 +195,8 @@ static int32_t send_words(struct uart_woofles *device, uint32_t address, const i
     return words == NULL ? FERRULE_OK : send_bytes(device, address, words, bytes);
 }
 
-/* Has the accelerator take a layer's constants: weights, multipliers, shifts, bias. If there is no
- * room, all others go. */
+/* Stores a layer's constants in the accelerator: weights, multipliers, shifts, bias. If the store
+ * is full, all other constants are dropped first. */
 static int32_t make_resident(struct uart_woofles *device, const struct uart_woofles_layer *layer)
 {
     const uint32_t words = words_bytes(layer);
@@ -232,7 +232,7 @@ static int32_t make_resident(struct uart_woofles *device, const struct uart_woof
     return status;
 }
 
-/* Fills in where the constants are, and sends them first if they are nowhere. */
+/* Fills in the addresses of the constants, and stores the constants first if necessary. */
 static int32_t place_constants(struct uart_woofles *device, const struct uart_woofles_layer *layer,
                                struct woofles_command *command)
 {
@@ -253,7 +253,7 @@ static int32_t place_constants(struct uart_woofles *device, const struct uart_wo
     return FERRULE_OK;
 }
 
-/* The command as it goes over the wire, with its checksum. */
+/* Encodes the command for the wire, with its checksum. */
 static void encode(const struct woofles_command *command, uint8_t *bytes)
 {
     uint32_t words[WOOFLES_COMMAND_WORDS];
@@ -267,7 +267,7 @@ static void encode(const struct woofles_command *command, uint8_t *bytes)
     (void)ferrule_put32(bytes, ~sum);
 }
 
-/* Has the accelerator execute a command, and believes only an answer that is to this one. */
+/* Executes a command on the accelerator, and accepts only the response to this command. */
 static int32_t run(struct uart_woofles *device, const struct woofles_command *command,
                    uint32_t patience_ms)
 {

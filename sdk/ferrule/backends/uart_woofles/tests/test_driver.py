@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver in C on the host, with the model at the other end of a line: every way that a call can end."""
+"""The C driver on the host, with the model at the other end of a line: every possible result of a call."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ready(bench: UartBench) -> UartBench:
 
 
 class Altered(SerialModel):
-    """A model whose answers to one kind of request are changed."""
+    """A model that alters its responses to one kind of request."""
 
     def __init__(self, model: SerialModel, kind: MessageType, change: Callable[[Frame], Frame]) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ def test_constants_go_over_the_wire_once(bench: MakeBench) -> None:
     assert device.run(job, layer) == (OK, True)
     again = device.line.sent - first
     assert again < first - job.arrays["weights"].nbytes
-    device.line.model = device.model = UartWooflesModel(memory_bytes=1 << 16, seed=2)  # exchanged between two runs
+    device.line.model = device.model = UartWooflesModel(memory_bytes=1 << 16, seed=2)  # replaced between two runs
     assert device.run(job, layer) == (OK, True)
     assert device.line.sent - first - again == first
 
@@ -141,7 +141,7 @@ def test_babble_ends(bench: MakeBench, text: bytes) -> None:
     assert device.activate() == TIMEOUT
     assert device.line.reads < 3 * 300
     device.line.model = device.model
-    device.line = HostLine(device.model)  # and its bytes are gone
+    device.line = HostLine(device.model)  # discards the pending bytes
     assert device.run(JOBS["mul"]) == (OK, True)
 
 
@@ -150,7 +150,7 @@ def test_it_vanishes_while_it_is_active(bench: MakeBench) -> None:
     device.line.model = Silence()
     assert device.copy_to(0, b"abc") == TIMEOUT
     reads = device.line.reads
-    assert device.copy_to(0, b"abc") == DEVICE  # until it was opened anew
+    assert device.copy_to(0, b"abc") == DEVICE  # until it is opened again
     assert device.execute(device.layer(JOBS["add"])) == DEVICE
     assert device.line.reads == reads
     assert device.close() == OK
@@ -257,7 +257,7 @@ def faults(at: st.SearchStrategy[int]) -> st.SearchStrategy[LineFault]:
 
 
 def bear(bench: MakeBench, job: Job, line_faults: list[LineFault]) -> UartBench:
-    """Run once behind a line with faults and once behind a good one."""
+    """Run a job on a line with faults, and again on a good line."""
     device = bench()
     device.line.model = FaultyLine(device.model, line_faults)
     status, right = device.run(job)
@@ -303,7 +303,7 @@ def test_any_answer_is_borne(bench: MakeBench, noise: bytes) -> None:
 
 
 def every_operation() -> None:
-    """Run all of it, some of it with faults."""
+    """Run every operation, some of them with faults."""
     adapter = build_adapter("bare_metal", **DRIVER)
     for name, job in JOBS.items():
         assert UartBench(adapter).run(job) == (OK, True), name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UartWoofles on a board, in the form in which every backend is tested."""
+"""The shared test families for UartWoofles on a board."""
 
 from __future__ import annotations
 

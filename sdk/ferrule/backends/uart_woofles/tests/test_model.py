@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model behind the wire: what it answers to requests, and to anything else."""
+"""The model on the wire: its responses to valid requests and to any other input."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MEMORY_BYTES = 4096
 
 
 class Client:
-    """Asks a model, one request after the other."""
+    """Sends requests to a model, one after the other."""
 
     def __init__(self, model: UartWooflesModel, sequence: int = 0xFFFE) -> None:
         self.model = model
@@ -107,7 +107,7 @@ def test_missed_requests_are_noticed(client: Client, step: int) -> None:
     client.ask(MessageType.CHECK)
     answer = client.send(request(MessageType.CHECK, client.sequence + step))
     assert (answer.type, answer.payload[0]) == (MessageType.ERROR, ErrorCode.SEQUENCE)
-    client.ask(MessageType.CHECK)  # the next one is still the next one
+    client.ask(MessageType.CHECK)  # the sequence number has not advanced
 
 
 def test_another_request_with_the_last_number_is_refused(client: Client) -> None:

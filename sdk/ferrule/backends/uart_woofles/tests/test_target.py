@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UartWoofles as a backend: what it takes, what its bindings may say, and that C and Python agree."""
+"""UartWoofles as a backend: supported layers, bindings, and agreement of C and Python."""
 
 from __future__ import annotations
 

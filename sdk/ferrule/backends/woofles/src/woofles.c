@@ -18,7 +18,7 @@ static void set(const struct woofles *device, uint32_t offset, uint32_t value)
     ferrule_mmio_write32(device->base + offset, value);
 }
 
-/* Whether a register that software wrote reads as written. */
+/* Writes a register and returns whether it reads back the value. */
 static bool took(const struct woofles *device, uint32_t offset, uint32_t value)
 {
     set(device, offset, value);
@@ -70,8 +70,8 @@ static int32_t woofles_deactivate(void *context)
     return get(device, WOOFLES_CONTROL) == 0u ? FERRULE_OK : FERRULE_ERR_DEVICE;
 }
 
-/* Nobody uses the device now, so one that works, has stopped or is not set up is reset: whoever
- * holds it active through an error gets it back in this way. */
+/* The device is not in use now, so it is reset if it is busy, stopped or not set up. A user that
+ * keeps it active after an error recovers it in this way. */
 static int32_t woofles_check(void *context)
 {
     struct woofles *device = context;
@@ -95,8 +95,8 @@ const struct ferrule_driver woofles_driver = {
     .check = woofles_check,
 };
 
-/* Once more if a write does not clear what was read: the line is a level, and an interrupt that is
- * still there would come back before anything else runs. */
+/* Clears repeatedly if one write does not clear the bits: the line is level-sensitive, so a pending
+ * interrupt would recur before any other code runs. */
 bool woofles_interrupt(struct woofles *device)
 {
     uint32_t reasons = get(device, WOOFLES_INTERRUPT);
@@ -127,7 +127,7 @@ static void seal(struct woofles_command *command)
     command->checksum = ~sum;
 }
 
-/* Puts the command into the ring and rings the bell. */
+/* Writes the command to the ring and rings the doorbell. */
 static void submit(struct woofles *device, const struct woofles_layer *layer, const int8_t *input,
                    const int8_t *second, int8_t *output)
 {
@@ -175,7 +175,7 @@ static int32_t wait(const struct woofles *device, uint32_t patience)
     return is_over(device) ? FERRULE_OK : FERRULE_ERR_TIMEOUT;
 }
 
-/* Whether the command, and nothing but the command, was executed. */
+/* Checks that this command, and no other, was executed. */
 static int32_t verify(struct woofles *device)
 {
     const uint32_t status = get(device, WOOFLES_STATUS);
@@ -216,9 +216,9 @@ int32_t woofles_execute(void *resource_handle, const struct woofles_layer *layer
         status = verify(device);
     }
     ferrule_port_barrier();
-    command->operation = 0; /* a head gone wrong can't have it executed again */
+    command->operation = 0; /* so that a corrupted head cannot execute it again */
     if (status != FERRULE_OK) {
-        (void)start(device); /* if this fails too, the next check tries again */
+        (void)start(device); /* if this also fails, the next check tries again */
     }
     return status;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Woofles computes against the project's operators, through registers, a command and DMA."""
+"""The results of Woofles against the project's operators, through registers, a command and DMA."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def on_the_model(network: Network, inputs: list[Array]) -> Array:
 
 
 def check(network: Network, seed: int) -> None:
-    """Compare on random data and on the ends of int8."""
+    """Compare on random data and on the extremes of int8."""
     try:
         network.validate()
     except UnsupportedError:
-        assume(False)  # what nobody runs
+        assume(False)  # a layer that is never run
     (layer,) = network.layers
     assert Woofles().layer_support().supports(network, layer, TARGET).reason == ""
     random = np.random.default_rng(seed)
@@ -148,7 +148,7 @@ WILD_MEMBERS = (
 @given(st.sampled_from(Operation), st.fixed_dictionaries({}, optional=dict.fromkeys(WILD_MEMBERS, WILD)))
 @settings(max_examples=300)
 def test_no_sealed_command_upsets_the_model(operation: Operation, members: dict[str, int]) -> None:
-    """It is done, or ends with an error of the device's own."""
+    """A sealed command either completes or ends with an error of the device."""
     device = Operated()
     places = {name: device.place(np.zeros(4096, np.int8)) for name in ("input", "second", "output", "bias")}
     places |= {name: device.place(np.ones(1024, np.int32)) for name in ("multipliers", "shifts")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Woofles on emulated boards: the MLPerf Tiny models, two devices, activation ahead; all bit-exact."""
+"""Woofles on emulated boards: the MLPerf Tiny models, two devices, early activation; all bit-exact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ferrule.report import ReportDocument
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 TAKEN = {"ad01_int8": 10, "kws_ref_model": 6, "pretrainedResnet_quant": 13, "vww_96_int8": 15}
-"""Layers of each int8 model that Woofles takes."""
+"""Number of layers of each int8 model that Woofles supports."""
 X = np.arange(-8, 8, dtype=np.int8).reshape(1, 16)
 
 
@@ -87,7 +87,7 @@ HINTS = {"left": "Woofles/npu0", "right": "Woofles/npu1", "both": "Woofles/npu1"
 
 @pytest.mark.parametrize("board", ["mps2-an386", "mps2-an505"])
 def test_two_devices_with_leads(board: str) -> None:
-    """Each has a place and an interrupt of its own; one polls and one does not."""
+    """Each device has its own address and interrupt; one is polled and the other is not."""
     devices = [device("npu0", use_interrupt=1), device("npu1", activation_lead=2)]
     firmware = ferrule.compile(branches(), board=board, backends=["CpuAcc"], hints=HINTS, devices=devices)
     bases = [use.driver.base for use in firmware.artifact.devices]
@@ -116,7 +116,7 @@ def test_both_interrupt_driven() -> None:
 
 
 class Deaf(Fault):
-    """The device does not hear that its interrupt was handled."""
+    """The device ignores that its interrupt was handled."""
 
     @override
     def on_write(self, access: RegisterAccess) -> int | None:
@@ -124,7 +124,7 @@ class Deaf(Fault):
 
 
 def test_an_interrupt_that_never_ends_is_masked() -> None:
-    """It would come back before any other instruction runs; the driver goes on by polling."""
+    """The interrupt would recur before any other instruction runs; the driver continues by polling."""
     npu = device("Woofles", use_interrupt=1)
     firmware = ferrule.compile(branches(), backends=["Woofles", "CpuAcc"], devices=[npu])
     assert firmware.run([X], faults={"Woofles": Deaf()}, timeout_s=20).verdict is ferrule.Verdict.EXACT
@@ -137,7 +137,7 @@ def ferrule_run(*arguments: str) -> int:
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table and the JSON say which device ran what, and how long."""
+    """The table and the JSON list the device and the time of each layer."""
     model, report = tmp_path / "branches.tflite", tmp_path / "report.json"
     model.write_bytes(to_tflite(branches()))
     assert ferrule_run(str(model), "--json", str(report)) == 0

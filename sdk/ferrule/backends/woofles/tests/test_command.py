@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands in memory, the register table, and the C headers that follow from both."""
+"""The commands in memory, the register table, and the C headers generated from both."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_members_have_32_bits(value: int) -> None:
 
 @pytest.mark.parametrize("name", headers.HEADERS)
 def test_the_headers_are_those_of_the_tables(name: str) -> None:
-    """`python -m ferrule.backends.woofles.headers` writes them anew."""
+    """`python -m ferrule.backends.woofles.headers` regenerates the headers."""
     assert (headers.FOLDER / name).read_text(encoding="utf-8") == headers.HEADERS[name]
 
 
@@ -103,7 +103,7 @@ def test_main_writes_the_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.cc
 def test_c_has_the_same_layout(tmp_path: Path) -> None:
-    """Each member, and each register, is where Python says."""
+    """Each member and each register has the offset that Python computes."""
     checks = [
         f"_Static_assert(offsetof(struct woofles_command, {name}) == {4 * i}, {name!r});".replace("'", '"')
         for i, name in enumerate(NAMES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver in C on the host, with the device model behind its registers: every way that a call can end."""
+"""The C driver on the host, with the device model behind its registers: every possible result of a call."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bench(adapter: Adapter[Any]) -> MakeBench:
 
 
 class Swallow(Fault):
-    """Writes of one register are lost, so many times."""
+    """A number of writes to one register are lost."""
 
     def __init__(self, register: str, times: int = 1 << 30) -> None:
         self.register, self.left = register, times
@@ -67,7 +67,7 @@ def ready(bench: WooflesBench) -> WooflesBench:
 def test_each_operation(bench: MakeBench, job: Job, interrupt: bool) -> None:
     device = ready(bench(interrupt=interrupt))
     prepared = device.prepare(job)
-    for _ in range(6):  # once round the ring and more
+    for _ in range(6):  # more than once around the ring
         prepared.forget()
         assert prepared.execute() == OK
         assert prepared.is_right
@@ -98,7 +98,7 @@ def test_patience(bench: MakeBench, interrupt: bool) -> None:
     device = ready(bench(interrupt=interrupt))
     late = device.prepare(JOBS["conv_2d"], patience=3)
     assert late.execute() == TIMEOUT
-    assert device.model.next_event() is None  # it was reset: nothing is written any more
+    assert device.model.next_event() is None  # it was reset, so no write is pending
     good = device.prepare(JOBS["conv_2d"])
     assert good.execute() == OK
     assert good.is_right
@@ -163,7 +163,7 @@ def test_deactivation_that_fails(bench: MakeBench) -> None:
 
 @pytest.mark.parametrize("register", ["STATUS", "COMPLETED", "SEQUENCE", "QUEUE_TAIL"])
 def test_what_it_says_does_not_fit(bench: MakeBench, register: str) -> None:
-    """The last read of each is the driver's check of the command."""
+    """The last read of each register is the driver's check of the command."""
     device = ready(bench())
     job = device.prepare(JOBS["add"])
     device.inject(None)
@@ -185,12 +185,12 @@ def test_a_stale_done_is_none(bench: MakeBench) -> None:
     job = device.prepare(JOBS["mul"])
     assert job.execute() == OK
     device.inject(Swallow("QUEUE_HEAD", times=1))
-    assert job.execute() == DEVICE  # STATUS still says DONE, of the command before
+    assert job.execute() == DEVICE  # STATUS is still DONE from the previous command
     assert job.execute() == OK
 
 
 def test_a_finished_command_is_not_executed_again(bench: MakeBench) -> None:
-    """A flipped bit of QUEUE_HEAD makes the device go on into places of the ring where old commands are."""
+    """A flipped bit of QUEUE_HEAD makes the device continue into ring entries with old commands."""
     device = ready(bench())
     job = device.prepare(JOBS["add"])
     for _ in range(4):
@@ -198,14 +198,14 @@ def test_a_finished_command_is_not_executed_again(bench: MakeBench) -> None:
     job.forget()
     device.inject(FlippedValue(at=0, mask=2))
     assert job.execute() == DEVICE
-    assert device.injector.transfers[-1].write is False  # the second command was refused
+    assert device.injector.transfers[-1].write is False  # the second command was rejected
     device.inject(None)
     assert job.execute() == OK
 
 
 @pytest.mark.parametrize("interrupt", [False, True])
 def test_it_hangs_and_comes_back_while_held_active(bench: MakeBench, interrupt: bool) -> None:
-    """Whoever keeps the device active sees an error from each open until it answers again."""
+    """A user that keeps the device active gets an error from each open until the device responds again."""
     device = ready(bench(interrupt=interrupt))
     job = device.prepare(JOBS["fully_connected"])
     device.inject(NeverDone(since=0))
@@ -277,7 +277,7 @@ def test_two_devices(bench: MakeBench, adapter: Adapter[Any]) -> None:
 
 
 def every_operation() -> None:
-    """For a process of its own, whose builds have the sanitizers."""
+    """Run every operation; called in a separate process whose builds have sanitizers."""
     for interrupt in (False, True):
         device = WooflesBench(build_adapter("bare_metal", **DRIVER), interrupt=interrupt)
         for job in JOBS.values():

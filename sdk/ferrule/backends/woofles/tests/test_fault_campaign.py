@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every fault at every register access of every operation, on the host; FERRULE_EXHAUSTIVE=1 for all of them.
+"""Every fault at every register access of every operation, on the host; a sample unless FERRULE_EXHAUSTIVE=1.
 
-Whatever fails, a call returns; if it returns FERRULE_OK the output is right, unless data were changed on their way,
-which nobody can notice; and once the fault is gone the device works again, for those who keep it active too.
+A call returns whatever fails. If it returns FERRULE_OK, the output is correct, unless data was changed in transit,
+which cannot be detected. Once the fault is gone the device works again, even for a user that keeps it active.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.cc
 JOBS = jobs()
 SAMPLED = 60
 MOST_ACCESSES = 3000
-"""Of a call that waits for what never comes: a look per unit of patience, and some more."""
+"""Limit for a call that waits in vain: one poll per unit of patience, and some more."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def adapter() -> Adapter[Any]:
 
 
 def cycle(bench: WooflesBench, job: Prepared) -> int:
-    """Activate, run and deactivate, as an executor does."""
+    """Activate, run and deactivate, like an executor."""
     status = bench.activate()
     if status != OK:
         return status
@@ -61,7 +61,7 @@ def check(bench: WooflesBench, job: Prepared, fault: Fault, status: int | None) 
     if isinstance(fault, FlippedData):
         changed = transfers[fault.at]
         is_command = not changed.write and changed.size_bytes == 160
-        assert not (is_command and status == OK), fault  # a checksum tells of commands, nothing of data
+        assert not (is_command and status == OK), fault  # a checksum protects commands, but not data
     elif isinstance(fault, DmaErrorAt):
         assert status != OK, fault
     elif status == OK:
@@ -69,7 +69,7 @@ def check(bench: WooflesBench, job: Prepared, fault: Fault, status: int | None) 
 
 
 def back_to_work(bench: WooflesBench, job: Prepared, fault: Fault, *, held: bool) -> None:
-    """The fault is gone, and so is what it did to the platform's count of activations."""
+    """Check that the device works again after the fault is removed."""
     bench.inject(None)
     job.forget()
     assert (job.run() if held else cycle(bench, job)) == OK, fault
@@ -93,7 +93,7 @@ def test_each_fault_at_each_access(adapter: Adapter[Any], name: str, interrupt: 
     statuses = set()
     for number, fault in enumerate(chosen(faults, SAMPLED, seed=len(faults))):
         if number % 20 == 0:
-            bench, prepared = fresh()  # the kit keeps what is shared
+            bench, prepared = fresh()  # the kit keeps shared memory
         status = struck(bench, prepared, fault, held=held)
         statuses.add(status)
         check(bench, prepared, fault, status)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every fault at every register access of one inference of the demo's digits on an emulated board.
 
-FERRULE_EXHAUSTIVE=1 for all of them, else some by lot.
+A random sample unless FERRULE_EXHAUSTIVE=1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PATIENCE_S = 30
 
 
 def digits(monkeypatch: pytest.MonkeyPatch) -> tuple[ferrule.Network, list[Array]]:
-    """The demo's network, hardly trained, and the first of its images."""
+    """Return the demo's network, barely trained, and the first of its images."""
     monkeypatch.syspath_prepend(str(DEMO))
     from quantization import activation_quantization, quantize, quantized_network
     from training import load_digits, train
@@ -60,7 +60,7 @@ def built(request: pytest.FixtureRequest) -> tuple[ferrule.Firmware, list[Array]
 
 
 class Board:
-    """The firmware on an emulated board, started anew where a bus error made the core fault."""
+    """The firmware on an emulated board, restarted if a bus error made the core fault."""
 
     def __init__(self, firmware: ferrule.Firmware) -> None:
         self._firmware = firmware
@@ -85,7 +85,7 @@ class Board:
         return link
 
     def run(self, inputs: list[Array], fault: Fault | None) -> Array | str:
-        """Return the output, or how the run failed."""
+        """Return the output, or a description of the failure."""
         self.injector.inject(fault)
         try:
             return self._link.run(inputs).outputs[0]
@@ -101,7 +101,7 @@ class Board:
 
 
 def check(fault: Fault, ended: Array | str, expected: Array, *, command: bool) -> None:
-    """A run ends rightly or with a reason; only changed data may give another output, which the comparison tells."""
+    """A run gives the correct output or an error; only changed data may give a different output, which is detected."""
     if isinstance(ended, str):
         assert "status -" in ended or "of device npu0, which refuses it: injected" in ended, (fault, ended)
         assert isinstance(fault, BusErrorAt) == ("injected" in ended), (fault, ended)
@@ -139,7 +139,7 @@ def test_each_fault_at_each_access(built: tuple[ferrule.Firmware, list[Array]]) 
 
 
 def test_the_report_names_the_layer_of_changed_data(built: tuple[ferrule.Firmware, list[Array]]) -> None:
-    """The second convolution's weights are changed on their way in, in each run of the firmware."""
+    """The second convolution's weights are changed in transit, in each run of the firmware."""
     firmware, image = built
 
     second = firmware.network.layers[2]

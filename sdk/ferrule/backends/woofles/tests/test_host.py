@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Woofles on the host, in the form in which every backend is tested."""
+"""The shared test families for Woofles on the host."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device model: queue, time, errors, interrupt."""
+"""The device model: queue, timing, errors, interrupt."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COPY = Command(
     second_shift=1,
     output_shift=1,
 )
-"""Adds four numbers as they are."""
+"""Adds four unscaled numbers."""
 
 
 class Line(InterruptLine):
@@ -47,7 +47,7 @@ class Line(InterruptLine):
 
 
 class Board:
-    """The device with memory, and what software does with it."""
+    """The device with memory, and the operations of its software."""
 
     def __init__(self, timing: Timing = IMMEDIATE, length: int = LENGTH, control: int = ENABLE) -> None:
         self.model, self.bus, self.line = WooflesModel(timing), MemoryBus(), Line()
@@ -286,7 +286,7 @@ def test_a_queue_that_is_not_there() -> None:
 )
 @pytest.mark.parametrize("late", [False, True])
 def test_a_queue_that_makes_no_sense(register: str, value: int, late: bool) -> None:
-    """Found at the doorbell, or when it is enabled after the doorbell rang."""
+    """The error is found at the doorbell, or at enabling after the doorbell."""
     board = Board(control=0)
     board.put(0, COPY)
     if late:
@@ -350,7 +350,7 @@ STEPS = st.one_of(
 
 @given(st.lists(STEPS, max_size=30), st.sampled_from([IMMEDIATE, DEFAULT_TIMING]))
 def test_whatever_is_written_it_keeps_its_word(steps: list[tuple[int, int]], timing: Timing) -> None:
-    """BUSY ends, the line is INTERRUPT and its enable, and a stopped device stands still."""
+    """BUSY ends, the line equals INTERRUPT and its enable bit, and a stopped device does nothing."""
     board = Board(timing)
     for place in range(LENGTH):
         board.put(place, COPY)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which layers Woofles refuses and why, and what its devices' bindings may say."""
+"""The layers that Woofles refuses, with the reasons, and the bindings of its devices."""
 
 from __future__ import annotations
 

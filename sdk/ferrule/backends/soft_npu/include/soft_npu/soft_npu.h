@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file A device in software: it has a memory of its own and runs programs on it. */
+/** @file A device in software, with its own memory, on which it runs programs. */
 #ifndef SOFT_NPU_SOFT_NPU_H
 #define SOFT_NPU_SOFT_NPU_H
 
@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 #include "ferrule/driver.h"
-#include "ferrule/section.h" /* where a memory is placed */
+#include "ferrule/section.h" /* placement of the memory */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/** What the device is asked to do. */
+/** The calls of the device. */
 enum soft_npu_call {
     SOFT_NPU_ACTIVATE,
     SOFT_NPU_DEACTIVATE,
@@ -27,15 +27,15 @@ enum soft_npu_call {
 struct soft_npu {
     uint8_t *memory;
     uint32_t bytes; /* of `memory` */
-    /* for tests, may be NULL: called instead of anything else with the number of calls before this
-     * one; what is not FERRULE_OK is returned, and nothing is done */
+    /* for tests, may be NULL: called first with the number of earlier calls; a result other than
+     * FERRULE_OK is returned, and the call has no effect */
     int32_t (*fault)(void *fault_context, enum soft_npu_call call, uint32_t number);
     void *fault_context; /* first argument of `fault` */
-    uint32_t calls;      /* so far; the driver's own */
-    bool active;         /* the driver's own */
+    uint32_t calls;      /* number of calls; private to the driver */
+    bool active;         /* private to the driver */
 };
 
-/** Its memory is written over when it is deactivated, as a memory without power loses what it has.
+/** Deactivation overwrites the memory, because a memory without power loses its contents.
  */
 extern const struct ferrule_driver soft_npu_driver;
 

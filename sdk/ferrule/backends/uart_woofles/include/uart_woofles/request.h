@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file One request and its answer; private to the driver. */
+/** @file One request and its response; private to the driver. */
 #ifndef UART_WOOFLES_REQUEST_H
 #define UART_WOOFLES_REQUEST_H
 
@@ -32,27 +32,27 @@ enum uart_woofles_error {
     UART_WOOFLES_ERROR_SHAPE = 8,
 };
 
-/** A request; it is kept until it is answered, since it may have to be sent again. */
+/** A request; kept until it is answered, because it may be sent again. */
 struct uart_woofles_request {
     enum uart_woofles_message type;
-    uint8_t head[8]; /* the payload begins with these, */
+    uint8_t head[8]; /* first bytes of the payload */
     uint32_t head_bytes;
-    const void *data; /* and goes on with these; NULL for none */
+    const void *data; /* remaining bytes of the payload; NULL for none */
     uint32_t data_bytes;
     uint32_t answer_bytes; /* of the response's payload */
-    uint32_t patience_ms;  /* beyond the time-out of the device */
+    uint32_t patience_ms;  /* in addition to the device's time-out */
 };
 
-/** @brief Prepare the device for requests. Before the first. */
+/** @brief Prepare the device for requests. Before the first request. */
 void uart_woofles_request_init(struct uart_woofles *device);
 
 /**
- * @brief Send a request until its answer comes. The answer's payload is then in `*answer`, until
- * the next request. After an error the device is not greeted.
- * @retval FERRULE_ERR_TIMEOUT      no answer, after all attempts
- * @retval FERRULE_ERR_DEVICE       the accelerator refused, the answer has another length, or the
+ * @brief Send a request, repeatedly if necessary, until it is answered. `*answer` is then the
+ * payload of the response, valid until the next request. After an error `greeted` is false.
+ * @retval FERRULE_ERR_TIMEOUT      no response, after all attempts
+ * @retval FERRULE_ERR_DEVICE       the accelerator refused, the response has a wrong length, or the
  *                                  transport failed
- * @retval FERRULE_ERR_UNAVAILABLE  the accelerator speaks another version
+ * @retval FERRULE_ERR_UNAVAILABLE  the accelerator uses another version of the protocol
  */
 int32_t uart_woofles_ask(struct uart_woofles *device, const struct uart_woofles_request *request,
                          const uint8_t **answer);

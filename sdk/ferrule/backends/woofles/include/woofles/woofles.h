@@ -14,22 +14,23 @@
 extern "C" {
 #endif
 
-/** Commands that the ring holds; one place stays free. */
+/** Entries of the command ring; one of them stays free. */
 #define WOOFLES_RING 4u
 
-/** Interrupts without a reason during one command, after which the interrupt is given up. */
+/** Number of spurious interrupts during one command after which the driver stops using the
+ * interrupt. */
 #define WOOFLES_SPURIOUS_MOST 100u
 
-/** Times that an interrupt is cleared before it is given up. */
+/** Number of attempts to clear an interrupt before the driver stops using it. */
 #define WOOFLES_CLEAR_TRIES 4u
 
-/** One device; the context of its driver. The user sets the first members, the others are the
- * driver's and begin as zeros. */
+/** One device; the context of its driver. The user sets the members up to `idle_context`; the
+ * others are private to the driver and start at zero. */
 struct woofles {
     uintptr_t base; /* address of the registers */
     bool use_interrupt;
-    /* may be NULL: called again and again while the driver waits for the interrupt, to let others
-     * run or the core sleep; it must return at some time even if there is no interrupt */
+    /* may be NULL: called repeatedly while the driver waits for the interrupt, to let other threads
+     * run or the core sleep; it must eventually return even without an interrupt */
     void (*idle)(void *idle_context);
     void *idle_context; /* argument of `idle` */
 
@@ -37,43 +38,43 @@ struct woofles {
     uint32_t head;                /* index of the next free command in the ring */
     uint32_t sequence;            /* of the last command */
     uint32_t completed;           /* COMPLETED before the running command */
-    volatile uint32_t interrupts; /* bits of INTERRUPT that woofles_interrupt() saw */
-    volatile uint32_t spurious;   /* interrupts without a reason since the last command began */
-    volatile bool interrupt_lost; /* it was given up: the driver polls from then on */
+    volatile uint32_t interrupts; /* bits of INTERRUPT read by woofles_interrupt() */
+    volatile uint32_t spurious;   /* spurious interrupts since the last command began */
+    volatile bool interrupt_lost; /* interrupt no longer used: the driver polls instead */
     struct woofles_command ring[WOOFLES_RING];
 };
 
-/** The part of a layer that is known beforehand. */
+/** The constant part of a layer. */
 struct woofles_layer {
     struct woofles_command command; /* without sequence, addresses and checksum */
     const int8_t *weights;          /* NULL for ADD and MUL */
     const int32_t *bias;            /* may be NULL */
     const int32_t *multipliers;     /* per output channel; NULL for ADD and MUL */
     const int32_t *shifts;
-    uint32_t patience; /* times that the driver looks whether it is done, before it gives up */
+    uint32_t patience; /* polls for completion before the driver gives up */
 };
 
 extern const struct ferrule_driver woofles_driver;
 
 /**
- * @brief Run one layer and wait until it is done. For operators: the handle must be open.
+ * @brief Run one layer and wait until it is complete. For operators: the handle must be open.
  * @param resource_handle  the ferrule_device_t that woofles_driver is bound to
  * @param second           the other operand of ADD and MUL, NULL for layers with weights
  * @return as ferrule_device_context()
- * @retval FERRULE_ERR_ARGUMENT  or a pointer that is needed is null
- * @retval FERRULE_ERR_TIMEOUT   it was not done in time
- * @retval FERRULE_ERR_DEVICE    it says that it failed, or what it says does not fit together
+ * @retval FERRULE_ERR_ARGUMENT  or a required pointer is null
+ * @retval FERRULE_ERR_TIMEOUT   the layer was not complete in time
+ * @retval FERRULE_ERR_DEVICE    the device reported a failure or an inconsistent state
  *
- * After an error the device was reset, and the output is not known. Where the reset failed, the
- * next ferrule_device_open() tries again and says how that ended.
+ * After an error the device has been reset, and the output is undefined. If the reset failed, the
+ * next ferrule_device_open() tries again and returns the result.
  */
 int32_t woofles_execute(void *resource_handle, const struct woofles_layer *layer,
                         const int8_t *input, const int8_t *second, int8_t *output);
 
 /**
  * @brief The handler of the device's interrupt.
- * @return whether the line is low again. If not, the caller masks the interrupt, which would come
- * back at once for ever; the driver polls from then on.
+ * @return true if the line is low again. If false, the caller must mask the interrupt, which would
+ * otherwise recur endlessly; the driver polls from then on.
  */
 bool woofles_interrupt(struct woofles *device);
 
