@@ -261,7 +261,7 @@ static void answer(struct exchange *exchange, uint8_t version)
     } else if (exchange->bytes < HANDLERS[type].least || exchange->bytes > HANDLERS[type].most) {
         refuse(exchange, FERRULE_LINK_ERROR_LENGTH, "wrong length of the request");
     } else if (type != FERRULE_HELLO && !exchange->link->greeted) {
-        refuse(exchange, FERRULE_LINK_ERROR_STATE, "the firmware has started anew: say hello");
+        refuse(exchange, FERRULE_LINK_ERROR_STATE, "the firmware has restarted: send hello");
     } else {
         HANDLERS[type].handle(exchange);
     }

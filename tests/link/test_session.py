@@ -356,7 +356,7 @@ def test_a_run_never_has_the_number_of_the_run_before(session: LinkSession, firm
 def test_a_firmware_that_starts_anew_is_noticed(session: LinkSession, firmware: HostFirmware) -> None:
     session.model_info()
     firmware.reset()
-    with pytest.raises(FirmwareError, match="started anew") as raised:
+    with pytest.raises(FirmwareError, match="has restarted") as raised:
         session.run(make_inputs())
     assert raised.value.code == 7
     session.hello()

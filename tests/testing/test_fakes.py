@@ -102,7 +102,7 @@ def test_a_thread_that_waits_for_something_else_is_told(zephyr: Adapter[ZephyrFa
 
     zephyr.fakes.be_patient(0.3)
     try:
-        with pytest.raises(MisuseError, match="no fake: thread 12 waits in k_msleep"):
+        with pytest.raises(MisuseError, match="other than a fake: thread 12 waits in k_msleep"):
             zephyr.fakes.run(outside, inside)
     finally:
         zephyr.fakes.be_patient(20)
@@ -152,7 +152,7 @@ def test_two_of_the_same_know_nothing_of_each_other(zephyr: Adapter[ZephyrFakes]
 def test_too_many_devices(zephyr: Adapter[ZephyrFakes]) -> None:
     for number in range(8):
         zephyr.fakes.device(f"npu{number}")
-    with pytest.raises(FerruleError, match="room for 8 devices"):
+    with pytest.raises(FerruleError, match="at most 8 devices"):
         zephyr.fakes.device("npu8")
 
 

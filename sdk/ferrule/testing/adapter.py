@@ -148,7 +148,7 @@ def build_adapter(
     ground = _GROUNDS[name]
     if not (folder / "src").is_dir() or not (folder / "include").is_dir():
         raise FerruleError(
-            f"{folder} is no adapter: it has no folders src and include",
+            f"{folder} is not an adapter: it lacks the folders src and include",
             hint=f"name one of {', '.join(_GROUNDS)}, or the folder of an adapter",
         )
     everything = dict([_PORT, *ground.defines]) | {name: str(value) for name, value in (defines or {}).items()}

@@ -70,7 +70,7 @@ class CoverageReport:
     def file(self, name: str) -> FileCoverage:
         """Return the coverage of a file, such as "zephyr.c"."""
         if name not in self.files:
-            raise FerruleError(f"no code of {name} was counted", hint=f"there is: {', '.join(sorted(self.files))}")
+            raise FerruleError(f"there is no coverage of {name}", hint=f"known files: {', '.join(sorted(self.files))}")
         return self.files[name]
 
     def table(self) -> str:
@@ -87,7 +87,7 @@ def coverage(*adapters: Adapter[Fakes]) -> CoverageReport:
     """
     gcov = shutil.which(os.environ.get("GCOV", "gcov"))
     if gcov is None:
-        raise MissingToolError("gcov is missing, which reads what gcc counted", hint="install gcc, or set GCOV")
+        raise MissingToolError("gcov is missing, which reads the coverage data of gcc", hint="install gcc, or set GCOV")
     report = CoverageReport()
     for adapter in adapters:
         if not adapter.build.coverage:
@@ -127,7 +127,7 @@ def _of_source(gcov: str, compiled: Path, source: Path) -> CoverageReport:
         read = msgspec.json.decode(done.stdout.splitlines()[0], type=_Output)
     except msgspec.DecodeError as error:
         raise FerruleError(
-            f"{gcov} does not write the JSON that is expected: {error}", hint="use the gcov of gcc 9 or newer"
+            f"{gcov} does not write the expected JSON: {error}", hint="use the gcov of gcc 9 or newer"
         ) from error
     return CoverageReport(files=dict(_matching(read, source)))
 

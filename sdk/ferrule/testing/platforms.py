@@ -24,7 +24,7 @@ class ZephyrFakes(Fakes):
         """Return the `const struct device *` with this name, created on first use; it is ready and works."""
         number = self._devices.setdefault(name, len(self._devices))
         if number == _DEVICES:
-            raise FerruleError(f"there is room for {_DEVICES} devices, {name} would be one more")
+            raise FerruleError(f"there are at most {_DEVICES} devices, {name} would be one more")
         return self._library.ferrule_fake_device(number, name.encode())
 
     def not_ready(self, name: str) -> None:

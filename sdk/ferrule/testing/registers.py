@@ -214,7 +214,7 @@ class RegisterSpace:
             address += -address % _ALIGNMENT
         for other in self._shared:
             if address < other.address + other.data.size and other.address < address + data.size:
-                raise FerruleError(f"the memory at {address:#010x} meets that at {other.address:#010x}")
+                raise FerruleError(f"the memory at {address:#010x} overlaps that at {other.address:#010x}")
         self._shared.append(_Shared(data=data, address=address))
         self.memory.add(address, data)
         return address
@@ -224,7 +224,7 @@ class RegisterSpace:
         last = window.base + window.model.size_bytes - 1
         for other in self._windows:
             if other.holds(window.base) or other.holds(last) or window.holds(other.base):
-                raise FerruleError(f"the registers at {window.base:#010x} meet those at {other.base:#010x}")
+                raise FerruleError(f"the registers at {window.base:#010x} overlap those at {other.base:#010x}")
         self._windows.append(window)
 
     def _access(self, address: int, width: int, write: int, value: int) -> int:
@@ -240,7 +240,10 @@ class RegisterSpace:
             if 0 <= offset < each.data.size:
                 return each.address + offset
         self._fakes.keep_error(
-            FerruleError(f"no device reaches what is at {pointer:#x}", hint="share(...) what a driver tells its device")
+            FerruleError(
+                f"devices cannot access the memory at {pointer:#x}",
+                hint="share(...) memory before a driver passes its address to a device",
+            )
         )
         return 0
 

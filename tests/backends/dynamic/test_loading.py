@@ -62,8 +62,8 @@ INVALID = [
     ("no layer support", ("SUPPORT_TABLE=NULL",), Reason.INVALID_TABLE, "layer_support"),
     ("small layer support", ("SUPPORT_SIZE=1",), Reason.INVALID_TABLE, "layer_support"),
     ("no answer", ("SUPPORTS=NULL",), Reason.INVALID_TABLE, "supports"),
-    ("answer at no code", ("SUPPORTS=((void *)&not_code)",), Reason.INVALID_TABLE, "no code"),
-    ("answer at a wild address", ("SUPPORTS=((void *)0x1234)",), Reason.INVALID_TABLE, "no code"),
+    ("answer at no code", ("SUPPORTS=((void *)&not_code)",), Reason.INVALID_TABLE, "not code"),
+    ("answer at a wild address", ("SUPPORTS=((void *)0x1234)",), Reason.INVALID_TABLE, "not code"),
     ("wild table", ("SUPPORT_TABLE=((void *)4096)",), Reason.CRASHED, "reading its tables"),
     ("workloads without functions", ("WORKLOADS=&no_functions",), Reason.INVALID_TABLE, "create"),
     ("short workloads", ("WORKLOADS=&short_table",), Reason.INVALID_TABLE, "workloads"),
@@ -89,7 +89,7 @@ INVALID = [
 HANGING = [
     ("hang in a constructor", ("AT_CONSTRUCTOR=HANG",), "loading it"),
     ("endless loop in the id", ("AT_ID=SPIN",), "GetBackendId"),
-    ("hang in the context", ("CONTEXTS=&contexts", "AT_CONTEXT=HANG"), "making and giving up"),
+    ("hang in the context", ("CONTEXTS=&contexts", "AT_CONTEXT=HANG"), "creating and destroying"),
     ("hang in the factory", ("AT_FACTORY=HANG",), "BackendFactory"),
 ]
 
@@ -177,7 +177,7 @@ def test_a_file_that_is_cut_off(tmp_path: Path, compile_backend: Compile, missin
     path.write_bytes(path.read_bytes()[:-missing])
     row = load(tmp_path)
     assert row.reason is Reason.NOT_LOADABLE
-    assert row.message.startswith("the file is cut off")
+    assert row.message.startswith("the file is truncated")
 
 
 def test_damaged_files_never_reach_this_process(tmp_path: Path, compile_backend: Compile) -> None:

@@ -107,7 +107,9 @@ def test_a_number_of_more_than_32_bits_is_refused() -> None:
         inputs=("flat",),
         outputs=("flat",),
     )
-    with pytest.raises(UnsupportedError, match="'large' cannot cross to C: 1099511627776 does not fit 32 bits"):
+    with pytest.raises(
+        UnsupportedError, match="'large' cannot be represented in C: 1099511627776 does not fit in 32 bits"
+    ):
         layer_record(network, layer)
 
 

@@ -210,7 +210,7 @@ CASES: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], str]] =
         LayerSupportFamily,
         "test_takes_or_gives_a_reason",
         (LayerType.MEAN,),
-        "mean_int32_0 is taken, though no kernel has it",
+        "mean_int32_0 is supported, but the operator rejects it",
     ),
     "unsteady": (
         supporting(unsteady),
@@ -219,13 +219,13 @@ CASES: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], str]] =
         RELU,
         "from one object, .* from another",
     ),
-    "takes nothing": (supporting(unsteady), SubgraphFamily, "test_it_takes_something", (), "takes none of"),
+    "takes nothing": (supporting(unsteady), SubgraphFamily, "test_it_takes_something", (), "supports none of"),
     "takes nothing, end to end": (
         supporting(unsteady),
         EndToEndFamily,
         "test_data_changes_hands_and_comes_back",
         (),
-        "takes none of",
+        "supports none of",
     ),
     "loses a layer": (viewing(drop), SubgraphFamily, "test_every_layer_stands_in_one_list", (0,), "in none of its"),
     "fails at times": (
@@ -265,7 +265,7 @@ OF_BACKEND: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], st
         LayerSupportFamily,
         "test_refuses_what_another_backend_pre_compiled",
         (),
-        "of somebody else is taken",
+        "of another backend is supported",
     ),
     "capability": (
         {"capabilities": lambda self: {"HasFp16": 1}},
@@ -275,7 +275,7 @@ OF_BACKEND: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], st
         "expected a bool",
     ),
     "no host face": ({"has_host_face": lambda self: False}, ObjectFamily, "test_it_runs_on_the_host", (), "host face"),
-    "forgets": (handles(Forgetful), HandleFamily, "test_what_is_written_is_read", ((7,),), "is not what is read"),
+    "forgets": (handles(Forgetful), HandleFamily, "test_what_is_written_is_read", ((7,),), "are not those written"),
     "imports anything": (
         handles(Greedy),
         HandleFamily,
@@ -289,7 +289,7 @@ OF_BACKEND: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], st
         HandleFamily,
         "test_what_factories_promise_is_consistent",
         (),
-        "no power of two",
+        "not a power of two",
     ),
     "ids": (
         {"tensor_handle_factories": lambda self, memory: (HostTensorHandleFactory(FactoryId(str(next(COUNTER)))),)},
@@ -303,7 +303,7 @@ OF_BACKEND: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], st
         MemoryFamily,
         "test_tensors_that_live_together_do_not_share_bytes",
         (),
-        "lost its values",
+        "was overwritten",
     ),
     "one manager": (
         {"memory_manager": lambda self, allocator=None: ONE_MANAGER},
@@ -319,13 +319,13 @@ OF_SUBJECT: dict[str, tuple[dict[str, object], type, str, str]] = {
         {"memory_manager": lambda self, allocator=None: Leaking(allocator)},
         MemoryFamily,
         "test_custom_allocator_is_refused_or_balanced",
-        "1 blocks were not given back",
+        "1 blocks were not freed",
     ),
     "takes none of it": (
         {"memory_manager": lambda self, allocator=None: HostMemoryManager()},
         MemoryFamily,
         "test_custom_allocator_is_refused_or_balanced",
-        "no memory taken from it",
+        "accepted, but not used",
     ),
     "shares memory": (handles(OneForAll), RuntimeFamily, "test_networks_and_threads_at_once", "differs in"),
 }
@@ -382,7 +382,7 @@ def test_a_backend_that_is_not_usable_fails_with_its_reason() -> None:
 
     with pytest.raises(FerruleError, match=r"'Broken' is not usable here: .*the device is asleep"):
         subject_of({"context": context}).runtime()
-    with pytest.raises(FerruleError, match="'Nobody' is not usable here: it is not there"):
+    with pytest.raises(FerruleError, match="'Nobody' is not usable here: it is not registered"):
         Subject(id="Nobody", registry=BackendRegistry).runtime()
 
 

@@ -92,7 +92,7 @@ def test_it_is_not_for_backends_of_the_host() -> None:
 
 def test_it_does_not_pass_for_backends_that_take_nothing() -> None:
     nothing = type("Nothing", (Wrong,), {"id": BackendId("Nothing"), "layer_support": lambda self: Refusing()})
-    with pytest.raises(AssertionError, match="takes none of the families' layers"):
+    with pytest.raises(AssertionError, match="supports none of the families' layers"):
         FirmwareFamily().test_it_takes_something(subject_of(nothing))
 
 

@@ -74,7 +74,7 @@ def _create(
     if status == abi.ERR_UNAVAILABLE:
         raise BackendUnavailableError(f"backend '{tables.library.id}' cannot work here: {reason.take(status)}")
     if status != abi.OK:
-        raise DynamicLibraryError(f"backend '{tables.library.id}' made no {what}: {reason.take(status)}")
+        raise DynamicLibraryError(f"backend '{tables.library.id}' created no {what}: {reason.take(status)}")
     return made.value
 
 

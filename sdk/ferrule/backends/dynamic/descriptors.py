@@ -46,7 +46,7 @@ class _Kind:
 def _convert_int(value: int) -> int:
     """Return the value; OverflowError if it does not fit in 32 bits, because ctypes would truncate it."""
     if not -(1 << 31) <= value < 1 << 31:
-        raise OverflowError(f"{value} does not fit 32 bits")
+        raise OverflowError(f"{value} does not fit in 32 bits")
     return int(value)
 
 

@@ -40,7 +40,7 @@ class Library:
         try:
             get_id, get_version, factory = loaded.GetBackendId, loaded.GetVersion, loaded.BackendFactory
         except AttributeError as error:
-            raise DynamicLibraryError(f"the shared object '{path}' is no backend: {error}") from error
+            raise DynamicLibraryError(f"the shared object '{path}' is not a backend: {error}") from error
         get_id.restype, get_version.restype, factory.restype = ctypes.c_char_p, None, ctypes.c_void_p
         self._factory = factory
         self.id = (get_id() or b"").decode()

@@ -68,7 +68,7 @@ def _load(registry: BackendRegistry, candidate: Candidate, verdict: Verdict) -> 
     try:
         registry.register(library.id, backend_factory(library), origin=origin)
     except DuplicateBackendError:
-        message = f"a backend of that id is registered already ({registry.origin(library.id)})"
+        message = f"a backend with this id is already registered ({registry.origin(library.id)})"
         return replace(row, reason=Reason.DUPLICATE_ID, message=message)
     except FerruleError as error:
         return replace(row, reason=Reason.INVALID_ID, message=str(error))

@@ -121,7 +121,7 @@ def _unreachable(path: Path, error: OSError) -> LoadReport:
     if error.errno == errno.ELOOP:
         return _refused(path, Reason.LINK_LOOP, "the link leads back to itself")
     if error.errno in {errno.ENOENT, errno.ENOTDIR}:
-        return _refused(path, Reason.BROKEN_LINK, "the link leads to nothing")
+        return _refused(path, Reason.BROKEN_LINK, "the link is broken")
     return _refused(path, Reason.UNREADABLE, f"it cannot be reached: {error.strerror}")
 
 

@@ -73,7 +73,7 @@ def probe(path: Path, *, timeout_s: float = TIMEOUT_S) -> Verdict:
 
 def _run_child(path: Path, timeout_s: float) -> Verdict:
     if not sys.executable:
-        return Verdict(reason=Reason.NOT_PROBED, message="this interpreter does not know its own program")
+        return Verdict(reason=Reason.NOT_PROBED, message="sys.executable is not set")
     reader, writer = os.pipe()
     try:
         os.set_blocking(reader, False)

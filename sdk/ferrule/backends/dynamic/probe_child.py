@@ -114,7 +114,7 @@ def check_length(path: str) -> None:
         offset, _, _, in_file = struct.unpack_from("=QQQQ", table, start + 8)
         needed = max(needed, offset + in_file)
     if size < needed:
-        raise RefusedError("not-loadable", f"the file is cut off: it has {size} bytes, its header speaks of {needed}")
+        raise RefusedError("not-loadable", f"the file is truncated: it has {size} bytes, its header requires {needed}")
 
 
 def native_order() -> bytes:
@@ -156,7 +156,7 @@ def check_backend(address: int, version: tuple[int, int], layout: Mapping[str, A
     if declared != version:
         raise RefusedError(
             "invalid-table",
-            f"the backend table says version {declared[0]}.{declared[1]}, GetVersion {version[0]}.{version[1]}",
+            f"the backend table declares version {declared[0]}.{declared[1]}, GetVersion {version[0]}.{version[1]}",
         )
     pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
     for name, table in tables.items():
@@ -193,7 +193,7 @@ def try_calls(backend: int, layout: Mapping[str, Any], tell: Callable[..., None]
         check_capabilities(backend, layout)
     for name in ("contexts", "profiling"):
         if read(backend + layout["tables"][name]["offset"], ctypes.sizeof(ctypes.c_void_p)):
-            tell(step=f"making and giving up what the table '{name}' makes")
+            tell(step=f"creating and destroying an object of the table '{name}'")
             try_making(backend, layout, name)
 
 
@@ -239,14 +239,15 @@ def check_table(name: str, address: int, table: Mapping[str, Any], code: list[tu
         raise RefusedError("invalid-table", f"the table '{name}' is at {address:#x}, which is not aligned")
     size = read(address, ctypes.sizeof(ctypes.c_size_t))
     if size != table["bytes"]:
-        raise RefusedError("invalid-table", f"the table '{name}' says it has {size} bytes, expected {table['bytes']}")
+        raise RefusedError("invalid-table", f"the table '{name}' declares {size} bytes, expected {table['bytes']}")
     for function, (offset, needed) in table["functions"].items():
         pointer = read(address + offset, pointer_bytes)
         if not pointer and needed:
             raise RefusedError("invalid-table", f"the function '{function}' of the table '{name}' is null")
         if pointer and code and not any(first <= pointer < end for first, end in code):
             raise RefusedError(
-                "invalid-table", f"the function '{function}' of the table '{name}' is at {pointer:#x}, where is no code"
+                "invalid-table",
+                f"the function '{function}' of the table '{name}' is at {pointer:#x}, which is not code",
             )
 
 

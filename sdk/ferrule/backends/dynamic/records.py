@@ -155,7 +155,7 @@ def _pack_descriptor(layer: Layer) -> tuple[int | None, int, object]:
     try:
         packed, alive = struct.pack(descriptor)
     except (TypeError, OverflowError) as error:
-        raise UnsupportedError(f"the descriptor of layer '{layer.name}' cannot cross to C: {error}") from error
+        raise UnsupportedError(f"the descriptor of layer '{layer.name}' cannot be represented in C: {error}") from error
     return ctypes.addressof(packed), ctypes.sizeof(packed), (packed, alive)
 
 

@@ -45,13 +45,13 @@ class FirmwareFamily(SubjectFamily):
             wrong = layer_difference(case, given, [next(results) for _ in case.outputs])
             assert not wrong, f"{case.name} with {case.layers[0].descriptor}, on the board: {wrong}"
         owners = {layer.backend for layer in report.layers}
-        assert subject.id in owners, f"{subject.id} took the layers, they run on {sorted(owners)}"
-        assert owners <= {subject.id, _CORE}, f"{subject.id} took the layers, they run on {sorted(owners)}"
+        assert subject.id in owners, f"{subject.id} accepted the layers, but they run on {sorted(owners)}"
+        assert owners <= {subject.id, _CORE}, f"{subject.id} accepted the layers, but they run on {sorted(owners)}"
 
     def test_it_takes_something(self, subject: Subject) -> None:
         """The backend supports at least one layer; otherwise all other tests here would pass vacuously."""
         backend = subject.registry().create(subject.id)
-        assert any(taken(backend, dtype) for dtype in _TYPES), f"{subject.id} takes none of the families' layers"
+        assert any(taken(backend, dtype) for dtype in _TYPES), f"{subject.id} supports none of the families' layers"
 
     def _run(self, subject: Subject, network: Network, inputs: Sequence[Array]) -> RunReport:
         try:

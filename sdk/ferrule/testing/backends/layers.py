@@ -52,7 +52,7 @@ class LayerSupportFamily(Family):
             first, second = (answer(backend_of(runtime, subject), graph) for _ in range(2))
             assert first == second, f"{graph.name}: {first} from one object, {second} from another"
             refusal = refusal_of_reference(graph)
-            assert not (first and refusal), f"{graph.name} is taken, though no kernel has it: {refusal}"
+            assert not (first and refusal), f"{graph.name} is supported, but the operator rejects it: {refusal}"
 
     def test_refuses_what_another_backend_pre_compiled(self, backend: Backend) -> None:
         """A pre-compiled layer runs only on the backend that compiled it."""
@@ -62,7 +62,7 @@ class LayerSupportFamily(Family):
         layer = Layer(name="layer", type=LayerType.PRE_COMPILED, descriptor=descriptor, inputs=("x",), outputs=("y",))
         graph.add_layer(layer, [TensorInfo(name="y", shape=(2,), dtype=DataType.FLOAT32)])
         graph.set_outputs(["y"])
-        assert not answer(backend, graph), "a PRE_COMPILED layer of somebody else is taken"
+        assert not answer(backend, graph), "a PRE_COMPILED layer of another backend is supported"
 
 
 class WorkloadFamily(Family):

@@ -35,16 +35,18 @@ class HandleFamily(Family):
         none = [factory.id for factory in backend.tensor_handle_factories(None)]
         some = [factory.id for factory in backend.tensor_handle_factories(backend.memory_manager(None))]
         assert none == some, f"without a manager {none}, with one {some}"
-        assert len(set(none)) == len(none), f"an id stands twice: {none}"
+        assert len(set(none)) == len(none), f"an id is repeated: {none}"
         preferences = list(backend.handle_factory_preferences())
-        assert len(set(preferences)) == len(preferences), f"a preference stands twice: {preferences}"
+        assert len(set(preferences)) == len(preferences), f"a preference is repeated: {preferences}"
 
     def test_what_factories_promise_is_consistent(self, backend: Backend) -> None:
         """Alignments are powers of two, and data can be written to the handles by mapping or import."""
         for factory in backend.tensor_handle_factories(backend.memory_manager(None)):
             alignment = factory.alignment_bytes
             assert alignment > 0, f"{factory.id} has alignment {alignment}"
-            assert math.log2(alignment).is_integer(), f"{factory.id} has alignment {alignment}, no power of two"
+            assert math.log2(alignment).is_integer(), (
+                f"{factory.id} has alignment {alignment}, which is not a power of two"
+            )
             reached = factory.supports_map_unmap or factory.import_flags
             assert reached, f"{factory.id} can neither be mapped nor import"
 
@@ -69,7 +71,7 @@ class HandleFamily(Family):
             found = read(handle)
             same = (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
             assert same, f"{info} is mapped as {found.dtype}{list(found.shape)}"
-            assert np.array_equal(found, wanted), f"what was written in {info} is not what is read"
+            assert np.array_equal(found, wanted), f"the values read from {info} are not those written"
         for manager in managers:
             manager.release()
 
@@ -89,7 +91,7 @@ class HandleFamily(Family):
             f"{factory.id}: import flags {factory.import_flags}, can_import said {able}"
         )
         if promised:
-            assert np.array_equal(read(handle), memory), "imported memory is not what is read"
+            assert np.array_equal(read(handle), memory), "the values read are not those of the imported memory"
             handle.end_import()
 
     def test_foreign_memory_that_does_not_fit_is_refused(self, backend: Backend) -> None:
@@ -119,7 +121,7 @@ class MemoryFamily(Family):
             for manager in (*managers, *managers):
                 manager.acquire()
             write(handle, values(info, 1))
-            assert np.array_equal(read(handle), values(info, 1)), "what was written is not what is read"
+            assert np.array_equal(read(handle), values(info, 1)), "the values read are not those written"
             for manager in (*managers, *managers):
                 manager.release()
 
@@ -138,7 +140,7 @@ class MemoryFamily(Family):
         for handle, array in zip(handles, wanted, strict=True):
             write(handle, array)
         for handle, array in zip(handles, wanted, strict=True):
-            assert np.array_equal(read(handle), array), f"tensor '{handle.info.name}' lost its values to another"
+            assert np.array_equal(read(handle), array), f"tensor '{handle.info.name}' was overwritten by another"
         for manager in managers:
             manager.release()
 
@@ -160,13 +162,13 @@ class MemoryFamily(Family):
             network = sandwich(*taken)
             options = subject.optimizer_options(simplify=False, hints={"layer": subject.id})
             number = runtime.load_network(optimize(network, [Neighbour.id], runtime.registry, options))
-            assert not allocator.total, "memory was taken before the first run"
+            assert not allocator.total, "memory was allocated before the first run"
             inputs = random_inputs(network, 1)
             wrong = network_difference(network, inputs, runtime.enqueue_workload(number, inputs))
             assert not wrong, wrong
-            assert allocator.total, "an allocator was accepted, and no memory taken from it"
+            assert allocator.total, "an allocator was accepted, but not used"
             runtime.unload_network(number)
-            assert not allocator.held, f"{len(allocator.held)} blocks were not given back"
+            assert not allocator.held, f"{len(allocator.held)} blocks were not freed"
 
 
 class _Counting:
@@ -187,4 +189,4 @@ class _Counting:
 
     def free(self, memory: Array) -> None:
         """Take a block back."""
-        assert self.held.pop(id(memory), None) is not None, "a block was given back that is not held"
+        assert self.held.pop(id(memory), None) is not None, "a block was freed that is not allocated"

@@ -61,9 +61,9 @@ class EndToEndFamily(Family):
         optimized = optimize(graph, [subject.id, Neighbour.id], runtime.registry, options)
         if not support:
             refused = optimized.refusals["layer", backend_of(runtime, subject).id]
-            assert refused == support.reason, f"the reason became {refused!r}, it was {support.reason!r}"
+            assert refused == support.reason, f"the reason is {refused!r}, expected {support.reason!r}"
         owners = {str(optimized.assignment[layer.name].backend) for layer in optimized.graph.layers}
-        assert not support or subject.id in owners, f"{graph.name} is taken, and runs on {owners}"
+        assert not support or subject.id in owners, f"{graph.name} is supported, but runs on {owners}"
         number = runtime.load_network(optimized)
         try:
             for seed in range(_RUNS):
@@ -114,7 +114,9 @@ class EndToEndFamily(Family):
                 kept = [array.copy() for array in inputs]
                 buffers = [_shifted(np.zeros(info.shape, info.dtype.numpy), shift) for info in network.outputs]
                 results = runtime.enqueue_workload(number, inputs, buffers)
-                assert all(one is other for one, other in zip(results, buffers, strict=True)), "the buffers are others"
+                assert all(one is other for one, other in zip(results, buffers, strict=True)), (
+                    "the results are not in the caller's buffers"
+                )
                 same = all(np.array_equal(one, other, equal_nan=True) for one, other in zip(inputs, kept, strict=True))
                 assert same, "an input was changed"
                 wrong = network_difference(network, kept, buffers)
@@ -137,7 +139,7 @@ def first_taken(subject: Subject, runtime: Runtime) -> tuple[LayerType, DataType
 def some_taken(subject: Subject, runtime: Runtime) -> tuple[LayerType, DataType, int]:
     """Return the same as `first_taken`; AssertionError if the backend takes no such layer."""
     taken = first_taken(subject, runtime)
-    assert taken is not None, f"{subject.id} takes none of the families' layers that can stand between two others"
+    assert taken is not None, f"{subject.id} supports none of the families' layers that can stand between two others"
     return taken
 
 

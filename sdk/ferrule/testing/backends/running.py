@@ -71,7 +71,7 @@ class ObjectFamily(Family):
         event = loaded.workload.execute()
         if event is not None:
             event.wait()
-            assert event.done(), "an event that was waited for is not done"
+            assert event.done(), "an event is not done after wait()"
         loaded.release()
         assert event is None or has_capability(backend.capabilities(), ASYNC_EXECUTION), (
             f"its workloads return {type(event).__name__}, and it lacks {ASYNC_EXECUTION}"

@@ -68,7 +68,9 @@ class Subject:
             reasons = [row.reason for row in runtime.backends if row.id == self.id]
             reasons += [f"{row.path}: {row.message}" for row in runtime.dynamic_report if not row.accepted]
             runtime.close()
-            raise FerruleError(f"backend '{self.id}' is not usable here: {'; '.join(reasons) or 'it is not there'}")
+            raise FerruleError(
+                f"backend '{self.id}' is not usable here: {'; '.join(reasons) or 'it is not registered'}"
+            )
         return runtime
 
     def optimizer_options(self, **more: Any) -> OptimizerOptions:  # noqa: ANN401 as OptimizerOptions

@@ -91,7 +91,7 @@ static int32_t uninitialise(uint32_t number)
     FAKE_CALL_OF(call, "Uninitialize", ACCESS[number]);
     struct usart *usart = &usarts[number];
     if (!call.replaced && usart->powered) {
-        fake_misuse("Uninitialize of USART%u, which has power", (unsigned)number);
+        fake_misuse("Uninitialize of USART%u, which is powered", (unsigned)number);
         call.result = ARM_DRIVER_ERROR;
     } else if (!call.replaced) {
         usart->initialised = false;

@@ -21,7 +21,7 @@ static uint32_t use(uintptr_t address, uint32_t width, uint32_t write, uint32_t 
     fake_unlock();
     fake_run_events();
     if (access_register == NULL) {
-        fake_misuse("register 0x%08lx is touched, and nothing stands behind registers",
+        fake_misuse("register 0x%08lx is accessed, but no device is attached",
                     (unsigned long)address);
         return 0;
     }

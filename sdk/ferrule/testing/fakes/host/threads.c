@@ -199,7 +199,7 @@ static void sleep_until_woken(struct waiter *own)
     while (generation == all.generation) {
         if (pthread_cond_timedwait(&all.moved, &all.lock, &end) == ETIMEDOUT &&
             generation == all.generation) {
-            give_up(own, "a thread waited for something that is no fake");
+            give_up(own, "a thread waited for something other than a fake");
             fake_wake();
         }
     }
@@ -223,7 +223,7 @@ bool fake_wait(const char *name, bool (*ready)(const void *object), const void *
             continue;
         }
         if (!pass_time(deadline_us)) {
-            give_up(&own, "nobody can move any more");
+            give_up(&own, "all threads are blocked");
         }
         fake_wake();
     }

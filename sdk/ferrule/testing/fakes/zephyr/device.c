@@ -33,7 +33,8 @@ static struct state *state_of(const struct device *dev, const char *name)
             return &states[number];
         }
     }
-    fake_misuse("%s of %s", name, dev == NULL ? "a null pointer" : "what is no device");
+    fake_misuse("%s of %s", name,
+                dev == NULL ? "a null pointer" : "a pointer that is not a device");
     return &states[0];
 }
 

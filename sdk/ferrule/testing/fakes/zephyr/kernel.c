@@ -105,7 +105,7 @@ void k_obj_core_unlink(struct k_obj_core *obj_core)
 {
     FAKE_CALL(call, obj_core);
     if (!obj_core->fake_linked) {
-        fake_misuse("k_obj_core_unlink of what is not linked");
+        fake_misuse("k_obj_core_unlink of an object that is not linked");
     }
     obj_core->fake_linked = false;
     (void)fake_end(&call);
@@ -311,7 +311,7 @@ void irq_unlock(unsigned int key)
 {
     FAKE_CALL(call, NULL, key);
     if (fake_masks() != key + 1u) {
-        fake_misuse("irq_unlock with another key than irq_lock gave last");
+        fake_misuse("irq_unlock with a key other than the last one from irq_lock");
     } else {
         fake_unmask_interrupts();
     }
@@ -332,7 +332,7 @@ k_spinlock_key_t k_spin_lock(struct k_spinlock *l)
     FAKE_CALL(call, l);
     fake_mask_interrupts();
     if (l->fake_taken) {
-        fake_misuse("k_spin_lock of a lock that this processor has");
+        fake_misuse("k_spin_lock of a lock that this processor already holds");
     }
     l->fake_taken = true;
     (void)fake_end(&call);
