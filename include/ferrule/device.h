@@ -101,7 +101,7 @@ int32_t ferrule_device_destroy(ferrule_device_t *dev);
  * @brief Copy into the device's own memory. The driver is not called for zero bytes.
  * @retval FERRULE_ERR_STATE        it is not open
  * @retval FERRULE_ERR_OWNER        another thread opened it
- * @retval FERRULE_ERR_UNSUPPORTED  the device has no memory of its own
+ * @retval FERRULE_ERR_UNSUPPORTED  the device has no memory
  * @retval FERRULE_ERR_ARGUMENT     the range ends outside the memory, or `source` is null and
  *                                  `bytes` is not zero
  * @return or an error of the driver; the contents of the range are then undefined

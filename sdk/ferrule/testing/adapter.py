@@ -121,7 +121,7 @@ def build_adapter(
     sanitize: Sequence[str] | None = None,
     coverage: bool = False,
 ) -> Adapter[CData]:
-    """Compile the device API, a platform's adapter and sources of your own for this host, and load them.
+    """Compile the device API, a platform's adapter and your own sources for this host, and load them.
 
     Args:
         platform: "zephyr", "cmsis" or "bare_metal", or the folder of your own adapter, with `include/` and `src/`.

@@ -26,28 +26,28 @@ struct ferrule_fill_params {
     uint32_t value; /* the element's bits in the low bytes */
 };
 
-/** @brief Copies a run of bytes at each index; strides and offsets are in bytes. */
+/** @brief Copy a run of bytes at each index; strides and offsets are in bytes. */
 void ferrule_copy_runs(const struct ferrule_copy_params *params, const void *input, void *output);
 
-/** @brief Copies an element of 8 bits at each index; strides and offsets are in elements. */
+/** @brief Copy an 8-bit element at each index; strides and offsets are in elements. */
 void ferrule_copy_8(const struct ferrule_copy_params *params, const void *input, void *output);
 
-/** @brief Copies an element of 16 bits at each index; strides and offsets are in elements. */
+/** @brief Copy a 16-bit element at each index; strides and offsets are in elements. */
 void ferrule_copy_16(const struct ferrule_copy_params *params, const void *input, void *output);
 
-/** @brief Copies an element of 32 bits at each index; strides and offsets are in elements. */
+/** @brief Copy a 32-bit element at each index; strides and offsets are in elements. */
 void ferrule_copy_32(const struct ferrule_copy_params *params, const void *input, void *output);
 
-/** @brief Copies an element of 64 bits at each index; strides and offsets are in elements. */
+/** @brief Copy a 64-bit element at each index; strides and offsets are in elements. */
 void ferrule_copy_64(const struct ferrule_copy_params *params, const void *input, void *output);
 
-/** @brief Sets elements of 8 bits. */
+/** @brief Set 8-bit elements. */
 void ferrule_fill_8(const struct ferrule_fill_params *params, void *output);
 
-/** @brief Sets elements of 16 bits. */
+/** @brief Set 16-bit elements. */
 void ferrule_fill_16(const struct ferrule_fill_params *params, void *output);
 
-/** @brief Sets elements of 32 bits. */
+/** @brief Set 32-bit elements. */
 void ferrule_fill_32(const struct ferrule_fill_params *params, void *output);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file Pairs of 16-bit numbers in words: instructions of the DSP extension, plain C elsewhere.
+ * @file Pairs of 16-bit numbers in words: instructions of the DSP extension, or plain C on other
+ * cores.
  *
  * Words are little-endian: the first byte or halfword in memory is the low one.
  */
@@ -46,7 +47,7 @@ static inline uint32_t ferrule_pair(int32_t low, int32_t high)
 #endif
 }
 
-/** @brief Return bytes 0 and 2, their signs extended to 16 bits. */
+/** @brief Return bytes 0 and 2, sign-extended to 16 bits. */
 static inline uint32_t ferrule_even_bytes(uint32_t word)
 {
 #if FERRULE_HAS_DSP
@@ -58,7 +59,7 @@ static inline uint32_t ferrule_even_bytes(uint32_t word)
 #endif
 }
 
-/** @brief Return bytes 1 and 3, their signs extended to 16 bits. */
+/** @brief Return bytes 1 and 3, sign-extended to 16 bits. */
 static inline uint32_t ferrule_odd_bytes(uint32_t word)
 {
 #if FERRULE_HAS_DSP

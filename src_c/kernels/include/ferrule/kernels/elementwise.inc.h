@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file The body of the elementwise kernels, for one of them at a time. Its source defines, and
- * then includes this:
+ * @file The body of an elementwise kernel. A kernel's source file defines these macros, then
+ * includes this file:
  *
- * FERRULE_KERNEL         its name
- * FERRULE_INPUTS         1, or 2 that broadcast
- * FERRULE_PARAMS         the tag of its parameters
- * FERRULE_FIRST          the type of the first input's elements
- * FERRULE_SECOND         that of the second input's
- * FERRULE_OUTPUT         that of the output's
- * FERRULE_RESULT(x[, y]) the result of one element of each input; may read `params`, and each
- *                        element as often as it likes
- * FERRULE_LOCALS         if need be: declarations in front of the loops
- * FERRULE_SHAPE          if need be: how the inputs broadcast, by default `&params->shape`
+ * FERRULE_KERNEL         name of the kernel
+ * FERRULE_INPUTS         1, or 2 with broadcasting
+ * FERRULE_PARAMS         struct tag of the parameters
+ * FERRULE_FIRST          element type of the first input
+ * FERRULE_SECOND         element type of the second input
+ * FERRULE_OUTPUT         element type of the output
+ * FERRULE_RESULT(x[, y]) the result for one element of each input; may read `params`, and may
+ *                        evaluate each element more than once
+ * FERRULE_LOCALS         optional: declarations before the loops
+ * FERRULE_SHAPE          optional: the broadcast of the inputs, by default `&params->shape`
  *
- * A kernel reads each element before it writes the one at the same place, and none after that.
+ * A kernel reads each element before it writes the element at the same position, and never after.
  */
 #include "ferrule/kernels/broadcast.h"
 
 #if !defined(FERRULE_KERNEL) || !defined(FERRULE_INPUTS)
-#error "define what this file names at its top"
+#error "define the macros listed at the top of this file"
 #endif
 
 #ifndef FERRULE_LOCALS

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of one int8, tabulated. Every function is reentrant and may write its output over its
- * input where the elements have the same size. */
+ * input if the elements have the same size. */
 #ifndef FERRULE_KERNELS_LOOKUP_H
 #define FERRULE_KERNELS_LOOKUP_H
 
@@ -11,17 +11,17 @@ extern "C" {
 #endif
 
 struct ferrule_lookup_s8_params {
-    const int8_t *table; /* 256 results, of the inputs from -128 on */
+    const int8_t *table; /* 256 results, for the inputs from -128 on */
     int32_t elements;
 };
 
 struct ferrule_lookup_s8_s16_params {
-    const int16_t *table; /* 256 results, of the inputs from -128 on */
+    const int16_t *table; /* 256 results, for the inputs from -128 on */
     int32_t elements;
 };
 
 struct ferrule_lookup_s8_s32_params {
-    const int32_t *table; /* 256 results, of the inputs from -128 on */
+    const int32_t *table; /* 256 results, for the inputs from -128 on */
     int32_t elements;
 };
 

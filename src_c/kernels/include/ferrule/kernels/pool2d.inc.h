@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file The body of the pooling kernels, for one of them at a time. Its source defines, and then
- * includes this:
+ * @file The body of a pooling kernel. A kernel's source file defines these macros, then includes
+ * this file:
  *
- * FERRULE_KERNEL               its name
- * FERRULE_PARAMS               the tag of its parameters
- * FERRULE_ELEMENT              the type of the elements
- * FERRULE_VALUE                the type to compute in
- * FERRULE_FIRST(element)       what a window's value is at first, from its first element
- * FERRULE_NEXT(value, element) the value with one more element
- * FERRULE_LAST(value, count)   the result, before it is clamped
+ * FERRULE_KERNEL               name of the kernel
+ * FERRULE_PARAMS               struct tag of the parameters
+ * FERRULE_ELEMENT              element type
+ * FERRULE_VALUE                type of the computation
+ * FERRULE_FIRST(element)       initial value of a window, from its first element
+ * FERRULE_NEXT(value, element) the value after one more element
+ * FERRULE_LAST(value, count)   the result before clamping
  */
 #include "ferrule/kernels/pool2d.h"
 
 #if !defined(FERRULE_KERNEL) || !defined(FERRULE_ELEMENT)
-#error "define what this file names at its top"
+#error "define the macros listed at the top of this file"
 #endif
 
 static FERRULE_VALUE clamp(FERRULE_VALUE value, FERRULE_VALUE low, FERRULE_VALUE high)
@@ -37,7 +37,7 @@ static void store_pixel(const struct FERRULE_PARAMS *params, const FERRULE_ELEME
     const FERRULE_ELEMENT *corner =
         image + ((y + rows.first) * window->input_w + x + columns.first) * window->input_c;
 
-    (void)count; /* a maximum does not need it */
+    (void)count; /* unused by a maximum */
     for (int32_t c = 0; c < window->input_c; ++c) {
         const FERRULE_ELEMENT *pixel = corner + c;
         FERRULE_VALUE value = FERRULE_FIRST(*pixel);

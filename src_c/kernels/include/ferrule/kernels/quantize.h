@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QUANTIZE and DEQUANTIZE; QUANTIZE of int8 is a table (lookup.h). Every function is reentrant and
- * may write its output over its input where the elements have the same size. */
+ * may write its output over its input if the elements have the same size. */
 #ifndef FERRULE_KERNELS_QUANTIZE_H
 #define FERRULE_KERNELS_QUANTIZE_H
 
@@ -30,32 +30,32 @@ struct ferrule_dequantize_params {
     int32_t elements;
 };
 
-/** @brief round(input / scale) + zero point, halves away from zero, saturated; NaN gives the zero
+/** @brief round(input / scale) + zero point, halves away from zero, saturated; NaN becomes the zero
  * point. */
 void ferrule_quantize_f32_s8(const struct ferrule_quantize_f32_params *params, const float *input,
                              int8_t *output);
 
-/** @brief As ferrule_quantize_f32_s8, to int16. */
+/** @brief The same as ferrule_quantize_f32_s8, to int16. */
 void ferrule_quantize_f32_s16(const struct ferrule_quantize_f32_params *params, const float *input,
                               int16_t *output);
 
-/** @brief int16 to int8 of another scale and zero point, saturated. */
+/** @brief int16 to int8 with another scale and zero point, saturated. */
 void ferrule_requantize_s16_s8(const struct ferrule_requantize_params *params, const int16_t *input,
                                int8_t *output);
 
-/** @brief int16 to int16 of another scale and zero point, saturated. */
+/** @brief int16 to int16 with another scale and zero point, saturated. */
 void ferrule_requantize_s16(const struct ferrule_requantize_params *params, const int16_t *input,
                             int16_t *output);
 
-/** @brief int16 to int32 of another scale and zero point; the sums wrap. */
+/** @brief int16 to int32 with another scale and zero point; the sums wrap. */
 void ferrule_requantize_s16_s32(const struct ferrule_requantize_params *params,
                                 const int16_t *input, int32_t *output);
 
-/** @brief int32 to int8 of another scale and zero point, saturated; the sums wrap. */
+/** @brief int32 to int8 with another scale and zero point, saturated; the sums wrap. */
 void ferrule_requantize_s32_s8(const struct ferrule_requantize_params *params, const int32_t *input,
                                int8_t *output);
 
-/** @brief int32 to int16 of another scale and zero point, saturated; the sums wrap. */
+/** @brief int32 to int16 with another scale and zero point, saturated; the sums wrap. */
 void ferrule_requantize_s32_s16(const struct ferrule_requantize_params *params,
                                 const int32_t *input, int16_t *output);
 

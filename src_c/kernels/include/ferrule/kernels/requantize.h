@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file Scaling of accumulators by fixed-point factors, as TensorFlow Lite Micro does it.
+ * @file Scaling of accumulators by fixed-point factors, with the arithmetic of TensorFlow Lite
+ * Micro.
  *
  * A factor is multiplier * 2^(shift - 31) with 0 <= multiplier < 2^31. All functions are pure.
  */
@@ -48,7 +49,7 @@ static inline int32_t ferrule_requantize(int32_t value, int32_t multiplier, int3
 /**
  * @brief Scale an accumulator below 2^47, rounding once.
  *
- * The multiplier is cut to 15 bits (see ferrule.operators.fixed_point); shift is -31 to 7.
+ * The multiplier is reduced to 15 bits (see ferrule.operators.fixed_point); shift is -31 to 7.
  */
 static inline int32_t ferrule_requantize_wide(int64_t value, int32_t multiplier, int32_t shift)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SOFTMAX over the innermost axis. Every function is reentrant and may write its output over its
- * input where the elements have the same size. */
+ * input if the elements have the same size. */
 #ifndef FERRULE_KERNELS_SOFTMAX_H
 #define FERRULE_KERNELS_SOFTMAX_H
 
