@@ -90,12 +90,12 @@ struct ferrule_padding {
     int32_t right;
 };
 
-/** ADD, MUL, SUB. Two inputs that broadcast as numpy's do, one output; for ADD, SUB and MUL. */
+/** ADD, MUL, SUB. Two inputs that broadcast by numpy's rules, one output; for ADD, SUB and MUL. */
 struct ferrule_binary_descriptor {
     int32_t activation;
 };
 
-/** AVERAGE_POOL_2D, MAX_POOL_2D. One input and one output, NHWC. Padded pixels do not count. */
+/** AVERAGE_POOL_2D, MAX_POOL_2D. One input and one output, NHWC. Padded pixels are ignored. */
 struct ferrule_pool2d_descriptor {
     int32_t pool_h;
     int32_t pool_w;
@@ -107,7 +107,7 @@ struct ferrule_pool2d_descriptor {
 
 /** CONCATENATION. One or more inputs, one output. */
 struct ferrule_concatenation_descriptor {
-    /** Non-negative. */
+    /** The axis, non-negative. */
     int32_t axis;
 };
 
@@ -137,7 +137,7 @@ struct ferrule_depthwise_conv2d_descriptor {
 
 /** EXPAND_DIMS. One input, one output. */
 struct ferrule_expand_dims_descriptor {
-    /** Where the new axis stands in the output, non-negative. */
+    /** Index of the new axis in the output, non-negative. */
     int32_t axis;
 };
 
@@ -146,31 +146,34 @@ struct ferrule_expand_dims_descriptor {
  * [O]. One output.
  */
 struct ferrule_fully_connected_descriptor {
-    /** The output keeps all dimensions of the input but the last; else it is [batch, O]. */
+    /**
+     * Keep all dimensions of the input except the last in the output; if False, the output is
+     * [batch, O].
+     */
     bool keep_num_dims;
     int32_t activation;
 };
 
 /** LEAKY_RELU. One input, one output. */
 struct ferrule_leaky_relu_descriptor {
-    /** Factor of the negative values, exactly representable in float32. */
+    /** Factor for negative values, exactly representable in float32. */
     double alpha;
 };
 
 /** MEAN, SUM. One input, one output. */
 struct ferrule_reduce_descriptor {
-    /** Non-negative, ascending, without repetition. */
+    /** The axes to reduce: non-negative, ascending, without repetition. */
     const int32_t *axes;
     uint32_t axes_count;
     bool keep_dims;
 };
 
-/** PAD. One input, one output. PAD fills with zero, as stored the output's zero point. */
+/** PAD. One input, one output. PAD fills with zero, stored as the output's zero point. */
 struct ferrule_pad_descriptor {
-    /** Elements added before, per axis. */
+    /** Number of elements added before the data, per axis. */
     const int32_t *before;
     uint32_t before_count;
-    /** Elements added after, per axis. */
+    /** Number of elements added after the data, per axis. */
     const int32_t *after;
     uint32_t after_count;
 };
@@ -181,7 +184,7 @@ struct ferrule_pad_v2_descriptor {
     uint32_t before_count;
     const int32_t *after;
     uint32_t after_count;
-    /** The fill, as stored (an int for integer tensors, in the output's quantisation). */
+    /** The fill value as stored: for integer tensors an int, in the output's quantisation. */
     double value;
 };
 
@@ -196,32 +199,32 @@ struct ferrule_reshape_descriptor {
 struct ferrule_slice_descriptor {
     const int32_t *begin;
     uint32_t begin_count;
-    /** Per axis; -1 means up to the end. */
+    /** Number of elements per axis; -1 means all up to the end. */
     const int32_t *size;
     uint32_t size_count;
 };
 
 /** SOFTMAX. One input, one output, over the last axis. */
 struct ferrule_softmax_descriptor {
-    /** Factor of the input, exactly representable in float32. */
+    /** Factor applied to the input, exactly representable in float32. */
     double beta;
 };
 
 /** SPLIT. One input, `splits` outputs of equal extent along the axis. */
 struct ferrule_split_descriptor {
-    /** Non-negative. */
+    /** The axis, non-negative. */
     int32_t axis;
     int32_t splits;
 };
 
 /** SQUEEZE. One input, one output. */
 struct ferrule_squeeze_descriptor {
-    /** Axes of extent 1 to remove, non-negative and ascending; () removes all of extent 1. */
+    /** Axes of extent 1 to remove, non-negative and ascending; () removes all axes of extent 1. */
     const int32_t *axes;
     uint32_t axes_count;
 };
 
-/** STRIDED_SLICE. One input, one output; bit i of a mask stands for axis i, as in TensorFlow. */
+/** STRIDED_SLICE. One input, one output; bit i of a mask refers to axis i, as in TensorFlow. */
 struct ferrule_strided_slice_descriptor {
     const int32_t *begin;
     uint32_t begin_count;
@@ -241,11 +244,11 @@ struct ferrule_transpose_descriptor {
     uint32_t permutation_count;
 };
 
-/** DEBUG. One input, one output; what is done with the values is the runtime's business. */
+/** DEBUG. One input, one output; the runtime decides how the values are shown. */
 struct ferrule_debug_descriptor {
     /** The layer that computed the values. */
     const char *layer;
-    /** Which of its outputs they are. */
+    /** Index of the layer's output that is shown. */
     int32_t output;
 };
 
