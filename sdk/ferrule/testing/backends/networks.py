@@ -137,9 +137,9 @@ def first_taken(subject: Subject, runtime: Runtime) -> tuple[LayerType, DataType
 
 
 def some_taken(subject: Subject, runtime: Runtime) -> tuple[LayerType, DataType, int]:
-    """Return the same as `first_taken`; AssertionError if the backend takes no such layer."""
+    """Return the result of `first_taken`; AssertionError if it is None."""
     taken = first_taken(subject, runtime)
-    assert taken is not None, f"{subject.id} supports none of the families' layers that can stand between two others"
+    assert taken is not None, f"{subject.id} supports none of the families' layers that fit between two others"
     return taken
 
 
