@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# make demo: train a small model, run it on an emulated board.   make lint: the linters.
-# make test: the tests under a second, and one of each dear family.   make test-all: all but the dearest.   make nightly: everything, all
-# rows of every matrix, all faults of every campaign.   PYTEST_OPTIONS adds to them, such as `-n 0` or a folder.
-# make docs: the documentation as a site, in build/docs.
-# make mutants: faults put into the sources, which the tests have to notice (SEED, NUMBER, JOBS; 0 is one job per core).
+# make demo: train a small model and run it on an emulated board.
+# make lint: run the linters.
+# make test: run the tests that take under a second, and one test of each slow family.
+# make test-all: run all tests except the nightly ones.
+# make nightly: run all tests, with all rows of every matrix and all faults of every campaign.
+# PYTEST_OPTIONS adds options for pytest to these three, such as `-n 0` or a folder.
+# make docs: build the documentation as a site, in build/docs.
+# make mutants: put faults into the sources, which the tests must notice (SEED, NUMBER, JOBS; 0 is one job per core).
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -11,7 +14,7 @@ BIN = $(VENV)/bin
 SEED ?= 1
 NUMBER ?= 100
 JOBS ?= 0
-# One worker a core. Each begins with a part of the tests that lies together, so that what the tests of a file share is made once.
+# One worker per core. Each starts with a contiguous part of the tests, so that fixtures shared within a file are made once.
 PYTEST = $(BIN)/python -m pytest -q -n auto --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
@@ -49,6 +52,8 @@ docs: $(VENV)/docs
 
 dev: $(VENV)/dev
 
+docs-tools: $(VENV)/docs
+
 mutants: $(VENV)/dev
 	PYTHONPATH=tests/support $(BIN)/python tests/mutants.py --seed $(SEED) --number $(NUMBER) --jobs $(JOBS)
 
@@ -71,4 +76,4 @@ $(VENV)/docs: pyproject.toml | $(VENV)/bin/python
 clean:
 	rm -rf $(VENV) build
 
-.PHONY: demo test test-all nightly lint lint-python lint-c mutants docs dev clean
+.PHONY: demo test test-all nightly lint lint-python lint-c mutants docs docs-tools dev clean

@@ -9,7 +9,7 @@ from ferrule import __version__
 
 project = "Ferrule"
 author = "The Ferrule authors"
-copyright = "The Ferrule authors, Apache-2.0"  # noqa: A001 Sphinx calls it so
+copyright = "The Ferrule authors, Apache-2.0"  # noqa: A001 Sphinx requires this name
 version = release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click"]
@@ -26,7 +26,7 @@ include_patterns = [
 exclude_patterns = [".*", "build", "sdk", "src_c"]
 myst_heading_anchors = 4
 
-suppress_warnings = ["ref.python"]  # a type hint names what two public modules hand out, such as FerruleError
+suppress_warnings = ["ref.python"]  # a type hint may name what two public modules export, such as FerruleError
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

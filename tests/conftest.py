@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures for what a test may lack, tools and trained models, and for golden files."""
+"""Fixtures for tools, trained models and golden files; a test is skipped when what it needs is missing."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from needs import MODELS_SOURCE, lacking, require_cc, require_program
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--update-golden`."""
-    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
-    """The golden files beside the test's module."""
+    """Return the golden files beside the test's module."""
     return Golden(request.path.parent / "golden", update=request.config.getoption("--update-golden"))
 
 
 @pytest.fixture(scope="session")
 def models() -> Path:
-    """The folder with the MLPerf Tiny models."""
+    """Return the folder with the MLPerf Tiny models."""
     folder = os.environ.get("FERRULE_MODELS")
     if not folder:
         lacking("FERRULE_MODELS", MODELS_SOURCE)
@@ -33,17 +33,17 @@ def models() -> Path:
 
 @pytest.fixture(scope="session")
 def arm_gcc() -> str:
-    """arm-none-eabi-gcc."""
+    """Return the path of arm-none-eabi-gcc."""
     return require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
 
 
 @pytest.fixture(scope="session")
 def qemu() -> str:
-    """qemu-system-arm."""
+    """Return the path of qemu-system-arm."""
     return require_program("qemu-system-arm", "apt-get install qemu-system-arm")
 
 
 @pytest.fixture(scope="session")
 def host_cc() -> tuple[str, ...]:
-    """The command that compiles C for this host."""
+    """Return the command that compiles C for this host."""
     return require_cc()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutation testing: small faults are put into copies of the tree, one at a time, and the tests have to notice them.
+"""Mutation testing: small faults are put into copies of the tree, one at a time, and the tests must notice them.
 
-`make mutants SEED=1 NUMBER=100` draws mutants of the package's Python and of its C, and prints those that no test
-noticed. The tests that stand nearest to the changed file run first. The exit status is 1 below a rate of 95 %.
+`make mutants SEED=1 NUMBER=100` draws mutants of the package's Python and C, and prints those that no test noticed. The
+tests closest to the changed file run first. The exit status is 1 below a rate of 95 %.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from source_mutation import Mutant, sites
 
 ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENT = ROOT / "tests" / "equivalent_mutants.toml"
-"""Mutants that behave as the sound program does: file, before, after (the changed line) and the reason."""
+"""The list of mutants that behave like the original: file, before, after (the changed line) and the reason."""
 GOAL = 0.95
 C_FOLDERS = ("src_c", "platforms", "sdk/ferrule/**/src", "sdk/ferrule/**/src_c")
 TESTS = {
@@ -43,7 +43,7 @@ TESTS = {
     "src_c/startup": ("tests/firmware", "tests/emulation"),
     "src_c/kernels": ("tests/kernels", "tests/backends/cpu_acc", "tests/testing/backends"),
 }
-"""The tests of folders that have no folder of their name below tests, or are run by others, too."""
+"""Test folders for source folders whose tests are not, or not only, in a folder of the same name."""
 C_CHECKS = (
     ("cc", "-std=c11"),
     ("arm-none-eabi-gcc", "-std=c11", "-mcpu=cortex-m4", "-mthumb", "-ffreestanding"),
@@ -54,7 +54,7 @@ WARNINGS = ("-Wall", "-Wextra", "-Wno-unused-function", "-Wno-unused-macros", "-
 
 
 def sources(root: Path) -> list[str]:
-    """Return the files whose faults the tests have to notice."""
+    """Return the files in which the tests must notice faults."""
     python = [path for path in root.glob("sdk/ferrule/**/*.py") if "tests" not in path.parts]
     c = {path for folder in C_FOLDERS for top in root.glob(folder) for path in top.rglob("*.[ch]")}
     return sorted(path.relative_to(root).as_posix() for path in (*python, *c))
@@ -62,7 +62,7 @@ def sources(root: Path) -> list[str]:
 
 @cache
 def _imports(path: Path, root: Path) -> frozenset[str]:
-    """Return the dotted names that a test imports, itself or through tests/support."""
+    """Return the dotted names that a test imports, directly or through tests/support."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -78,7 +78,7 @@ def _imports(path: Path, root: Path) -> frozenset[str]:
 
 
 def tests_of(file: str, root: Path) -> list[str]:
-    """Return the test files that may notice a fault in a file, the nearest first."""
+    """Return the test files that may notice a fault in a file, the closest first."""
     path = Path(file)
     folders = ("tests", "sdk/ferrule/backends", "examples")
     every = sorted(each for folder in folders for each in root.joinpath(folder).rglob("test_*.py"))
@@ -101,7 +101,7 @@ def tests_of(file: str, root: Path) -> list[str]:
 
 
 def _unit(file: Path, root: Path, seen: frozenset[Path] = frozenset()) -> Path | None:
-    """Return the C file itself, or one that includes the header."""
+    """Return the C file itself, or for a header a C file that includes it; None if there is none."""
     if file.suffix == ".c":
         return file
     includes = re.compile(rf'#include ["<](?:[^">]*/)?{re.escape(file.name)}[">]')
@@ -115,7 +115,7 @@ def _unit(file: Path, root: Path, seen: frozenset[Path] = frozenset()) -> Path |
 
 
 def _compiles(file: str, root: Path, checks: Sequence[Sequence[str]]) -> Sequence[str] | None:
-    """Return the first check that the C file passes."""
+    """Return the first compiler check that the C file passes; None if it passes none."""
     unit = _unit(root / file, root)
     places = [path for pattern in C_INCLUDES for path in sorted(root.glob(pattern))]
     unicorn = Path(sys.prefix).glob("lib/python*/site-packages/unicorn/include")
@@ -133,16 +133,16 @@ def _quiet(argv: Sequence[str], folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a run of tests ended."""
+    """The result of a test run."""
 
     verdict: str
     """passed, failed, hung or out of time."""
     test: str
-    """The last that started, empty if none did."""
+    """The last test that started; empty if none did."""
 
 
 class Copy:
-    """A copy of the tree, in which one mutant at a time lives."""
+    """A copy of the tree, which holds one mutant at a time."""
 
     def __init__(self, folder: Path, test_limit_s: float, limit_s: float) -> None:
         self.root = folder / "tree"
@@ -162,7 +162,7 @@ class Copy:
                 shutil.copy2(ROOT / name, self.root / name)
 
     def run(self, *arguments: str) -> Ran:
-        """Run pytest on this copy, until the first failure."""
+        """Run pytest on this copy until the first failure."""
         self._started.write_text("", encoding="utf-8")
         paths = (str(self.root / "sdk"), str(self.root / "tests" / "support"))
         environment = {
@@ -184,7 +184,7 @@ class Copy:
             try:
                 verdict = self._watched(child)
             finally:
-                with contextlib.suppress(ProcessLookupError):  # every process of it has ended
+                with contextlib.suppress(ProcessLookupError):  # all of its processes have ended already
                     os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
         return Ran(verdict, self._started.read_text(encoding="utf-8"))
@@ -204,7 +204,7 @@ class Copy:
 
 
 class Round:
-    """A round of mutants, by as many copies of the tree as there are jobs."""
+    """A round of mutants, run in as many copies of the tree as there are jobs."""
 
     def __init__(self, folder: Path, arguments: argparse.Namespace) -> None:
         self._copies: queue.Queue[Copy] = queue.Queue()
@@ -212,7 +212,7 @@ class Round:
             self._copies.put(Copy(folder / str(index), arguments.test_limit, arguments.limit))
         self._sound: dict[str, bool] = {}
         self.unsound: list[str] = []
-        """Tests that fail, or take too long, without a fault: no mutant is decided by them."""
+        """Tests that fail or hang even without a fault; they decide no mutant."""
         self.results: list[tuple[str, Mutant, str]] = []
 
     def decide(self, mutant: Mutant) -> str:
@@ -254,7 +254,7 @@ class Round:
         return copy.run(*tests, *(f"--deselect={test}" for test in self.unsound))
 
     def _is_sound(self, copy: Copy, test: str, tests: Sequence[str]) -> bool:
-        """Return whether the test that failed passes without the fault."""
+        """Return whether the failed test passes without the fault; with an empty name, whether collection passes."""
         if test not in self._sound:
             chosen = [test] if test else ["--collect-only", *tests]
             passes = copy.run(*chosen).verdict == "passed"
@@ -265,16 +265,16 @@ class Round:
 
 
 def equivalents() -> set[tuple[str, str, str]]:
-    """Return file, line before and line after of the mutants that are known to change nothing."""
+    """Return file, line before and line after of the mutants known to be equivalent to the original."""
     entries = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("equivalent", [])
     return {(each["file"], each["before"], each["after"]) for each in entries}
 
 
 def drawn(seed: int, only: Sequence[str]) -> Iterator[Mutant]:
-    """Draw mutants without end of interest: those known as equivalent are left out.
+    """Draw all mutants in random order, without those known to be equivalent.
 
     Raises:
-        SystemExit: the list of equivalent mutants names one that there is not any more.
+        SystemExit: the list of equivalent mutants names a mutant that no longer exists.
     """
     texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in sources(ROOT)}
     everything = {each: each.lines(texts[file]) for file in texts for each in sites(file, texts[file])}
@@ -295,9 +295,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--number", type=int, default=100, help="mutants that compile")
     parser.add_argument("--jobs", type=int, default=0, help="copies of the tree, 0 for one per core")
-    parser.add_argument("--test-limit", type=float, default=180, help="seconds after which a test hangs")
-    parser.add_argument("--limit", type=float, default=900, help="seconds of all tests of a mutant")
-    parser.add_argument("only", nargs="*", help="begin of FILE:LINE of the mutants to draw from")
+    parser.add_argument("--test-limit", type=float, default=180, help="seconds after which a test counts as hung")
+    parser.add_argument("--limit", type=float, default=900, help="seconds for all tests of a mutant")
+    parser.add_argument("only", nargs="*", help="prefixes of FILE:LINE; only such mutants are drawn")
     arguments = parser.parse_args()
     arguments.jobs = arguments.jobs or os.cpu_count() or 1
     mutants = drawn(arguments.seed, arguments.only)

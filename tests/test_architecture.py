@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports go one way: each package may import those that stand before it."""
+"""Imports go one way: a package may import only the packages listed before it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = PACKAGE.parents[1] / "docs" / "architecture.md"
 
 
 def order() -> list[list[str]]:
-    """Return the rows of the page's list of layers."""
+    """Return the rows of the layer list on the page."""
     section = PAGE.read_text(encoding="utf-8").split("## The layers\n")[1]
     listed = section.split("```text\n")[1].split("```")[0]
     return [row.replace(",", " ").split() for row in listed.split("<")]
@@ -24,7 +24,7 @@ RANK = {name: rank for rank, row in enumerate(order()) for name in row}
 
 
 def imported(path: Path) -> set[str]:
-    """Return the names below `ferrule` that a module imports, wherever in it the import stands."""
+    """Return the names below `ferrule` that a module imports, at any place in it."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -39,7 +39,7 @@ def imported(path: Path) -> set[str]:
 
 
 def modules() -> list[Path]:
-    """Return the package's modules; the tests in a backend's folder use whatever there is."""
+    """Return the package's modules without the tests in backends' folders, which may import anything."""
     found = (path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
     return sorted(path for path in found if "tests" not in path.relative_to(PACKAGE).parts)
 
@@ -52,9 +52,9 @@ def test_every_package_has_a_rank() -> None:
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_down_only(path: Path) -> None:
     own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    # the backends' registry lists the shipped backends, the facade stands behind `ferrule.load`
+    # the backends' registry lists the shipped backends, and the facade implements `ferrule.load`
     wrong = {name for name in imported(path) if name != own and RANK.get(name, len(RANK)) > RANK[own]}
-    assert not wrong, f"{own} imports {sorted(wrong)}, which stand after it"
+    assert not wrong, f"{own} imports {sorted(wrong)}, which are listed after it"
 
 
 def test_codegen_knows_backends_through_their_firmware_face_only() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The faults that `make mutants` draws, and a round of them in a tree of one module and its test."""
+"""The faults that `make mutants` draws, and a round of mutants in a tree with one module and its test."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_tested():
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A repository of a module, its test, and the script."""
+    """A repository with a module, its test, and the script."""
     git = require_program("git", "apt-get install git")
     copied = ("mutants.py", "support/source_mutation.py", "support/mutant_notes.py", "../sdk/ferrule/_typing.py")
     texts = {

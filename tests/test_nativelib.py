@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for the C compiler of this host."""
+"""The search for this host's C compiler."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def program(folder: Path, name: str) -> Path:
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that is the whole PATH; CC is not set."""
+    """An empty folder that is the only one on PATH; CC is not set."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     return tmp_path
@@ -58,12 +58,12 @@ def test_the_variable_comes_before_the_path(bare: Path, monkeypatch: pytest.Monk
 def test_a_variable_that_names_no_program_is_an_error(
     bare: Path, monkeypatch: pytest.MonkeyPatch, nonsense: str
 ) -> None:
-    """Another compiler than the one that was asked for would be a surprise."""
+    """It would be a surprise to get a compiler other than the one requested."""
     program(bare, "cc")
     monkeypatch.setenv("CC", nonsense)
     with pytest.raises(MissingToolError) as caught:
         host_compiler("the unicorn engine")
-    assert str(caught.value).startswith(f"CC is '{nonsense}', which names no program")
+    assert str(caught.value).startswith(f"CC is '{nonsense}', which is not a program")
     assert "the unicorn engine" in str(caught.value)
     assert "unset it" in (caught.value.hint or "")
     row = probe._probe_host_compiler()
@@ -84,7 +84,7 @@ def test_ziglang_serves_where_no_compiler_is() -> None:
 @pytest.mark.usefixtures("bare")
 def test_without_any_both_remedies_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nativelib, "find_spec", lambda _name: None)
-    with pytest.raises(MissingToolError, match="no C compiler for this host was found, which a test needs") as caught:
+    with pytest.raises(MissingToolError, match="no C compiler for this host was found; a test needs one") as caught:
         host_compiler("a test")
     assert "apt-get install gcc" in (caught.value.hint or "")
     assert "pip install 'ferrule[run]'" in (caught.value.hint or "")

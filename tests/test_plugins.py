@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugins of tests/support: what a run says of tests that did not run, the order of tests, and Hypothesis."""
+"""The plugins of tests/support: the report on tests not run, the order of tests, and Hypothesis."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Run = Callable[..., pytest.RunResult]
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A function that runs pytest with the plugins on a file of tests; with workers, in processes of their own."""
+    """A function that runs pytest with the plugins on a test file; with `apart`, in a separate process."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests" / "support"))
     monkeypatch.delenv("FERRULE_REQUIRE_ALL", raising=False)
     monkeypatch.delenv("RENODE", raising=False)
 
     def function(tests: str, *options: str, apart: bool = False) -> pytest.RunResult:
-        # the profile of Hypothesis is one for a process
+        # a process has only one Hypothesis profile
         plugins = (ROOT / "conftest.py").read_text(encoding="utf-8")
         pytester.makeconftest(plugins if apart else plugins.replace('"hypothesis_profile", ', ""))
         pytester.makepyfile(test_it=tests)
@@ -61,7 +61,7 @@ def test_the_table_names_what_was_not_run(run: Run, workers: int) -> None:
     result.stdout.fnmatch_lines(
         [
             "*= 5 tests were not run =*",
-            "tests *missing *what brings it*",
+            "tests *missing *how to get it*",
             "    1 *RENODE *set RENODE to the program of Renode*",
             "    1 *a processor with [[]neon[]] *run the tests on one",
             "    3 *gcc *apt-get install gcc",
@@ -116,7 +116,7 @@ def test_what_is_expected_to_fail_is_no_skip(run: Run) -> None:
 
 
 def skips(path: Path) -> Iterator[str]:
-    """Yield the places of a file that skip without `needs.lacking`."""
+    """Yield the places in a file that skip a test without `needs.lacking`."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute) and node.attr in SKIPS:
             yield f"{path.relative_to(ROOT)}:{node.lineno}"
@@ -138,7 +138,7 @@ FILES = "def test_a():\n    pass\ndef test_b():\n    pass\ndef test_c():\n    pa
 
 
 def ran(result: pytest.RunResult) -> list[str]:
-    """Return the tests in their order."""
+    """Return the tests in the order in which they ran."""
     return re.findall(r"(test_\w+\.py::test_\w+) PASSED", result.stdout.str())
 
 
@@ -153,7 +153,7 @@ def test_the_order_of_tests(run: Run, pytester: pytest.Pytester) -> None:
     assert ran(first) == ran(run(FILES, "-v", "--order=random:1"))
     assert len({tuple(ran(run(FILES, "-v", f"--order=random:{seed}"))) for seed in range(2, 5)} - {tuple(plain)}) > 1
     files = [name.partition("::")[0] for name in ran(first)]
-    assert len([at for at in range(1, 9) if files[at] != files[at - 1]]) == 2  # each file in one piece
+    assert len([at for at in range(1, 9) if files[at] != files[at - 1]]) == 2  # the files are not interleaved
 
 
 def test_a_seed_that_was_drawn_is_told_and_reaches_the_workers(run: Run) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public names are a promise: a change here is a change of the API that somebody approved."""
+"""The public names are a promise: a change here is an API change that a reviewer approved."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USERS = (
     *(ROOT / "docs").rglob("*.md"),
     ROOT / "README.md",
     *(path for suffix in ("py", "md") for path in (ROOT / "examples").rglob(f"*.{suffix}")),
-    *(path for path in (ROOT / "benchmarks").rglob("*.py") if path.name != "scale.py"),  # it measures what is inside
+    *(path for path in (ROOT / "benchmarks").rglob("*.py") if path.name != "scale.py"),  # it measures internals
 )
 IMPORT = re.compile(r"^[ >]*(?:from +(ferrule[\w.]*) +import +\(?([^#\n)]*)|import +(ferrule[\w.]*))", re.MULTILINE)
 NAMES = {
@@ -101,7 +101,7 @@ def rows(heading: str) -> list[str]:
 
 
 def imports(text: str, path: Path) -> Iterator[tuple[str, str | None]]:
-    """Give the modules of ferrule that a text imports, each with a name that is imported from it."""
+    """Yield the modules that a text imports, each with the name imported from it, or None."""
     if path.suffix == ".py":
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Import):
@@ -115,7 +115,7 @@ def imports(text: str, path: Path) -> Iterator[tuple[str, str | None]]:
 
 @cache
 def used() -> dict[tuple[str, str | None], Path]:
-    """Return what users are shown: each import of ferrule with one place of it."""
+    """Return each import of ferrule in the material for users, with a file that contains it."""
     found = {}
     for path in USERS:
         text = path.read_text(encoding="utf-8")

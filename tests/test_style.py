@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the linters do not check: sizes, names of modules, first lines."""
+"""Rules that the linters do not check: sizes, module names, first lines."""
 
 from __future__ import annotations
 

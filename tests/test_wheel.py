@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed is whole: the C sources, headers, adapters and boards come with the package."""
+"""An installed wheel is complete: C sources, headers, adapters and boards are part of the package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BARE_METAL = "platforms/bare_metal"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that a wheel of this tree was installed to."""
+    """The folder in which a wheel of this tree was installed."""
     require_module("hatchling", "pip install 'ferrule[dev]'")
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
@@ -31,7 +31,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(installed: Path) -> Path:
-    """What ferrule.resources finds there."""
+    """The root folder that the installed ferrule.resources finds."""
     program = "import ferrule.resources; print(ferrule.resources.root())"
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -59,7 +59,7 @@ def test_every_file_of_the_tree_is_there(found: Path, name: str) -> None:
 
 
 def test_the_templates_are_there(installed: Path) -> None:
-    """Those of projects, of generated code, and of new backends and boards."""
+    """The templates are those of projects, of generated code, and of new backends and boards."""
     package = ROOT / "sdk" / "ferrule"
     names = [path.relative_to(package) for path in package.rglob("*.j2")]
     assert len({path.parts[0] for path in names}) > 1

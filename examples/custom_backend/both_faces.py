@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks through what happens when a network runs on a backend of one's own: see README.md."""
+"""Runs a network on a custom backend, step by step: see README.md."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def main() -> None:
 
     registry = registry_with([Path(__file__).parent / "my_custom"])
     with Runtime(registry=registry) as runtime:
-        # 5: the backend puts a pre-compiled object in the place of the addition
+        # 5: the backend replaces the addition by a pre-compiled object
         optimized = optimize(network, ["MyCustom"], runtime.registry)
         print("layers:", [f"{layer.name}: {layer.type}" for layer in optimized.graph.layers])
 
-        # 6 and 7: workloads, memory and handles are made once, when the network is loaded
+        # 6 and 7: workloads, memory and handles are created once, when the network is loaded
         number = runtime.load_network(optimized)
 
         # 8 and 9: the workloads run, and the result is in the caller's own array

@@ -23,7 +23,7 @@ from ferrule.report.console import print_report
 
 
 def main() -> int:
-    """Train, quantise, export, load, build, run, compare."""
+    """Train, quantise, export and load the network; build and run its firmware; compare the outputs."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/digits")
     folder.mkdir(parents=True, exist_ok=True)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns the trained network into an int8 one: post-training quantisation as TensorFlow Lite specifies it.
 
-Activations have one scale per tensor, from the range that they have on the training images; weights one scale per
-output channel, symmetric; biases are int32 with the product of the two (TensorFlow Lite 8-bit quantization
+Activations have one scale per tensor, from their range on the training images. Weights are symmetric, with one scale
+per output channel. Biases are int32, with the product of both scales (TensorFlow Lite 8-bit quantization
 specification).
 """
 
@@ -47,7 +47,7 @@ def _bias(values: Floats, source: Quantization, weights: Quantization) -> NDArra
 
 
 def quantized_network(parameters: Parameters, images: Floats) -> Network:
-    """Return the int8 network; `images` are those that the ranges are taken from."""
+    """Return the int8 network; the ranges of the activations come from `images`."""
     seen: Activations = forward(parameters, images)
     ranges = [activation_quantization(values) for values in (images, seen.relu1, seen.relu2, seen.logits)]
     network = Network("digits")
@@ -69,7 +69,7 @@ def quantized_network(parameters: Parameters, images: Floats) -> Network:
         )
         source = network.add_max_pool2d_layer(convolved, (2, 2), strides=(2, 2), name=f"pool{number}")
     flat = network.add_reshape_layer(source, (1, 64), name="flat")
-    # one scale for all outputs: the form of FULLY_CONNECTED that every int8 kernel library has
+    # one scale for all outputs: every int8 kernel library supports this form of FULLY_CONNECTED
     scale = Quantization.of(float(np.abs(parameters.dense).max()) / 127)
     stored = np.clip(np.rint(parameters.dense / np.float32(scale.scale)), -127, 127).astype(np.int8)
     logits = network.add_fully_connected_layer(

@@ -23,7 +23,7 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam (Kingma and Ba, 2015)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digits:
-    """The data, pixels from 0 to 1, images NHWC."""
+    """The data set: images in NHWC order with pixels from 0 to 1, and labels."""
 
     train_images: Floats
     train_labels: Labels
@@ -32,7 +32,7 @@ class Digits:
 
 
 def load_digits() -> Digits:
-    """Return scikit-learn's digits, every fifth held out."""
+    """Return scikit-learn's digits, with every fifth image in the test set."""
     from sklearn import datasets
 
     data = datasets.load_digits()
@@ -59,13 +59,13 @@ class Parameters:
     bias3: Floats
 
     def arrays(self) -> list[Floats]:
-        """All of them, in order."""
+        """All arrays, in the order of the fields."""
         return [self.conv1, self.bias1, self.conv2, self.bias2, self.dense, self.bias3]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activations:
-    """What each layer puts out."""
+    """The outputs of each layer."""
 
     patches1: Floats
     relu1: Floats
@@ -123,14 +123,14 @@ def forward(parameters: Parameters, images: Floats) -> Activations:
 
 
 def _unpool(gradient: Floats, pooled: Floats, images: Floats) -> Floats:
-    """Hand each gradient to the pixels that were the maximum."""
+    """Pass each gradient to the pixels that were the maximum."""
     spread = np.repeat(np.repeat(gradient, 2, axis=1), 2, axis=2)
     chosen = images == np.repeat(np.repeat(pooled, 2, axis=1), 2, axis=2)
     return np.asarray(spread * chosen * (images > 0), np.float32)
 
 
 def _unpatch(gradient: Floats, channels: int) -> Floats:
-    """Add up the gradients of each pixel over the neighbourhoods that it is in."""
+    """Add up the gradients of each pixel over all neighbourhoods that contain it."""
     n, h, w, _ = gradient.shape
     parts = gradient.reshape(n, h, w, 3, 3, channels)
     padded = np.zeros((n, h + 2, w + 2, channels), np.float32)
@@ -162,7 +162,7 @@ def gradients(parameters: Parameters, images: Floats, labels: Labels) -> list[Fl
 
 
 def train(digits: Digits, *, epochs: int = 12, batch: int = 32, rate: float = 3e-3, seed: int = 1) -> Parameters:
-    """Return trained parameters; the same on every run of one machine."""
+    """Return trained parameters; they are the same in every run on one machine."""
     parameters = initial(seed)
     random = np.random.default_rng(seed)
     means = [np.zeros_like(array) for array in parameters.arrays()]

@@ -30,7 +30,7 @@ OK, UNAVAILABLE, TIMEOUT, DEVICE = 0, -5, -9, -12  # ferrule/status.h
 
 
 class Rig(Protocol):
-    """A place where the driver runs against the model."""
+    """A place where the driver runs with the model."""
 
     def run(self, first: np.ndarray, second: np.ndarray, fault: Fault | None = None) -> tuple[int, np.ndarray | None]:
         """Add two arrays on the device; return the driver's status, and the sum if that is FERRULE_OK."""
@@ -51,7 +51,7 @@ def network() -> ferrule.Network:
 
 
 class HostRig:
-    """The driver compiled for this host, on the bare-metal adapter; its registers are the model's."""
+    """The driver compiled for this host, with the bare-metal adapter; its register accesses go to the model."""
 
     def __init__(self, adapter: Adapter[Any], *, use_interrupt: bool) -> None:
         adapter.reset()
@@ -68,11 +68,11 @@ class HostRig:
         assert lib.ferrule_device_bind(self.handle, address, adapter.ffi.NULL, driver, self.context) == OK
 
     def registers(self) -> DeviceModel:
-        """Return what stands behind the driver's register accesses."""
+        """Return the device model that receives the driver's register accesses."""
         return self.injector
 
     def run(self, first: np.ndarray, second: np.ndarray, fault: Fault | None = None) -> tuple[int, np.ndarray | None]:
-        """Do what an executor does."""
+        """Call the driver as an executor does."""
         self.injector.inject(fault)
         arrays = [self._shared(array) for array in (first, second, np.zeros_like(first))]
         (layer,) = network().layers
@@ -105,7 +105,7 @@ class HostRig:
 
 
 class RenodeSide(DeviceModel):
-    """Renode's end of the socket: the core's register accesses go out, the device's DMA and interrupt come in."""
+    """Renode's side of the socket: sends the core's register accesses, receives the device's DMA and interrupts."""
 
     def __init__(self, main: socket.socket, asynchronous: socket.socket) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ class RenodeSide(DeviceModel):
 
 
 class RenodeRig(HostRig):
-    """The same, with the protocol that Renode speaks to devices outside of it between driver and model."""
+    """The same driver, with the protocol of Renode's co-simulation between driver and model."""
 
     @override
     def registers(self) -> DeviceModel:
@@ -193,7 +193,7 @@ class RenodeRig(HostRig):
         return self.side
 
     def stop(self) -> None:
-        """End the session, and see that the peripheral ended it well."""
+        """End the session, and check that the peripheral ended too."""
         self.side.disconnect()
         self.thread.join(20)
         assert not self.thread.is_alive()
@@ -206,7 +206,7 @@ class RenodeRig(HostRig):
 
 @cache
 def firmware(*, use_interrupt: bool) -> ferrule.Firmware:
-    """Return the addition built for a board."""
+    """Return the firmware of the addition, built for a board."""
     device = Device(name="npu0", backend=BackendId("Woofles"), binding={"use_interrupt": int(use_interrupt)})
     return ferrule.compile(network(), board="mps2-an386", backends=["Woofles"], devices=[device])
 
@@ -231,7 +231,7 @@ class BoardRig:
 
 @pytest.fixture(params=["host", "board", "renode"])
 def place(request: pytest.FixtureRequest) -> str:
-    """Where the driver runs."""
+    """The name of the place where the driver runs."""
     name: str = request.param
     return name
 
@@ -245,7 +245,7 @@ def adapter() -> Adapter[Any]:
 
 @pytest.fixture(params=[False, True], ids=["polling", "interrupt"])
 def rig(request: pytest.FixtureRequest, place: str) -> Iterator[Rig]:
-    """The driver in its place."""
+    """The place where the driver runs, ready to use."""
     if place == "board":
         yield BoardRig(use_interrupt=request.param)
         return
@@ -263,7 +263,7 @@ SECOND = np.linspace(127, -128, 16).astype(np.int8).reshape(1, 16)
 @pytest.mark.cc
 @pytest.mark.emu
 def test_the_sum_is_that_of_the_reference(rig: Rig) -> None:
-    """Bit for bit."""
+    """The sums are equal bit for bit."""
     status, output = rig.run(FIRST, SECOND)
     assert status == OK
     assert output is not None
@@ -278,7 +278,7 @@ def test_the_sum_is_that_of_the_reference(rig: Rig) -> None:
     ids=["another device", "never done", "dma refused"],
 )
 def test_every_failure_has_its_status_and_the_next_run_works(rig: Rig, fault: Fault, expected: int) -> None:
-    """The same fault of the device has the same consequence everywhere."""
+    """The same fault of the device has the same effect everywhere."""
     assert rig.run(FIRST, SECOND, fault) == (expected, None)
     status, output = rig.run(FIRST, SECOND)
     assert status == OK

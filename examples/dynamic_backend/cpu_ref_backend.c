@@ -2,8 +2,9 @@
 /*
  * Ferrule_CpuRef_backend.so: the convolution of the reference backend behind the C interface.
  *
- * CpuRef itself is Python; what this file wraps are the portable C kernels of src_c/kernels that
- * equal it bit for bit (int8), or to float32's rounding. It has CONV_2D of int8 and float32.
+ * CpuRef itself is written in Python. This file wraps the portable C kernels of src_c/kernels,
+ * which equal it bit for bit (int8) or except for rounding (float32). It supports CONV_2D of both
+ * types.
  */
 #include <stdlib.h>
 

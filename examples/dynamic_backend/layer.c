@@ -11,7 +11,7 @@ int32_t refuse(char *reason, size_t reason_bytes, int32_t status, const char *fo
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(reason, reason_bytes, format, arguments); /* a sentence may be cut off */
+    (void)vsnprintf(reason, reason_bytes, format, arguments); /* a long sentence is truncated */
     va_end(arguments);
     return status;
 }

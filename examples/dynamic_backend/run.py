@@ -20,7 +20,7 @@ SCALE = Quantization.of(0.05, 3)
 
 
 def build_network() -> Network:
-    """Return ADD, RELU and FULLY_CONNECTED, which the sample runs, and SOFTMAX, which it does not."""
+    """Return a network of ADD, RELU and FULLY_CONNECTED, which the sample supports, and SOFTMAX, which it does not."""
     dice = np.random.default_rng(1)
     network = Network("example")
     for name in ("left", "right"):
@@ -41,7 +41,7 @@ def build_network() -> Network:
 
 
 def main() -> None:
-    """Run the network on the sample and the reference, and compare."""
+    """Run the network on the sample and on the reference, and compare the outputs."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build").resolve()
     network = build_network()
     dice = np.random.default_rng(2)

@@ -115,7 +115,7 @@ static void relu_f32(const struct sample_workload *workload,
     float *output = outputs[0]->data;
 
     for (size_t i = 0; i < workload->count; ++i) {
-        output[i] = input[i] < 0.0f ? 0.0f : input[i]; /* a NaN stays one */
+        output[i] = input[i] < 0.0f ? 0.0f : input[i]; /* a NaN stays a NaN */
     }
 }
 

@@ -5,9 +5,9 @@
 
 #include "layer.h"
 
-/** A layer made ready to run. */
+/** A layer that is prepared to run. */
 struct sample_workload {
-    /** Runs it; chosen when the workload is made. */
+    /** Runs the layer; chosen when the workload is created. */
     void (*run)(const struct sample_workload *workload, const struct ferrule_tensor *const *inputs,
                 const struct ferrule_tensor *const *outputs);
     size_t count;           /**< elements of the output */
@@ -24,10 +24,10 @@ struct sample_workload {
     float high;             /**< float32 */
 };
 
-/** @brief Answer for struct ferrule_layer_support. */
+/** @brief The function `supports` of struct ferrule_layer_support. */
 int32_t sample_supports(const struct ferrule_layer *layer, char *reason, size_t reason_bytes);
 
-/** @brief Prepare a layer that is supported; false if there is no memory. */
+/** @brief Prepare a supported layer; false if there is not enough memory. */
 bool sample_prepare(const struct ferrule_layer *layer, struct sample_workload *workload);
 
 #endif

@@ -24,7 +24,7 @@ int32_t npu_add(void *resource_handle, uint32_t a, uint32_t b, uint32_t *sum)
     }
     const struct npu *npu = context;
     ferrule_mmio_write32(npu->base + A, a);
-    ferrule_mmio_write32(npu->base + B, b); /* starts it */
+    ferrule_mmio_write32(npu->base + B, b); /* starts the addition */
     for (int tries = 0; tries < PATIENCE; tries++) {
         if (ferrule_mmio_read32(npu->base + STATUS) == DONE) {
             *sum = ferrule_mmio_read32(npu->base + SUM);

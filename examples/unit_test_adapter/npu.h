@@ -9,12 +9,12 @@
 
 /** One accelerator: the context of its driver. */
 struct npu {
-    uintptr_t base; /* of its registers */
+    uintptr_t base; /* address of its registers */
 };
 
 extern const struct ferrule_driver npu_driver;
 
-/** @brief Add on the accelerator behind a handle that this thread has open. */
+/** @brief Add two numbers on the accelerator; this thread must have its handle open. */
 int32_t npu_add(void *resource_handle, uint32_t a, uint32_t b, uint32_t *sum);
 
 #endif /* NPU_H */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A driver, its faults, and a race for it, on Zephyr and without a board."""
+"""Tests of a driver, its faults, and a race between threads, with Zephyr's adapter and without a board."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OK, STATE, TIMEOUT, DEVICE = 0, -7, -9, -12  # ferrule/status.h
 
 
 class NpuModel(RegisterModel):
-    """The accelerator as its data sheet describes it: some cycles after B is written, SUM is A + B and STATUS 1."""
+    """The accelerator as in its data sheet: a few cycles after a write of B, SUM is A + B and STATUS is 1."""
 
     table = RegisterTable(
         name="NPU",
@@ -43,7 +43,7 @@ class NpuModel(RegisterModel):
             self._values["STATUS"] = 0
 
     def advance(self, cycles: int) -> None:
-        """Finish when the time is over."""
+        """Finish when the cycles have passed."""
         if self.left > 0:
             self.left -= cycles
             if self.left <= 0:
@@ -53,7 +53,7 @@ class NpuModel(RegisterModel):
 
 @pytest.fixture
 def zephyr(ferrule_adapter: AdapterBuilder) -> Adapter[ZephyrFakes]:
-    """The driver on Zephyr's adapter."""
+    """The driver with Zephyr's adapter."""
     return ferrule_adapter("zephyr", sources=[HERE / "npu.c"], headers=["npu.h"], include_dirs=[HERE])
 
 
@@ -75,7 +75,7 @@ def add(zephyr: Adapter[ZephyrFakes], npu: CData, a: int, b: int) -> tuple[int, 
 
 
 def test_the_driver(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
-    """It adds, for whoever has it open."""
+    """The driver adds, but only while the device is open."""
     registers = zephyr.attach(BASE, NpuModel())
     assert zephyr.lib.ferrule_device_activate(npu) == OK
     assert add(zephyr, npu, 2, 3) == (STATE, 0)  # not open
@@ -86,7 +86,7 @@ def test_the_driver(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
 
 
 def test_a_fault(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
-    """No power, and later no answer."""
+    """First the power fails, and later the device does not answer."""
     zephyr.attach(BASE, NpuModel(cycles=1_000_000))
     zephyr.fakes.fail("pm_device_runtime_get", result=-EIO)
     assert zephyr.lib.ferrule_device_activate(npu) == DEVICE
@@ -97,7 +97,7 @@ def test_a_fault(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
 
 
 def test_a_race(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
-    """Two threads that add get their own sums."""
+    """Each of two threads gets its own sums."""
     zephyr.attach(BASE, NpuModel())
     zephyr.lib.ferrule_device_activate(npu)
 

@@ -68,7 +68,7 @@ _PACKAGES = ("backends", "boards")
 
 
 def __getattr__(name: str) -> object:
-    """Import the name that is asked for, so that `import ferrule` costs nothing else."""
+    """Import a public name on first access, which keeps `import ferrule` cheap."""
     if name in _PACKAGES:
         return importlib.import_module(f"ferrule.{name}")
     home = _HOMES.get(name)
@@ -78,5 +78,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return the public names, also those that are not imported yet."""
+    """Return the public names, whether or not they have been imported yet."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`override` for Python 3.11, whose typing module lacks it; type checkers see the real one."""
+"""`override` for Python 3.11, whose typing module lacks it; type checkers see the one of typing_extensions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 else:
 
     def override(method: _T) -> _T:
-        """Return the method as it is."""
+        """Return the method unchanged."""
         return method
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors that a person can act on."""
+"""Errors that the user can fix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 
 class FerruleError(Exception):
-    """A problem the user can fix. `hint` says how; the command line prints both and exits with 2."""
+    """A problem the user can fix, with the remedy in `hint`; the command line prints both and exits with 2."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -17,11 +17,11 @@ class FerruleError(Exception):
 
 
 class ModelError(FerruleError):
-    """A model, or a network built by hand, is malformed; the message names the place."""
+    """A model, or a network built by hand, is malformed; the message states where."""
 
 
 class UnsupportedError(FerruleError):
-    """A layer, type or option is well-formed but not supported; the message names it and why."""
+    """A layer, type or option is well-formed but not supported; the message names it and the reason."""
 
 
 class InputError(FerruleError):
@@ -29,11 +29,11 @@ class InputError(FerruleError):
 
 
 class MissingToolError(FerruleError):
-    """A compiler, emulator or Python package is not installed; the hint has the command that installs it."""
+    """A compiler, emulator or Python package is not installed; the hint gives the command that installs it."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> FerruleError:
-    """Return the error for a name that is not among `known`; it lists the near ones first, else all."""
+    """Return the error for a name that is not in `known`; the hint lists similar names or, if there are none, all."""
     names = sorted(known)
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
@@ -42,7 +42,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> FerruleError:
 
 @contextmanager
 def place(where: str) -> Iterator[None]:
-    """Put `where` before the message of every FerruleError that leaves the block."""
+    """Prefix the message of every FerruleError that leaves the block with `where`."""
     try:
         yield
     except FerruleError as error:

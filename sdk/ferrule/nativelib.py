@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared libraries made from C sources of this package on first use, and kept in the user's cache folder."""
+"""Shared libraries, compiled from this package's C sources on first use and kept in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ COMPILE_TIMEOUT_S = 300
 COMPILER_REMEDY = "apt-get install gcc libc6-dev, or pip install 'ferrule[run]', which brings ziglang"
 _COMPILERS = ("cc", "gcc", "clang")
 _SHARED = ("-shared", *(() if sys.platform == "darwin" else ("-nostdlib",)))
-"""Without a C library of its own, which is in the process anyway: zig would build one first, for seconds."""
+"""-nostdlib: the process has a C library already, and zig would spend seconds building one first."""
 
 
 _CHECKSUM = ".sha256"
 
 
 class CompilationError(FerruleError):
-    """The host's compiler could not make a library; the message quotes it."""
+    """The host's compiler could not build a library; the message quotes its output."""
 
 
 def cache_folder() -> Path:
-    """Return where compiled libraries are kept: $FERRULE_CACHE, else `ferrule` in the user's cache folder."""
+    """Return the folder of compiled libraries: $FERRULE_CACHE or, if unset, `ferrule` in the user's cache folder."""
     own = os.environ.get("FERRULE_CACHE")
     if own:
         return Path(own)
@@ -44,10 +44,10 @@ def cache_folder() -> Path:
 
 
 def host_compiler(purpose: str) -> tuple[str, ...]:
-    """Return the command that compiles C for this host: $CC, else cc, gcc or clang, else the ziglang wheel.
+    """Return the command that compiles C for this host: the first of $CC, cc, gcc, clang and the ziglang wheel.
 
     Raises:
-        MissingToolError: there is none, or CC names none; the message says what `purpose` needs it.
+        MissingToolError: there is no compiler, or CC names none; the message includes `purpose`, which needs it.
     """
     if os.environ.get("CC"):
         return _named_compiler(os.environ["CC"], purpose)
@@ -57,23 +57,23 @@ def host_compiler(purpose: str) -> tuple[str, ...]:
             return (program,)
     if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
-    raise MissingToolError(f"no C compiler for this host was found, which {purpose} needs", hint=COMPILER_REMEDY)
+    raise MissingToolError(f"no C compiler for this host was found; {purpose} needs one", hint=COMPILER_REMEDY)
 
 
 def is_zig(command: Sequence[str]) -> bool:
-    """Return whether a compiler's command is that of zig, by its name."""
+    """Return whether a compiler's command is zig's, judged by its name."""
     return "ziglang" in command or Path(command[0]).stem == "zig"
 
 
 def _named_compiler(command: str, purpose: str) -> tuple[str, ...]:
     try:
         named = shlex.split(command)
-    except ValueError:  # a quotation without its end
+    except ValueError:  # an unterminated quotation
         named = []
     program = shutil.which(named[0]) if named else None
     if program is None:
         raise MissingToolError(
-            f"CC is '{command}', which names no program of this host; {purpose} needs a C compiler",
+            f"CC is '{command}', which is not a program on this host; {purpose} needs a C compiler",
             hint=f"set CC to a C compiler, or unset it: then {', '.join(_COMPILERS)} or ziglang is used",
         )
     return (program, *named[1:])
@@ -81,26 +81,27 @@ def _named_compiler(command: str, purpose: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeLibrary:
-    """C sources and how they become a shared library."""
+    """C sources and the settings to compile them into a shared library."""
 
     name: str
-    """Of the file, without suffix."""
+    """File name without suffix."""
     title: str
-    """As messages call it, such as "unicorn hooks"."""
+    """Name in messages, such as "unicorn hooks"."""
     purpose: str
-    """Who needs it, such as "the unicorn engine"."""
+    """The part of Ferrule that needs the library, such as "the unicorn engine"."""
     sources: tuple[Path, ...]
     headers: tuple[Path, ...] = ()
-    """Every header that the sources include from this package."""
+    """All headers of this package that the sources include."""
     flags: tuple[str, ...] = ()
-    """For compilation; those of a shared library are added."""
+    """Compiler flags; those for a shared library are added."""
     facts: tuple[str, ...] = ()
-    """Whatever else the result depends on, such as the version of a library whose headers are used."""
+    """Further facts that the result depends on, such as the version of a library whose headers are used."""
 
     def file(self) -> Path:
-        """Return the shared library, compiled anew unless the cache has it whole; of several processes, one compiles.
+        """Return the path of the shared library, which is compiled unless the cache has an intact copy.
 
-        A file beside it holds its hash, so that a truncated or changed library is never loaded.
+        If several processes need it at once, only one compiles it. A file beside the library holds its hash, so that a
+        truncated or modified library is never loaded.
 
         Raises:
             MissingToolError: there is no compiler.
@@ -115,7 +116,7 @@ class NativeLibrary:
         try:
             kept.mkdir(parents=True, exist_ok=True)
             with _locked(kept):
-                if not _is_whole(library):  # another process may have compiled it meanwhile
+                if not _is_whole(library):  # another process may have compiled it in the meantime
                     self._compile_into(library, command)
         except OSError as error:
             raise FerruleError(
@@ -182,13 +183,13 @@ def _is_whole(library: Path) -> bool:
     try:
         checksum = library.with_suffix(_CHECKSUM).read_text(encoding="ascii")
         return hashlib.sha256(library.read_bytes()).hexdigest() == checksum
-    except (OSError, UnicodeDecodeError):  # not there, or unreadable: the same remedy
+    except (OSError, UnicodeDecodeError):  # missing or unreadable: both are remedied by compiling
         return False
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which ends with the process at the latest; Windows has none of that kind."""
+    """Hold a lock on a folder, released at the latest when the process ends; Windows has no such lock."""
     if sys.platform == "win32":
         yield
         return
@@ -203,7 +204,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def compiler_identity(command: tuple[str, ...]) -> str:
-    """Return what changes when the compiler does, without running it."""
+    """Return a text that changes whenever the compiler does, without running the compiler."""
     if "ziglang" in command:
         return f"ziglang {importlib.metadata.version('ziglang')}"
     program = Path(command[0]).resolve()
@@ -212,7 +213,7 @@ def compiler_identity(command: tuple[str, ...]) -> str:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that nobody ever sees a part of it."""
+    """Write a file atomically: readers see either the old file or the complete new one."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(handle, "wb") as file:

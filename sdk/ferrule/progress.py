@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a long operation is doing, for whoever shows its progress."""
+"""Progress reports of long operations."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ferrule._typing import override
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What happens now; as text it is one line."""
+    """The current step of an operation; its text is one line."""
 
     phase: str
     done: int = 0
-    """Parts of the phase that are done; 0 where it begins."""
+    """Number of completed parts of the phase; 0 at its beginning."""
     total: int = 0
-    """Parts of the phase; 0 where they are not counted."""
+    """Number of parts of the phase; 0 if they are not counted."""
 
     @property
     def begins(self) -> bool:
@@ -30,8 +30,8 @@ class Step:
 
 
 Progress = Callable[[Step], None]
-"""Called with what happens now; `print` will do."""
+"""A function called with each step as it begins or advances; `print` will do."""
 
 
 def say_nothing(_: Step) -> None:
-    """Show no progress."""
+    """Ignore a progress report."""

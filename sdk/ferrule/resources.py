@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the C sources, headers, platform adapters and boards, in a checkout and in an installed wheel alike."""
+"""Locates the C sources, headers, platform adapters and boards, both in a checkout and in an installed wheel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def root() -> Path:
     """Return the folder that holds `boards/`, `include/`, `platforms/` and `src_c/`.
 
     Raises:
-        FerruleError: the installation lacks them.
+        FerruleError: the installation lacks these folders.
     """
     package = Path(__file__).resolve().parent
     for candidate in (package / "_data", package.parent.parent):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contributions: parts of the C that is shipped, digests, and contributions that contradict each other."""
+"""Contributions: the shipped C sources, their digests, and contributions that contradict each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ferrule.errors import FerruleError
 
 @pytest.fixture
 def part(tmp_path: Path) -> Contribution:
-    """Return two sources, a private header beside one of them and a folder of public ones."""
+    """Return a contribution with two sources, a private header beside one of them, and a folder of public headers."""
     for name in ("src/one.c", "src/private.h", "other/two.c", "include/deep/public.h"):
         path = tmp_path / "part" / name
         path.parent.mkdir(parents=True, exist_ok=True)

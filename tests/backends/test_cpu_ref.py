@@ -47,7 +47,7 @@ def ask(graph: Graph, layer: Layer) -> Support:
 
 
 def refusal(operator: Operator, layer: Layer, operands: Operands) -> str:
-    """Return what the operator itself says against a layer."""
+    """Return the operator's own reason to refuse a layer; empty if it accepts the layer."""
     try:
         operator.check(layer.descriptor, operands)
     except FerruleError as error:
@@ -81,7 +81,7 @@ def test_the_samples_name_every_operator_of_files() -> None:
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=NAMES)
 def test_refusals_have_the_operators_reason_and_no_workload(graph: Graph) -> None:
-    """Support and workload factory agree on every operator with the type of its input changed."""
+    """Support and workload factory agree when a layer's type is changed to that of any other operator."""
     layer = graph.layers[0]
     operands = operands_of(graph, layer)
     for type_ in LayerType:

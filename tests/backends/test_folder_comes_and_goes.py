@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backend is added by putting its folder there, and is gone with it: nothing outside of it changes."""
+"""A backend is added with its folder and removed with it; no other file changes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ print(json.dumps({name: str(registry.origin(name)) for name in registry.ids()}))
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of the package as it stands in a checkout, with what surrounds it."""
+    """A copy of the package as in a checkout, with links to the folders around it."""
     leave_out = shutil.ignore_patterns("__pycache__", "my_custom")
     shutil.copytree(ROOT / "sdk", tmp_path / "sdk", ignore=leave_out)
     for name in ("include", "src_c", "boards", "tests/support"):
@@ -66,18 +66,18 @@ def python(tree: Path, *arguments: str) -> str:
 
 
 def listed(tree: Path) -> dict[str, str]:
-    """Return where each backend of the tree comes from."""
+    """Return the origin of each backend in the tree."""
     return dict(json.loads(python(tree, "-c", ORIGINS)))
 
 
 def collected(tree: Path) -> list[str]:
-    """Return the test modules that pytest finds in the folders of backends."""
+    """Return the test modules that pytest finds in the added backend's folder."""
     out = python(tree, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "sdk/ferrule/backends")
     return sorted({line.partition("::")[0] for line in out.splitlines() if "::" in line and "my_custom" in line})
 
 
 def contents(tree: Path) -> dict[str, str]:
-    """Return a hash of every file of the package but those of the folder."""
+    """Return a hash of every file of the package outside the added folder."""
     files = (path for path in (tree / "sdk").rglob("*") if path.is_file() and "my_custom" not in path.parts)
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 

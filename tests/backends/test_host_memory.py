@@ -213,7 +213,7 @@ def test_calls_out_of_order_are_errors() -> None:
 
 @st.composite
 def walks(draw: st.DrawFn) -> list[tuple[bool, int]]:
-    """Return begins (True) and ends of tensors, each once and in order."""
+    """Draw an order of tensor lifetimes: starts (True) and ends, each tensor starting once and ending once."""
     count = draw(st.integers(1, 12))
     calls = [(True, index) for index in range(count)]
     for index in range(count):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend's folder says of itself, and how it is found wherever it lies."""
+"""The manifest in a backend's folder, and the ways in which the folder is found."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MANIFEST = 'id = "Nothing"\nfactory = "nothing_at_all.backend:Nothing"\n'
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A backend that takes no layer; its package is forgotten afterwards."""
+    """A backend that supports no layer; its package is removed from sys.modules afterwards."""
     path = make(tmp_path / "nothing_at_all")
     yield path
     for name in [name for name in sys.modules if name.partition(".")[0] == "nothing_at_all"]:
@@ -161,7 +161,7 @@ def test_shipped_manifests_say_all(path: Path) -> None:
     assert sorted(listed) == sorted(path.rglob("test_*.py"))
 
 
-# ---- roads into the registry
+# ---- ways into the registry
 
 
 def test_folders_hold_one_backend_or_several(folder: Path, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that backends declare: types, choices, limits, and what is said of the rest."""
+"""Options that backends declare: types, choices, limits, and the messages for invalid values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry: factories by id, duplicates, broken ones, scopes."""
+"""The registry: factories by id, duplicates, broken backends, scopes."""
 
 from __future__ import annotations
 

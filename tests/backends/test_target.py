@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends are asked for a device: two of one kind can get different layers, programs and C."""
+"""Backends are queried per device: two devices of one kind can get different layers, programs and C."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LARGE = Device(name="large", backend=ID, binding={"macs": 256})
 
 @dataclass
 class Questions:
-    """The targets of the questions, by method."""
+    """The targets passed to the backend, by method."""
 
     asked: dict[str, list[Target]] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class Questions:
 
 
 class ArrayUnit(Backend):
-    """RELU on an array of multipliers: a layer's program states the size of the array."""
+    """RELU on an array of multipliers; a layer's program contains the size of the array."""
 
     id: ClassVar[BackendId] = ID
     questions: ClassVar[Questions]
@@ -108,7 +108,7 @@ class ArrayWorkload:
     info: WorkloadInfo
 
     def execute(self) -> None:
-        """Write the number of multipliers that the layer was compiled for."""
+        """Write the number of multipliers for which the layer was compiled."""
         descriptor = self.info.layer.descriptor
         assert isinstance(descriptor, PreCompiledDescriptor)
         assert descriptor.payload == self.info.target.device.binding["macs"]
@@ -190,7 +190,7 @@ def test_in_firmware(registry: BackendRegistry) -> None:
 
 
 def test_a_device_refuses_what_another_of_its_kind_takes(registry: BackendRegistry) -> None:
-    """The layer is asked for on the device that it would get, which says why it does not take it."""
+    """The reason for a refusal comes from the device to which the layer would be assigned."""
     options = OptimizerOptions(devices=(LARGE, SMALL))
     optimized = optimize(network(), ["Array", "CpuRef"], registry, options)
     assert optimized.assignment["narrow"].backend == "CpuRef"

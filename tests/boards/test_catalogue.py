@@ -19,7 +19,7 @@ SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547",
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of a shipped board, to be changed; its platform description includes no other."""
+    """A copy of a shipped board, ready for changes; its platform description includes no other file."""
     shipped, folder = root() / "boards", tmp_path / "boards" / "mine"
     shutil.copytree(shipped / "mps2-an386", folder)
     shared = (shipped / "mps2" / "mps2.repl").read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def test_the_nrf52840dk() -> None:
     assert (board.link_uart.address, board.link_uart.size_bytes) == (0x4000_2000, 0x1000)
     assert board.qemu is None
     used = board.setup_for(["uart0"])
-    assert [each.address for each in used][-2:] == [0x4000_250C, 0x4000_2514]  # the UART's own
+    assert [each.address for each in used][-2:] == [0x4000_250C, 0x4000_2514]  # the registers of the UART's own setup
     assert used[0].uart is None
     assert not {each.address for each in board.setup_for(["uart1"])[1:]} & {each.address for each in used}
 
@@ -119,18 +119,18 @@ def test_the_stm32f4_discovery() -> None:
     assert board.qemu is not None
     assert board.qemu.lacks == ("ccm",)
     assert board.qemu.serial["usart2"] == 1
-    assert board.qemu.instructions_per_tick == 1000 / 168  # its clock, not the chip's
+    assert board.qemu.instructions_per_tick == 1000 / 168  # QEMU's clock, which differs from the chip's
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("0x40023830", "0x40023832", r"setup\[0\]: address is 0x40023832, which is no multiple of 4"),
+        ("0x40023830", "0x40023832", r"setup\[0\]: address is 0x40023832, which is not a multiple of 4"),
         ("0x40023830", "0x40024000", r"setup\[0\]: the platform description has no peripheral or tag at 0x40024000"),
         ("0x40023830", "0x100000000", r"\$.setup\[0\].address"),
         ("set = 0x0000_0001", "set = -1", r"\$.setup\[0\].set"),
-        ('why = "RCC_AHB1ENR', 'why = "*/ RCC_AHB1ENR', r"setup\[0\]: why is to be one line of text"),
-        ('why = "RCC_AHB1ENR', 'why = "a\\nRCC_AHB1ENR', r"setup\[0\]: why is to be one line of text"),
+        ('why = "RCC_AHB1ENR', 'why = "*/ RCC_AHB1ENR', r"setup\[0\]: why must be one line of text"),
+        ('why = "RCC_AHB1ENR', 'why = "a\\nRCC_AHB1ENR', r"setup\[0\]: why must be one line of text"),
         ('uart = "usart2"', 'uart = "usart9"', r"setup\[0\].uart: there is no UART 'usart9'"),
         ('lacks = ["ccm"]', 'lacks = ["cmc"]', "qemu.lacks: there is no memory or peripheral 'cmc'"),
         ('lacks = ["ccm"]', 'lacks = ["sram"]', r"qemu.lacks: 'sram' holds parts of the firmware"),
@@ -176,7 +176,7 @@ def test_a_board_can_be_given_by_its_folder(copy: Path) -> None:
 
 def test_a_search_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRULE_BOARDS", str(tmp_path / "none"))
-    with pytest.raises(FerruleError, match=r"FERRULE_BOARDS names .*none, which is no folder"):
+    with pytest.raises(FerruleError, match=r"FERRULE_BOARDS names .*none, which is not a folder"):
         board_names()
 
 
@@ -185,7 +185,7 @@ def test_a_search_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pyte
     [
         ("clock_hz", "clock", "unknown field `clock`"),
         ("stack_bytes = 16384", "stack_bytes = -8", r"\$.placement.stack_bytes"),
-        ("stack_bytes = 16384", "stack_bytes = 1001", "no multiple of 8"),
+        ("stack_bytes = 16384", "stack_bytes = 1001", "not a multiple of 8"),
         ("stack_bytes = 16384", "stack_bytes = 4194312", "'ssram23' holds 4194304"),
         ("title = ", "title = " + "[" * 9999 + " #", "nested too deep"),
         ('platform = "mps2-an386.repl"', 'platform = "a\\u0000b"', "cannot read"),
@@ -205,8 +205,8 @@ def test_a_search_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pyte
         ("0xA0001000", "0x100000000", r"expansions\[1\]: address is 0x100000000"),
         ("0xA0001000", "0x40004000", r"expansions\[1\]: at 0x40004000 is 'uart0'"),
         ("0xA0001000", "0xA0000000", r"expansions\[1\]: at 0xa0000000 is 'expansions\[0\]'"),
-        ("interrupt = 29", "interrupt = 0", r"expansions\[1\]: interrupt 0 is that of 'uart0'"),
-        ("interrupt = 29", "interrupt = 28", r"expansions\[1\]: interrupt 28 is that of 'expansions\[0\]'"),
+        ("interrupt = 29", "interrupt = 0", r"expansions\[1\]: interrupt 0 is used by 'uart0'"),
+        ("interrupt = 29", "interrupt = 28", r"expansions\[1\]: interrupt 28 is used by 'expansions\[0\]'"),
         ("interrupt = 29", "interrupt = -1", r"expansions\[1\]"),
         ('fpu = "fpv4-sp-d16"', 'fpu = "vfp"', "cpu.fpu is 'vfp'"),
         ('fpu = "fpv4-sp-d16"', 'fpu = "fpv5-d16"', "a cortex-m4 has no fpv5-d16"),
@@ -229,11 +229,11 @@ def test_refuses_a_wrong_description(copy: Path, old: str, new: str, message: st
     ("old", "new", "message"),
     [
         ('cpuType: "cortex-m4"', 'cpuType: "cortex-a9"', "repl:5: core 'cortex-a9' is not supported"),
-        ('cpuType: "cortex-m4"', "cpuType: 4", "repl:5: 'cpuType' of 'cpu' has to be a string"),
+        ('cpuType: "cortex-m4"', "cpuType: 4", "repl:5: 'cpuType' of 'cpu' must be a string"),
         ('    cpuType: "cortex-m4"\n', "", "repl:5: 'cpu' has no cpuType"),
         ("cpu: CPU.CortexM", "cpu: CPU.Cortex", "0 entries of type CPU.CortexM"),
         ("size: 0x00400000", "size: 0x50000000", "'ssram1' and 'ssram23' overlap at 0x20000000"),
-        ("size: 0x00400000", "size: true", "'size' of 'ssram1' has to be an integer"),
+        ("size: 0x00400000", "size: true", "'size' of 'ssram1' must be an integer"),
         ("    size: 0x00400000\n", "", "the size of 'ssram1' is not known"),
         ("sysbus 0x21000000", "sysbus 0xff800000", "'psram' does not fit into 32 bits"),
         ("sysbus 0x21000000", "sysbus <0x21000000, +0x10>", "the sizes given for 'psram' differ"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a board's files say is there is compared with the map that QEMU has of its machine."""
+"""The memories and UARTs in a board's files are compared with QEMU's map of its machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.emu
 ON_QEMU = [name for name in board_names() if load_board(name).qemu is not None]
 RANGE = re.compile(r"\s*([0-9a-f]{16})-([0-9a-f]{16}) \(prio -?\d+, ([^)]+)\): (.*)")
 UARTS = {"UART.CMSDK_APB_UART": "uart", "UART.STM32_UART": "stm32f2xx-usart"}
-"""QEMU's names of the models, by Renode's class."""
+"""QEMU's names of the UART models, by Renode's class."""
 Span = tuple[int, int, str, str]
 """First and last address, kind and name."""
 
@@ -30,7 +30,7 @@ def views(qemu: str, machine: str) -> tuple[str, ...]:
 
 
 def flat_map(qemu: str, machine: str) -> tuple[Span, ...]:
-    """Return what the first core sees, in secure state if it has states: no two spans meet."""
+    """Return the first core's map, in secure state if it has states, as spans that do not overlap."""
     spaces = ("cpu-secure-memory-0", "cpu-memory-0")
     wanted = [view for space in spaces for view in views(qemu, machine) if f'AS "{space}"' in view]
     spans = [RANGE.match(line) for line in wanted[0].splitlines()]
@@ -38,13 +38,13 @@ def flat_map(qemu: str, machine: str) -> tuple[Span, ...]:
 
 
 def at(spans: tuple[Span, ...], address: int) -> Span | None:
-    """Return the span that has an address."""
+    """Return the span that contains an address."""
     index = bisect.bisect_right(spans, address, key=lambda span: span[0]) - 1
     return spans[index] if index >= 0 and spans[index][1] >= address else None
 
 
 def has_memory(spans: tuple[Span, ...], memory: Memory, base: int) -> bool:
-    """Whether QEMU has memory at all of the addresses; what it protects block by block counts as memory."""
+    """Return whether QEMU has memory at all of the addresses; memory protected block by block counts."""
     address = base
     while address < base + memory.size_bytes:
         span = at(spans, address)
@@ -55,7 +55,7 @@ def has_memory(spans: tuple[Span, ...], memory: Memory, base: int) -> bool:
 
 
 def is_uart(qemu: str, machine: str, name: str, kind: str) -> bool:
-    """Whether a span is a UART, or a gate of TrustZone before one."""
+    """Return whether a span is a UART, or a TrustZone gate in front of one."""
     if not name.startswith("tz-ppc-port"):
         return name == kind
     return any(
@@ -65,7 +65,7 @@ def is_uart(qemu: str, machine: str, name: str, kind: str) -> bool:
 
 @pytest.fixture(params=ON_QEMU)
 def board(request: pytest.FixtureRequest) -> Board:
-    """Each board that QEMU runs."""
+    """The boards that QEMU runs, in turn."""
     return load_board(str(request.param))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls the command line in this process."""
+"""Fixtures that call the command line within this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ferrule.formats import to_tflite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -29,7 +29,7 @@ Ferrule = Callable[..., Outcome]
 
 @pytest.fixture
 def ferrule(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Ferrule:
-    """Call `ferrule` with arguments."""
+    """A function that calls `ferrule` with arguments."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def call(*arguments: object) -> Outcome:
@@ -62,6 +62,6 @@ def two_by_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def zig() -> None:
-    """The default toolchain and engine."""
+    """Skip the test without the default toolchain and engine."""
     require_module("ziglang", "pip install 'ferrule[run]'")
     require_module("unicorn", "pip install 'ferrule[run]'")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in files, as `--input` names them."""
+"""Arrays in files, named with `--input`."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_files_that_are_no_array(tmp_path: Path) -> None:
     for name, message in (
         ("none.npy", "cannot be read: No such file"),
         (".", "cannot be read: Is a directory"),
-        ("text.npy", "is no .npy file"),
-        ("empty.npy", "is no .npy file"),
+        ("text.npy", "is not a .npy file"),
+        ("empty.npy", "is not a .npy file"),
         ("several.npz", "is an archive, expected one array"),
-        ("pickled.npy", "is no .npy file: Object arrays"),
-        ("short.npy", "is no .npy file"),
+        ("pickled.npy", "is not a .npy file: Object arrays"),
+        ("short.npy", "is not a .npy file"),
     ):
         with pytest.raises(InputError, match=message) as caught:
             load_array(tmp_path / name)
@@ -60,7 +60,7 @@ def test_input_options(tmp_path: Path) -> None:
 def test_input_options_that_are_wrong(tmp_path: Path) -> None:
     path = tmp_path / "one.npy"
     np.save(path, np.zeros(1))
-    with pytest.raises(InputError, match="does not say which input it is for") as caught:
+    with pytest.raises(InputError, match="does not name an input") as caught:
         parse_input_options([str(path)], [info("a"), info("b")])
     assert caught.value.hint == "the model's inputs: a, b"
     with pytest.raises(InputError, match="'a' is given twice"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferrule backends`, and --backends, --hint, --device, --backend-option and --config of the others."""
+"""`ferrule backends`, and the options --backends, --hint, --device, --backend-option and --config of other commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_backend"
 
 @pytest.fixture(autouse=True)
 def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder without a ferrule.toml."""
+    """Run in a folder without a ferrule.toml."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -176,7 +176,7 @@ def finals(ferrule: Ferrule, *arguments: object) -> dict[str, FinalPart]:
 
 @pytest.fixture
 def sums(tmp_path: Path) -> Path:
-    """A model file: two additions that hang together, a RELU that fuses with the second, and a MAXIMUM."""
+    """A model file: two consecutive additions, a RELU that fuses with the second one, and a MAXIMUM."""
     network = Network("sums")
     for name in ("a", "b"):
         network.add_input(TensorInfo(name=name, shape=(1, 4), dtype=DataType.INT8, quantization=Quantization.of(0.1)))
@@ -239,10 +239,10 @@ def test_nobody_takes_it(ferrule: Ferrule, two_by_two: Path) -> None:
         (["--backends", "CpuAcc", "--hint", "nothing=CpuAcc"], "nothing"),
         (["--backends", "CpuAcc", "--hint", "add_0"], "--hint add_0: expected layer=Backend"),
         (["--backends", "CpuAcc", "--hint", "a=X", "--hint", "a=Y"], "layer 'a' has a hint already"),
-        (["--backends", "CpuAcc", "--device", "1=CpuAcc"], "'1' is no device name"),
-        (["--hint", "add_0=CpuAcc"], "of no use without --backends"),
-        (["--backend-option", "CpuAcc.num_threads=1"], "of no use without --backends"),
-        (["--dynamic-path", "/nowhere"], "of no use without --backends"),
+        (["--backends", "CpuAcc", "--device", "1=CpuAcc"], "'1' is not a device name"),
+        (["--hint", "add_0=CpuAcc"], "only valid with --backends"),
+        (["--backend-option", "CpuAcc.num_threads=1"], "only valid with --backends"),
+        (["--dynamic-path", "/nowhere"], "only valid with --backends"),
         (["--backends", "CpuAcc", "--backend-option", "num_threads=1"], "expected Backend.name=value"),
         (["--backends", "CpuAcc", "--backend-option", "CpuAcc.=1"], "expected Backend.name=value"),
         (["--backends", "CpuAcc", "--backend-option", "CpuAcc.num_threads"], "expected Backend.name=value"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands but `run`, and what all share."""
+"""The commands other than `run`, and the behaviour common to all."""
 
 from __future__ import annotations
 
@@ -186,9 +186,9 @@ def test_generate(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
         file.write("/* mine */\n")
     kept = ferrule("generate", dense, "--out", folder)
     assert (kept.code, kept.err) == (0, "")
-    assert kept.out.endswith("main.c: edited by you, left alone\n")
+    assert kept.out.endswith("main.c: edited by you, left unchanged\n")
     other = ferrule("generate", dense, "--out", folder, "--board", "mps2-an505")
-    assert other.out.endswith("main.c: edited by you, left alone; main.c.new is what would be generated now\n")
+    assert other.out.endswith("main.c: edited by you, left unchanged; main.c.new has the newly generated contents\n")
     with (folder / "ferrule.mk").open("a") as file:
         file.write("# mine\n")
     refusal = ferrule("generate", dense, "--out", folder)
@@ -196,7 +196,7 @@ def test_generate(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
     assert "changed by hand and would be lost: ferrule.mk" in refusal.err
     forced = ferrule("generate", dense, "--out", folder, "--force")
     assert forced.code == 0
-    assert "ferrule.mk: edited by you, now in ferrule.mk.orig\n" in forced.out
+    assert "ferrule.mk: edited by you, renamed to ferrule.mk.orig\n" in forced.out
 
 
 def test_the_platforms_are_those_of_the_package() -> None:

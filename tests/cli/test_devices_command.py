@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line says of devices."""
+"""Devices on the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def hints(model: Path) -> list[str]:
-    imported = api.load(model).layers  # they have names of their own, in the same order
+    imported = api.load(model).layers  # imported layers have other names, but the same order
     names = {layer.name: found.name for layer, found in zip(crossing().layers, imported, strict=True)}
     return [word for layer, wish in HINTS.items() for word in ("--hint", f"{names[layer]}={wish}")]
 
@@ -49,7 +49,7 @@ def test_inspect_shows_the_schedule(ferrule: Ferrule, model: Path) -> None:
 def test_a_schedule_needs_backends(ferrule: Ferrule, model: Path) -> None:
     shown = ferrule("inspect", model, "--schedule")
     assert shown.code == 2
-    assert "--schedule are of no use without --backends" in shown.err
+    assert "--schedule are only valid with --backends" in shown.err
 
 
 def test_the_schedule_is_that_of_a_board(ferrule: Ferrule, model: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_schedule_is_that_of_a_board(ferrule: Ferrule, model: Path) -> None:
     shown = ferrule(*asked, *both, "mps2-an999")
     assert (shown.code, "there is no board 'mps2-an999'" in shown.err) == (2, True)
     shown = ferrule("inspect", model, "--board", "mps2-an386")
-    assert (shown.code, "are of no use without --backends" in shown.err) == (2, True)
+    assert (shown.code, "are only valid with --backends" in shown.err) == (2, True)
 
 
 @pytest.mark.cc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferrule new`: what it writes works as it is, and what cannot be written leaves nothing behind."""
+"""`ferrule new`: its output works unchanged, and a refused command leaves no file behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_tests(folder: Path, *paths: Path) -> str:
 
 
 def test_a_backend_passes_its_own_tests(ferrule: Ferrule, tmp_path: Path) -> None:
-    """Those of the layer support; tests/docs/test_backends_document.py runs all of them."""
+    """Only the tests of layer support run here; tests/docs/test_backends_document.py runs all of them."""
     outcome = ferrule("new", "backend", "HTTPNpu2", "--out", tmp_path)
     assert (outcome.code, outcome.err) == (0, "")
     folder = tmp_path / "http_npu_2"
@@ -41,7 +41,7 @@ def test_a_backend_passes_its_own_tests(ferrule: Ferrule, tmp_path: Path) -> Non
 def test_a_backend_is_listed_as_usable(ferrule: Ferrule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     advice = ferrule("new", "backend", "ListedNpu").out.splitlines()[1]
-    table, entry = advice.removeprefix("to use it, write in ferrule.toml: ").split(maxsplit=1)
+    table, entry = advice.removeprefix("to use it, add to ferrule.toml: ").split(maxsplit=1)
     (tmp_path / "ferrule.toml").write_text(f"{table}\n{entry}\n", encoding="utf-8")
     listing = msgspec.json.decode(ferrule("backends", "--json").out, type=BackendListing)
     (listed,) = [each for each in listing.backends if each.id == "ListedNpu"]
@@ -51,13 +51,13 @@ def test_a_backend_is_listed_as_usable(ferrule: Ferrule, tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("acmeNpu", "'acmeNpu' is no id for a backend"),
-        ("Acme-Npu", "'Acme-Npu' is no id for a backend"),
-        ("../Acme", "'../Acme' is no id for a backend"),
-        ("", "'' is no id for a backend"),
-        ("CpuAcc", "there is a backend 'CpuAcc' already"),
-        ("Numpy", "would be the Python package 'numpy', and Python has one of that name"),
-        ("Class", "would be the Python package 'class', and Python has one of that name"),
+        ("acmeNpu", "'acmeNpu' is not a valid backend id"),
+        ("Acme-Npu", "'Acme-Npu' is not a valid backend id"),
+        ("../Acme", "'../Acme' is not a valid backend id"),
+        ("", "'' is not a valid backend id"),
+        ("CpuAcc", "backend 'CpuAcc' already exists"),
+        ("Numpy", "would become the Python package 'numpy', a name that is in use"),
+        ("Class", "would become the Python package 'class', a name that is in use"),
     ],
 )
 def test_an_id_that_cannot_be(ferrule: Ferrule, tmp_path: Path, name: str, words: str) -> None:
@@ -75,7 +75,7 @@ def test_a_board_passes_its_own_test(ferrule: Ferrule, tmp_path: Path) -> None:
     outcome = ferrule("new", "board", "my-board", "--out", tmp_path)
     assert (outcome.code, outcome.err) == (0, "")
     folder = tmp_path / "my-board"
-    assert outcome.out.startswith(f"{folder}: board my-board, which begins as mps2-an386; test it with: pytest")
+    assert outcome.out.startswith(f"{folder}: board my-board, based on mps2-an386; test it with: pytest")
     assert "1 passed" in run_tests(tmp_path, folder)
 
 
@@ -96,7 +96,7 @@ def nameless(board: Board) -> Board:
 
 
 def test_a_board_can_change_what_its_base_says(ferrule: Ferrule, tmp_path: Path) -> None:
-    """As the comment in the platform description says."""
+    """The changes are the example in the comment of the platform description."""
     ferrule("new", "board", "mine", "--out", tmp_path)
     file = tmp_path / "mine" / "mine.repl"
     text = file.read_text(encoding="utf-8")
@@ -111,23 +111,23 @@ def test_a_board_can_change_what_its_base_says(ferrule: Ferrule, tmp_path: Path)
 
 
 def test_a_base_of_ones_own(ferrule: Ferrule, tmp_path: Path) -> None:
-    """The new board has to stand beside it, where `using` finds it."""
+    """The new board must be in the folder beside its base, where `using` finds the base."""
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     ferrule("new", "board", "first", "--out", here)
     assert ferrule("new", "board", "second", "--base", here / "first", "--out", here).code == 0
     assert nameless(load_board(here / "second")) == nameless(load_board("mps2-an386"))
     outcome = ferrule("new", "board", "third", "--base", here / "first", "--out", elsewhere)
     assert outcome.code == 2
-    assert f"hint: make it beside its base: --out {here}" in outcome.err
+    assert f"hint: create it beside its base: --out {here}" in outcome.err
     assert not elsewhere.exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["my board"], "'my board' is no name for a board"),
-        (["../mine"], "'../mine' is no name for a board"),
-        (["mps2-an386"], "there is a board 'mps2-an386' already"),
+        (["my board"], "'my board' is not a valid board name"),
+        (["../mine"], "'../mine' is not a valid board name"),
+        (["mps2-an386"], "board 'mps2-an386' already exists"),
         (["mine", "--base", "mps2-an387"], "there is no board 'mps2-an387'"),
     ],
 )
@@ -143,7 +143,7 @@ def test_what_is_there_is_left_alone(ferrule: Ferrule, tmp_path: Path, kind: str
     (tmp_path / taken).mkdir()
     outcome = ferrule("new", kind, name, "--out", tmp_path)
     assert outcome.code == 2
-    assert f"{tmp_path / taken} is there already" in outcome.err
+    assert f"{tmp_path / taken} already exists" in outcome.err
     assert list((tmp_path / taken).iterdir()) == []
 
 

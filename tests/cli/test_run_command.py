@@ -107,7 +107,7 @@ class TestRuns:
 
 @pytest.fixture
 def refused(ferrule: Ferrule) -> Callable[..., tuple[str, str]]:
-    """Call a command that the user can mend: one line of error, one of hint."""
+    """A function that calls a command with a user's mistake, and returns the one-line error and the hint."""
 
     def call(*arguments: object) -> tuple[str, str]:
         outcome = ferrule(*arguments)
@@ -171,7 +171,7 @@ def test_inputs_that_are_wrong(refused: Callable[..., tuple[str, str]], dense: P
     for name, message in (
         ("wrong.npy", "input 'x' is float32[1, 6], expected int8[1, 6]"),
         ("x.npz", "is an archive, expected one array"),
-        ("pickled.npy", "is no .npy file: Object arrays cannot be loaded"),
+        ("pickled.npy", "is not a .npy file: Object arrays cannot be loaded"),
     ):
         assert message in refused("run", dense, "--input", tmp_path / name)[0]
     assert "has no input 'z'" in refused("run", dense, "--input", f"z={tmp_path / 'right.npy'}")[0]
@@ -183,7 +183,7 @@ def test_several_inputs_need_names(
     path = tmp_path / "x.npy"
     np.save(path, np.zeros((1, 2, 3), np.int8))
     assert refused("run", two_by_two, "--input", path) == (
-        f"--input {path} does not say which input it is for, expected name=file",
+        f"--input {path} does not name an input, expected name=file",
         "the model's inputs: left, right",
     )
     assert "input 'right' is missing" in refused("run", two_by_two, "--input", f"left={path}")[0]

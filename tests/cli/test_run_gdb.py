@@ -16,7 +16,7 @@ Ferrule = Callable[..., Any]
 
 
 def detach_from(port: int) -> None:
-    """Connect as gdb would and let the firmware run."""
+    """Connect as gdb would, detach, and so let the firmware run."""
     while True:
         try:
             with socket.create_connection(("127.0.0.1", port), 1) as peer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferrule serve-accelerator`: what it refuses; tests/emulation/test_wires.py has it serve."""
+"""The refusals of `ferrule serve-accelerator`; tests/emulation/test_wires.py tests the serving itself."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Ferrule = Callable[..., Any]
         (("--port", "/dev/ttyNONE"), "cannot be opened"),
         (("--port", "x", "--backend", "Woofles"), "devices of Woofles are not behind a serial line"),
         (("--port", "x", "--backend", "Woof"), "no backend 'Woof'"),
-        (("--port", "x", "--binding", "memory_bytes"), "is no KEY=VALUE"),
-        (("--port", "x", "--binding", "=1"), "is no KEY=VALUE"),
+        (("--port", "x", "--binding", "memory_bytes"), "is not KEY=VALUE"),
+        (("--port", "x", "--binding", "=1"), "is not KEY=VALUE"),
         (("--port", "x", "--binding", "memory_bytes=lots"), "memory_bytes is 'lots'"),
         (("--port", "x", "--binding", "colour=1"), "UartWoofles has no 'colour'"),
     ],

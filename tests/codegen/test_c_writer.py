@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C writer prints nodes as C that reads back to the same values."""
+"""The C writer prints nodes as C code that reads back to the same values."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_headers_declare_and_guard() -> None:
 
 
 def _cpp(item: Class) -> str:
-    """Print a class as C++: all that a writer for another language needs is in the node."""
+    """Print a class as C++; the node holds all the data that a writer for another language needs."""
     attributes = [f"  {declarator(member.type, member.name)};" for member in item.attributes]
     methods = [f"  {declarator(method.returns, method.name)}();" for method in item.methods]
     return "\n".join([f"class {item.name} {{", " public:", *methods, " private:", *attributes, "};"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executors of models with devices, and of operators that may fail: their C, and what they refuse."""
+"""Executors of models with devices, and of operators that may fail: the generated C, and what they refuse."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNIT0 = Device(name="unit0", backend=UNIT)
 
 
 class CoreTarget:
-    """Calls a function of the core that may fail."""
+    """Calls a function of the core, which may fail."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
         arguments = (context.input_pointer(0), context.output_pointer())
@@ -47,7 +47,7 @@ class CoreTarget:
 
 
 class UnitTarget:
-    """Has devices that work on the core's memory; `tells` whether its operators return a status."""
+    """Has devices that work on the core's memory; with `tells`, its operators return a status."""
 
     def __init__(self, *, tells: bool = True, memory_bytes: int = 0) -> None:
         self._tells = tells
@@ -66,7 +66,7 @@ class UnitTarget:
 
 
 class ConstantTarget(UnitTarget):
-    """Writes its output without an input."""
+    """Writes its output without reading an input."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
         written = Assign(Dereference(context.output_pointer()), Integer(1))
@@ -113,7 +113,7 @@ def emit(
 
 
 def compile_c(model: Artifact, folder: Path, *command: str) -> list[str]:
-    """Compile all that is generated; return the objects."""
+    """Compile all generated C files, and return the object files."""
     (folder / "unit.h").write_text(HEADER)
     includes = (
         folder,
@@ -240,7 +240,7 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
     assert library.room() == len(model.device_calls) == 5
     info = ffi.new("struct ferrule_run_info *")
     library.ferrule_chain_default_inputs.x[0] = 3
-    assert library.call(info) == -99  # an operator on the core, in an executor that holds devices
+    assert library.call(info) == -99  # an operator on the core fails, in an executor that holds devices
     assert info.failed_operator == 1
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies that move towards the device's end of them, where that costs no memory."""
+"""Copies are moved close to the layers of their device, where that needs no more memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def copy(graph: Graph, source: str, target: str) -> None:
 
 
 def apart() -> Network:
-    """Return two inputs, each of which goes through a device of its own."""
+    """Return a network with two inputs, each of which goes through a different device."""
     network = Network("apart")
     for name in "ab":
         network.add_input(int8_input(f"x{name}", 1, 64))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of graphs, with pre-compiled layers."""
+"""Digests of graphs that contain pre-compiled layers."""
 
 from __future__ import annotations
 

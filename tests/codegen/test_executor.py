@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated executors, compiled and run on the host with a backend of the test's own."""
+"""Generated executors, compiled and run on the host with a backend defined in this test."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ static inline void twice(const struct twice_params *params, const int8_t *input,
 
 
 class Target:
-    """Multiplies by two; reshapes are views."""
+    """Multiplies its input by two; a RESHAPE is a view."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
         if context.layer.type is LayerType.RESHAPE:
@@ -88,14 +88,14 @@ def emit(graph: Graph, workspace_bytes: int = 1 << 16) -> Artifact:
 
 @dataclass
 class Host:
-    """A generated model on the host."""
+    """A generated model, loaded on the host."""
 
     ffi: Any
     library: Any
     symbol: str
 
     def run(self, **inputs: Array) -> int:
-        """Fill the default inputs, run in the default workspace, return the status."""
+        """Fill the default inputs, run in the default workspace, and return the status."""
         given = getattr(self.library, f"{self.symbol}_default_inputs")
         for name, array in inputs.items():
             self.ffi.memmove(self.ffi.cast("int8_t *", getattr(given, name)), array.tobytes(), array.size)
@@ -264,7 +264,7 @@ def test_names_of_the_model_cannot_break_the_c() -> None:
 
 @pytest.mark.cc
 def test_a_layer_may_be_called_like_a_tensor(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
-    """The members of the structs have the tensors' names all the same."""
+    """The structs' members keep the tensors' names all the same."""
     graph = Graph("twins")
     x = graph.add_input(tensor("x", 3, 4))
     for name, source, target in (("x", x, "a_scratch"), ("a", "a_scratch", "y"), ("y", "y", "a")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When devices are activated, opened, closed and deactivated."""
+"""The schedule in which devices are activated, opened, closed and deactivated."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ferrule.resources import root
 
 
 def uses(text: str) -> list[Use | None]:
-    """Return what each operator does: "a" or "b" run on that device, "A" or "B" copy to it, "." nothing."""
+    """Return each operator's use: "a" or "b" runs on that device, "A" or "B" copies to it, "." uses no device."""
     return [None if c == "." else Use(device=c.lower(), call=Call.COPY_TO if c.isupper() else Call.RUN) for c in text]
 
 
 def spelled(planned: Schedule) -> str:
-    """Return the calls of each operator: + activate, ( open, letters for what it does, ) close, - deactivate."""
+    """Return the calls of each operator: + activate, ( open, letters as in `uses`, ) close, - deactivate."""
     signs = {Call.ACTIVATE: "+", Call.OPEN: "(", Call.CLOSE: ")", Call.DEACTIVATE: "-"}
     words = []
     for step in planned.steps:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tvmgen_<model>.h: the merged RFC's program, with what it lacked, runs a model on two devices."""
+"""tvmgen_<model>.h: the program of the merged RFC, completed where it was lacking, runs a model on two devices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROGRAM = """
 #include <stdio.h>
 
 @CONTEXTS@
-static tvm_device_npu0_t first; /* the handles stay where they are: the model gets pointers */
+static tvm_device_npu0_t first; /* the model gets pointers to the handles */
 static tvm_device_npu1_t second;
 static int8_t x[144];
 static int8_t h[144];
@@ -57,7 +57,7 @@ int main(void)
         TVMDeviceNpu1Init(&second, NULL, NULL, &npu1_context) != 0) {
         return 11;
     }
-    /* the user may keep a device powered round many runs, and use it between them */
+    /* the user may keep a device powered over many runs, and use it between them */
     if (TVMDeviceNpu0Activate(&first) == 0) {
         result = TVMDeviceNpu0Open(&first) == 0 && TVMDeviceNpu0Close(&first) == 0 ? run() : 12;
         if (TVMDeviceNpu0Deactivate(&first) != 0) {
@@ -73,7 +73,7 @@ int main(void)
 
 
 def write(model: Artifact, folder: Path) -> list[str]:
-    """Write the generated files; return the include options."""
+    """Write the generated files, and return the include options."""
     for name, text in model.files.items():
         (folder / name).write_text(text)
     includes = (

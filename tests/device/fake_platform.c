@@ -136,7 +136,7 @@ int32_t ferrule_platform_unlock(ferrule_device_t *dev)
     int32_t status = happens(FAKE_UNLOCK);
 
     expect(has_lock_only(dev));
-    dev->locked_by = NULL; /* even if it says that it failed */
+    dev->locked_by = NULL; /* unlocked even if the call reports a failure */
     return status;
 }
 

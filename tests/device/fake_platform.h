@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file A platform whose threads, interrupts and faults are what a test says.
+ * @file A platform whose threads, interrupts and faults are set by a test.
  *
- * Every call of the platform and of the driver is written down, and `hook` runs before it does
- * anything: there a test lets another thread do something. The platform counts what the device API
- * must never do, such as calling a driver with the guard taken.
+ * Every call of the platform and of the driver is recorded, and `hook` runs before the call takes
+ * effect, so that a test can let another thread act at that point. The platform counts violations
+ * of its contract by the device API, such as a driver called with the guard taken.
  */
 #ifndef FAKE_PLATFORM_H
 #define FAKE_PLATFORM_H
@@ -37,9 +37,9 @@ enum fake_event {
 
 struct fake {
     bool in_interrupt;
-    uint32_t thread;              /* who calls now */
-    int32_t results[FAKE_EVENTS]; /* what each call returns; what fails has no effect */
-    int32_t lock_refusal;         /* what a lock that another thread has returns */
+    uint32_t thread;              /* the thread that calls now */
+    int32_t results[FAKE_EVENTS]; /* status that each call returns; a failing call has no effect */
+    int32_t lock_refusal;         /* status returned for a lock that another thread holds */
     uint32_t trace[256];          /* enum fake_event, without the guard */
     uint32_t traced;
     uint32_t violations;
@@ -47,22 +47,23 @@ struct fake {
 };
 
 struct fake_context {
-    ferrule_device_t *dev; /* whose lock the driver's caller must have */
-    uint8_t memory[128];   /* twice what the driver says it has, for mutants to overrun */
+    ferrule_device_t *dev; /* the driver's caller must hold this device's lock */
+    uint8_t memory[128];   /* twice the size that the driver declares, so that mutants can
+                            * overrun it */
 };
 
 extern struct fake fake;
 
 void fake_reset(void);
 const struct ferrule_driver *fake_driver(void);
-const struct ferrule_driver *fake_bare_driver(void); /* no function, no memory */
+const struct ferrule_driver *fake_bare_driver(void); /* without functions and memory */
 size_t fake_device_bytes(void);
 int32_t fake_bind(ferrule_device_t *dev, const struct ferrule_driver *driver, void *context);
 void fake_set_state(ferrule_device_t *dev, uint32_t state);
 void fake_set_activations(ferrule_device_t *dev, uint32_t activations);
 uint32_t fake_activations(const ferrule_device_t *dev);
 uint32_t fake_users(const ferrule_device_t *dev);
-/** The thread that has it open, or 0. */
+/** The thread that has the device open, or 0. */
 uint32_t fake_opener(const ferrule_device_t *dev);
 
 #endif /* FAKE_PLATFORM_H */

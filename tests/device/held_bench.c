@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices that note the calls that held.c makes of them; a handle points to nothing but its
- * letter. */
+/* Devices that record the calls from held.c; a handle points only to the device's letter. */
 #include "ferrule/held.h"
 
 enum { CALLS = 32 };
 
 struct held_bench {
     uint32_t count;
-    char calls[2 * CALLS]; /* pairs of the call's letter and the device's */
-    char failing[2];       /* the pair that fails */
+    char calls[2 * CALLS]; /* pairs of a call's letter and a device's letter */
+    char failing[2];       /* the pair whose call fails */
     int32_t failure;
 };
 

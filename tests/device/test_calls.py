@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call makes the platform and the driver do, in which order, and what it leaves after an error."""
+"""The calls of platform and driver that an API call makes, their order, and the state after an error."""
 
 from __future__ import annotations
 

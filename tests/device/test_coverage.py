@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every line and every way of every branch of device.c is run by the tests beside this one."""
+"""The tests beside this one run every line and every branch of device.c, both ways."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FOLDER = Path(__file__).parent
 
 
 def missed(folder: Path, *tests: str) -> set[int]:
-    """Run tests and return the lines of device.c that did not run, or from which not every way was taken."""
+    """Run tests and return the lines of device.c that did not run, or with a branch that was not taken."""
     gcov = require_gcov()
-    assert count_c(FOLDER, *tests, output=folder / "counts.json") == []  # device.c is built by tests/support
+    assert count_c(FOLDER, *tests, output=folder / "counts.json") == []  # tests/support builds device.c
     (data,) = folder.glob("*-device_*.gcda")
     argv = [gcov, "--branch-probabilities", "--json-format", "--stdout", str(data)]
     out = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=True, timeout=60).stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The headers compile alone, in C and C++, for the host and microcontrollers, and have the numbers that tests use."""
+"""The headers compile alone, in C and C++, for host and microcontrollers, and their values match those in the tests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run holds of devices, entry by entry, and how it is given back."""
+"""The list of devices that a run holds, entry by entry, and their release."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ struct ferrule_run_info {
 
 @pytest.fixture(scope="module")
 def library(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
-    """The interface of cffi, and held.c with devices that take notes."""
+    """The cffi object, and held.c compiled with devices that record their calls."""
     require_module("cffi", "pip install 'ferrule[run]'")
     from cffi import FFI
 
@@ -46,7 +46,7 @@ def library(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) 
 
 
 class Run:
-    """A run with three devices, x, y and z, and room for `capacity` entries."""
+    """A run with three devices, x, y and z, and a list of `capacity` entries."""
 
     def __init__(self, library: tuple[Any, Any], capacity: int = 6, *, with_info: bool = True) -> None:
         self.ffi, self.lib = library
@@ -79,7 +79,7 @@ class Run:
         return Status(getattr(self.lib, f"ferrule_held_{name}")(self.held, device))
 
     def end(self, status: Status = Status.OK) -> Status:
-        """End the run and return its status, with a look behind the entries."""
+        """End the run and return its status; check that the memory behind the entries is unchanged."""
         result = Status(self.lib.ferrule_held_end(self.held, status))
         assert self._entries[self._capacity].device == 0xBAD
         return result
@@ -112,7 +112,7 @@ def test_the_end_gives_back_all_that_is_held_the_last_first(library: tuple[Any, 
     assert run.calls().removeprefix(before).strip() == given
     assert (run.held.count, run.info.failed_operator) == (0, 0xFFFF_FFFF)
     assert run.end() == Status.OK
-    assert run.calls().removeprefix(before).strip() == given  # once
+    assert run.calls().removeprefix(before).strip() == given  # no call is made twice
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults put into device.c on purpose: each is noticed by the checks that the sound one passes."""
+"""Faults put into device.c on purpose: the original passes each check, and the mutant fails it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cc
 
 
 def locks(bench: Bench) -> None:
-    """Two threads never have the device at once."""
+    """Check that two threads never have the device at once."""
     bench.bring("foreign")
     assert bench.call("open") == Status.TIMEOUT
 
@@ -104,7 +104,7 @@ def copies_stay_inside(bench: Bench) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A piece of device.c, what it becomes, and the check that has to notice."""
+    """A passage of device.c, its replacement, and the check that must fail."""
 
     old: str
     new: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another thread comes between: at every call of the platform a test lets it do the worst."""
+"""Another thread interrupts: at every call of the platform, a test lets it do the worst."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bench() -> Iterator[Bench]:
 
 
 def other(bench: Bench, *names: str, results: list[int]) -> Callable[[], None]:
-    """Return an action in which thread 2 calls what is named."""
+    """Return an action in which thread 2 makes the named calls."""
 
     def act() -> None:
         with bench.fake.thread(2):
@@ -58,7 +58,7 @@ def test_destroy_leaves_the_handle_to_a_thread_that_waits(bench: Bench) -> None:
         with bench.fake.thread(1):
             results.extend(bench.call(name) for name in ("close", "deactivate", "destroy"))
 
-    bench.fake.during(Event.LOCK, owner_leaves)  # deactivating takes the lock, too, within this
+    bench.fake.during(Event.LOCK, owner_leaves)  # this hook runs once, although deactivating takes the lock, too
     bench.fake.state.thread = 2
     assert bench.call("open") == Status.STATE, "deactivated while it waited"
     assert results == [Status.OK, Status.OK, Status.BUSY]

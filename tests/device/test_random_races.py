@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three threads come between each other's calls at random; whatever they do, the device is never theirs at once."""
+"""Three threads interrupt each other's calls at random, and still the device never belongs to two of them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ THREADS = (1, 2, 3)
 CALLS = ("activate", "activate", "open", "open", "close", "deactivate", "deactivate", "copy_to", "destroy")
 UNDER_POWER = (Event.ACTIVATE, Event.DEACTIVATE, Event.READY, Event.CHECK, Event.COPY_TO)
 Plan = list[tuple[int, str, int]]
-"""What comes between: thread, call, and how many events are left alone first."""
+"""Interruptions: a thread, its call, and the number of events to let pass first."""
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Threads on one device; each event of a call is a chance for a thread that is not in a call."""
+    """Threads on one device; at each event of a call, a thread that is not in a call may interrupt."""
 
     bench: Bench
     plan: Plan
@@ -62,7 +62,7 @@ def steps(size: int) -> st.SearchStrategy[Plan]:
 
 
 def race(fake: Fake, calls: Plan, plan: Plan) -> None:
-    """Let threads call one after another, and what is planned come between."""
+    """Make the calls one after another, interrupted as planned."""
     bench = Bench(fake)
     bench.bring("bound")
     traffic = Traffic(bench, plan.copy())
@@ -81,7 +81,7 @@ def race(fake: Fake, calls: Plan, plan: Plan) -> None:
 
 
 def give_back(bench: Bench, opener: int) -> None:
-    """Whoever has it open closes it, all activations are undone, and it can be destroyed."""
+    """Check that the opener can close the device, all activations can be undone, and the handle can be destroyed."""
     with bench.fake.thread(opener or 1):
         if opener:
             assert bench.call("close") == 0
@@ -137,4 +137,4 @@ def test_a_mutant_is_found(name: str) -> None:
             race(fake, draw(12), draw(24))
         except AssertionError:
             return
-    pytest.fail("3000 races and nothing was noticed")
+    pytest.fail("3000 races did not detect the mutant")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TVM's RFC for a device API: its programs, corrected, and the eight ways in which they failed as written."""
+"""TVM's RFC for a device API: its programs, corrected, and the eight defects of the programs as written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _tools() -> None:
 
 
 def sample(platform: str) -> Adapter[Fakes]:
-    """Compile the RFC's program for a platform."""
+    """Compile the corrected RFC program for a platform."""
     return build_adapter(
         platform,
         sources=[RFC / "executor.c", RFC / f"{platform}.c"],
@@ -43,7 +43,7 @@ def sample(platform: str) -> Adapter[Fakes]:
 
 
 def run(adapter: Adapter[Fakes]) -> int:
-    """Run the program; on Zephyr with two of its devices."""
+    """Run the program, on Zephyr with two of its devices, and return its result."""
     fakes, null = adapter.fakes, adapter.ffi.NULL
     adapter.lib.sample_opened = adapter.lib.sample_closed = 0
     devices = [fakes.device(name) for name in DEVICES] if isinstance(fakes, ZephyrFakes) else [null, null]
@@ -65,7 +65,7 @@ def cmsis() -> Adapter[CmsisFakes]:
 
 
 def c_sources(*names: str) -> dict[str, str]:
-    """Return the C of adapters and of TVM's names, without comments."""
+    """Return the C of the adapters and of TVM's names, without comments."""
     folders = [ROOT / "platforms" / name for name in names] or [ROOT / "platforms", ROOT / "include" / "tvm"]
     paths = [path for folder in folders for path in folder.rglob("*.[ch]")]
     assert paths
@@ -95,7 +95,7 @@ def test_names_of_a_device_on_bare_metal() -> None:
 
 
 def test_names_of_a_device_on_zephyr(zephyr: Adapter[ZephyrFakes]) -> None:
-    """A handle that could not be bound is none: it can be initialised again."""
+    """After a failed binding the handle is uninitialised again, and Init may be called again."""
     zephyr.fakes.reset()
     npu = zephyr.fakes.device("npu")
     zephyr.fakes.not_ready("npu")
@@ -117,7 +117,7 @@ def test_1_headers_have_the_names_of_today() -> None:
 
 
 def test_2_a_device_of_zephyr_is_constant(zephyr: Adapter[ZephyrFakes]) -> None:
-    """DEVICE_DT_GET's `const struct device *` went through TVMDevicePlatformBind with warnings as errors."""
+    """DEVICE_DT_GET's `const struct device *` passes TVMDevicePlatformBind, compiled with warnings as errors."""
     zephyr.fakes.reset()
     ends = [zephyr.fakes.uart(name) for name in DEVICES]
     assert run(zephyr) == SUM
@@ -133,7 +133,7 @@ def test_3_a_mutex_has_its_struct(zephyr: Adapter[ZephyrFakes]) -> None:
 
 
 def test_4_no_device_is_looked_up_by_a_name(zephyr: Adapter[ZephyrFakes]) -> None:
-    """What a look-up by name gives on a devicetree board, NULL, is an error at once."""
+    """A look-up by name returns NULL on a devicetree board, and binding NULL is an error at once."""
     assert not [name for name, text in c_sources().items() if "device_get_binding" in text]
     dev = zephyr.ffi.new("struct ferrule_device *")
     assert zephyr.lib.ferrule_device_init(dev) == Status.OK
@@ -142,12 +142,12 @@ def test_4_no_device_is_looked_up_by_a_name(zephyr: Adapter[ZephyrFakes]) -> Non
 
 
 def test_5_a_uart_needs_no_asynchronous_interface() -> None:
-    """Most of Zephyr's UARTs answer -ENOTSUP to uart_tx()."""
+    """Most of Zephyr's UARTs return -ENOTSUP from uart_tx()."""
     assert not [name for name, text in c_sources("zephyr").items() if re.search(r"\buart_tx\(", text)]
 
 
 def test_6_a_driver_of_cmsis_is_powered_before_it_sends(cmsis: Adapter[CmsisFakes]) -> None:
-    """The fake is strict: a Send before power, mode and both directions fails."""
+    """The fake is strict: a Send fails before power, mode and both directions are set."""
     cmsis.fakes.reset()
     ends = [cmsis.fakes.usart(number) for number in range(2)]
     assert run(cmsis) == SUM
@@ -170,14 +170,14 @@ def test_7_a_copied_handle_is_refused() -> None:
 def test_8_an_error_between_open_and_close_leaves_nothing_open() -> None:
     machine = sample("bare_metal")
     machine.lib.sample_fail(Status.DEVICE)
-    assert run(machine) == Status.DEVICE, "and not what destroying an open device gives"
+    assert run(machine) == Status.DEVICE, "not the status of destroying an open device"
     assert machine.lib.sample_opened == machine.lib.sample_closed == 2
     machine.lib.sample_fail(Status.OK)
     assert run(machine) == SUM
 
 
 def test_8_every_function_returns_something_and_takes_pointers() -> None:
-    """The RFC's definitions without a return, and its init by value, do not compile with these warnings."""
+    """The RFC's functions without a return, and its init by value, do not compile with these warnings."""
     headers = [path.read_text(encoding="utf-8") for path in (ROOT / "include" / "tvm").rglob("*.h")]
     signatures = re.findall(r"static inline int32_t (?:TVMDevice\w+)\(([^)]*)\)", "\n".join(headers))
     assert len(signatures) >= 9

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device API's tests once more under sanitizers, which also notice what a mutant does."""
+"""The device API's tests under sanitizers, which also detect a mutant's faults."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any sequence of calls, by two threads and interrupts, with any faults, against the model of a handle."""
+"""Any sequence of calls, by two threads and interrupts, with any faults, compared with the model of a handle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USUALLY_NONE = st.one_of(st.just({}), st.just({}), FAULTS)
 
 
 class Handles(RuleBasedStateMachine):
-    """Calls one handle in every way; the model says what must come of it."""
+    """Makes every kind of call on one handle; the model predicts the result."""
 
     @initialize(fill=st.binary(min_size=1, max_size=4), depth=st.integers(0, 4))
     def start(self, fill: bytes, depth: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every call in every state returns what the table in docs/platforms.md says, and so does the model."""
+"""Every call in every state returns what the table in docs/platforms.md states, and so does the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALLS = ("init", "bind", "activate", "open", "close", "deactivate", "destroy", "
 
 
 def table() -> dict[tuple[str, str], Status]:
-    """Return (call, state) -> status."""
+    """Return the expected status by call and state."""
     heading = f"| call | {' | '.join(COLUMNS)} |\n"
     lines = DOCUMENT.read_text(encoding="utf-8").split(heading)[1].split("\n\n")[0].splitlines()[1:]
     found = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults as users write them."""
+"""Faults in the notation that users write."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_every_fault_has_a_name() -> None:
         (":never-done", "is not DEVICE:FAULT"),
         ("npu0:", "is not DEVICE:FAULT"),
         ("npu0:never-dome", "fault 'never-dome'|never-dome"),
-        ("npu0:wrong-id@3", "wrong-id strikes always, it has no @NUMBER"),
+        ("npu0:wrong-id@3", "wrong-id is always active and takes no @NUMBER"),
         ("npu0:bus-error", "has no @NUMBER"),
         ("npu0:bus-error@", "has '', expected a number"),
         ("npu0:bus-error@-1", "has '-1', expected a number"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every fault of the injector, on a small device that counts."""
+"""Every fault of the injector, on a small timer device."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_flipped_values_both_ways() -> None:
 
 
 class Copier(Timer):
-    """Copies a byte by DMA when TIME is written, in the way that is asked for."""
+    """Copies two bytes by DMA when TIME is written, by the kind of access named in `way`."""
 
     way = "read"
 
@@ -189,19 +189,19 @@ def copied(way: str, fault: Fault) -> tuple[list[int], FaultInjector, MemoryBus]
 def test_flipped_data_on_the_way_in_or_out(way: str) -> None:
     assert copied(way, Fault())[0] == [3, 4]
     assert copied(way, FlippedData(at=0, byte=1, mask=0x80))[0] == [3, 0x84]
-    assert copied(way, FlippedData(at=1, byte=2))[0] == [2, 4]  # byte 2 of 2 is the first
+    assert copied(way, FlippedData(at=1, byte=2))[0] == [2, 4]  # indices wrap: byte 2 of 2 is byte 0
     data, injector, bus = copied(way, FlippedData(at=2))
     assert data == [3, 4]
     assert [(each.address, each.size_bytes, each.write) for each in injector.transfers] == [
         (0x100, 2, False),
         (0x200, 2, True),
     ]
-    assert bus.read(0x100, 2) == b"\x03\x04"  # only what the device saw was wrong
+    assert bus.read(0x100, 2) == b"\x03\x04"  # the fault affects only what the device saw
 
 
 def test_data_flipped_in_a_view() -> None:
     assert copied("view", FlippedData(at=0, byte=0))[0] == [2, 4]
-    assert copied("view", FlippedData(at=1, byte=0))[0] == [3, 4]  # overwritten at once
+    assert copied("view", FlippedData(at=1, byte=0))[0] == [3, 4]  # the device overwrites it at once
 
 
 @pytest.mark.parametrize("at", [0, 1])

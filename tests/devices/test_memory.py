@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buses of unit tests, and the guard that keeps a device inside of its buffers."""
+"""Buses for unit tests, and the guard that keeps a device within its buffers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_guard_keeps_a_device_inside_and_says_what_it_asked_for() -> None:
     assert bus.escapes == []
     bus.cause = "DOORBELL"
     for call in (
-        lambda: bus.read(0x100F, 2),  # begins in one range, ends in another
+        lambda: bus.read(0x100F, 2),  # begins in one range and ends in another
         lambda: bus.write(0x1000, b"x"),
         lambda: bus.view(0x101F, 2, writable=True),
         lambda: bus.read(0x1020, 1),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models with a register table: access rules, reset, hooks; checked against a plain dictionary by hypothesis."""
+"""Models with a register table: access rules, reset and hooks, checked by Hypothesis against a plain dictionary."""
 
 from __future__ import annotations
 

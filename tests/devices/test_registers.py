@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Register tables: what they refuse, their C header and their documentation."""
+"""Register tables: the tables they refuse, their C header and their documentation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def table(*registers: Register) -> RegisterTable:
         ((Register(name="A", offset=16),), r"t\.A is at 0x10"),
         ((Register(name="A", offset=-4),), r"t\.A is at -0x4"),
         ((Register(name="A", offset=0), Register(name="B", offset=0)), r"t\.B is at 0x0, where A is"),
-        ((Register(name="A", offset=0), Register(name="A", offset=4)), r"t\.A is there twice"),
+        ((Register(name="A", offset=0), Register(name="A", offset=4)), r"t\.A is declared twice"),
         ((Register(name="A", offset=0, reset=1 << 32),), "expected 32 bits"),
         (
             (Register(name="A", offset=0, fields=(Field(name="F", bit=30, width=3),)),),

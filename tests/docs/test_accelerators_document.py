@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows docs/accelerators.md from top to bottom."""
+"""Follows docs/accelerators.md from beginning to end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMAND = re.compile(r"^ferrule (.*?)(?:  +#.*)?$", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def documented(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files of the document, and the header that they write."""
+    """A folder with the page's files, and the header that they generate."""
     folder = tmp_path_factory.mktemp("accelerators")
     for name, contents in FILE.findall(TEXT):
         path = folder / name

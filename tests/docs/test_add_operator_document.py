@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/add_operator.md beside the files that it quotes."""
+"""Compares docs/add_operator.md with the files that it quotes."""
 
 from __future__ import annotations
 

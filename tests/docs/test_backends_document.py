@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows docs/backends.md from top to bottom."""
+"""Follows docs/backends.md from beginning to end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILE = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)(?: \((\w+)\))?\n(.*?)
 
 @pytest.fixture
 def documented(tmp_path: Path) -> Path:
-    """A folder with the files of the document; several parts of one file follow each other."""
+    """A folder with the page's files; parts of the same file are joined in order."""
     for name, _, contents in FILE.findall(DOCUMENT.read_text(encoding="utf-8")):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def documented(tmp_path: Path) -> Path:
 
 
 def network() -> Network:
-    """A comparison, and what the NPU does not take."""
+    """Return a network with a comparison and a layer that the NPU does not support."""
     made = Network("compare")
     for name in ("x", "y"):
         made.add_input(small_networks.int8_input(name, 2, 3))
@@ -58,7 +58,7 @@ def command(folder: Path, *arguments: str, search_path: Path | None = None) -> s
 
 
 def keys_in(text: str, heading: str) -> set[str]:
-    """Return the keys of the first table below a line."""
+    """Return the keys of the first table after a line."""
     table = text.split(heading, 1)[1].lstrip("\n").split("\n\n")[0]
     return set(re.findall(r"^\| `([\w.]+)`", table, re.MULTILINE))
 
@@ -84,7 +84,7 @@ def test_one_command_writes_its_files(documented: Path, tmp_path_factory: pytest
 
 
 def files(folder: Path) -> dict[str, str]:
-    """Return the text of every file in a folder by its path."""
+    """Return the text of every file in a folder, by path."""
     found = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in found}
 
@@ -116,7 +116,7 @@ def test_it_is_listed_with_its_devices(documented: Path) -> None:
 
 
 def test_as_a_package(documented: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """With the entry point that the document gives, installed as pip would."""
+    """The backend is installed as pip would, with the entry point from the page."""
     (line,) = re.findall(r"`(AcmeNpu = \"[\w.:]+\")`", DOCUMENT.read_text(encoding="utf-8"))
     information = documented / "acme_npu-1.0.dist-info"
     information.mkdir()
@@ -140,7 +140,7 @@ def test_the_command_line_uses_it(documented: Path, hints: Sequence[str], device
     require_module("unicorn", "pip install 'ferrule[run]'")
     (documented / "model.tflite").write_bytes(to_tflite(network()))
     shown = command(documented, "-m", "ferrule", "inspect", "model.tflite", "--backends", "AcmeNpu,CpuAcc", "--json")
-    assert "the unit compares, it has no RELU" in shown
+    assert "the unit only compares tensors, it does not support RELU" in shown
     report = msgspec.json.decode(
         command(
             documented, "-m", "ferrule", "run", "model.tflite", "--backends", "AcmeNpu,CpuAcc", *hints, "--json", "-"
@@ -167,7 +167,7 @@ def test_every_shipped_backend_is_listed() -> None:
         assert row is not None, name
         try:
             backend = default_registry().create(name)
-        except BackendUnavailableError:  # one that leans on a package that is not installed
+        except BackendUnavailableError:  # the backend needs a package that is not installed
             continue
         assert row[1] == ("yes" if backend.has_host_face() else "no")
         assert row[2] == ("yes" if backend.firmware_target() is not None else "no")

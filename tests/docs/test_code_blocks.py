@@ -36,9 +36,9 @@ FOLLOWED = {
     "unit-testing": "tests/docs/test_unit_testing_document.py",
     "zephyr": "tests/docs/test_zephyr_document.py",
 }
-"""The test that writes out and uses the files of a page, which are its blocks with a caption."""
+"""By page: the test that writes and uses its files, which are the blocks with a caption."""
 QUOTING = {"add_operator"}
-"""Pages whose blocks with a caption are parts of the repository's files; their tests compare them with these."""
+"""Pages whose blocks with a caption quote the repository's files; their own tests compare the two."""
 PROGRAMS = {
     ".ci/run",
     "cc",
@@ -52,11 +52,11 @@ PROGRAMS = {
     "towncrier",
     "west",
 }
-"""Programs whose options are not checked."""
+"""Programs whose options this test does not check."""
 
 
 def own(*languages: str) -> list[Block]:
-    """Return the blocks in some languages, without those that only quote a part of a file."""
+    """Return the blocks in these languages, except those that quote a part of a file."""
     quoted = {block.place for block in BLOCKS if block.caption and block.page.stem in QUOTING}
     return [block for block in BLOCKS if block.language in languages and block.place not in quoted]
 
@@ -67,7 +67,7 @@ def named(block: Block) -> str:
 
 @pytest.mark.parametrize("block", BLOCKS, ids=named)
 def test_every_block_is_of_a_kind_that_is_checked(block: Block) -> None:
-    """A file (it has a caption) needs a test that follows the page; `text` is output, or a drawing."""
+    """A block with a caption is a file, and needs a test that follows the page; `text` is output or a drawing."""
     if block.caption:
         test = FOLLOWED.get(block.page.stem)
         assert test is not None, f"{block.place}: no test follows this page"
@@ -92,7 +92,7 @@ def test_commands(block: Block) -> None:
 
 
 def check_ferrule(words: Sequence[str]) -> None:
-    """Parse the options as the program does."""
+    """Parse the options as the command line does."""
     command: click.Command = cli
     context = cli.make_context("ferrule", list(words))
     while isinstance(command, click.Group):
@@ -110,7 +110,7 @@ def check_make(words: Sequence[str]) -> None:
 
 
 def check_pip(words: Sequence[str]) -> None:
-    """The extras of ferrule are those of pyproject.toml."""
+    """Check that the extras of ferrule are defined in pyproject.toml."""
     known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     assert words[0] == "install"
     for extras in re.findall(r"(?:ferrule|\.)\[([\w,-]+)\]", " ".join(words)):
@@ -118,7 +118,7 @@ def check_pip(words: Sequence[str]) -> None:
 
 
 def check_paths(words: Sequence[str]) -> None:
-    """Paths into the repository are there."""
+    """Check that paths into the repository exist."""
     for word in words:
         if word.startswith(("tests/", "examples/", "benchmarks/")):
             assert (ROOT / word.partition("::")[0]).exists(), word
@@ -135,7 +135,7 @@ CHECKS: dict[str, Callable[[Sequence[str]], None]] = {
 
 @pytest.mark.parametrize("block", own("python"), ids=named)
 def test_python(block: Block) -> None:
-    """It compiles, and what it imports is there, but for the page's own files."""
+    """The code compiles, and all its imports exist, except those of the page's own files."""
     tree = ast.parse(block.text)
     files = {Path(each.caption).with_suffix("").parts[0] for each in blocks(block.page) if each.caption}
     for node in ast.walk(tree):
@@ -170,7 +170,7 @@ def test_the_first_program_runs(name: str, tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.cc
 @pytest.mark.parametrize("block", [block for block in own("c") if not block.caption], ids=named)
 def test_declarations(block: Block, host_cc: tuple[str, ...], tmp_path: Path) -> None:
-    """They agree with those of the headers."""
+    """They agree with the declarations in the headers."""
     headers = "".join(f'#include "ferrule/{name}.h"\n' for name in ("device", "backend"))
     argv = [*host_cc, "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}"]
     source = tmp_path / "declarations.c"
@@ -182,5 +182,5 @@ def test_declarations(block: Block, host_cc: tuple[str, ...], tmp_path: Path) ->
 
 @pytest.mark.parametrize("block", [block for block in own("toml") if not block.caption], ids=named)
 def test_configurations(block: Block) -> None:
-    """What has no file's name is a part of ferrule.toml."""
+    """A block without a file name is a part of ferrule.toml."""
     msgspec.convert(tomllib.loads(block.text), ConfigurationFile)

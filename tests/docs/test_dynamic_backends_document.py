@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds and tests the backend of docs/dynamic_backends.md as the document says."""
+"""Builds and tests the backend of docs/dynamic_backends.md by its instructions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 @pytest.fixture(scope="session")
 def built(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the shared object, made by the document's own command."""
+    """The folder with the shared object that the page's command builds."""
     folder = tmp_path_factory.mktemp("document")
     (source,) = re.findall(r":caption: acme_npu\.c\n(.*?)```", TEXT, re.DOTALL)
     (folder / "acme_npu.c").write_text(source)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/operators.md beside the operators themselves."""
+"""Compares docs/operators.md with the operators themselves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFUSED = re.compile(r"^(refused|-)")
 
 
 def rows() -> dict[LayerType, list[str]]:
-    """Return the cells of each operator, the last of a row being its notes."""
+    """Return the cells of each operator's row; the last cell holds the notes."""
     text = DOCUMENT.read_text(encoding="utf-8")
     found: dict[LayerType, list[str]] = {}
     for line in text.splitlines():
@@ -50,7 +50,7 @@ def test_every_cell_names_its_oracle_or_refuses() -> None:
 
 @pytest.mark.parametrize("graph", list(samples()), ids=lambda graph: graph.name)
 def test_what_the_table_has_is_taken(graph: Graph) -> None:
-    """And what it refuses is refused."""
+    """An operator accepts the types that the table lists, and refuses the rest."""
     documented = rows()
     for layer in graph.layers:
         first = graph.info(layer.present_inputs[0]).dtype

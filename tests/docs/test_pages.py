@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages can be read: short lines, links that lead somewhere, and a place in the contents for each."""
+"""The pages are readable: short lines, links that lead somewhere, and an entry in the contents for each page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def named(page: Path) -> str:
 
 @pytest.mark.parametrize("page", pages(), ids=named)
 def test_lines_are_short(page: Path) -> None:
-    """But for tables, and lines that a link makes long."""
+    """Tables, and lines that are long because of a link, are exempt."""
     code, long = False, []
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
         if line.lstrip().startswith("```"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows docs/platforms.md from top to bottom."""
+"""Follows docs/platforms.md from beginning to end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STRICT = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 @pytest.fixture
 def documented(tmp_path: Path) -> Path:
-    """A folder with the files of the document; several parts of one file follow each other."""
+    """A folder with the page's files; parts of the same file are joined in order."""
     for name, contents in FILE.findall(DOCUMENT.read_text(encoding="utf-8")):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ int main(void)
 
 @pytest.mark.cc
 def test_a_model_runs_on_the_ported_platform(documented: Path) -> None:
-    """With the parts of a project that the document's table names."""
+    """The port is combined with the parts of a project that the page's table names."""
     project = write_project(device_networks.artifact(), Job(out=documented / "project")).folder
     pattern = (project / "devices.c").read_text(encoding="utf-8")
     assert pattern.count("_device, NULL, NULL, ") == 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what docs/renode.md names: options, files, classes and methods."""
+"""Checks the options, files, classes and methods that docs/renode.md names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows docs/unit-testing.md from top to bottom."""
+"""Follows docs/unit-testing.md from beginning to end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_its_tests_pass(tmp_path: Path) -> None:
 
 
 def test_what_it_names_is_there() -> None:
-    table = TEXT.split("## What goes wrong")[1].split("```")[0]
+    table = TEXT.split("## Scripted failures")[1].split("```")[0]
     names = set(re.findall(r"`(\w+)(?:\(|`)", table.replace("`fakes.`", "")))
     names |= set(re.findall(r", `(\w+)", table))
     known = {name for kind in (Fakes, ZephyrFakes, CmsisFakes) for name in dir(kind)}

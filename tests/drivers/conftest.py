@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers of src_c/drivers on the host."""
+"""The drivers of src_c/drivers, compiled for the host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BuildUart = Callable[[str], Adapter[Fakes]]
 
 @pytest.fixture(scope="session")
 def build_uart() -> BuildUart:
-    """A function that compiles a UART's driver by its name."""
+    """A function that compiles a UART's driver, given its name."""
     require_module("cffi", "pip install 'ferrule[testing]'")
     require_cc()
 

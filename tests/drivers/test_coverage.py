@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every line and every way of every branch of the drivers is run by the tests beside this one."""
+"""The tests beside this one run every line and every branch of the drivers, both ways."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of the nRF52's UARTE against a model of its registers and its DMA."""
+"""The driver of the nRF52's UARTE, tested on a model of its registers and its DMA."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TABLE = RegisterTable(
 
 
 class Uarte(RegisterModel):
-    """Sends one buffer in some cycles, and has bytes that it puts into the buffer that it was started with."""
+    """Sends a buffer after some cycles, and receives a byte of `input` into the buffer that was set at the start."""
 
     table = TABLE
 
@@ -54,7 +54,7 @@ class Uarte(RegisterModel):
             self._receives = True
         elif register.name == "STARTTX":
             assert on
-            assert self._left == 0, "a transmission over another"
+            assert self._left == 0, "a transmission starts before the previous one has ended"
             self._left = self._cycles
         elif register.name not in ("ENDRX", "ENDTX", "ENABLE"):
             assert not on, f"{register.name} is changed while the UARTE is on"
@@ -88,7 +88,7 @@ def driver(built: Adapter[Fakes]) -> Adapter[Fakes]:
 
 
 def config(driver: Adapter[Fakes], baud: int = 115_200) -> tuple[CData, CData]:
-    """Return a configuration, and the buffer, which has to stay alive."""
+    """Return a configuration and its buffer, which the caller must keep alive."""
     buffer = driver.new("struct ferrule_uart_nrf_buffer *")
     driver.share(buffer)
     return driver.new("struct ferrule_uart_nrf_config *", {"base": BASE, "buffer": buffer, "baud": baud}), buffer
@@ -140,7 +140,7 @@ def test_bytes_both_ways(driver: Adapter[Fakes]) -> None:
         while not driver.lib.ferrule_uart_nrf_can_write(uart):
             pass
     driver.lib.ferrule_uart_nrf_write(uart, ord("c"))
-    driver.lib.ferrule_uart_nrf_write(uart, ord("d"))  # waits for the one before
+    driver.lib.ferrule_uart_nrf_write(uart, ord("d"))  # waits for the previous byte
     assert uarte.sent == b"abc"
     assert buffer.sent == ord("d")
     assert "ENDTX -> 0x0" in window.trace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of the STM32's USART against a model of its registers."""
+"""The driver of the STM32's USART, tested on a model of its registers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLE = RegisterTable(
 
 
 class Usart(RegisterModel):
-    """Shifts a byte out in some cycles, and has bytes to receive."""
+    """Shifts each byte out in some cycles, and receives the bytes of `input`."""
 
     table = TABLE
 
@@ -46,13 +46,13 @@ class Usart(RegisterModel):
         if register.name == "SR":
             return (TX_EMPTY if self._left <= 0 else 0) | (RX_FULL if self.input else 0)
         if register.name == "DR":
-            return self.input.pop(0) | 0x100  # the ninth bit is not the driver's
+            return self.input.pop(0) | 0x100  # the driver must ignore the ninth bit
         return super().on_read(register)
 
     @override
     def on_write(self, register: Register, old: int, new: int) -> None:
         if register.name == "DR":
-            assert self._left <= 0, "a byte is written over another"
+            assert self._left <= 0, "a byte overwrites one that is still being sent"
             assert self.value("CR1") == ON, "the transmitter is off"
             self.sent.append(new)
             self._left = self._cycles
@@ -85,7 +85,7 @@ def config(driver: Adapter[Fakes], clock_hz: int = 16_000_000, baud: int = 115_2
         (84_000_000, 9600, 8750),
         (16_000_000, 1_000_000, 16),
         (16_000_000, 0, 16),
-        (31, 2, 16),  # 15.5: the nearest is the least
+        (31, 2, 16),  # 15.5 rounds to 16, the smallest divider
         (1 << 16, 1, None),
         (30, 2, None),
         (16_000_000, 2_000_000, None),

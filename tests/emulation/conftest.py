@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Firmwares and engines."""
+"""Fixtures that build firmwares and provide engines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "exceptions"
 
 @pytest.fixture(scope="session")
 def build(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """A function (program, board name) -> Machine."""
+    """A function that compiles a program for a board, given by name, and returns the machine."""
     folder = tmp_path_factory.mktemp("firmware")
     built: dict[tuple[str, str], Machine] = {}
 
@@ -35,7 +35,7 @@ def build(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @pytest.fixture(scope="session")
 def build_exceptions(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """A function (program of the folder exceptions, board name) -> Machine."""
+    """A function that compiles a program of the folder `exceptions` for a board, and returns the machine."""
     folder = tmp_path_factory.mktemp("exceptions")
     built: dict[tuple[str, ...], Machine] = {}
 
@@ -64,7 +64,7 @@ def unicorn() -> Engine:
 
 @pytest.fixture(params=["unicorn", "qemu"])
 def either(request: pytest.FixtureRequest) -> Engine:
-    """Each engine in turn."""
+    """The engines unicorn and qemu in turn."""
     if request.param == "unicorn":
         require_module("unicorn", "pip install 'ferrule[run]'")
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device models that know time, interrupts and DMA."""
+"""Device models with time, interrupts and DMA."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class Squarer:
 
 
 def attach(session: UnicornSession) -> Squarer:
-    """Put the device where the firmware expects it."""
+    """Attach the device at the address that the firmware expects."""
     model = Squarer(session._guest, session._processor.line(LINE))
     Attachment(session._processor, model, address=BASE, size_bytes=0x1000)
     return model
 
 
 def trace(session: UnicornSession) -> list[str]:
-    """Return what the firmware says."""
+    """Return the lines of the firmware's trace."""
     text = b""
     while not text.endswith(b"."):
         chunk = session.channel().read(65536, 10)
@@ -84,7 +84,7 @@ def trace(session: UnicornSession) -> list[str]:
 
 
 def run(unicorn: Engine, machine: Machine) -> tuple[list[str], Squarer, int]:
-    """Run the firmware against the device."""
+    """Run the firmware with the device; return the trace, the model and the number of executed instructions."""
     with unicorn.start(machine) as session:
         assert isinstance(session, UnicornSession)
         model = attach(session)
@@ -107,7 +107,7 @@ def test_a_device_takes_its_time_and_interrupts(unicorn: Engine, build_exception
         ".",
     ]  # fmt: skip
     assert model.finished_at[0] >= 100_000
-    assert executed < 100_000  # the core slept through most of it
+    assert executed < 100_000  # the core slept most of the time
 
 
 def test_time_is_the_same_in_every_run(

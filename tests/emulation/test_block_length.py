@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C hooks' count of instructions in a piece of Thumb code, against a plain decoder."""
+"""The instruction count of the C hooks for a block of Thumb code, against a plain decoder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ instructions = st.lists(narrow | wide, min_size=1, max_size=60)
 
 @pytest.fixture(scope="module")
 def hooks(host_cc: tuple[str, ...]) -> ctypes.CDLL:
-    """The loaded hooks."""
+    """The loaded library of hooks."""
     require_module("unicorn", "pip install 'ferrule[run]'")
     library = load_hooks()
     library.ferrule_guest_count.restype = ctypes.c_uint32
@@ -39,7 +39,7 @@ def hooks(host_cc: tuple[str, ...]) -> ctypes.CDLL:
 
 
 def guest_with(flash: ctypes.Array[ctypes.c_char], ram: ctypes.Array[ctypes.c_char]) -> GuestState:
-    """Return a guest that sees two memories."""
+    """Return a guest with two memories."""
     guest = GuestState(window_count=2)
     guest.windows[0] = Window(FLASH, len(flash), ctypes.addressof(flash), 1)
     guest.windows[1] = Window(RAM, len(ram), ctypes.addressof(ram), 0)
@@ -52,7 +52,7 @@ def test_counts_instructions(hooks: ctypes.CDLL, pieces: list[list[bytes]]) -> N
     code = b"".join(b"".join(piece) for piece in pieces)
     flash, ram = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(code, len(code))
     guest = guest_with(flash, ram)
-    for base in (FLASH, RAM, FLASH):  # the second time from the cache
+    for base in (FLASH, RAM, FLASH):  # the second time it comes from the cache
         offset = 0
         for piece in pieces:
             size = len(b"".join(piece))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instruction counts against programs whose length is known."""
+"""Instruction counts of programs whose length is known."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
 CALIBRATION = (
-    1,  # nothing between two readings
+    1,  # no instruction between two readings
     1 + 2 + 3 * 2_000_000,
-    1 + 1 + 7 * 1000,  # IT blocks: what they suppress is executed
-    1 + 3000,  # straight on over pages and the longest block
+    1 + 1 + 7 * 1000,  # IT blocks: suppressed instructions are counted, too
+    1 + 3000,  # straight-line code longer than a page and the longest block
     3,  # a reading inside an IT block
-    4,  # additions executed after that reading
-    1,  # after setting CYCCNT: the instruction that set it
-    0,  # switched off
+    4,  # additions executed after the reading in the IT block
+    1,  # after CYCCNT was set: the instruction that sets it
+    0,  # counter switched off
 )
 DWT, SYSTICK = 1, 2
 
 
 def words(session: Session, count: int) -> tuple[int, ...]:
-    """Receive so many 32-bit words."""
+    """Receive `count` 32-bit words."""
     channel, data = session.channel(), b""
     while len(data) < 4 * count:
         chunk = channel.read(4 * count - len(data), 30)
@@ -60,13 +60,13 @@ def test_total_counts_every_instruction_since_reset(unicorn: Engine, build: Call
         words(session, len(CALIBRATION))
         total = session.counters().instructions
     assert total is not None
-    assert sum(CALIBRATION) < total < sum(CALIBRATION) + 200_000  # polling of the UART at the end
+    assert sum(CALIBRATION) < total < sum(CALIBRATION) + 200_000  # the firmware polls the UART at the end
 
 
 def test_blocks_are_whole_wherever_emulation_pauses(unicorn: Engine, build: Callable[..., Machine]) -> None:
     with unicorn.start(build("misdeed")) as session:
         assert isinstance(session, UnicornSession)
-        session.channel().write(b"h")  # an endless loop: each block begins where the last one did
+        session.channel().write(b"h")  # an endless loop: every block starts at the same address
         guest = session._guest
         for _ in range(2000):
             before = guest.executed()
@@ -93,5 +93,5 @@ def test_equals_qemu_within_a_tick(unicorn: Engine, qemu: str, build: Callable[.
         assert source == SYSTICK
         counters = session.counters()
     assert counters.instructions is None
-    # The two counters are read by different code, some ten instructions apart.
+    # Different code reads the two counters, so they differ by about ten instructions.
     assert abs(ticks * counters.resolution - instructions) <= counters.resolution + 20

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GDB at a guest that a list of stops stands for: after each the guest stands, runs on, or is left."""
+"""GDB and a guest that is replaced by a list of stops: after each, the guest halts, runs on, or is left alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTINUE, STEP = Packet(payload=b"c"), Packet(payload=b"s")
 
 
 class Processor:
-    """Stops as it is told to, and no oftener."""
+    """Returns the given stops in order, and must not run any further."""
 
     def __init__(self, stops: Iterable[Stop]) -> None:
         self._stops = iter(stops)
@@ -34,12 +34,12 @@ class Processor:
 
     def _next(self) -> Stop:
         stop = next(self._stops, None)
-        assert stop is not None, "it runs on although it should stand"
+        assert stop is not None, "the guest runs although it should be halted"
         return stop
 
 
 class Connection:
-    """GDB sends these one by one; its events come only to a look that does not wait."""
+    """Delivers GDB's packets one by one; its events are delivered only to a poll."""
 
     connected = True
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device models on unicorn's bus: accesses that they refuse are bus faults of the core."""
+"""Device models on unicorn's bus: a refused access is a bus fault of the core."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BOARDS = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"]
 
 
 class Scratch(RegisterModel):
-    """Registers that only some accesses suit."""
+    """Registers that allow only some kinds of access."""
 
     table = RegisterTable(
         name="scratch",
@@ -49,7 +49,7 @@ class Scratch(RegisterModel):
 
 
 class Broken(Scratch):
-    """A model with a mistake of its own."""
+    """A model with a programming error."""
 
     @override
     def on_write(self, register: Register, old: int, new: int) -> None:
@@ -57,7 +57,7 @@ class Broken(Scratch):
 
 
 def trace(engine: Engine, machine: Machine, model: DeviceModel) -> list[str]:
-    """Run the firmware that misuses its device; return its lines."""
+    """Run the firmware that misuses its device, and return its lines."""
     device = AttachedDevice(name="npu0", model=model, address=BASE, interrupt=LINE)
     with engine.start(replace(machine, devices=(device,))) as session:
         assert isinstance(session, UnicornSession)
@@ -71,7 +71,7 @@ def trace(engine: Engine, machine: Machine, model: DeviceModel) -> list[str]:
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_the_firmware_handles_the_fault_and_goes_on(unicorn: Engine, build_exceptions: Build, board: str) -> None:
-    """CFSR says precise, BFAR where; the registers of the load are as before; the device has seen nothing."""
+    """CFSR reports a precise fault, BFAR its address; a refused load changes no register, a refused store no device."""
     model = FaultInjector(Scratch())
     assert trace(unicorn, build_exceptions("refusal", board), model) == [
         "value 00000007",
@@ -100,7 +100,7 @@ def test_the_firmware_handles_the_fault_and_goes_on(unicorn: Engine, build_excep
 def test_the_crash_report_names_device_register_and_reason(
     unicorn: Engine, build_exceptions: Build, fault: Fault, access: str
 ) -> None:
-    """A firmware whose handler does not go on records the fault."""
+    """The start-up's handler, which does not resume, records the fault."""
     machine = build_exceptions("refusal_recorded", "mps2-an386")
     with pytest.raises(EngineError, match=re.escape(access)) as caught:
         trace(unicorn, machine, FaultInjector(Scratch(), fault))

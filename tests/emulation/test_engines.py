@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What engines are without running one."""
+"""Properties of engines that can be tested without running one."""
 
 from __future__ import annotations
 

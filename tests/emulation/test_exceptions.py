@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions, interrupts and time: the same firmware gives the same trace as under qemu."""
+"""Exceptions, interrupts and time: a firmware gives the same trace as on qemu."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_trace_equals_qemus(unicorn: Engine, qemu: str, build_exceptions: Build,
     machine = build_exceptions(program, board)
     ours, qemus = trace(machine, unicorn), trace(machine, engine("qemu"))
     assert len(ours) > 20
-    if program == "sleep":  # QEMU's SysTick goes by the clock of the host, which may be late and miss some awakenings
+    if program == "sleep":  # QEMU's SysTick follows the host's clock, which may run late and skip wake-ups
         assert [line for line in ours if AWAKE.fullmatch(line)] == [f"awake {ticks:08x}" for ticks in range(1, 9)]
         ours, qemus = ([line for line in lines if not AWAKE.fullmatch(line)] for lines in (ours, qemus))
     assert ours == qemus
@@ -61,7 +61,7 @@ def test_random_priorities_equal_qemus(
 
 
 def echoed(data: bytes) -> bytes:
-    """Return what the firmware makes of the bytes."""
+    """Return the firmware's answer to the bytes."""
     return bytes(byte ^ 0x55 for byte in data)
 
 
@@ -71,7 +71,7 @@ def test_a_console_by_interrupts(unicorn: Engine, qemu: str, build_exceptions: B
     for each in (unicorn, engine("qemu")):
         with each.start(build_exceptions("console", board)) as session:
             channel, received = session.channel(), b""
-            assert channel.read(1, 0.05) == b""  # asleep until there is input
+            assert channel.read(1, 0.05) == b""  # asleep until input arrives
             for first in range(0, len(data), 64):
                 channel.write(data[first : first + 64])
                 while len(received) < first + 64:
@@ -91,7 +91,7 @@ def test_a_firmware_that_polls_is_not_given_up_while_a_timer_runs(unicorn: Engin
 def test_sleep_for_input_takes_no_time(
     unicorn: Engine, build_exceptions: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ferrule.emulation.unicorn.session.time", ManualClock())  # no time-out ever ends a read
+    monkeypatch.setattr("ferrule.emulation.unicorn.session.time", ManualClock())  # no read ever times out
     with unicorn.start(build_exceptions("console", "mps2-an386")) as session:
         assert session.channel().read(1, 60) == b""
 
@@ -113,7 +113,7 @@ DOOMS = {
     2: "lockup.*bus error on a vector fetch",
     3: "HardFault .bus error while entering an exception. at pc .* .main",
     4: "sleeps .wfi. and nothing is left that could wake it",
-    5: "HardFault",  # priority 0 is not urgent enough
+    5: "HardFault",  # SVCall at priority 0 cannot preempt with PRIMASK set
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a firmware that goes wrong looks like."""
+"""Reports about firmware that fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 
 def commit(session: Session, misdeed: str) -> CrashReport:
-    """Have the firmware do something wrong and return the report."""
+    """Make the firmware commit a misdeed, and return the crash report."""
     channel = session.channel()
     assert channel.read(1, 10) == b"!"
     channel.write(misdeed.encode())
@@ -49,7 +49,7 @@ UNICORN = {
     "c": "read-only 0x0000_0040 .ssram1.",
     "z": "sleeps .wfi. and nothing is left that could wake it",
     "l": "lockup.* .bus error on a data access.: read of 4 B at 0x7000_0000, where mps2-an386 has nothing",
-    "q": "asked for a reset",
+    "q": "requested a reset",
 }
 
 
@@ -110,7 +110,7 @@ def test_time_out_holds_on_slow_registers(
         channel = session.channel()
         assert channel.read(1, 10) == b"!"
         channel.write(b"v")
-        channel.read(1, 1.5)  # finds its pace
+        channel.read(1, 1.5)  # the session adapts its pace
         begin_s = clock.now_s
         assert channel.read(1, 0.1) == b""
         assert 0.1 <= clock.now_s - begin_s < 0.2
@@ -162,7 +162,7 @@ def test_words_before_a_fault_are_not_lost(unicorn: Engine, build: Callable[...,
 def test_not_a_firmware(either: Engine, build: Callable[..., Machine], tmp_path: Path) -> None:
     text = tmp_path / "notes.elf"
     text.write_text("hello")
-    with pytest.raises(FerruleError, match="not a sound ELF"):
+    with pytest.raises(FerruleError, match="not a valid ELF"):
         either.start(Machine(board=build("echo").board, elf=text))
 
 

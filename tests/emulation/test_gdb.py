@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GDB at a firmware, on each engine that has a stub."""
+"""GDB connected to a firmware, on each engine that has a stub."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ CONTROL_C = "import os, signal, threading; threading.Timer(1.5, os.kill, (os.get
 
 
 def free_port() -> int:
-    """Return a port that nobody has now."""
+    """Return a port that is free at present."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
 
 @contextmanager
 def debugged(engine: Engine, machine: Machine) -> Iterator[tuple[Session, int]]:
-    """Start a firmware that waits for gdb; the session and the port."""
+    """Start a firmware that waits for gdb; yield the session and the port."""
     port = free_port()
     with engine.start(replace(machine, options=EngineOptions(gdb=port))) as session:
         yield session, port
 
 
 def wait_for(received: bytearray, wanted: bytes) -> None:
-    """Wait until the firmware has sent this first."""
+    """Wait until the firmware has sent bytes, and check that they start with `wanted`."""
     while len(received) < len(wanted):
         time.sleep(0.01)
     assert received[: len(wanted)] == wanted
@@ -45,12 +45,12 @@ def wait_for(received: bytearray, wanted: bytes) -> None:
 
 @pytest.fixture
 def gdb() -> str:
-    """GDB for Arm."""
+    """The path of gdb-multiarch."""
     return require_program("gdb-multiarch", "apt-get install gdb-multiarch")
 
 
 def script(gdb: str, machine: Machine, port: int, *commands: str) -> list[str]:
-    """Run gdb with these commands and return its output."""
+    """Run gdb with these commands, and return the lines of its output."""
     argv = [gdb, "-nx", "-q", "-batch", "-ex", "set confirm off", "-ex", "set pagination off"]
     argv += ["-ex", f"target remote 127.0.0.1:{port}", *(part for command in commands for part in ("-ex", command))]
     done = subprocess.run([*argv, str(machine.elf)], capture_output=True, text=True, timeout=60, check=False)
@@ -59,7 +59,7 @@ def script(gdb: str, machine: Machine, port: int, *commands: str) -> list[str]:
 
 @contextmanager
 def running(session: Session) -> Iterator[bytearray]:
-    """Keep the firmware running while gdb has it; what it sends, until it fails."""
+    """Keep reading from the firmware while gdb controls it; yield the received bytes."""
     received, over = bytearray(), threading.Event()
 
     def read() -> None:

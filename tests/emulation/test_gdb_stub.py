@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GDB's packets, and what the stub answers for a core that is not there."""
+"""GDB's packets, and the stub's answers for a stand-in of a core."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ferrule.emulation.gdb.stub import DESCRIPTION, REGISTERS
 
 
 class Core:
-    """256 bytes of memory at 0x100 and numbered registers."""
+    """A core with 256 bytes of memory at 0x100 and numbered registers."""
 
     def __init__(self) -> None:
         self.registers = {name: index for index, name in enumerate(REGISTERS)}
@@ -43,13 +43,13 @@ class Core:
 
 @pytest.fixture
 def core() -> Core:
-    """A fresh core."""
+    """A new core."""
     return Core()
 
 
 @pytest.fixture
 def stub(core: Core) -> GdbStub:
-    """A stub for it."""
+    """A stub for the core."""
     return GdbStub(core)
 
 
@@ -113,7 +113,7 @@ def test_breakpoints(core: Core, stub: GdbStub) -> None:
     assert core.breakpoints == {0x100, 0x200}
     assert stub.answer(b"z0,100,2") == b"OK"
     assert core.breakpoints == {0x200}
-    assert stub.answer(b"Z2,100,4") == b""  # no watchpoints
+    assert stub.answer(b"Z2,100,4") == b""  # watchpoints are not supported
 
 
 def test_going_on(core: Core, stub: GdbStub) -> None:

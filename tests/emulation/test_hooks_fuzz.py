@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C hooks under sanitizers, round a core that does anything: no access leaves what is there, and every run ends."""
+"""The C hooks under sanitizers, around a core that does anything: no access leaves its memory, and every run ends."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.cc
 FUZZ = Path(__file__).parent / "hooks" / "fuzz.c"
 ROUNDS = 10_000
 BUDGET, EXCEPTION, LOCKUP, ERROR = (1 << stop for stop in (1, 4, 6, 9))
-"""Ways to stop, of guest.h, that must have been seen, so that the rounds are not all the same."""
+"""Reasons to stop, of guest.h, that must all occur, so that the rounds differ."""
 
 
 @pytest.fixture(scope="module")
 def program(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The hooks with a core in C instead of unicorn's."""
+    """The hooks, compiled with a core in C in place of unicorn's."""
     require_sanitizers("address")
     folder = library.SOURCE_FOLDER
     result = tmp_path_factory.mktemp("fuzz") / "fuzz"

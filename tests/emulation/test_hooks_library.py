@@ -30,7 +30,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host_cc: tuple[str, .
 
 
 def refuse(*_arguments: object) -> None:
-    """Stand in for a compiler that must not be needed."""
+    """Stand in for a compiler that must not be called."""
     raise AssertionError("compiled again")
 
 

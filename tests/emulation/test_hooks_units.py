@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces of the C hooks alone: lines that a UART drives, how far a core may go, returns from exceptions."""
+"""Parts of the C hooks alone: the lines that a UART drives, the limit of execution, returns from exceptions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNITS = Path(__file__).parent / "hooks" / "units.c"
 
 @pytest.fixture(scope="module")
 def program(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The hooks with a core that executes nothing instead of unicorn's."""
+    """The hooks, compiled with a core that executes nothing in place of unicorn's."""
     folder = library.SOURCE_FOLDER
     result = tmp_path_factory.mktemp("units") / "units"
     flags = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", f"-I{folder}"]

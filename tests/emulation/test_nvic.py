@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C model of priorities against a plain one in Python."""
+"""The C model of exception priorities against a plain model in Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Set = ctypes.c_uint32 * (EXCEPTIONS // 32)
 
 
 class Nvic(ctypes.Structure):
-    """struct ferrule_nvic."""
+    """The layout of struct ferrule_nvic."""
 
     _fields_ = (
         ("enabled", Set),
@@ -35,7 +35,7 @@ class Nvic(ctypes.Structure):
 
 
 class Model:
-    """The same in sets."""
+    """The same state, kept in Python sets."""
 
     def __init__(self) -> None:
         self.enabled: set[int] = {1, 2, 3, 11, 12, 14, 15}
@@ -70,13 +70,13 @@ steps = st.lists(
 
 @pytest.fixture(scope="module")
 def hooks(host_cc: tuple[str, ...]) -> ctypes.CDLL:
-    """The loaded hooks."""
+    """The loaded library of hooks."""
     require_module("unicorn", "pip install 'ferrule[run]'")
     return load_hooks()
 
 
 def apply(hooks: ctypes.CDLL, nvic: Nvic, model: Model, step: tuple[str, int, int]) -> None:
-    """Do one thing to both."""
+    """Apply one step to both models."""
     what, number, value = step
     reference = ctypes.byref(nvic)
     if what in {"enable", "disable"}:

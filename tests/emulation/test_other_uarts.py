@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UARTs that are not Arm's, each with its own driver on its own board."""
+"""UARTs that are not Arm's, each with its driver on its board."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def machine(name: str, folder: Path, **more: str) -> Machine:
 
 
 def need(name: str) -> None:
-    """Skip unless the engine is installed."""
+    """Skip the test unless the engine is installed."""
     if name == "qemu":
         require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     else:
@@ -69,7 +69,7 @@ def test_bytes_are_echoed(board: str, name: str, interrupt: bool, tmp_path: Path
     data = bytes(range(256)) * 4
     with engine(name).start(machine(board, tmp_path, **(INTERRUPTS[board] if interrupt else {}))) as session:
         channel = session.channel()
-        assert channel.read(1, 0.3) == b""  # it waits for input, asleep or not
+        assert channel.read(1, 0.3) == b""  # it waits for input, asleep or polling
         channel.write(data)
         assert receive(channel, len(data)) == bytes(byte ^ 0x55 for byte in data)
         for byte in b"one":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The QEMU process: how it starts, dies and is mourned."""
+"""The QEMU process: how it starts, how it ends, and how a failure is reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 
 def descendants() -> set[int]:
-    """Return the processes below this one, zombies included."""
+    """Return the ids of the processes below this one, zombies included."""
     parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -42,7 +42,7 @@ def descendants() -> set[int]:
 
 @pytest.fixture
 def proc() -> None:
-    """Linux's table of processes."""
+    """Skip the test without Linux's process table."""
     if not Path("/proc/self/stat").exists():
         lacking("/proc/self/stat", "run the tests on Linux", rare=True)
 
@@ -90,7 +90,7 @@ def test_dies_with_a_python_that_is_killed(qemu: str, build: Callable[..., Machi
 
 
 def _alive(pid: int) -> bool:
-    """Tell a running process from a zombie that init has not reaped yet."""
+    """Return whether the process runs and is not a zombie that init has yet to reap."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -120,7 +120,7 @@ def test_a_board_without_qemu(qemu: str, build: Callable[..., Machine]) -> None:
 def test_a_uart_without_a_serial_option(qemu: str, build: Callable[..., Machine]) -> None:
     machine = build("echo")
     odd = QemuMachine(name="mps2-an386", instructions_per_tick=40, serial={})
-    with pytest.raises(EngineError, match="which -serial option uart0 is"):
+    with pytest.raises(EngineError, match="assign a -serial option to uart0"):
         engine("qemu").start(Machine(board=replace(machine.board, qemu=odd), elf=machine.elf))
 
 
@@ -149,7 +149,7 @@ def test_missing_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build:
 
 
 def test_late_listener_loses_nothing(qemu: str, build: Callable[..., Machine]) -> None:
-    for _ in range(5):  # QEMU may overlook that the receiver was switched on
+    for _ in range(5):  # QEMU may miss that the receiver was switched on
         with engine("qemu").start(build("echo")) as session:
             assert isinstance(session, QemuSession)
             session.channel().write(b"hello")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards behind a serial port: the port is real to us, the board behind it is emulated."""
+"""Boards behind a serial port: the port is real to the software under test, and the board is emulated."""
 
 from __future__ import annotations
 

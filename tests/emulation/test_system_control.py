@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers of the system control space, of a core that stands still."""
+"""Registers of the system control space, on a core that does not run."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ TABLE = 0x1000_0000
 
 
 def core(board: str) -> Processor:
-    """Return a core at reset, its vectors at 0x1000_0000."""
+    """Return a core at reset, with its vectors at 0x1000_0000."""
     return Processor(Guest(load_board(board)), load_board(board), TABLE)
 
 
 @pytest.fixture
 def processor(host_cc: tuple[str, ...]) -> Processor:
-    """A Cortex-M4."""
+    """The processor of a board with a Cortex-M4."""
     require_module("unicorn", "pip install 'ferrule[run]'")
     return core("mps2-an386")
 
 
 @pytest.fixture
 def secure(host_cc: tuple[str, ...]) -> Processor:
-    """A Cortex-M33."""
+    """The processor of a board with a Cortex-M33."""
     require_module("unicorn", "pip install 'ferrule[run]'")
     return core("mps2-an505")
 
@@ -49,7 +49,7 @@ def test_reset_values(processor: Processor) -> None:
     assert read(VTOR, 4) == TABLE
     assert read(CCR, 4) == 0x200
     assert read(ICTR, 4) == 7
-    assert read(ICSR, 4) == 1 << 11  # in thread mode, any return is one to the base
+    assert read(ICSR, 4) == 1 << 11  # RETTOBASE is set in thread mode, where any return is one to the base level
     assert read(CSR, 4) == 4
     assert read(CALIB, 4) == 1 << 31
     assert read(FPCCR, 4) == 0xC000_0000

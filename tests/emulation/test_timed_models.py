@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a device model is woken: the attachment between a processor and a model that both only take notes."""
+"""The times at which a device model is woken: an attachment between a processor and a model that only record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ferrule.emulation.unicorn.attachment import Attachment
 
 
 class Model:
-    """Says when its next event is, and notes the time that passes."""
+    """Reports the given next event, and records the time that passes."""
 
     def __init__(self, event: int | None) -> None:
         self.event = event
@@ -32,7 +32,7 @@ class Model:
 
 
 class Processor:
-    """A clock that the test sets, and a timer that notes what it is set to."""
+    """A clock that the test sets, and a timer that records its settings."""
 
     def __init__(self, now: int) -> None:
         self.now = self.exact_now = now

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes to the firmware and back."""
+"""Bytes sent to the firmware and received from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 
 def receive(channel: Channel, count: int, piece: int = 65536) -> bytes:
-    """Receive so many bytes, or fewer if they stop coming."""
+    """Receive `count` bytes, or fewer if no more arrive."""
     data = b""
     while len(data) < count and (chunk := channel.read(min(piece, count - len(data)), 10)):
         data += chunk
@@ -25,7 +25,7 @@ def receive(channel: Channel, count: int, piece: int = 65536) -> bytes:
 
 
 def echoed(data: bytes) -> bytes:
-    """Return what the firmware makes of the bytes."""
+    """Return the firmware's answer to the bytes."""
     return bytes(byte ^ 0x55 for byte in data)
 
 
@@ -68,9 +68,9 @@ def test_more_than_the_buffers_hold(either: Engine, build: Callable[..., Machine
 def test_an_image_travels_quickly(
     unicorn: Engine, build: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python is not entered for each byte: the core runs in one piece, until all bytes are there."""
+    """Python is not entered for each byte: the core runs in one slice until all bytes have arrived."""
     data = bytes(27_648)
-    monkeypatch.setattr("ferrule.emulation.unicorn.session.time", ManualClock())  # no piece is cut for its time
+    monkeypatch.setattr("ferrule.emulation.unicorn.session.time", ManualClock())  # no slice ends by its time limit
     pieces = []
     run = UnicornSession._run_slice
     monkeypatch.setattr(UnicornSession, "_run_slice", lambda session: (pieces.append(session), run(session))[1])
@@ -83,7 +83,7 @@ def test_an_image_travels_quickly(
 def test_an_idle_firmware_costs_no_time(
     unicorn: Engine, build: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ferrule.emulation.unicorn.session.time", ManualClock())  # no time-out ever ends a read
+    monkeypatch.setattr("ferrule.emulation.unicorn.session.time", ManualClock())  # no read ever times out
     with unicorn.start(build("echo")) as session:
         assert session.channel().read(1, 60) == b""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices behind an emulated board's second UART, on lines with faults, over ports, and where nobody answers."""
+"""Devices on an emulated board's second UART, on lines with faults, over ports, and with no answer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Build = Callable[[str], ferrule.Firmware]
 
 @pytest.fixture(scope="module")
 def build(network: ferrule.Network, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """The firmware for an engine: QEMU's guest waits in its own time while a thread of this busy process answers."""
+    """A function that builds the firmware for an engine; for QEMU, whose clock runs on, time-outs are longer."""
     require_module("ziglang", "pip install 'ferrule[run]'")
     require_module("unicorn", "pip install 'ferrule[run]'")
     built: dict[str, ferrule.Firmware] = {}
@@ -87,7 +87,7 @@ class Silence(SerialModel):
 
 
 class Switch(SerialModel):
-    """One model, and then another."""
+    """Forwards to a model that the test can exchange."""
 
     def __init__(self, model: SerialModel) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ def is_right(link: LinkSession, network: ferrule.Network) -> bool:
 
 
 def outcome(link: LinkSession, network: ferrule.Network) -> int:
-    """Return the status of a run, whose outputs are right if that is OK."""
+    """Return the status of a run; if it is OK, the outputs are checked."""
     try:
         assert is_right(link, network)
     except RunFailedError as error:
@@ -143,7 +143,7 @@ def test_nobody_answers_and_then_somebody_does(build: Build, network: ferrule.Ne
         assert caught.value.status == TIMEOUT
         switch.model = UartWooflesModel(memory_bytes=BYTES)
         assert is_right(link, network)
-        switch.model = UartWooflesModel(memory_bytes=BYTES - 1)  # too small
+        switch.model = UartWooflesModel(memory_bytes=BYTES - 1)  # one byte too small
         with pytest.raises(RunFailedError, match="UNAVAILABLE"):
             link.run(sample(network))
         switch.model = UartWooflesModel(memory_bytes=BYTES)
@@ -214,7 +214,7 @@ def test_who_cannot_have_it_says_so(firmware: ferrule.Firmware) -> None:
 
 @contextlib.contextmanager
 def served(url: str) -> Iterator[str]:
-    """Serve an accelerator in a thread; yield the URL for the other end, where it listens."""
+    """Serve an accelerator in a thread; yield the URL that the other end uses."""
     _, model = serial_model("UartWoofles", {"memory_bytes": 1024, "store_bytes": 1024})
     stopping = threading.Event()
     with contextlib.closing(open_port(url)) as channel:
@@ -229,7 +229,7 @@ def served(url: str) -> Iterator[str]:
 
 
 class Port(SerialModel):
-    """Whoever is at the other end of a port."""
+    """Forwards bytes to the accelerator at a port."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -313,7 +313,7 @@ def test_served_by_the_command_at_a_terminal(firmware: ferrule.Firmware, network
 def test_a_board_behind_a_port_with_an_accelerator_of_its_own(
     firmware: ferrule.Firmware, network: ferrule.Network
 ) -> None:
-    """Both are real to us: the engine `serial` has the link alone."""
+    """Both seem real to the software under test: the engine `serial` handles the link alone."""
     wire = AttachedWire(name="far", model=UartWooflesModel(memory_bytes=BYTES), uart="uart1")
     with board_at_socket(firmware.board, firmware.elf, wires=(wire,)) as url:
         report = firmware.run(sample(network), engine="serial", options=EngineOptions(port=url))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards other than the MPS2 images: a small model by both toolchains, keyword spotting on each engine that has it."""
+"""Boards other than the MPS2 images: a small model with both toolchains, and keyword spotting on each engine."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ferrule.report import Verdict
 
 pytestmark = pytest.mark.emu
 RUNS = {"mps3-an547": ("qemu",), "nrf52840dk": ("unicorn",), "stm32f4_discovery": ("unicorn", "qemu")}
-"""The engines by board."""
+"""The engines that support each board."""
 
 
 def need(name: str) -> None:
-    """Skip unless the engine is installed."""
+    """Skip the test unless the engine is installed."""
     if name == "qemu":
         require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     else:

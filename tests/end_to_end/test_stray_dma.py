@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A driver with a mistake: the accelerator's DMA leaves its buffers, and the run says which register asked for it."""
+"""A driver with a mistake: the accelerator's DMA leaves its buffers, and the run names the register that caused it."""
 
 from __future__ import annotations
 

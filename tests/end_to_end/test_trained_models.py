@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MLPerf Tiny models on every board, by both toolchains, on both engines, beside TensorFlow Lite Micro."""
+"""The MLPerf Tiny models on every board, with both toolchains and both engines, compared with TensorFlow Lite Micro."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ferrule.graph import Array
 from ferrule.report import Verdict
 
 INT8 = {"ad01_int8": 768, "kws_ref_model": 16_000, "pretrainedResnet_quant": 49_152, "vww_96_int8": 55_296}
-"""With the bytes of activations that no plan without overlap can undercut."""
+"""Models, with the smallest activation memory in bytes of any plan without overlap."""
 FLOAT = ("ad01_fp32", "pretrainedResnet", "vww_96_float")
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
 TOOLCHAINS = ("zig", "arm-none-eabi-gcc")
 FLOAT_BOARDS = ("mps2-an385", "mps2-an500")
-"""One without and one with a floating-point unit."""
+"""A board without and a board with a floating-point unit."""
 ON_QEMU = set(zip(INT8, BOARDS, strict=True))
-"""Each model and each board, since QEMU takes six times as long as unicorn."""
+"""Each model on a different board, since QEMU takes six times as long as unicorn."""
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 
 def need(toolchain: str, request: pytest.FixtureRequest) -> None:
-    """Skip unless the toolchain is installed."""
+    """Skip the test unless the toolchain is installed."""
     if toolchain == "arm-none-eabi-gcc":
         request.getfixturevalue("arm_gcc")
 
@@ -42,7 +42,7 @@ def samples(network: ferrule.Network) -> list[list[Array]]:
 
 @cache
 def expected(path: Path) -> list[list[Array]]:
-    """What TensorFlow Lite Micro gives for the file itself, sample by sample."""
+    """Return the outputs of TensorFlow Lite Micro for the file itself, by sample."""
     data = path.read_bytes()
     return [tflm(data, sample) for sample in samples(ferrule.load(path))]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trained model split over the example backend and the core, in one firmware and on the host."""
+"""A trained model divided between the example backend and the core, in one firmware and on the host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_backend" / "my_custom
 
 @pytest.fixture
 def network(models: Path) -> ferrule.Network:
-    """Of the four models, the one with additions."""
+    """The one of the four models that has additions."""
     return ferrule.load(models / "pretrainedResnet_quant.tflite")
 
 

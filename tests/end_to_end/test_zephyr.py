@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projects for Zephyr, built with a real tree and run: on QEMU's MPS2, and as a program of this host.
+"""Projects for Zephyr, built with a real tree and run on QEMU's MPS2 and as a program of this host.
 
-They run where ZEPHYR_BASE is set; everything that can be shown without is in tests/firmware/test_zephyr_project.py.
+The tests run where ZEPHYR_BASE is set; tests/firmware/test_zephyr_project.py covers all that needs no Zephyr tree.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def tree() -> Tree:
 
 @pytest.fixture(scope="module")
 def artifact() -> Artifact:
-    """A model of two soft devices and the core."""
+    """A model on two SoftNpu devices and the core."""
     return device_networks.artifact()
 
 
@@ -60,14 +60,14 @@ def project(artifact: Artifact, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="module")
 def board(tree: Tree) -> Board:
-    """The MPS2 board of the tree, its link on its second UART."""
+    """The tree's MPS2 board, with the link on its second UART."""
     require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     described = load_board(tree.mps2_board().replace("/", "-").replace("_", "-"))
     return replace(described, link_uart=described.peripheral("uart1"))
 
 
 def check_link(artifact: Artifact, channel: Channel, *, measured: bool) -> None:
-    """Run the model: outputs equal the reference's in every bit, calls of devices are the schedule's."""
+    """Run the model over the link: outputs equal the reference bit by bit, and device calls equal the schedule."""
     network = device_networks.crossing()
     with LinkSession(channel, timeout_s=10, run_timeout_s=PATIENCE_S) as session:
         info = session.model_info()
@@ -89,16 +89,16 @@ def check_link(artifact: Artifact, channel: Channel, *, measured: bool) -> None:
 
 
 def read_until(channel: Channel, wanted: str, text: str = "") -> str:
-    """Return what a console says up to something that matches."""
+    """Return the console's output up to the first match of a pattern."""
     end = time.monotonic() + PATIENCE_S
     while re.search(wanted, text) is None:
-        assert time.monotonic() < end, f"no {wanted!r} in {text!r}"
+        assert time.monotonic() < end, f"{wanted!r} not found in {text!r}"
         text += channel.read(4096, 1).decode(errors="replace")
     return text
 
 
 def check_shell(console: Channel, link: Callable[[], Channel]) -> None:
-    """The shell says what the model is and runs it; a host on the link notices."""
+    """The shell describes the model and runs it; a host on the link notices the run."""
     channel = link()
     session = LinkSession(channel, timeout_s=10)
     session.hello()
@@ -127,7 +127,7 @@ def test_mps2_in_emulation(tree: Tree, board: Board, artifact: Artifact, project
 
 
 def test_an_accelerator_behind_a_uart(tree: Tree, board: Board, tmp_path: Path) -> None:
-    """It has uart1, the first that is not the console's, and the link the next."""
+    """The accelerator has uart1, the first UART after the console's, and the link has the next."""
     network = small_networks.dense()
     device = Device(name="far", backend=BackendId("UartWoofles"), binding={"memory_bytes": 1024, "store_bytes": 1024})
     ferrule.generate(
@@ -167,7 +167,7 @@ def test_one_uart_is_the_links(tree: Tree, board: Board, artifact: Artifact, pro
 
 @contextmanager
 def native(program: Path) -> Iterator[dict[str, SerialChannel]]:
-    """Run a program of native_sim, and yield its UARTs."""
+    """Run a native_sim program, and yield channels to its UARTs by name."""
     process = subprocess.Popen([str(program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert process.stdout is not None
     text = ""
@@ -192,7 +192,7 @@ def test_native_sim(tree: Tree, artifact: Artifact, project: Path, tmp_path: Pat
 
 
 def contention(program: Path, tree: Tree, board: Board | None) -> str:
-    """Run the program of two threads, and return its last words."""
+    """Run the program with two contending threads, and return its output."""
     if board is not None:
         with engine("qemu").start(Machine(board=board, elf=program)) as session:
             return read_until(session.channel("console"), "PASS|FAIL")
@@ -211,7 +211,7 @@ def test_threads_contend_under_qemu(tree: Tree, board: Board, tmp_path: Path) ->
 
 @pytest.mark.parametrize("locks", [True, False])
 def test_threads_contend_on_the_host(tree: Tree, tmp_path: Path, locks: bool) -> None:
-    """Without the lock the same program finds overlaps: it can fail."""
+    """Without the lock the same program finds overlaps, which proves that it can fail."""
     for folder in ("include", "src_c"):
         (tmp_path / folder).symlink_to(root() / folder)
     module = tmp_path / "platforms" / "zephyr"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An accelerator with registers and an interrupt on Zephyr: devicetree, driver, kernel and the model of the device."""
+"""An accelerator with registers and an interrupt on Zephyr: devicetree, driver, kernel and the device model."""
 
 from __future__ import annotations
 

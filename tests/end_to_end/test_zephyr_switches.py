@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The context switches of a generated project for Zephyr, as its kernel traces them: under QEMU and embedded.
+"""Context switches of a generated Zephyr project, traced by its kernel, under QEMU and in the engine unicorn.
 
-It runs where ZEPHYR_BASE is set.
+The test runs where ZEPHYR_BASE is set.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow, pytest.mark.tim
 PROGRAM = Path(__file__).parents[1] / "platforms" / "zephyr" / "switches"
 START = "0 main, 0 high, 0 main, 0 middle, 0 main, 0 low, 0 main, 0 twin, 0 main, 0 idle"
 TURNS = "5 twin, 5 low, 6 twin, 7 low, 7 idle"
-"""Twin wakes while low runs, and the two have slices of 25 of a slot's 40 ms."""
+"""Twin wakes while low runs; their time slices are 25 ms, and a slot has 40 ms."""
 
 
 def test_threads_switch_as_under_qemu(tmp_path: Path) -> None:
-    """The kernel's own account of its switches: preemption, an inherited priority, a semaphore, slices, sleep."""
+    """The kernel's own trace of its switches: preemption, an inherited priority, a semaphore, time slices, sleep."""
     tree = zephyr_tree()
     require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     require_module("unicorn", "pip install 'ferrule[run]'")

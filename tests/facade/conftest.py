@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Firmware that several tests run."""
+"""Firmware shared by several tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import ferrule
 
 @pytest.fixture(scope="session")
 def zig() -> str:
-    """The default toolchain and engine."""
+    """The default toolchain; the test is skipped without it or the default engine."""
     require_module("ziglang", "pip install 'ferrule[run]'")
     require_module("unicorn", "pip install 'ferrule[run]'")
     return "zig"
@@ -22,7 +22,7 @@ def zig() -> str:
 
 @pytest.fixture(scope="session", params=["zig", "arm-none-eabi-gcc"])
 def any_toolchain(request: pytest.FixtureRequest) -> str:
-    """Each toolchain that is installed."""
+    """The toolchains in turn; those that are missing are skipped."""
     require_module("unicorn", "pip install 'ferrule[run]'")
     name = str(request.param)
     if name == "zig":
@@ -34,7 +34,7 @@ def any_toolchain(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def built(zig: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[ferrule.Network], ferrule.Firmware]:
-    """Build a network for the default board, once per name and first shape."""
+    """A function that builds a network for the default board, once per name and shape of the first input."""
     done: dict[tuple[object, ...], ferrule.Firmware] = {}
 
     def build(network: ferrule.Network) -> ferrule.Firmware:
@@ -48,7 +48,7 @@ def built(zig: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[ferru
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which temporary folders are made."""
+    """The folder in which temporary folders are created."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))

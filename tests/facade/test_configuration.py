@@ -63,7 +63,7 @@ def test_the_current_folder_has_it_or_not(tmp_path: Path, file: Path, monkeypatc
             "[devices.npu0]\nbackend = 'X'\nactivation_lead = -1",
             r"\[devices\.npu0\]: Expected `int` >= 0 - at `\$\.activation_lead`",
         ),
-        ("[devices.'1st']\nbackend = 'X'", r"\[devices\.1st\]: '1st' is no device name, expected a C identifier"),
+        ("[devices.'1st']\nbackend = 'X'", r"\[devices\.1st\]: '1st' is not a device name, expected a C identifier"),
         ("devices = 3", r"Expected `object`, got `int` - at `\$\.devices`"),
         ("[devices]\nnpu0 = 3", r"\[devices\.npu0\]: Expected `object`, got `int`"),
         ("[backend]\nfolders = []", "unknown field `backend`"),
@@ -99,8 +99,8 @@ def test_devices_of_the_command_line(file: Path) -> None:
     [
         (["npu0"], "--device npu0: expected name=Backend"),
         (["npu0="], "--device npu0=: expected name=Backend"),
-        (["=CpuAcc"], "'' is no device name"),
-        (["npu-0=CpuAcc"], "'npu-0' is no device name, expected a C identifier"),
+        (["=CpuAcc"], "'' is not a device name"),
+        (["npu-0=CpuAcc"], "'npu-0' is not a device name, expected a C identifier"),
         (["a=CpuAcc", "a=CpuRef"], "--device a=CpuRef: device 'a' is given twice"),
     ],
 )

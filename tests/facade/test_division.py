@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The partition decides the firmware: who runs which layer on the board, as what, on which device."""
+"""The partition decides the firmware: the backend and device of each layer, and its form."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ void {name}(const int8_t *first, const int8_t *second, int8_t *output, int32_t e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A backend of one layer type with C of its own."""
+    """Support and firmware target of a backend with one layer type and its own C."""
 
     folder: Path
     name: str
@@ -77,7 +77,7 @@ class Unit:
 
 
 class Maximums(Backend):
-    """MAXIMUM as a pre-compiled object."""
+    """A backend that compiles MAXIMUM into a pre-compiled object."""
 
     id: ClassVar[BackendId] = BackendId("Maximums")
     unit: ClassVar[Unit]
@@ -103,7 +103,7 @@ class Maximums(Backend):
 
 
 class Minimums(Backend):
-    """MINIMUM as it is."""
+    """A backend that runs MINIMUM unchanged."""
 
     id: ClassVar[BackendId] = BackendId("Minimums")
     unit: ClassVar[Unit]
@@ -117,7 +117,7 @@ class Minimums(Backend):
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackendRegistry:
-    """All backends, and two whose C is in folders of their own."""
+    """All backends, and two whose C sources are in separate folders."""
     registry = default_registry().scope()
     for backend, type_, sign in ((Maximums, LayerType.MAXIMUM, ">"), (Minimums, LayerType.MINIMUM, "<")):
         name = f"choose_{backend.id.lower()}"
@@ -131,7 +131,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackendRegistry
 
 
 def network() -> ferrule.Network:
-    """Three types of layers, which three backends take."""
+    """Return a network with three layer types, for three backends."""
     made = ferrule.Network("three")
     for name in ("x", "y"):
         made.add_input(small_networks.int8_input(name, 2, 3))
@@ -233,8 +233,8 @@ def test_a_backend_without_a_firmware_face(registry: BackendRegistry) -> None:
     [
         (("ssram1", "ssram23"), ""),
         (("ssram1", "sram"), "there is no memory on mps2-an386 .a region of device 'm0'. 'sram'"),
-        (("ssram1",), "device 'm0' does not reach memory 'ssram23', where mps2-an386 has its workspace"),
-        (("ssram23",), "device 'm0' does not reach memory 'ssram1', where mps2-an386 has its weights"),
+        (("ssram1",), "device 'm0' cannot access memory 'ssram23', where mps2-an386 has its workspace"),
+        (("ssram23",), "device 'm0' cannot access memory 'ssram1', where mps2-an386 has its weights"),
     ],
 )
 def test_regions_of_devices(registry: BackendRegistry, regions: tuple[str, ...], reason: str) -> None:
@@ -245,7 +245,7 @@ def test_regions_of_devices(registry: BackendRegistry, regions: tuple[str, ...],
         return
     with pytest.raises(FerruleError, match=reason):
         kernels(job)
-    assert kernels(replace(job, backends=("CpuAcc",)))  # a device that is not used may lie anywhere
+    assert kernels(replace(job, backends=("CpuAcc",)))  # an unused device may have any address
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One job for every step, made once, and models in the forms in which users have them."""
+"""One job, created once, serves every step; models are accepted in every form in which users have them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOB = ferrule.Job(board="mps2-an500", backends=["Woofles", "CpuAcc"], optimizati
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A model's file."""
+    """A model file."""
     path = tmp_path / "small.tflite"
     path.write_bytes(to_tflite(small_networks.dense()))
     return path
@@ -53,7 +53,7 @@ def test_one_where_a_list_belongs(field: str, value: object) -> None:
 def test_a_job_or_keywords(call: object, tmp_path: Path) -> None:
     assert callable(call)
     network = small_networks.dense()
-    with pytest.raises(FerruleError, match="there is a job, and its fields as keywords, too: board, out") as caught:
+    with pytest.raises(FerruleError, match="both a job and keywords are given: board, out") as caught:
         call(network, JOB, board="mps2-an386", out=tmp_path / "project")
     assert "dataclasses.replace" in str(caught.value.hint)
     with pytest.raises(FerruleError, match="there is no field of a Job 'bord'") as caught:

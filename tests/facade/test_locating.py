@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults that users inject, and the first layer that differs."""
+"""Faults that users inject, and the search for the first layer that differs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 
 def chain() -> ferrule.Network:
-    """Two additions and what the core does between and behind them."""
+    """Return a network of two additions, each followed by a RELU."""
     network = ferrule.Network("chain")
     network.add_input(int8_input("x", 1, 8))
     network.add_add_layer("x", "x", quantization=ferrule.Quantization.of(1.0), name="first")
@@ -33,7 +33,7 @@ def chain() -> ferrule.Network:
 
 X = [np.arange(1, 9, dtype=np.int8).reshape(1, 8)]
 WRITE_OF_SECOND = 7
-"""Each addition reads its command and two operands and writes its output."""
+"""The transfer's number: each addition reads its command and two operands, and writes its output."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_flipped_data_is_noticed_and_the_layer_named(firmware: ferrule.Firmware)
     assert report.document.samples[0].max_difference == 32
     found = report.document.first_difference
     assert found is not None
-    assert (found.layer, found.type, found.backend, found.tensor) == ("second", "ADD", "Woofles", "y")  # with RELU
+    assert (found.layer, found.type, found.backend, found.tensor) == ("second", "ADD", "Woofles", "y")  # RELU is fused
     assert found.max_difference == 32
     after = firmware.run(X, locate=True)
     assert (after.verdict, after.document.first_difference) == (ferrule.Verdict.EXACT, None)
@@ -64,7 +64,7 @@ def test_without_locate_nothing_is_built(firmware: ferrule.Firmware) -> None:
 
 def test_what_does_not_happen_again(firmware: ferrule.Firmware) -> None:
     class Once(Fault):
-        """Strikes in one run of the firmware only."""
+        """A fault in a single run of the firmware."""
 
         struck = 0
 
@@ -107,7 +107,7 @@ def test_devices_without_a_model(firmware: ferrule.Firmware) -> None:
 def test_what_real_boards_can_not_do(firmware: ferrule.Firmware) -> None:
     require_module("serial", "pip install 'ferrule[serial]'")
     port = EngineOptions(port="loop://")
-    with pytest.raises(FerruleError, match="where a real board begins to differ can't be located"):
+    with pytest.raises(FerruleError, match="the first differing layer can't be located on a real board"):
         ferrule.compile(chain()).run(X, engine="serial", options=port, locate=True)
     with pytest.raises(FerruleError, match=r"device models .* can't be put into a real board"):
         firmware.run(X, engine="serial", options=port, faults={"Woofles": WrongId()})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user prints is one readable line, however large the value is."""
+"""The repr of a value for users is one readable line, however large the value is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def line(value: object) -> str:
 
 
 def large() -> ferrule.Network:
-    """Return many layers, inputs and outputs with long names, and constants."""
+    """Return a network with many layers, inputs and outputs with long names."""
     network = ferrule.Network("name" * 100)
     for index in range(100):
         network.add_input(small_networks.int8_input(f"input_{index}_{'x' * 200}", 1, 4))
@@ -113,7 +113,7 @@ def test_payloads_of_backends_are_not_shown() -> None:
 
 
 def test_digests_do_not_depend_on_what_is_shown() -> None:
-    """Firmware has the digest of its model; it may change with the model only."""
+    """Firmware contains its model's digest, which may change only with the model."""
     assert digest(small_networks.dense()) == "a3cc6e219003159b36e78ce1ca03690ce7fcfc2e5082740b68475e4dc331ca46"
     network = small_networks.dense()
     (info,) = network.inputs

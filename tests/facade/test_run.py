@@ -100,7 +100,7 @@ def test_a_reference_that_differs_is_told(built: Build) -> None:
 
 
 def test_one_sample_that_differs_is_told(built: Build) -> None:
-    """Of a network that is the same but for inputs that reach its clamp."""
+    """The network differs from the firmware's only for inputs that reach the firmware's clamp."""
     network = small_networks.two_by_two()
     other = ferrule.Network(network.name)
     for info in network.inputs:

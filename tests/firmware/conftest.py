@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures for builds: each toolchain that is installed."""
+"""Fixtures for builds with each installed toolchain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ferrule.firmware import Toolchain, toolchain
 
 @pytest.fixture(params=["zig", "arm-none-eabi-gcc"])
 def any_toolchain(request: pytest.FixtureRequest) -> Toolchain:
-    """Each toolchain in turn."""
+    """The toolchains in turn; those that are missing are skipped."""
     name = str(request.param)
     if name == "zig":
         require_module("ziglang", "pip install 'ferrule[run]'")
@@ -24,5 +24,5 @@ def any_toolchain(request: pytest.FixtureRequest) -> Toolchain:
 
 @pytest.fixture
 def programs() -> Path:
-    """The folder of C programs to build."""
+    """The folder with the C programs."""
     return Path(__file__).parent / "programs"

@@ -223,10 +223,10 @@ def test_what_is_no_firmware_is_refused(tmp_path: Path, host_cc: tuple[str, ...]
         read_image(tmp_path / "none.elf")
     path = tmp_path / "text.elf"
     path.write_text("no ELF file", encoding="utf-8")
-    with pytest.raises(FerruleError, match="not a sound ELF file"):
+    with pytest.raises(FerruleError, match="not a valid ELF file"):
         read_image(path)
     path.write_bytes(b"\x7fELF\x01\x01\x01")
-    with pytest.raises(FerruleError, match="not a sound ELF file"):
+    with pytest.raises(FerruleError, match="not a valid ELF file"):
         read_image(path)
     source = tmp_path / "host.c"
     source.write_text("int main(void) { return 0; }\n", encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated projects for CMSIS: what CMSIS-Toolbox reads, what CMake reads, and that both are the same."""
+"""Generated projects for CMSIS: the files for CMSIS-Toolbox and for CMake, which must agree."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ferrule.resources import root
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
 KINDS = ("csolution", "cproject", "clayer", "cdefault")
-# What stands at the top of each kind of file, and which keys may be below ("YML Input Format" of Open-CMSIS-Pack).
+# Top-level keys of each kind of file and the keys allowed below ("YML Input Format" of Open-CMSIS-Pack).
 KEYS = {
     "solution": {
         *("description", "created-by", "created-for", "cdefault", "compiler", "language-C", "packs"),
@@ -97,7 +97,7 @@ def test_switches_are_words(tmp_path: Path) -> None:
     solution = documents(folder)["dense.csolution.yml"]["solution"]
     assert [each["debug"] for each in solution["build-types"]] == ["off", "on"]
     text = (folder / "dense.csolution.yml").read_text(encoding="utf-8")
-    assert 'debug: "on"' in text  # so that a reader of YAML 1.1 does not take it for true
+    assert 'debug: "on"' in text  # quoted, so that a reader of YAML 1.1 keeps a string
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_cmake_builds_what_csolution_builds(make: Any, tmp_path: Path) -> None: 
     lists = cmsis_project.cmake_lists(folder)
     assert sorted(files) == sorted([*lists["FERRULE_SOURCES"], "main.c"])
     every = {path.relative_to(folder).as_posix() for path in folder.rglob("*.c")}
-    assert set(files) == every  # nothing lies about
+    assert set(files) == every  # the folder has no other C file
     paths = [path.removeprefix("./") for each in layers for path in each["add-path"]]
     assert sorted(paths) == sorted(set(lists["FERRULE_INCLUDE_DIRS"]) - {"cmake"})
     assert all((folder / path).is_dir() for path in paths)
@@ -235,7 +235,7 @@ def test_a_usart_without_a_driver() -> None:
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [(0, "interrupt 0 is that of uart0 and of dog"), (240, "interrupt 240 is none of the core's")],
+    [(0, "interrupt 0 is used by both uart0 and dog"), (240, "interrupt 240 does not exist, the core has 0 to 239")],
 )
 def test_interrupts_that_cannot_be(line: int, message: str, tmp_path: Path) -> None:
     with pytest.raises(FerruleError, match=message):
@@ -253,7 +253,7 @@ def test_any_name_of_a_model_will_do(name: str, tmp_path: Path) -> None:
     (solution,) = [value["solution"] for key, value in found.items() if key.endswith(".csolution.yml")]
     assert isinstance(solution["description"], str)
     assert (folder / solution["projects"][0]["project"]).is_file()
-    assert (folder / "main.c").read_text(encoding="utf-8").count("*/") == 6  # comments end where they should
+    assert (folder / "main.c").read_text(encoding="utf-8").count("*/") == 6  # comments end in the right place
 
 
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def formatted(files: list[Path]) -> None:
 
 
 def own_board(folder: Path, name: str = "mine", **changes: str) -> Path:
-    """Return a copy of mps2-an386, with pieces of the description that it includes replaced: old text = new text."""
+    """Return a copy of mps2-an386, with texts in its platform description replaced: old text = new text."""
     board, shared = folder / "boards" / name, folder / "boards" / "mps2"
     shutil.copytree(root() / "boards" / "mps2-an386", board)
     shutil.copytree(root() / "boards" / "mps2", shared)
@@ -360,7 +360,7 @@ def changed_core(board: str, **changes: Any) -> Board:  # noqa: ANN401 fields of
 
 
 def test_a_core_that_cannot_be() -> None:
-    with pytest.raises(FerruleError, match="its core cortex-m0 has no place") as caught:
+    with pytest.raises(FerruleError, match="its core cortex-m0 is not supported") as caught:
         cmsis_board(changed_core("mps2-an386", type="cortex-m0"))
     assert "cortex-m33" in str(caught.value.hint)
 
@@ -388,18 +388,18 @@ def test_what_cmsis_knows_of_a_board() -> None:
     assert [vector.number for vector in board.vectors] == [*range(32, 42)]
 
 
-# ---- against the originals, where they can be had
+# ---- compared with the originals, where they are installed
 
 
 def schemas() -> Path:
-    """Return the folder of the official schemas, or skip."""
+    """Return the folder of the official schemas, or skip the test."""
     if os.environ.get("CMSIS_TOOLBOX") and not os.environ.get("CMSIS_SCHEMAS"):
         return require_variable("CMSIS_TOOLBOX") / "etc"
     return require_variable("CMSIS_SCHEMAS")
 
 
 def complaints(document: Any, kind: str) -> list[str]:  # noqa: ANN401 whatever stands there
-    """Return what the official schema of a kind of file says."""
+    """Return the errors that the official schema for this kind of file reports."""
     require_module("jsonschema", "pip install -e '.[dev]'")
     import json
 
@@ -432,12 +432,12 @@ def test_the_official_schemas_take_the_models_layer_for_mlops(tmp_path: Path) ->
     solution = documents(project(tmp_path / "project").folder)["dense.csolution.yml"]
     solution["solution"]["mlops"] = {"model": {"name": "dense", "clayer": "./dense.clayer.yml"}}
     assert complaints(solution, "csolution") == []
-    solution["solution"]["build-types"][1]["debug"] = True  # as a reader of YAML 1.1 would have it
+    solution["solution"]["build-types"][1]["debug"] = True  # as a reader of YAML 1.1 would parse it
     assert complaints(solution, "csolution") != []
 
 
 def test_the_components_have_these_files(tmp_path: Path) -> None:
-    """What CMake takes for the components is what the packs' descriptions say, for GCC and this core."""
+    """CMake's source list for the components equals the files in the packs' descriptions, for GCC and this core."""
     paths = cmsis_project.packs()
     for board, handlers in (("mps2-an386", "ARMv7-M"), ("mps2-an505", "ARMv8-MML")):
         folder = project(tmp_path / board, board=board).folder
@@ -457,7 +457,7 @@ def identity(component: ET.Element) -> str:
 
 
 def sources_of(component: ET.Element, core: str) -> set[str]:
-    """Return the files to compile: for any core, or for GNU's assembler and this core."""
+    """Return the files to compile: those for any core, and those for GNU's assembler and this core."""
     return {
         str(file.get("name"))
         for file in component.iter("file")

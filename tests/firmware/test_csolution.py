@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real csolution reads generated projects, and what it makes of them runs.
+"""The real csolution reads generated projects, and its build plan gives firmware that runs.
 
-It runs where CMSIS_TOOLBOX names an installation of CMSIS-Toolbox, and CMSIS_PATH, CMSIS_RTX_PATH and CORTEX_DFP_PATH
-checkouts of the packs; CMSIS_PACK_ROOT may name the folder of installed packs instead of the three.
+The tests run where CMSIS_TOOLBOX names an installation of CMSIS-Toolbox, and CMSIS_PATH, CMSIS_RTX_PATH and
+CORTEX_DFP_PATH name checkouts of the packs. CMSIS_PACK_ROOT may name the folder of installed packs in place of these
+three.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ pytestmark = [pytest.mark.cc, pytest.mark.slow]
 PACKS = {"CMSIS_PATH": "CMSIS", "CMSIS_RTX_PATH": "CMSIS-RTX", "CORTEX_DFP_PATH": "Cortex_DFP"}
 
 UNRELEASED = "1.1.1-dev"
-"""Of a checkout of Cortex_DFP between releases, whose description says 0.0.0."""
+"""The version of a checkout of Cortex_DFP between releases, whose description has 0.0.0."""
 
 
 def pack_root(folder: Path) -> Path:
-    """Return a folder of installed packs."""
+    """Return a folder with the packs as if installed."""
     installed = os.environ.get("CMSIS_PACK_ROOT")
     if installed:
         return Path(installed)
@@ -48,7 +49,7 @@ def pack_root(folder: Path) -> Path:
 
 
 def convert(folder: Path, packs: Path) -> dict[str, Any]:
-    """Have csolution read the project, and return what it wants built for Release."""
+    """Convert the project with csolution, and return its build plan for Release."""
     toolbox = require_variable("CMSIS_TOOLBOX")
     gcc = Path(require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi"))
     version = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
@@ -78,7 +79,7 @@ def sources(build: dict[str, Any]) -> list[str]:
 
 
 def compiled(folder: Path, build: dict[str, Any], core_flags: tuple[str, ...]) -> Path:
-    """Build what csolution wants built, without its build system."""
+    """Compile and link csolution's build plan, without its build system."""
     defines = [
         f"-D{name}" if value is None else f"-D{name}={value}"
         for each in build["define"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A project folder is there whole or not at all."""
+"""A project folder is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ferrule.firmware.folder import _create
 
 
 def test_a_folder_that_cannot_be_filled_leaves_nothing(tmp_path: Path) -> None:
-    names = {"first.c": b"1", "first.c/below": b"2"}  # a file is no folder
+    names = {"first.c": b"1", "first.c/below": b"2"}  # a file cannot be a folder
     with pytest.raises(OSError, match="first"):
         _create(tmp_path / "project", names)
     assert list(tmp_path.iterdir()) == []

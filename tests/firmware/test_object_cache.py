@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of earlier builds are taken where nothing has changed, and nowhere else."""
+"""Objects of earlier builds are reused where nothing has changed, and nowhere else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ int main(void)
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache."""
+    """The folder of objects in an empty cache."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("FERRULE_CACHE", str(folder))
     return folder / "objects"
@@ -34,7 +34,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the objects that a compiler made; the linker is no compiler."""
+    """The names of the objects compiled so far, without the linker's output."""
     names: list[str] = []
     run = build._run
 
@@ -143,7 +143,7 @@ def test_an_entry_cut_short_is_made_anew(tmp_path: Path, cache: Path, compiled: 
 
 
 def test_an_object_that_names_its_folder_is_not_kept(tmp_path: Path, compiled: list[str]) -> None:
-    """A program that prints its file's name has to print that of its own project."""
+    """The program contains its source file's path, which must be that of its own project."""
     main = "int main(void)\n{\n    const char *volatile file = __FILE__;\n    return file[0];\n}\n"
     for name in ("first", "second"):
         folder = project(tmp_path / name, main)

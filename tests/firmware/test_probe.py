@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program says of its version, on whichever stream."""
+"""The version that a program prints, on either output stream."""
 
 from __future__ import annotations
 

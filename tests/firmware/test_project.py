@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated projects: what is in them, how they build, how they are updated."""
+"""Generated projects: their content, their build, and their update."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_generated_c_passes_a_linter(network: Network, tmp_path: Path) -> None:
     argv = [
         *(cppcheck, "--quiet", "--std=c11", "--error-exitcode=1", "--enable=warning,style,performance,portability"),
         *("--inline-suppr", "--suppress=*:lib/*", "--suppress=unusedStructMember", "-UFERRULE_PORT_H"),
-        "--suppress=invalidPointerCast",  # the workspace is bytes, aligned for every type
+        "--suppress=invalidPointerCast",  # the workspace is a byte array aligned for every type
         *(f"-I{folder}" for folder in project.manifest.include_dirs),
         *("main.c", "model"),
     ]
@@ -393,14 +393,14 @@ def test_an_update_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: pytes
         ('"schema_version": 2', '"schema_version": 1', "schema version 1, expected 2"),
         ('"schema_version": 2,', "", "schema_version"),
         ('"platform": "bare-metal",', "", "platform"),
-        ('"starters": [', '"starters": ["../notes.txt",', r"'\.\./notes\.txt' leads out"),
+        ('"starters": [', '"starters": ["../notes.txt",', r"'\.\./notes\.txt' is outside"),
         ('"toolchain": "zig"', '"toolchain": 3', r"toolchain"),
         ('"toolchain": "zig",', "", "toolchain"),
         ('"toolchain": "zig"', '"extra": 1, "toolchain": "zig"', "extra"),
-        ('"main.c",', '"main.c", "../main.c",', r"'\.\./main\.c' leads out"),
-        ('"lib/include"', '"/usr/include"', "'/usr/include' leads out"),
-        ('"board/mps2-an386"', '"../mps2-an386"', "'../mps2-an386' leads out"),
-        ('"README.md": "', '"../README.md": "', "leads out"),
+        ('"main.c",', '"main.c", "../main.c",', r"'\.\./main\.c' is outside"),
+        ('"lib/include"', '"/usr/include"', "'/usr/include' is outside"),
+        ('"board/mps2-an386"', '"../mps2-an386"', "'../mps2-an386' is outside"),
+        ('"README.md": "', '"../README.md": "', "is outside"),
         ("{", "", "Expected `object`"),
         ('"sources": [', '"sources" [', "JSON is malformed"),
     ],

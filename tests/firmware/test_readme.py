@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the README of a generated project says of running it."""
+"""The README of a generated project explains how to run it."""
 
 from __future__ import annotations
 

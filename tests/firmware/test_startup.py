@@ -93,7 +93,7 @@ def test_main_finds_everything_prepared(
 
 
 def fault_of(qemu: str, board: Board, elf: Path) -> list[int]:
-    """Run a firmware until it has recorded a fault; return the record's words and the core's pc."""
+    """Run a firmware until it records a fault; return the record's words and the core's pc."""
     assert board.qemu is not None
     address = read_image(elf).address_of("ferrule_fault_record")
     argv = [
@@ -135,7 +135,7 @@ def fault_of(qemu: str, board: Board, elf: Path) -> list[int]:
 @pytest.mark.emu
 @pytest.mark.parametrize(
     ("kind", "cfsr_bit", "hfsr"),
-    [(1, 1 << 9, 1 << 30), (2, 1 << 16, 1 << 30)],  # a precise bus error, an undefined instruction; both escalated
+    [(1, 1 << 9, 1 << 30), (2, 1 << 16, 1 << 30)],  # bus error; undefined instruction; both escalated to HardFault
     ids=["unmapped", "undefined"],
 )
 @pytest.mark.parametrize("name", ON_QEMU)

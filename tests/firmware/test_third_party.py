@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C of third parties, which was not written for the warnings of Ferrule's own, on each kind of project."""
+"""C of third parties, not written for Ferrule's own warnings, in each kind of project."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ void vendor_maximum(const void *a, const void *b, void *c, int n)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a backend's folder with glue of its own and a vendor's HAL."""
+    """A backend's folder with the backend's glue code and a vendor's HAL."""
     contents = {
         "backend.toml": MANIFEST,
         "include/glue.h": GLUE_H,
@@ -95,7 +95,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 class VendorTarget:
-    """MAXIMUM by the vendor's HAL."""
+    """Lowers MAXIMUM to a call of the vendor's HAL."""
 
     def __init__(self, contributions: tuple[Contribution, ...]) -> None:
         self._contributions = contributions
@@ -109,7 +109,7 @@ class VendorTarget:
 
 
 def artifact(folder: Path, *, strict: bool = False) -> Artifact:
-    """Return a model whose one layer is the vendor's; `strict` compiles the HAL like Ferrule's own C."""
+    """Return a model with one layer by the vendor's HAL; `strict` compiles the HAL with Ferrule's own warnings."""
     network = Network("vendor")
     for name in ("x", "y"):
         network.add_input(
@@ -186,7 +186,7 @@ def test_zephyr(folder: Path, strict: bool, tmp_path: Path) -> None:
 @pytest.mark.cc
 @pytest.mark.parametrize("strict", [False, True])
 def test_cmsis_by_cmake(folder: Path, strict: bool, tmp_path: Path) -> None:
-    """The backend's files, compiled as CMakeLists.txt does it; the others need CMSIS and a C library."""
+    """CMakeLists.txt compiles only the backend's files; the others need CMSIS and a C library."""
     cmake = require_program("cmake", "apt-get install cmake")
     require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     project = written(artifact(folder, strict=strict), tmp_path / "project", "cmsis").folder

@@ -113,7 +113,7 @@ def test_the_compiler_uses_what_the_core_has(
 
 @pytest.mark.cc
 def test_vectors_are_of_integers_only(any_toolchain: Toolchain, tmp_path: Path) -> None:
-    """Vectors of floats would flush subnormal numbers to zero, which scalar code does not."""
+    """Float vectors would flush subnormal numbers to zero, unlike scalar code."""
     board = load_board("mps3-an547")
     source = tmp_path / "empty.c"
     source.write_text("", encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which UART leads to which device, and the transport that polls one."""
+"""The assignment of UARTs to devices, and the transport that polls a UART."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BOARD = load_board("mps2-an386")
 
 
 def network(count: int) -> ferrule.Network:
-    """Return additions one after the other, called y0, y1, ..."""
+    """Return a chain of additions called y0, y1, ..."""
     result = ferrule.Network("chain")
     result.add_input(int8_input("x", 1, 4))
     quantization = int8_input("x", 1).quantization
@@ -114,7 +114,7 @@ def transport() -> Adapter[Any]:
 
 
 class Uart:
-    """A UART of one byte each way, which is ready after so many looks."""
+    """A UART with one byte each way, which becomes ready after `looks` polls."""
 
     def __init__(self, adapter: Adapter[Any], *, looks: int, incoming: bytes = b"") -> None:
         self.looks, self.looked = looks, 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML that readers of both versions take for the same."""
+"""YAML text that readers of versions 1.1 and 1.2 parse alike."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projects for Zephyr, as far as they can be looked at without Zephyr: tests/end_to_end/test_zephyr.py builds them."""
+"""Projects for Zephyr, as far as they can be checked without Zephyr; tests/end_to_end/test_zephyr.py builds them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def written(artifact: Artifact, folder: Path, board: str = "mps2-an386") -> Proj
 
 ARTIFACTS = {"plain": plain, "devices": device_networks.artifact, "registers": woofles, "uart": behind_uart}
 NATIVE = {"plain", "devices"}
-"""Which of them native_sim can run."""
+"""The kinds that native_sim can run."""
 
 
 @pytest.mark.parametrize("kind", ARTIFACTS)
@@ -105,7 +105,7 @@ def test_generating_again_changes_nothing_and_keeps_what_was_edited(tmp_path: Pa
 
 
 def test_the_module_is_whole() -> None:
-    """Everything of platforms/zephyr is taken along, and what it replaces is not."""
+    """Everything of platforms/zephyr is copied, but no source that it replaces."""
     found = files(plain()).generated
     source = root() / "platforms" / "zephyr"
     for path in source.rglob("*"):
@@ -126,7 +126,7 @@ def test_the_port_has_what_every_port_has() -> None:
 
 
 def configured(project: Path, build: Path, *options: str) -> list[tuple[str, str]]:
-    """Configure a project with a stand-in for Zephyr, and return what it wants: (kind, path or name)."""
+    """Configure a project with a stand-in for Zephyr; return the build's entries as (kind, path or name)."""
     require_program("cmake", "apt-get install cmake")
     argv = ["cmake", "-S", str(project), "-B", str(build), f"-DZephyr_DIR={STAND_IN}", "-DCONFIG_FERRULE=y", *options]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
@@ -175,7 +175,7 @@ def test_cmake_compiles_nothing_where_ferrule_is_off(tmp_path: Path) -> None:
 
 
 def device_tree(overlay: str) -> str:
-    """Return what dtc makes of an overlay on a small board."""
+    """Return the tree that dtc prints for an overlay on a small board."""
     require_program("dtc", "apt-get install device-tree-compiler")
     done = subprocess.run(
         ["dtc", "-I", "dts", "-O", "dts", "-"], input=BASE_DTS + overlay, capture_output=True, text=True, check=False
@@ -219,7 +219,7 @@ def test_an_accelerator_has_a_node() -> None:
 def test_a_device_behind_a_uart() -> None:
     found = files(behind_uart(baud=9600))
     text = device_tree(found.starters["boards/mps2_an386.overlay"].decode())
-    assert 'ferrule,device0-uart = "/uart@40005000";' in text  # and the link has the next
+    assert 'ferrule,device0-uart = "/uart@40005000";' in text  # the link gets the next UART
     assert "current-speed = <0x2580>;" in text
     words = " ".join(found.generated["zephyr/devices.c"].decode().split())
     uart = "FAR_UART"
@@ -304,7 +304,7 @@ def test_configuration_sets_what_there_is(kind: str) -> None:
 
 
 def test_only_what_every_board_has_is_set_outright() -> None:
-    """Options that a board may lack are defaults with a condition: to set one that is not there is a warning."""
+    """Options that a board may lack have conditional defaults: setting an unknown option outright is a warning."""
     found = files(plain()).starters
     kconfig = found["Kconfig"].decode()
     for symbol, condition in (("FPU", "CPU_HAS_FPU"), ("FPU_SHARING", "FPU"), ("SHELL_STACK_SIZE", "SHELL")):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fuzzing the TensorFlow Lite reader for as long as you like.
+"""Fuzzing of the TensorFlow Lite reader for any length of time.
 
-    python tests/formats/fuzz_tflite.py --seconds 600 [--seed 1] [--keep FOLDER] [file.tflite ...]
+python tests/formats/fuzz_tflite.py --seconds 600 [--seed 1] [--keep FOLDER] [file.tflite ...]
 
 Without files it mutates the models in FERRULE_MODELS, if that is set, and the scripted one-layer models. Every input
-must give a network or one line of FerruleError, within a time and a memory limit; a network must survive validation
-and the round trip through the writer. What fails is written to the folder. With `--atheris`, and atheris
-installed, coverage guides the mutations; the folder becomes its corpus, and libFuzzer gets the options that this
-program does not know (`-max_total_time=600`).
+must give a network or a one-line FerruleError, within a time and a memory limit; a network must survive validation and
+the round trip through the writer. Failing inputs are written to the folder. With `--atheris`, and atheris installed,
+coverage guides the mutations; the folder becomes its corpus, and libFuzzer gets the options that this program does not
+know (`-max_total_time=600`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 TIME_LIMIT_S = 10
 MEMORY_LIMIT_BYTES = 1 << 30
-"""Beyond what the process takes before the first input."""
+"""Limit on top of the process's memory before the first input."""
 
 
 class OutOfTimeError(Exception):
-    """One input took longer than the limit."""
+    """An input took longer than the limit."""
 
 
 def corpus(files: list[Path]) -> list[bytes]:
@@ -47,19 +47,19 @@ def corpus(files: list[Path]) -> list[bytes]:
 
 
 def limit_memory() -> None:
-    """Let allocations fail that a model of this size can't need."""
+    """Make allocations fail beyond the size that a model like these can need."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + MEMORY_LIMIT_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 
 
 def on_alarm(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """End an input that takes too long."""
+    """Abort an input that takes too long."""
     raise OutOfTimeError(f"more than {TIME_LIMIT_S} s")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Mutate until the time is over; return 1 if anything failed."""
+    """Mutate until the time is up; return 1 if any input failed."""
     from import_check import check_import
     from mutation import mutate, mutate_values
 
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def run_atheris(folder: Path, arguments: list[str]) -> None:
-    """Hand over to atheris, with our mutations and the corpus written to a folder."""
+    """Hand over to atheris, with this module's mutations and the corpus written to a folder."""
     import atheris
 
     with atheris.instrument_imports(include=["ferrule.formats", "ferrule.graph"]):
@@ -116,7 +116,7 @@ def run_atheris(folder: Path, arguments: list[str]) -> None:
 
 
 def main() -> int:
-    """Read the options and fuzz."""
+    """Read the options, and fuzz."""
     parser = argparse.ArgumentParser(description="Fuzz the TensorFlow Lite reader.")
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--seconds", type=float, default=60)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the reader of a file is picked, and what is said where none fits."""
+"""The choice of the reader for a file, and the message if none fits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HINT = "known formats: TensorFlow Lite (.tflite)"
 
 
 def refused(source: Path | bytes, *parts: str) -> None:
-    """Assert that loading fails in one line that has all parts, with the known formats in the hint."""
+    """Assert that loading fails in one line that contains all parts, with the known formats in the hint."""
     with pytest.raises(ModelError) as caught:
         formats.load(source)
     message = str(caught.value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged files: a network or one line of FerruleError, and nothing else. `fuzz_tflite.py` goes on for longer."""
+"""Damaged files give a network or a one-line FerruleError. `fuzz_tflite.py` does the same for longer."""
 
 from __future__ import annotations
 

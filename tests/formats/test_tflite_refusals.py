@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the reader refuses, and the places that it names."""
+"""Models that the reader refuses, and the places that it names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferrule.errors import FerruleError, ModelError, UnsupportedError
 
 
 def relu(**changes: Table) -> Table:
-    """A valid model: RELU on four floats."""
+    """Return a valid model: RELU of four floats."""
     tensors = [changes.get("x", tensor("x", (1, 4))), changes.get("y", tensor("y", (1, 4)))]
     return one_operator_model("RELU", tensors, [0], [1])
 
@@ -25,7 +25,7 @@ def graph_of(model: Table) -> Table:
 
 
 def refused(model: Table | bytes, kind: type[FerruleError], *parts: str) -> FerruleError:
-    """Assert that the import fails with that kind of error, in one line that has all parts."""
+    """Assert that the import fails with this kind of error, in one line that contains all parts; return the error."""
     data = model if isinstance(model, bytes) else write(model)
     with pytest.raises(kind) as caught:
         formats.load(data, name="m.tflite")
@@ -307,7 +307,7 @@ def test_shuffled_weights() -> None:
 def with_parameter(
     type_: str, values: np.ndarray | None, options: Table | None = None, source: tuple[int, ...] = (1, 4)
 ) -> Table:
-    """One data input, and a parameter that is a constant, or is computed if `values` is None."""
+    """Return a model with one data input and a parameter: a constant, or computed if `values` is None."""
     given = np.zeros(1, np.int32) if values is None else values
     name = "INT64" if given.dtype == np.int64 else "FLOAT32" if given.dtype == np.float32 else "INT32"
     tensors = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the writer writes, the reader and other runtimes read."""
+"""Files from the writer can be read by the reader and by other runtimes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_some_other_runtime_accepts_the_file(graph: Graph) -> None:
 
 
 def _known_to_lack(graph: Graph) -> bool:
-    """Neither runtime has int16 kernels for these."""
+    """Return whether both runtimes lack an int16 kernel for the layer."""
     layer = graph.layers[0]
     int16 = graph.inputs[0].dtype is DataType.INT16
     return int16 and layer.type in {

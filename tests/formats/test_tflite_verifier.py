@@ -25,9 +25,9 @@ ROOT = TableSpec(name="Root", fields={0: ("leaves", TableVectorField(table=LEAF,
 
 
 def forest(count: int, payload: int) -> bytes:
-    """A root with `count` leaves that are all the same one, which has `payload` bytes."""
+    """Return a root whose `count` leaves are one shared table with `payload` bytes."""
     root_vtable = struct.pack("<HHH", 6, 8, 4) + bytes(2)
-    root = struct.pack("<iI", 8, 4)  # its vtable stands 8 bytes before, its vector right behind
+    root = struct.pack("<iI", 8, 4)  # the vtable is 8 bytes before, the vector follows
     leaf_vtable = struct.pack("<HHH", 6, 8, 4) + bytes(2)
     leaf_at = 8 + len(root_vtable) + len(root) + 4 + 4 * count + len(leaf_vtable)
     vector = struct.pack("<I", count)
@@ -81,7 +81,7 @@ def test_unions_are_read_by_their_kind() -> None:
     def union(kind_slot: int) -> TableSpec:
         return TableSpec(name="Root", fields={0: ("union", UnionField(kind_slot=kind_slot, tables={8: LEAF}))})
 
-    check(forest(1, 1), union(5))  # without a kind, nothing is read
+    check(forest(1, 1), union(5))  # without a kind, the union is not read
 
 
 def test_offsets_must_lead_forwards() -> None:

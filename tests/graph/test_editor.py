@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The editor of graphs: random edits give what a plain list of layers gives."""
+"""The graph editor: random edits have the same effect as on a plain list of layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferrule.graph import Descriptor, Graph, GraphEditor, Layer, LayerType, Tens
 
 
 class Naive:
-    """The layers as a list, looked through for each question."""
+    """The layers as a list, which each query searches."""
 
     def __init__(self, graph: Graph) -> None:
         self.layers = list(graph.layers)
@@ -62,7 +62,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 def edit(data: st.DataObject, editor: GraphEditor, naive: Naive) -> None:
-    """Make one random change in both."""
+    """Make the same random change in both."""
     action = data.draw(st.sampled_from(["before", "behind", "end", "remove", "rename", "several", "redirect"]))
     names = [layer.name for layer in naive.layers]
     if action in {"before", "behind", "end"} or not names:

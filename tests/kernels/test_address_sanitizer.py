@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels that are called without generated C, once more under the address sanitizer."""
+"""The tests of kernels called without generated C, under the address sanitizer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Channels that store one value alone: found by intervals, left out of the C, the same in every tensor."""
+"""Channels that store a single value: found by intervals, left out of the C, with all tensors unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEAD_BIAS = -(2**29)
 
 
 class Chain:
-    """A network that grows by one layer at a time; every tensor is an output."""
+    """A network that grows layer by layer; every tensor is an output."""
 
     def __init__(self, seed: int, shape: Shape, zero_point: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -39,7 +39,7 @@ class Chain:
     def weighted(
         self, type_: LayerType, descriptor: Descriptor, shape: Shape, axis: int, dead: float, bias: int = _DEAD_BIAS
     ) -> None:
-        """Add a layer; a share of its channels is dead by a bias that clamps them."""
+        """Add a layer with weights; in a fraction `dead` of its channels, the bias clamps the output to one value."""
         number = len(self._tensors)
         channels = shape[axis]
         biases = np.where(self.random.random(channels) < dead, bias, self.random.integers(-500, 500, channels))

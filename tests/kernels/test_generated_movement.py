@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that move or combine elements, through generated C: one of each, in every type."""
+"""Operators that move or combine elements, in generated C: one network of each, in every type."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TYPES = frozenset(
     }
 )
 REFUSED = {"relu_n1_to_1_int16", "prelu_int16"}
-"""Files can have these; no reference kernel takes them."""
+"""Cases that files can contain and no reference kernel supports."""
 CASES = [graph for graph in samples() if graph.layers[0].type in TYPES and graph.name not in REFUSED]
 
 

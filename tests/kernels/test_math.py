@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""expf and tanhf in float32 beside float64: the error bounds that ferrule/kernels/math.h states."""
+"""expf and tanhf in float32 compared with float64: the error bounds that ferrule/kernels/math.h states."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def functions(
 
 
 def between(low: float, high: float) -> Floats:
-    """Return every float32 from low to high, which have one sign."""
+    """Return every float32 from low to high, both of the same sign."""
     first, last = sorted(int(np.float32(value).view(np.uint32)) for value in (low, high))
     return np.arange(first, last + 1, dtype=np.uint32).view(np.float32)
 
 
 def errors(got: Floats, exact: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the errors in units of the spacing of float32 at the exact results."""
+    """Return the errors in units of float32's spacing at the exact results."""
     exponent = np.frexp(exact)[1]
     unit = np.ldexp(1.0, np.where(exact == 0, -149, np.maximum(exponent - 24, -149)))
     return np.abs(got.astype(np.float64) - exact) / unit
@@ -89,7 +89,7 @@ def tanh_error(function: Function, x: Floats) -> float:
 
 
 def test_all_of_float32_in_strides(functions: dict[str, Function]) -> None:
-    # an odd stride, so that all low bits of the significand take part
+    # the stride is odd, so that all low bits of the significand vary
     x = np.arange(0, 2**32, 2003, dtype=np.uint64).astype(np.uint32).view(np.float32)
     x = x[~np.isnan(x)]
     assert exp_error(functions["exp"], x) < 1

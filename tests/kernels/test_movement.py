@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C of the operators that move elements, beside the numpy kernels."""
+"""The C of the operators that move elements, compared with the numpy kernels."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables and the scratch of paired convolutions have the sizes that their kernels count on."""
+"""The tables and the scratch of paired convolutions have the sizes that their kernels expect."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 
 CHANNEL_WORDS = 3
-"""FERRULE_CHANNEL_WORDS."""
+"""The value of FERRULE_CHANNEL_WORDS."""
 
 
 def convolution(input_c: int, live: int, dead: int, kernel: int) -> Network:
-    """Return a CONV_2D with so many channels that have weights, and so many that store one value alone."""
+    """Return a CONV_2D with `live` channels with weights, and `dead` channels that store a single value."""
     random = np.random.default_rng(input_c + live)
     shape = (live + dead, kernel, kernel, input_c)
     infos = [
@@ -56,7 +56,7 @@ def test_tables_are_rounded_up_to_pairs_of_channels(case: str) -> None:
     pairs = max((live + 1) // 2, 1)
     groups = -(-kernel * kernel * input_c // 4)
     if live == 0 and kernel == 1:
-        groups = 1  # no weight is left
+        groups = 1  # no weight remains
     assert sizes["channels"] == 2 * pairs * CHANNEL_WORDS
     assert sizes["weights"] == 2 * pairs * groups
     assert sizes["positions"] == max(live, 1)
@@ -83,7 +83,7 @@ def test_pairs_are_exact(case: str) -> None:
 @pytest.mark.cc
 @pytest.mark.slow
 def test_no_pair_reads_or_writes_outside_its_tables() -> None:
-    """The same calls with each table and the scratch in memory of just its size, under the address sanitizer."""
+    """The same calls under the address sanitizer, with each table and the scratch in memory of exactly its size."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "exact"]
     done = subprocess.run(
         command, env=address_sanitizer_environment(), capture_output=True, text=True, check=False, timeout=600

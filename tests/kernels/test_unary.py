@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C kernels of layers with one input beside the numpy ones, through the lowering."""
+"""The C kernels of layers with one input, called through the lowering and compared with the numpy kernels."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_reduce_floats(type_: LayerType, drawn: st.DataObject) -> None:
     shape, descriptor = drawn.draw(reductions(least_axes=0))
     network = network_of(type_, descriptor, (shape, DataType.FLOAT32, None), DataType.FLOAT32, None)
     values = np.random.default_rng(drawn.draw(st.integers(0, 1000))).normal(0, 3, shape).astype(np.float32)
-    # sums cancel, so the floor is that of the terms
+    # sums cancel, so the tolerance depends on the magnitudes of the terms
     floor = 2.0**-23 * float(np.abs(values).sum())
     np.testing.assert_allclose(run_lowered(network, [values])[0], network.run([values])[0], rtol=3e-7, atol=floor)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers with one input behind each other in generated C, where the plan lets outputs lie over inputs."""
+"""Chains of layers with one input in generated C, where the plan lets outputs overlap inputs."""
 
 from __future__ import annotations
 

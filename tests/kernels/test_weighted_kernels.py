@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C kernels of convolutions, FULLY_CONNECTED and pools, native and emulated, beside the numpy ones."""
+"""The C kernels of convolutions, FULLY_CONNECTED and pools, native and emulated, compared with the numpy kernels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def all_inputs(network: Network) -> list[list[Array]]:
 
 
 def check(networks: Sequence[Network], native: NativeNetwork) -> None:
-    """Compare the native run of the merged networks with the numpy run of each."""
+    """Compare the native run of the merged networks with the numpy run of each network."""
     for which in range(4):
         inputs = [all_inputs(network)[which] for network in networks]
         results = iter(native.run([array for some in inputs for array in some]))
@@ -53,7 +53,7 @@ def check_output(network: Network, inputs: Sequence[Array], got: Array, wanted: 
         np.testing.assert_array_equal(got, wanted)
 
 
-# A network is compiled for each example: no time for shrinking.
+# Each example compiles a network, so there is no time for shrinking.
 @pytest.mark.parametrize(
     "dtype", [pytest.param(DataType.INT8, marks=pytest.mark.sentinel), DataType.INT16, DataType.FLOAT32]
 )
@@ -78,7 +78,7 @@ def int8_conv2d(
     zero_point: int = -128,
     descriptor: Conv2dDescriptor | None = None,
 ) -> Network:
-    """Return a CONV_2D whose scales are 2**-5 and 2**-5."""
+    """Return a CONV_2D whose data and weights have the scale 2**-5."""
     infos = [
         info("data", image, DataType.INT8, 2.0**-5, 5),
         info("weights", weights.shape, DataType.INT8, 2.0**-5),
@@ -152,7 +152,7 @@ def test_sums_that_may_overflow_are_refused() -> None:
 
 
 def sampler(dtype: DataType) -> list[Network]:
-    """Return networks with every operator of the family in shapes that reach every path of the kernels."""
+    """Return networks with every operator of the family, in shapes that reach every path of the kernels."""
     scale = None if dtype.is_float else 2.0**-5
     networks = []
     images = [(1, 5, 5, 4), (2, 4, 7, 3), (1, 9, 2, 8), (1, 1, 1, 5)]
@@ -198,7 +198,7 @@ def _weighted(
 
 @pytest.mark.parametrize("dtype", [DataType.INT16, DataType.FLOAT32])
 def test_the_sampler_runs_native(dtype: DataType) -> None:
-    """The next test has int8, with one sanitizer more."""
+    """The next test covers int8, with one more sanitizer."""
     networks = sampler(dtype)
     check(networks, NativeNetwork(merged(networks)))
 
@@ -212,7 +212,7 @@ def test_the_sampler_runs_native(dtype: DataType) -> None:
     ],
 )
 def test_no_kernel_reads_or_writes_outside_its_buffers(dtype: DataType) -> None:
-    """The sampler again, every buffer under the address sanitizer."""
+    """The sampler runs again, with every buffer under the address sanitizer."""
     environment = require_sanitizers("address") | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, __file__, dtype], env=environment, capture_output=True, text=True, check=False, timeout=300
@@ -237,7 +237,7 @@ def test_the_sampler_is_exact_on_cores_with_and_without_the_dsp_extension(board:
 
 
 def main() -> None:
-    """Run the sampler natively; the process has the address sanitizer's library loaded."""
+    """Run the sampler natively, in a process that has preloaded the address sanitizer's library."""
     networks = sampler(DataType(sys.argv[1]))
     check(networks, NativeNetwork(merged(networks), sanitizers=ADDRESS))
     sys.stdout.write("exact\n")

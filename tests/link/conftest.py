@@ -23,7 +23,7 @@ def compiled_firmware(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def firmware(compiled_firmware: HostFirmware) -> HostFirmware:
-    """The firmware just after reset; its DWT moves 3 cycles with each reading."""
+    """The firmware just after reset; each reading of its DWT advances the count by 3 cycles."""
     compiled_firmware.reset()
     return compiled_firmware
 
@@ -40,7 +40,7 @@ def session(channel: HostChannel) -> LinkSession:
 
 @pytest.fixture(scope="session")
 def sanitized_program(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The firmware as a program that receives its standard input, under the sanitizers."""
+    """The firmware as a program that receives its standard input, built with the sanitizers."""
     program = tmp_path_factory.mktemp("sanitized") / "firmware"
     require_sanitizers("address")
     compile_host_firmware(host_cc, program, "-DHOST_MAIN", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

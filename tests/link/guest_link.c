@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A firmware with a model whose instructions and stack are known; UART_BASE comes from the command
- * line. */
+/* A firmware with a model whose instruction counts and stack use are known; UART_BASE is defined
+ * on the command line. */
 #include <string.h>
 
 #include "ferrule/drivers/uart_cmsdk.h"
@@ -14,7 +14,7 @@ static uint8_t in[BYTES];
 static uint8_t out[BYTES];
 static uint32_t counters[4];
 
-/* Takes 2 * turns instructions, and those of the call. */
+/* Execute 2 * turns instructions, plus those of the call. */
 static void __attribute__((noinline)) spin(uint32_t turns)
 {
     __asm__ volatile("1: subs %0, #1\n bne 1b" : "+r"(turns) : : "cc");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A firmware for the host: a model of 600 operators, a UART of two buffers, and counters that count
- * register reads. */
+/* A firmware for the host: a model with 600 operators, a UART with two buffers, and counters
+ * that advance with each register read. */
 #include "host_firmware.h"
 
 #include <string.h>
@@ -60,7 +60,7 @@ void host_mmio_write32(uintptr_t address, uint32_t value)
     } else if (address == HOST_UART_BASE + 16u) {
         host.uart_divider = value;
     } else {
-        /* the counters need no set-up here */
+        /* the counters need no set-up on the host */
     }
 }
 
@@ -88,9 +88,9 @@ static void operate(uint32_t index)
         for (uint32_t i = 0; i < HOST_IMAGE_BYTES; i++) {
             sums[i % 3u] = (int16_t)((uint16_t)sums[i % 3u] + image[i]);
         }
-        memset(image, 0, sizeof image); /* inputs need not survive a run */
+        memset(image, 0, sizeof image); /* a run may overwrite its inputs */
     } else {
-        /* the others only take time */
+        /* the other operators only take time */
     }
 }
 
@@ -205,7 +205,7 @@ int32_t host_uart_init(uint32_t clock_hz, uint32_t baud)
 #ifdef HOST_MAIN
 #include <stdio.h>
 
-/* Feeds the standard input to the firmware in pieces; the sanitizers watch. */
+/* Pass the standard input to the firmware in pieces, while sanitizers check it. */
 int main(void)
 {
     static uint8_t piece[4096];

@@ -10,14 +10,14 @@
 #define HOST_UART_BASE   0x40004000u
 #define HOST_WIRE_BYTES  65536u
 
-/* The machine and what the test sees of it. */
+/* The simulated machine and the state that tests observe. */
 struct host {
     uint32_t cycles, dwt_step;    /* DWT: cycles per reading */
     uint32_t ticks, systick_step; /* SysTick: ticks per reading */
     bool systick_wrapped;
     uint32_t operator_cycles[HOST_OPERATORS], operator_ticks[HOST_OPERATORS];
-    uint32_t failing;     /* operator that fails */
-    uint32_t stack_words; /* how deep a run goes */
+    uint32_t failing;     /* the operator that fails */
+    uint32_t stack_words; /* stack depth of a run, in words */
     uint32_t runs;
     const uint8_t *rx;
     uint32_t rx_at, rx_end, tx_end, tx_wait, tx_busy, state_reads, uart_control, uart_divider;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file The port of the link's tests: registers are a function, the stack is an array. */
+/** @file The port for the link's tests: registers are read and written by functions, the stack
+ * is an array. */
 #ifndef HOST_PORT_H
 #define HOST_PORT_H
 

@@ -42,7 +42,7 @@ def test_serial_channel_over_a_socket(server: socket.socket) -> None:
 
 
 class Port:
-    """A serial port with 4 bytes, which notes each call of `read` and its time-out."""
+    """A serial port holding 4 bytes, which records the count and time-out of each `read`."""
 
     def __init__(self) -> None:
         self.timeout = 0.0
@@ -92,7 +92,7 @@ def test_pipe() -> None:
 
 
 class Impatient(threading.Condition):
-    """Notes how long it is to wait, and does not."""
+    """A condition that records each requested wait and does not wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ def test_a_pipe_waits_as_long_as_it_is_told() -> None:
 
 
 class Silent:
-    """A channel that says nothing, on a clock that its reads move."""
+    """A channel that returns no bytes and advances a clock by each read's time-out."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.written: list[bytes] = []
@@ -135,7 +135,7 @@ class Silent:
         self.written.append(data)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is nothing to close."""
 
 
 def test_a_silent_channel_times_out_on_time(monkeypatch: pytest.MonkeyPatch) -> None:

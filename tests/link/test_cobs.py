@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ferrule.link import cobs
 
-# The examples of the paper's kind, worked out by hand: a code is the distance to the next zero, 255 stands for none.
+# Examples as in the COBS paper, worked out by hand: a code is the distance to the next zero; 255 means no zero.
 RUN = bytes(range(1, 255))
 VECTORS = [
     (b"", "01"),

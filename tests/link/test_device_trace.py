@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The response to DEVICE_TRACE, as it should be and as it should not."""
+"""The response to DEVICE_TRACE, valid and invalid."""
 
 from __future__ import annotations
 

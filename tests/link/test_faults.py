@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session over a wire that loses, repeats, alters and invents bytes."""
+"""The session over a wire that loses, repeats, changes and inserts bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPE = (1, 100, 103, 3)
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to the byte at `position` of all that was ever sent in one direction."""
+    """A fault at the byte with this position among all bytes sent in one direction."""
 
     position: int
     kind: str
@@ -39,7 +39,7 @@ class Fault:
 
 
 class Wire:
-    """One direction, with its faults."""
+    """One direction of the wire, with its faults."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.sent = 0
@@ -135,5 +135,5 @@ def test_lost_repeated_and_stale_writes(firmware: HostFirmware, channel: HostCha
         return stale + data if counts["back"] % every else stale
 
     channel.to_firmware, channel.to_host = there, back
-    check_run(firmware, channel, 3, 2, timeout_s=0.005)  # what is stale needs several readings
+    check_run(firmware, channel, 3, 2, timeout_s=0.005)  # skipping stale frames takes several readings
     assert counts["there"] > 2 * 100

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The firmware's end by itself: the frames it answers, and those it must not mind."""
+"""The firmware's end of the link alone: the frames that it answers, and the frames that it must ignore."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_frames_longer_than_the_buffer_are_dropped(firmware: HostFirmware, size:
 def test_a_block_that_is_cut_off_is_dropped_though_the_crc_is_right(firmware: HostFirmware) -> None:
     wire = bytearray(HELLO.encode())
     assert firmware.exchange(bytes(wire))
-    assert wire[5] == 5  # the code of the last block, which is the CRC
+    assert wire[5] == 5  # the code of the last block, which contains the CRC
     wire[5] = 6
     assert not firmware.exchange(bytes(wire))
 
@@ -190,7 +190,7 @@ def test_the_uart_is_polled_once_per_byte(firmware: HostFirmware) -> None:
     data = request.encode()
     firmware.state.state_reads = 0
     answer = firmware.exchange(data)
-    assert firmware.state.state_reads == len(data) + 1 + len(answer)  # 1 that finds nothing
+    assert firmware.state.state_reads == len(data) + 1 + len(answer)  # the 1 is a read that finds no byte
 
 
 def test_the_uart_waits_until_its_transmitter_has_room(firmware: HostFirmware) -> None:
@@ -233,4 +233,4 @@ def test_random_bytes_and_frames_under_the_address_sanitizer(sanitized_program: 
     stream += HELLO.encode() + Frame(version=1, type=MessageType.RUN, sequence=1, payload=b"\1").encode()
     result = subprocess.run([sanitized_program], input=bytes(stream), capture_output=True, timeout=120, check=False)
     assert result.returncode == 0, result.stderr.decode()
-    assert int(result.stdout.split()[0]) > 10  # runs
+    assert int(result.stdout.split()[0]) > 10  # the number of runs

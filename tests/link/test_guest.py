@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The link in a firmware on emulated boards."""
+"""The link in firmware on emulated boards."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_on_a_board(build: Build, name: str, board: str, request: pytest.Fixture
     assert 2048 <= plain.stack.run_bytes <= 2048 + 100
     assert plain.stack.run_bytes < plain.stack.peak_bytes <= 2048 + 500
     if profiled.counter is CounterSource.DWT:
-        instructions, slack = 1, 12  # of the call and of the loop round the operators
+        instructions, slack = 1, 12  # the slack covers the call and the loop around the operators
     else:
         assert name == "qemu"
         instructions, slack = 40 if board != "mps2-an505" else 50, 2  # per tick of a core at 25 or 20 MHz

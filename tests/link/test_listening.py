@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The channel that waits for whoever connects."""
+"""The channel that waits for a connection."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_one_connection_after_the_other() -> None:
                 assert read(channel, 2) == b"lo"
                 channel.write(bytes([number]) * 4)
                 assert client.recv(10) == bytes([number]) * 4
-            assert channel.read(10, 1) == b""  # it hung up
+            assert channel.read(10, 1) == b""  # the peer hung up
 
 
 def test_a_client_that_resets_is_no_error() -> None:

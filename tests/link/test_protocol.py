@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Responses have just the length that their fields take."""
+"""A response has exactly the length of its fields."""
 
 from __future__ import annotations
 

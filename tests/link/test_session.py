@@ -74,7 +74,7 @@ def test_thirty_kilobytes_there_and_back(session: LinkSession, firmware: HostFir
         check_outputs(inputs, result.outputs)
         assert result.counters == ()
         assert not result.profiled
-        result.outputs[0][0] = 1  # the caller's own
+        result.outputs[0][0] = 1  # the array belongs to the caller
     assert firmware.state.runs == 3
 
 
@@ -95,7 +95,7 @@ def test_counters_leave_the_callback_out(session: LinkSession, firmware: HostFir
     assert profiled.counter is source
     assert profiled.unit == {"dwt": "cycles", "systick": "ticks"}[source]
     assert list(profiled.counters) == cycles
-    assert profiled.total > sum(cycles)  # with the callbacks
+    assert profiled.total > sum(cycles)  # includes the callbacks
     plain = session.run(make_inputs())
     assert plain.total == sum(cycles)
 
@@ -148,7 +148,7 @@ def test_stack_used_up(session: LinkSession, firmware: HostFirmware) -> None:
 
 
 def test_stack_that_the_firmware_does_not_know(session: LinkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Zephyr's native_sim, whose threads run on stacks of the host's: nothing is used up."""
+    """Zephyr's native_sim runs threads on the host's stacks, so all figures are 0."""
     unknown = StackUse(run_bytes=0, peak_bytes=0, size_bytes=0)
     monkeypatch.setattr(StackUse, "decode", lambda _: unknown)
     assert session.run(make_inputs()).stack == unknown

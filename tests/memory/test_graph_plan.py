@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `plan_graph` can be told: regions of buffers, views that hold, scratch, constants that are outputs."""
+"""Options of `plan_graph`: regions of buffers, views in force, scratch, constants that are outputs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_constants_that_are_outputs_get_room_if_asked() -> None:
 
 @pytest.mark.parametrize("through", ["a", "flat"])
 def test_an_output_that_is_read_too_is_not_overwritten(through: str) -> None:
-    """Even by the last layer, which is the last to read it."""
+    """The bytes stay even if the last layer is also the last reader."""
     network = reshaped()
     network.set_outputs([through, "y"])
     overlaps = [Overlap(output="y", input="flat", distance_bytes=0)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When tensors live."""
+"""Lifetimes of tensors."""
 
 from __future__ import annotations
 

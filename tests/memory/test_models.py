@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MLPerf Tiny models, and their shapes written by hand, reach their optimum without overlap."""
+"""Plans of the MLPerf Tiny models, and of their hand-written shapes, reach the optimum without overlap."""
 
 from __future__ import annotations
 

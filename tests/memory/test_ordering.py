@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders of layers: topological, never worse than the graph's own, and the best one where that is claimed."""
+"""Orders of layers: topological, never worse than the graph's own, and optimal where that is claimed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def graphs(draw: st.DrawFn, *, most: int) -> Graph:
 
 
 def peak_by_lifetimes(graph: Graph, order: Sequence[str], scratch: dict[str, int]) -> int:
-    """Most bytes at one step, by another road than the one under test; views count with their source."""
+    """Return the most bytes alive at one step, computed from lifetimes; a view counts with its source."""
     source = {alias.output: alias.input for alias in views(graph)}
 
     def first(name: str) -> str:
@@ -88,7 +88,7 @@ def test_small_graphs_get_the_best_order(graph: Graph, scratch: dict[str, int]) 
 @settings(max_examples=60)
 def test_no_order_is_worse_than_the_graphs_own(graph: Graph, steps: int) -> None:
     found = order_layers(graph, aliases=views(graph), steps=steps)
-    scheduled_layers(graph, found.layers)  # raises where the order is not topological
+    scheduled_layers(graph, found.layers)  # raises if the order is not topological
     own = measure_order(graph, [layer.name for layer in graph.layers], aliases=views(graph))
     assert found.peak_bytes <= own.peak_bytes
     assert found.peak_bytes == peak_by_lifetimes(graph, found.layers, {})
@@ -120,7 +120,7 @@ def test_the_bound_is_true_however_soon_the_search_is_cut_short(graph: Graph, st
 
 
 def fan(branches: int, size: int = 8) -> Graph:
-    """Layers that read one input, each of them an output."""
+    """Return layers that read the same input and are all outputs."""
     return build(
         [("x", size)], [(["x"], [(f"t{n}", size)]) for n in range(branches)], [f"t{n}" for n in range(branches)]
     )
@@ -134,7 +134,7 @@ def test_a_fan_needs_no_search() -> None:
 
 
 def side_by_side(width: int, length: int) -> Graph:
-    """Chains of their own inputs in one graph, layer by layer in turn, with tensors of different sizes."""
+    """Return parallel chains with tensors of different sizes and one input each, with their layers interleaved."""
     sizes = [[16 * (1 + (7 * row + 5 * column) % 11) for column in range(width)] for row in range(length + 1)]
     layers = [
         ([f"t{row}_{column}"], [(f"t{row + 1}_{column}", sizes[row + 1][column])])
@@ -153,7 +153,7 @@ def test_graphs_side_by_side_are_planned_with_bounded_steps(shape: tuple[int, in
     assert found == order_layers(graph)
     assert found.peak_bytes <= measure_order(graph, [layer.name for layer in graph.layers]).peak_bytes
     assert found.bound_bytes <= found.peak_bytes
-    planned = plan_graph(graph, SRAM, alignment=1)  # replays the run
+    planned = plan_graph(graph, SRAM, alignment=1)  # this replays the run, too
     region = planned.plan.region("sram")
     assert planned.ordering.peak_bytes <= region.bound_bytes <= region.peak_bytes
     assert region.certificate.endswith("search cut short") == (region.peak_bytes > region.bound_bytes)
@@ -161,7 +161,7 @@ def test_graphs_side_by_side_are_planned_with_bounded_steps(shape: tuple[int, in
 
 def test_a_cut_short_order_is_told_beside_the_arenas_certificate() -> None:
     cut = order_layers(expanding_branches(), steps=1)
-    assert (cut.peak_bytes, cut.bound_bytes) == (115, 110)  # greedy finds the best, and cannot prove it
+    assert (cut.peak_bytes, cut.bound_bytes) == (115, 110)  # greedy search finds the best order but cannot prove it
     assert cut.certificate == "at most 4.6 % above the proved bound, search cut short"
     assert cut.qualify("optimal") == f"optimal for this order of layers; the order: {cut.certificate}"
     assert order_layers(expanding_branches()).qualify("optimal") == "optimal"
@@ -170,7 +170,7 @@ def test_a_cut_short_order_is_told_beside_the_arenas_certificate() -> None:
 
 
 def test_segments_are_ordered_apart() -> None:
-    """Two places that need another order, with a layer between that all others are related to."""
+    """Two segments need a change of order; the layer between them precedes or follows every other layer."""
     again = [
         (["y"], [("a2", 100)]),
         (["y"], [("b2", 100)]),
@@ -196,7 +196,7 @@ def test_an_order_that_is_as_good_is_left_alone() -> None:
 
 
 def expanding_branches() -> Graph:
-    """Two branches that grow before they shrink: one at a time is better than side by side."""
+    """Return two branches that grow before they shrink, so that running one after the other needs less memory."""
     return build(
         [("x", 10)],
         [

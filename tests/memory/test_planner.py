@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of random problems: replayed, compared with brute force and with their own certificate."""
+"""Plans of random problems: replayed, and compared with brute force and with their own certificates."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def peak_of(found: Plan, requests: list[Request]) -> int:
 
 
 def brute_force(requests: list[Request], safe: dict[tuple[str, str], int], enough: int) -> int:
-    """The least peak over all offsets below `enough`, which is known to do."""
+    """Return the smallest peak over all offsets below `enough`, a peak known to be possible."""
     best = enough
     placed: list[tuple[Request, int]] = []
 
@@ -206,7 +206,8 @@ def test_nothing_to_place_takes_nothing() -> None:
 
 
 def test_a_peak_above_the_bound_of_each_step_is_proved() -> None:
-    # No step needs more than 4 bytes: a and c fit (a at 0, c at 2), and c and b (c at 0, b at 1), but not all three.
+    # No step needs more than 4 bytes. Both a and c fit (a at 0, c at 2), as do c and b (c at 0, b at 1), but not all
+    # three.
     requests = [request("a", 2, 0, 0, alignment=4), request("b", 3, 1, 2), request("c", 1, 0, 1, alignment=2)]
     found = plan(requests, LARGE)
     assert (found.peak_bytes, found.certificate, brute_force(requests, {}, 6)) == (5, "optimal", 5)
@@ -220,7 +221,7 @@ def test_without_effort_the_certificate_says_how_far_above_the_bound() -> None:
     requests = [request(f"b{n}", 13 * size, n, n + 3 + n % 3) for n, size in enumerate(sizes)]
     found = plan(requests, LARGE, effort=Effort(placements=0, nodes=0))
     region = found.region("sram")
-    assert found.certificate.startswith("at most ")  # greedy does not solve this problem
+    assert found.certificate.startswith("at most ")  # greedy search does not solve this problem
     assert found.certificate.endswith(" % above the proved bound, search cut short")
     stated = float(found.certificate.split()[2])
     above = 100 * (region.peak_bytes / region.bound_bytes - 1)
@@ -258,7 +259,7 @@ def test_what_the_fast_region_cannot_hold_goes_to_the_next_one() -> None:
 
 
 def test_a_choice_that_no_rule_finds_is_found_by_trying() -> None:
-    # Every rule moves "first" out of "fast", and "slow" cannot take it beside what must be there.
+    # Every rule moves "first" out of "fast", but "slow" cannot hold it beside its resident buffer.
     regions = tuple(Region(name=name, size_bytes=10) for name in ("fast", "sram", "slow"))
     requests = [
         request("first", 6, 0, 1, regions=("fast", "slow")),
@@ -272,7 +273,7 @@ def test_a_choice_that_no_rule_finds_is_found_by_trying() -> None:
 
 
 def test_what_no_layout_holds_spills_though_each_step_would_fit() -> None:
-    # The problem of the test above whose bound is 4 and whose peak is 5.
+    # The problem with bound 4 and peak 5 of an earlier test.
     regions = (Region(name="fast", size_bytes=4), Region(name="sram", size_bytes=10))
     both = ("fast", "sram")
     requests = [
@@ -409,7 +410,7 @@ def test_an_overlap_is_ignored_where_another_output_has_replaced_the_input() -> 
 
 
 def crowd(count: int, *, overlapping: bool) -> tuple[list[Request], list[Overlap]]:
-    """Buffers that almost all live at the same time: too many pairs for lists of neighbours."""
+    """Return buffers that almost all live at the same time: too many pairs for lists of neighbours."""
     requests = [
         Request(
             name=f"b{n}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What buffers that share storage ask of it."""
+"""Requirements of buffers on the storage that they share."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The replay accepts nothing that loses a byte."""
+"""The replay accepts no plan that loses a byte."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ SRAM = (Region(name="sram", size_bytes=200, alignment=2), Region(name="npu", siz
 
 
 def ask(name: str, size_bytes: int, *, alignment: int = 1, kind: BufferKind = BufferKind.ACTIVATION) -> Request:
-    life = Lifetime(first=0, last=0)  # the replay does not look at it
+    life = Lifetime(first=0, last=0)  # the replay does not use it
     return Request(name=name, size_bytes=size_bytes, lifetime=life, regions=("sram",), alignment=alignment, kind=kind)
 
 
 def lay(requests: list[Request], offsets: dict[str, int], **others: int) -> Plan:
-    """A plan in which every figure fits the offsets."""
+    """Return a plan whose figures all agree with the offsets."""
     peak = max(offsets[one.name] + one.size_bytes for one in requests)
     region = RegionPlan(
         region="sram",
@@ -67,7 +67,7 @@ def fault(
     aliases: tuple[Alias, ...] = (),
     overlaps: tuple[Overlap, ...] = (),
 ) -> str:
-    """What the replay says; "" if it finds nothing wrong."""
+    """Return the replay's error message; "" if it finds no error."""
     schedule = Schedule(steps=steps, inputs=inputs, outputs=outputs)
     try:
         verify(found, requests, SRAM, schedule, aliases=aliases, overlaps=overlaps)
@@ -230,7 +230,7 @@ def test_the_schedule_of_a_graph_has_inputs_outputs_and_scratch() -> None:
 
 
 def test_plans_of_graphs_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planner that puts everything at one place is caught before anybody uses what it says."""
+    """A planner that puts all tensors at one offset is caught before its plan is used."""
     graph = chain([8, 8, 8])
     plan_graph(graph, SRAM)
 
@@ -259,7 +259,7 @@ def test_outputs_that_are_constants_are_replayed_too(monkeypatch: pytest.MonkeyP
 
 
 def replayed_byte_by_byte(requests: list[Request], offsets: dict[str, int], steps: list[Step]) -> bool:
-    """Whether a run without aliases loses no byte, with a list of bytes."""
+    """Return whether a run without aliases loses no byte, simulated with a list of bytes."""
     sizes = {request.name: request.size_bytes for request in requests}
     memory = [""] * 200
     written: set[str] = set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks built by hand, a method per operator."""
+"""Networks built by hand, with one method per operator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OUT = Quantization.of(0.1, -20)
 
 
 def start(dtype: DataType = DataType.INT8, shape: tuple[int, ...] = (1, 6, 5, 4)) -> Network:
-    """A network with an input 'x' and no layers."""
+    """Return a network with an input 'x' and no layers."""
     network = Network("built")
     network.add_input(TensorInfo(name="x", shape=shape, dtype=dtype, quantization=None if dtype.is_float else IN))
     return network

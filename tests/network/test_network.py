@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running, checking and observing networks."""
+"""Execution, validation and observation of networks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def info(name: str, shape: tuple[int, ...] = SHAPE) -> TensorInfo:
 
 
 def diamond() -> Network:
-    """(a + b) * (a - b), whose halves are read by one layer."""
+    """Return (a + b) * (a - b), in which one layer reads both branches."""
     network = Network("diamond")
     network.add_input(info("a"))
     network.add_input(info("b"))

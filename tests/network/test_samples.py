@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs of a run: the pattern, samples."""
+"""The inputs of a run: the default pattern, and samples."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise operators beside other people's kernels, bit for bit; float32 too, since each result is rounded once."""
+"""Elementwise operators compared bit by bit with independent kernels, float32 included: each result rounds once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Q = Quantization.of(0.5, 3)
 
 def inputs_of(network: Network, which: str) -> list[Array]:
     inputs = random_inputs(network) if which == "random" else edge_inputs(network)[which]
-    # The reference kernels' int32 overflows, which C leaves undefined.
+    # Large int32 values would overflow in the reference kernels, which is undefined in C.
     return [array >> 16 if array.dtype == np.int32 else array for array in inputs]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every function of one float32: numpy beside TensorFlow Lite Micro's kernels, and C beside numpy, bit for bit."""
+"""Every function of one float32, bit by bit: numpy against TensorFlow Lite Micro's kernels, and C against numpy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def network_of(row: Operator, values: Array) -> Network:
 
 
 def assert_same(got: Array, wanted: Array) -> None:
-    """Assert that all bits are equal; one NaN is as good as another."""
+    """Assert that all bits are equal, except that any NaN equals any other."""
     assert got.dtype == wanted.dtype == np.float32
     numbers = ~np.isnan(wanted)
     np.testing.assert_array_equal(np.isnan(got), ~numbers)
@@ -39,7 +39,7 @@ def assert_same(got: Array, wanted: Array) -> None:
 
 
 def values_of(patterns: list[int]) -> Array:
-    """Return floats of any magnitude, some of them with a fraction, and the special ones."""
+    """Return floats of any magnitude, floats with a fractional part, and special values."""
     drawn = np.array(patterns, np.uint32)
     small = (drawn.astype(np.int64) - 2**31).astype(np.float32) / np.float32(2**26)
     return np.concatenate([drawn.view(np.float32), small, np.array(SPECIAL, np.float32)])[None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rescaling beside the same formulas in exact Python integers and fractions."""
+"""Rescaling compared with the same formulas in exact Python integers and fractions."""
 
 from __future__ import annotations
 

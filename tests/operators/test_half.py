@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""float16 is float32 rounded once per layer."""
+"""A float16 layer computes in float32 and rounds once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators that move elements, beside other people's kernels."""
+"""The operators that move elements, compared with independent kernels."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LOGISTIC, TANH and HARD_SWISH in numpy beside TensorFlow Lite Micro's."""
+"""LOGISTIC, TANH and HARD_SWISH in numpy, compared with TensorFlow Lite Micro's."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_float_is_within_tolerance_of_float64(
         wanted = formula(FLOATS.astype(np.float64))
     ours = network.run([FLOATS])[0]
     np.testing.assert_allclose(ours, wanted, rtol=1e-6, atol=1e-38)
-    # TensorFlow Lite Micro takes exp(x) for its logistic below -9, and so is 1.3e-4 off
+    # TensorFlow Lite Micro uses exp(x) for its logistic below -9, with an error of 1.3e-4
     np.testing.assert_allclose(tflm(network, [FLOATS])[0], wanted, rtol=2e-4, atol=1e-38)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Remembering what was made of constants."""
+"""The cache of data derived from constants."""
 
 from __future__ import annotations
 

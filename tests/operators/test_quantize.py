@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QUANTIZE and DEQUANTIZE in numpy beside TensorFlow Lite Micro's."""
+"""QUANTIZE and DEQUANTIZE in numpy, compared with TensorFlow Lite Micro's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_dequantize_gives_tflms_bits(dtype: DataType, drawn: st.DataObject) -> N
 
 
 def test_floats_beyond_int32_saturate_and_nan_is_zero() -> None:
-    # TensorFlow Lite Micro's conversion is undefined there
+    # TensorFlow Lite Micro's conversion is undefined for these values
     network = layer_network(
         LayerType.QUANTIZE,
         QuantizeDescriptor(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SOFTMAX in numpy beside TensorFlow Lite Micro's."""
+"""SOFTMAX in numpy, compared with TensorFlow Lite Micro's."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions, FULLY_CONNECTED and pools beside TensorFlow Lite Micro's kernels."""
+"""Convolutions, FULLY_CONNECTED and pools, compared with TensorFlow Lite Micro's kernels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_trained_models_are_exact(models: Path, file: str) -> None:
 
 
 def test_the_scale_of_fully_connected_is_computed_in_float64() -> None:
-    # Sums where a product of scales that is rounded to float32 first would store another value.
+    # The sums give other outputs if the product of the scales is first rounded to float32.
     data_scale, weights_scale = 0.013107914477586746, 0.2152915745973587
     output_scale = float(np.float32(data_scale * weights_scale * 2.0**17))
     sums = np.arange(-(2**24), 2**24, 7)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What convolutions, FULLY_CONNECTED and pools refuse, and how they say it."""
+"""Layers that convolutions, FULLY_CONNECTED and pools refuse, and their messages."""
 
 from __future__ import annotations
 

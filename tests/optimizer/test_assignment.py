@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Preferences, fallback per layer, hints, devices, whole networks or nothing, and what is said about it."""
+"""Preferences, fallback per layer, hints, devices, all-or-nothing assignment, and the messages about it."""
 
 from __future__ import annotations
 

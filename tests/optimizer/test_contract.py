@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backend's own faults end in an error that names it and what it was asked, and that can be acted on."""
+"""A fault in a backend ends in an error that names the backend and the call, and tells the user how to act."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def boom(*arguments: object, **keywords: object) -> NoReturn:
 
 
 class Answering:
-    """Any of a backend's helpers, with one method."""
+    """A stand-in for any helper object of a backend, with the given methods."""
 
     def __init__(self, **methods: Callable[..., object]) -> None:
         for name, method in methods.items():

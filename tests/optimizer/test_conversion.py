@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""float16: whole networks reduced to it, single layers lifted out of it, conversions that cancel; and debug layers."""
+"""float16: networks reduced to it, layers lifted out of it, conversions that cancel; and debug layers."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class TestWrapping:
 
 
 def test_inverse_conversions_that_change_no_bit_are_removed() -> None:
-    """A float32 layer, lifted out of float16 with its neighbours, reads and writes float16 through exact pairs."""
+    """Widening to float32 and narrowing back is exact, so that such a pair between two layers is removed."""
     from ferrule.graph import Layer, assemble
     from ferrule.optimizer.conversion import converted, narrowing, remove_inverse_conversions, widening
 

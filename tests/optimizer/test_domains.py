@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies to and from the memories of devices in a firmware."""
+"""Copies to and from the memories of devices in firmware."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ferrule.optimizer.optimized import EdgeStrategy
 
 
 def copies(optimized: OptimizedNetwork) -> dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """Return device, inputs and outputs of each copy."""
+    """Return the device, inputs and outputs of each copy, by name."""
     return {
         layer.name: (optimized.assignment[layer.name].device, layer.present_inputs, layer.outputs)
         for layer in optimized.graph.layers
@@ -28,7 +28,7 @@ def copies(optimized: OptimizedNetwork) -> dict[str, tuple[str, tuple[str, ...],
 
 
 def simple(*kinds: str) -> Network:
-    """Return a chain of layers l0, l1, ... from `x` on: LOGISTIC for "s", TANH for "t"."""
+    """Return a chain of layers l0, l1, ... after the input `x`: LOGISTIC for "s", TANH for "t"."""
     network = Network("chain")
     network.add_input(int8_input("x", 1, 8))
     tensor = "x"

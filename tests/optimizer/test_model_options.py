@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options for backends: checked before anything is assigned, and told where they mean nothing."""
+"""Options for backends: checked before the assignment, and reported if they have no effect."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divided networks in the runtime: real handles, copies, imports and asynchronous workloads keep every bit."""
+"""Divided networks in the runtime: real handles, copies, imports and asynchronous workloads preserve every bit."""
 
 from __future__ import annotations
 

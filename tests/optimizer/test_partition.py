@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subgraph extraction: connected, convex, as large as they can be, always the same."""
+"""Subgraph extraction: connected, convex, maximal and deterministic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ferrule.optimizer.partition import extract_subgraphs
 
 @st.composite
 def dags(draw: st.DrawFn) -> tuple[Graph, frozenset[str]]:
-    """Return a graph of ADD and RELU layers and some of its layers."""
+    """Draw a graph of ADD layers, and a subset of its layers."""
     network = Network("dag")
     tensors = [network.add_input(floats("x"))]
     for index in range(draw(st.integers(1, 14))):
@@ -39,7 +39,7 @@ def arcs(graph: Graph) -> set[tuple[str, str]]:
 
 
 def is_acyclic(graph: Graph, block: dict[str, str]) -> bool:
-    """Whether the graph in which each block is one node has no cycle."""
+    """Return whether the graph has no cycle when each block is contracted to one node."""
     before: dict[str, set[str]] = {}
     for source, target in arcs(graph):
         if block[source] != block[target]:
@@ -121,7 +121,7 @@ def test_long_networks_take_no_time(length: int) -> None:
 @given(dags())
 @settings(max_examples=80, deadline=None)
 def test_blocks_find_room_between_others(case: tuple[Graph, frozenset[str]]) -> None:
-    """With narrow gaps between the places of blocks these are spaced out again, which changes no result."""
+    """If gaps between the positions of blocks are narrow, positions are spaced out again, which changes no result."""
     graph, chosen = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ferrule.optimizer.partition._GAP", 2)

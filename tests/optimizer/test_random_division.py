@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever takes which layer, and whatever they do to it: the outputs keep every bit."""
+"""Whichever backends run the layers, and whatever they substitute, every bit of the outputs stays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOURCES = (
 
 
 def random_backend(dice: random.Random, name: str, graph: Graph, *, everything: bool) -> type[Backend]:
-    """Return a backend that takes some layers, fails on some, replaces some by themselves and leaves the rest."""
+    """Return a backend that supports some layers, fails on some, replaces some one by one, and leaves the rest."""
     names = [layer.name for layer in graph.layers]
     taken = set(names) if everything else {found for found in names if dice.random() < 0.6}
     failing = set() if everything else {found for found in names if dice.random() < 0.3}
@@ -81,7 +81,7 @@ def divided(seed: int) -> tuple[Graph, OptimizedNetwork]:
     dice.shuffle(preferences)
     hinted = [layer.name for layer in graph.layers if dice.random() < 0.2]
     options = OptimizerOptions(
-        simplify=False,  # it may rename layers, and these backends know them by name
+        simplify=False,  # simplification may rename layers, which these backends know by name
         import_enabled=dice.random() < 0.5,
         export_enabled=dice.random() < 0.5,
         debug=dice.random() < 0.2,
@@ -119,7 +119,8 @@ def test_everything_is_decided_and_consistent(seed: int) -> None:
     for layer in result.graph.layers:
         check_layer(result.graph, layer)
         owner = result.assignment[layer.name].backend
-        # the registry of factories at run time has those of the owners; each reads what it knows, or plain memory
+        # the run-time registry holds only the owners' factories; a layer reads its own factory's handles, or plain
+        # memory
         own = {factory for factory in result.factories.values() if factory is not None and factory[:-1] == owner}
         for name in layer.outputs:
             assert result.factories[name] is None or result.factories[name] in own

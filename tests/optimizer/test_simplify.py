@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each simplification keeps every bit of the outputs and does what it is for."""
+"""Each simplification preserves every bit of the outputs and has its intended effect."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_constants_grow_so_far_and_no_further(growth: float, folds: bool) -> Non
     quantization = Quantization.of(0.1, -3)
     column = network.add_constant_array("column", np.ones((1, 4, 1, 1), np.int8), quantization)
     row = network.add_constant_array("row", np.ones((1, 1, 4, 1), np.int8), quantization)
-    grown = network.add_add_layer(column, row, quantization=quantization)  # 16 bytes from 8
+    grown = network.add_add_layer(column, row, quantization=quantization)  # 16 bytes computed from 8
     data = network.add_input(
         TensorInfo(name="data", shape=(1, 4, 4, 1), dtype=DataType.INT8, quantization=quantization)
     )

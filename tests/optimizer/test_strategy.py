@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which factory each tensor gets, how readers reach it, and the layers that are put in for that."""
+"""The handle factory of each tensor, the readers' access to it, and the layers inserted for that."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chain(*names: str) -> Network:
 def optimised(
     graph: Graph, backends: Mapping[str, type[Backend]], options: OptimizerOptions = COPYING
 ) -> OptimizedNetwork:
-    """Return the network with each layer on the backend given for it."""
+    """Return the optimized network with each layer on the backend given for it."""
     kinds = {kind.id: kind for kind in backends.values()}
     chosen = OptimizerOptions(
         simplify=False,
@@ -45,7 +45,7 @@ def optimised(
 
 
 def selected(graph: Graph, backends: Mapping[str, type[Backend]], options: OptimizerOptions) -> Handles:
-    """Return the decisions before layers are put in."""
+    """Return the decisions before layers are inserted."""
     found = TensorHandleFactoryRegistry()
     preferences = {}
     for kind in backends.values():
@@ -114,7 +114,7 @@ def pair(
 
 
 def test_a_backend_whose_layers_are_gone_gives_no_factories() -> None:
-    """B1 is preferred by A, but belongs to B, which has no layer left: it would not be there at load time."""
+    """B1, which A prefers, belongs to B; as B has no layer left, its factories would not exist at load time."""
     a = backend("A", factories=[FlagFactory("A1")], preferences=["B1", "A1"])
     b = backend("B", takes_names(()), factories=[FlagFactory("B1")])
     result = optimize(chain("a"), ["A", "B"], registry(a, b), COPYING)
@@ -135,7 +135,7 @@ def test_padding_and_disabled_fallback_force_a_copy(side: str, obstacle: HandleC
 
 
 def test_an_import_goes_to_the_factory_that_can_import() -> None:
-    """Arm NN takes the first that maps, and gives an import a handle that cannot."""
+    """Arm NN chooses the first factory that maps, so the import gets a handle that cannot import."""
     result = pair([exporter("S")], [FlagFactory("T1"), FlagFactory("T2", imports=HOST)])
     assert types(result) == [LayerType.MEM_IMPORT]
     assert result.factories["[ a (0) -> b (0) ]"] == "T2"
@@ -148,7 +148,7 @@ def test_a_copy_goes_to_the_factory_that_maps() -> None:
 
 
 def test_a_reader_with_a_second_factory_needs_no_copy() -> None:
-    """Arm NN counts a copy if any factory of the reader needs one, and would take S1 here."""
+    """Arm NN counts a copy if any of the reader's factories needs one, and would choose S1 here."""
     result = pair([FlagFactory("S1"), FlagFactory("S2")], [FlagFactory("T1"), FlagFactory("S2")], COPYING)
     assert types(result) == []
     assert result.factories["a"] == "S2"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subgraphs offered to backends: what they may answer, what becomes of it, and what is refused."""
+"""Subgraphs offered to backends: valid answers, their effect, and refused answers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_next_backend_optimises_what_the_first_failed_on() -> None:
 
 
 def test_a_failure_on_the_last_backend_goes_back_to_one_that_would_take_it() -> None:
-    """The hint brings the layer to B first; A, which is preferred, never saw it."""
+    """The hint sends the layer to B first; A, which is preferred, has not seen it yet."""
     a, b = backend("A"), backend("B", optimise=by_name)
     options = OptimizerOptions(simplify=False, hints={"unoptimizable": "B"})
     result = optimize(line("a", "unoptimizable"), ["A", "B"], registry(a, b), options)
@@ -111,7 +111,7 @@ def test_model_options_reach_their_backend() -> None:
 
 
 class TestDeleted:
-    """RELU of RELU changes nothing, so that these may be deleted: the values prove the splice."""
+    """A RELU of a RELU changes nothing and may be deleted; the values prove that the graph was spliced correctly."""
 
     @staticmethod
     def deleting(*gone: str) -> Optimise:
@@ -178,7 +178,7 @@ def test_a_replacement_of_several_layers_with_constants() -> None:
 
 
 def substitute(**changes: object) -> Callable[[SubgraphView], OptimizationViews]:
-    """Return an answer that replaces all by one layer, with something changed about it."""
+    """Return an optimise function that replaces all layers by one, with some of its fields changed."""
 
     def optimise(view: SubgraphView) -> OptimizationViews:
         whole = compiled(view)
@@ -263,7 +263,7 @@ def test_two_names_alike_in_different_subgraphs_are_refused() -> None:
 
 
 def test_a_substitution_that_makes_a_cycle_is_refused() -> None:
-    """a -> b -> c, where a and c become one layer: it would wait for b, and b for it."""
+    """In a -> b -> c, where a and c become one layer, that layer would wait for b, and b for it."""
 
     def optimise(view: SubgraphView) -> OptimizationViews:
         return OptimizationViews(substitutions=(compiled(part(view, "a", "c")),), untouched=(part(view, "b"),))

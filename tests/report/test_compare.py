@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counts as equal, near and different."""
+"""The comparison of outputs: equal, close and different."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `ferrule inspect` says of a network."""
+"""The description of a network by `ferrule inspect`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_network_as_data() -> None:
     assert inspection.constant_bytes == 4 * 6 + 4 * 4
     assert inspection.arena.certificate == "optimal"
     assert inspection.arena.activation_bytes == inspection.arena.bound_bytes
-    assert 2 * (6 + 4) <= inspection.arena.bound_bytes <= 2 * (6 + 4) + 16  # 16: the alignment
+    assert 2 * (6 + 4) <= inspection.arena.bound_bytes <= 2 * (6 + 4) + 16  # 16 is the alignment
     (layer,) = inspection.layers
     assert (layer.type, layer.inputs[0], layer.outputs, layer.macs) == ("FULLY_CONNECTED", "x", ("y",), 48)
     x = inspection.tensor("x")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for what the link reports of devices."""
+"""Names for the devices and calls that the link reports."""
 
 from __future__ import annotations
 

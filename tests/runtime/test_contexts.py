@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contexts of backends: who is told what, in which order, also when something fails."""
+"""Contexts of backends: which calls they receive, in which order, also after a failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ferrule.runtime import NetworkLoadError, NetworkUnloadError, Runtime
 
 
 def test_all_contexts_are_told_of_everything_in_order() -> None:
-    """Also those of backends that take no part in the network, as in Arm NN."""
+    """Contexts of backends that take no part in the network are called, too, as in Arm NN."""
     diary = Diary()
     registry = registry_of(mock_with_context("A", diary), Mock, mock_with_context("B", diary))
     with Runtime(registry=registry) as runtime:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers between backends have one input and one output, whoever made the graph."""
+"""Layers between backends have one input and one output, whatever created the graph."""
 
 from __future__ import annotations
 

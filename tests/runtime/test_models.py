@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trained models on the shipped backends: alone, in lists of preferences, and divided by lot, several devices too."""
+"""Trained models on the shipped backends: alone, in preference lists, and divided at random over devices."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from ferrule.runtime import Runtime
 pytestmark = pytest.mark.cc
 INTEGER = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 FLOAT = ("ad01_fp32", "pretrainedResnet", "vww_96_float")
-"""The eighth, kws_ref_model_float32, is hybrid: the reader refuses it."""
+"""The eighth model, kws_ref_model_float32, is hybrid, which the reader refuses."""
 LISTS = (("CpuRef",), ("CpuAcc",), ("GpuAcc", "CpuRef"), ("GpuAcc", "CpuAcc", "CpuRef"), ("CpuAcc", "GpuAcc", "CpuRef"))
 RELATIVE = 1e-5
-"""Of a float output, beside a floor of as much of the largest output."""
+"""Tolerance relative to each float output, plus the same fraction of the largest output."""
 DEVICES = tuple(
     Device(name=name, backend=BackendId(backend))
     for name, backend in (
@@ -53,13 +53,13 @@ def load(path: Path) -> Network:
 
 @cache
 def expected(path: Path, seed: int) -> tuple[list[Array], list[Array]]:
-    """Return inputs and what the numpy kernels make of them."""
+    """Return random inputs, and the outputs of the numpy kernels."""
     inputs = random_inputs(load(path), seed)
     return inputs, load(path).run(inputs)
 
 
 def need(backends: Sequence[str]) -> None:
-    """Skip where a backend cannot be used here."""
+    """Skip the test if a backend cannot be used here."""
     if "GpuAcc" in backends:
         require_opencl()
     if "CpuAcc" in backends:
@@ -67,7 +67,7 @@ def need(backends: Sequence[str]) -> None:
 
 
 def check(runtime: Runtime, path: Path, optimized: OptimizedNetwork, seeds: Sequence[int] = (0, 1)) -> None:
-    """Compare outputs with the reference: integers bit by bit."""
+    """Compare outputs with the reference: integers exactly, floats within the tolerance."""
     number = runtime.load_network(optimized)
     try:
         for seed in seeds:
@@ -97,7 +97,7 @@ def test_models_keep_their_outputs(
     path = models / f"{name}.tflite"
     options = OptimizerOptions(import_enabled=shared, export_enabled=shared)
     optimized = optimize(load(path), preferences, runtime.registry, options)
-    if name in INTEGER or preferences[0] != "GpuAcc":  # GpuAcc has int8 only
+    if name in INTEGER or preferences[0] != "GpuAcc":  # GpuAcc supports int8 only
         assert optimized.backends == preferences[:1]
     check(runtime, path, optimized)
 

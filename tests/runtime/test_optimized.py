@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The optimizer's own networks in the runtime: whatever it puts in, the outputs keep their bits."""
+"""Optimized networks in the runtime: the layers that the optimizer inserts leave every output bit unchanged."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ ON = CreationOptions(profiling=True)
 
 
 class Timer:
-    """Gives one event per run."""
+    """A profiling backend that reports one event per run."""
 
     def __init__(self, *, works: bool = True) -> None:
         self.enabled: list[bool] = []
@@ -77,7 +77,7 @@ def test_json_holds_the_same_events() -> None:
 
 
 def test_the_chrome_trace_follows_the_format() -> None:
-    """https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU: complete and metadata events."""
+    """The format is https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU."""
     timer = Timer()
     profiler = profiled(mock("Timed", profiling_context=lambda self, options: timer))
     document = json.loads(profiler.to_chrome_trace())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loading, running and unloading networks."""
+"""Loading, execution and unloading of networks."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_buffer_may_be_the_input_itself(options: OptimizerOptions) -> None:
 
 
 def two_outputs() -> Graph:
-    """One layer reads the input after another has written an output."""
+    """Return a network whose second layer reads the input after the first has written an output."""
     network = chain(1)
     second = network.add_leaky_relu_layer("x", 0.25, name="late")
     network.set_outputs(["layer0", second])
@@ -246,7 +246,7 @@ def test_a_backend_without_host_face_runs_nothing() -> None:
 
 
 def test_a_factory_of_a_backend_without_layers_is_found() -> None:
-    """The optimizer may leave a tensor to a backend whose last layer it has removed."""
+    """The optimizer may leave a tensor with a backend after it has removed that backend's last layer."""
     optimized = replace(assigned(chain(), {"layer1": CpuRef}), assignment=assigned(chain(), {}).assignment)
     with fresh() as runtime:
         number = runtime.load_network(optimized)
@@ -279,7 +279,7 @@ def test_backends_without_factories_use_plain_memory() -> None:
 
 
 def test_two_runtimes_at_once_and_closing_one_leaves_the_other() -> None:
-    """Arm NN deregisters a backend under the second runtime when the first is destroyed."""
+    """In Arm NN, destroying the first runtime deregisters a backend that the second still uses."""
     registry = registry_of(Mock)
     first, second = Runtime(registry=registry), Runtime(registry=registry)
     numbers = [runtime.load_network(assigned(chain(), {})) for runtime in (first, second)]
@@ -471,7 +471,7 @@ def test_an_unloaded_network_leaves_nothing_behind() -> None:
 
 
 def test_no_backend_object_outlives_the_call_that_made_it() -> None:
-    """The registry gives objects that are dropped at once; a run after a collection still works."""
+    """Backend objects from the registry are dropped at once, and a run after garbage collection still works."""
     made: list[weakref.ref[Backend]] = []
     registry = BackendRegistry()
 

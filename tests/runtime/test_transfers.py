@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens where data changes hands: copies, imports, asynchronous workloads, debug layers."""
+"""Transfers between backends: copies, imports, asynchronous workloads, debug layers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_an_import_makes_no_copy() -> None:
 
 
 class DemandingFactory(HostTensorHandleFactory):
-    """Imports memory at multiples of 64 only."""
+    """Imports only memory at addresses that are multiples of 64."""
 
     def __init__(self, manager: HostMemoryManager | None) -> None:
         super().__init__(Mock.factory_id, manager, alignment_bytes=64)
@@ -108,13 +108,13 @@ DEMANDING = mock(
 
 @pytest.mark.parametrize("elements", [0, 1])
 def test_the_callers_memory_suits_whoever_imports_it_in_the_end(elements: int) -> None:
-    """CpuRef takes memory at any address, and gives it on to a backend that does not."""
+    """CpuRef accepts memory at any address and passes it on to a backend that does not."""
     size = int(np.prod(SHAPE))
     memory = aligned_empty((size + elements,), DataType.FLOAT32)[elements:].reshape(SHAPE)
     buffer = aligned_empty((size + elements,), DataType.FLOAT32)[elements:].reshape(SHAPE)
     memory[...] = sample()
     network = chain()
-    network.set_outputs(["layer1", "layer3"])  # the first of them is read on by the demanding backend
+    network.set_outputs(["layer1", "layer3"])  # the demanding backend reads the first of them, too
     options = OptimizerOptions(hints={"layer2": DEMANDING.id}, import_enabled=True, export_enabled=True, simplify=False)
     graph = with_transfer(chain(), LayerType.MEM_IMPORT, "layer1")
     with Runtime(registry=registry_of(CpuRef, DEMANDING)) as runtime:
@@ -131,7 +131,7 @@ def test_the_callers_memory_suits_whoever_imports_it_in_the_end(elements: int) -
 
 
 def test_a_refused_import_is_an_error_that_names_both_backends() -> None:
-    """Arm NN ignores the refusal and goes on with zeros."""
+    """Arm NN ignores the refusal and continues with zeros."""
     graph = with_transfer(chain(), LayerType.MEM_IMPORT, "layer1")
     behind = dict.fromkeys(("transfer_layer1", "layer2", "layer3"), Fussy)
     with Runtime(registry=registry_of(CpuRef, Fussy)) as runtime:
@@ -194,7 +194,7 @@ def test_another_backend_waits_for_asynchronous_workloads(
 
 
 def diamond(width: int, depth: int) -> Network:
-    """Branches from one input that are added up, so that tensors live long and short."""
+    """Return branches from one input whose results are added up, so that tensors have short and long lifetimes."""
     network = Network("diamond")
     start = network.add_input(TensorInfo(name="x", shape=SHAPE, dtype=DataType.FLOAT32))
     ends = []
@@ -213,7 +213,7 @@ def diamond(width: int, depth: int) -> Network:
 @settings(max_examples=25)
 @given(st.data())
 def test_any_mixture_of_backends_in_any_memory_gives_the_same_bits(data: st.DataObject) -> None:
-    """They read each other's handles directly, which don't wait, so the runtime must; and reused bytes would show."""
+    """Workloads read each other's handles without waiting, so the runtime must wait; reused bytes would show."""
     network = diamond(data.draw(st.integers(2, 3)), data.draw(st.integers(1, 3)))
     fast = type("Fast", (Slow,), {"delay_s": 0.0, "id": "Fast", "factory_id": "Fast/Factory"})
     second = type("Late", (Slow,), {"delay_s": 0.002, "id": "Late", "factory_id": "Late/Factory"})

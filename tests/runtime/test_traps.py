@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong in Arm NN's optimizer and runtime and has no test of its own elsewhere."""
+"""Failures of Arm NN's optimizer and runtime that no other test covers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PLAIN = OptimizerOptions(simplify=False)
 
 
 def failing(self: Mock, view: SubgraphView, options: ModelOptions) -> OptimizationViews:
-    """Fail on all."""
+    """Fail on the whole subgraph."""
     del self, options
     return OptimizationViews(failed=(view,))
 
 
 @pytest.mark.parametrize("options", [PLAIN, OptimizerOptions(simplify=False, import_enabled=True, export_enabled=True)])
 def test_a_backend_that_failed_on_all_leaves_no_copies_at_the_ends(options: OptimizerOptions) -> None:
-    """Arm NN's inputs and outputs stay with the backend that failed, and are copied from it and to it."""
+    """In Arm NN, inputs and outputs stay with the backend that failed, with copies from and to it."""
     broken = mock("Broken", optimize_subgraph=failing)
     with Runtime(registry=registry_of(broken, Mock)) as runtime:
         optimized = optimize(chain(), ["Broken", "Mock"], runtime.registry, options)
@@ -40,7 +40,7 @@ def test_a_backend_that_failed_on_all_leaves_no_copies_at_the_ends(options: Opti
 
 
 def test_a_network_keeps_its_memory_while_another_runs_on_the_thread() -> None:
-    """Arm NN releases the memory of one when the next is run, and acquires it anew each time."""
+    """Arm NN releases a network's memory when another network runs, and acquires it again each time."""
     allocator = CountingAllocator()
     with Runtime(CreationOptions(custom_allocators={"Mock": allocator}), registry_of(Mock)) as runtime:
         first, second = (runtime.load_network(assigned(chain(), {})) for _ in range(2))
@@ -52,7 +52,7 @@ def test_a_network_keeps_its_memory_while_another_runs_on_the_thread() -> None:
 
 
 def test_each_backends_reason_stands_by_itself() -> None:
-    """In Arm NN the text of one backend's refusal goes on in the next one's."""
+    """In Arm NN, the reason of one backend's refusal continues in the next backend's text."""
     network = Network("two")
     network.add_input(chain().inputs[0])
     network.set_outputs([network.add_tanh_layer(network.add_relu_layer("x", name="first"), name="second")])
@@ -76,6 +76,6 @@ class _Refusing:
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_no_tensor_has_a_scale_that_is_none(scale: float) -> None:
-    """Arm NN finds a scale of 0 while it assigns backends, in one of its types."""
+    """Arm NN notices a scale of 0 only during the assignment, and only in one of its types."""
     with pytest.raises(ModelError, match="expected a positive finite number"):
         Quantization(scales=(scale,))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bare-metal adapter, compiled once for all tests of a process."""
+"""The bare-metal adapter, compiled once per process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An emulated board behind a serial port: its link UART, carried to a pseudo-terminal or a TCP port."""
+"""An emulated board behind a serial port: its link UART is carried to a pseudo-terminal or a TCP port."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _carry(
             if readable:
                 try:
                     data = os.read(descriptor, 4096)
-                except OSError:  # nobody has the other end of the terminal open
+                except OSError:  # no process has the other end of the terminal open
                     data = b""
                 if data:
                     channel.write(data)
@@ -52,7 +52,7 @@ def _running(board: Board, elf: Path, descriptor: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def board_at_terminal(board: Board, elf: Path) -> Iterator[str]:
-    """Return the name of a serial port behind which the board runs."""
+    """Yield the name of a serial port connected to the running board."""
     master, slave = pty.openpty()
     tty.setraw(slave)
     try:
@@ -65,7 +65,7 @@ def board_at_terminal(board: Board, elf: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def board_at_socket(board: Board, elf: Path, *, wires: tuple[AttachedWire, ...] = ()) -> Iterator[str]:
-    """Return a pyserial URL behind which the board runs."""
+    """Yield a pyserial URL of a TCP port connected to the running board."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"socket://127.0.0.1:{server.getsockname()[1]}"
         accepted = threading.Event()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults for every access of a run that went well: all of them with FERRULE_EXHAUSTIVE=1, else a few by lot."""
+"""Fault campaigns over the accesses of a fault-free run: a random few faults, or all with FERRULE_EXHAUSTIVE=1."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ferrule.devices import (
 )
 
 BITS = (0, 1, 2, 7, 31)
-"""Of registers: the fields of small devices are at the low end."""
+"""Register bits that are faulted; small devices have their fields at the low end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A fault, and what it strikes: a register by its offset, or a transfer by its number."""
+    """A fault and its target: a register's offset, or a transfer's number."""
 
     fault: Fault
     target: int
@@ -64,9 +64,9 @@ def _of_access(access: RegisterAccess) -> Iterator[Fault]:
 
 
 def chosen(cases: Sequence[Case], count: int, seed: int) -> list[Fault]:
-    """Return all faults, or `count` of them by lot: first kinds, then targets of a kind have the same chances.
+    """Return all faults, or `count` drawn at random: first the fault's kind, then its target, each with equal chances.
 
-    So registers that a driver polls do not crowd out the others.
+    Registers that a driver polls therefore do not crowd out the others.
     """
     if EXHAUSTIVE or len(cases) <= count:
         return [case.fault for case in cases]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs of bare tensors, and the shapes of the MLPerf Tiny models written down as such."""
+"""Graphs with tensors and layers but no real arithmetic, and the MLPerf Tiny models in this form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ferrule.graph import DataType, Descriptor, Graph, Layer, LayerType, TensorI
 
 
 def info(name: str, size_bytes: int) -> TensorInfo:
-    """An int8 tensor of that many bytes."""
+    """Return an int8 tensor of `size_bytes` bytes."""
     return TensorInfo(name=name, shape=(size_bytes,), dtype=DataType.INT8)
 
 
@@ -20,7 +20,7 @@ def build(
     *,
     views: Iterable[str] = (),
 ) -> Graph:
-    """A graph of layers (inputs, outputs with sizes) called l0, l1...; `views` are outputs that a RESHAPE gives."""
+    """Return a graph of layers l0, l1... of these inputs and sized outputs; `views` names outputs made by a RESHAPE."""
     graph = Graph("chain")
     renamed = set(views)
     for name, size in inputs:
@@ -40,7 +40,7 @@ def build(
 
 
 def chain(sizes: Sequence[int], *, views: Iterable[int] = ()) -> Graph:
-    """Layers in a row between tensors t0, t1... of these sizes; `views` are tensors by number."""
+    """Return a chain of layers over tensors t0, t1... of these sizes; `views` numbers the tensors made by a RESHAPE."""
     layers = [([f"t{n - 1}"], [(f"t{n}", size)]) for n, size in enumerate(sizes) if n]
     return build([("t0", sizes[0])], layers, [f"t{len(sizes) - 1}"], views=[f"t{n}" for n in views])
 
@@ -84,7 +84,7 @@ def _resnet() -> Graph:
 
 
 def mlperf_tiny() -> dict[str, tuple[Graph, int]]:
-    """By file: the tensors of an int8 model, and the proved optimum of its activations without overlap, in bytes."""
+    """Return, by file name, an int8 model's graph and its proven smallest arena without overlap, in bytes."""
     vww = _vww_sizes()
     return {
         "ad01_int8.tflite": (chain([640, 128, 128, 128, 128, 8, 128, 128, 128, 128, 640]), 768),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks run natively on this machine: lowered, generated as C, compiled by the host's compiler and called.
 
-Every compilation has all warnings as errors and the undefined behaviour sanitizer on, which ends the process with a
-message; with `ADDRESS` the process needs the address sanitizer's library loaded beforehand (LD_PRELOAD).
+All warnings are errors, and the undefined behaviour sanitizer ends the process with a message. With `ADDRESS`, the
+address sanitizer's library must be preloaded (LD_PRELOAD).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _WORKSPACE_BYTES = 1 << 22
 def run_native(
     network: Network, inputs: Sequence[Array], *, sanitizers: tuple[str, ...] = UNDEFINED, defines: tuple[str, ...] = ()
 ) -> list[Array]:
-    """Return what the generated C gives; the workspace starts filled with a pattern and nothing around is written."""
+    """Return the outputs of the generated C; the workspace starts as a pattern, and all guards must stay intact."""
     return NativeNetwork(network, sanitizers=sanitizers, defines=defines).run(inputs)
 
 
 class NativeNetwork:
-    """A network compiled once, to be run on many inputs."""
+    """A network compiled once, for runs on many inputs."""
 
     def __init__(
         self, network: Network, *, sanitizers: tuple[str, ...] = UNDEFINED, defines: tuple[str, ...] = ()
@@ -55,16 +55,16 @@ class NativeNetwork:
         library = _build(self.artifact, (*sanitizers, *(f"-D{define}" for define in defines)))
         self._ffi = cffi.FFI()
         self._ffi.cdef(f"int32_t ferrule_{self.artifact.symbol}_run(void **, void **, void **, void *);")
-        # The structs hold nothing but pointers, so arrays of pointers have their layout.
+        # The structs hold nothing but pointers, so an array of pointers has the same layout.
         self._run = getattr(self._ffi.dlopen(str(library)), f"ferrule_{self.artifact.symbol}_run")
 
     @property
     def kernels(self) -> list[str]:
-        """The kernel of each layer."""
+        """The name of each layer's kernel."""
         return [record.kernel for record in self.artifact.operators]
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return the outputs."""
+        """Return the outputs; AssertionError if an input or a guard was overwritten."""
         given = [np.ascontiguousarray(array) for array in inputs]
         before = [array.copy() for array in given]
         outputs = [_Guarded(info.size_bytes) for info in self.network.outputs]
@@ -89,7 +89,7 @@ class NativeNetwork:
 
 
 class _Guarded:
-    """Bytes filled with a pattern, aligned to 16, with a guard on both sides."""
+    """Bytes filled with a pattern, aligned to 16, between two guards."""
 
     def __init__(self, size_bytes: int) -> None:
         self._size_bytes = size_bytes
@@ -98,7 +98,7 @@ class _Guarded:
         self.address = self._memory.ctypes.data + self._start
 
     def content(self) -> bytes:
-        """Return the bytes after checking that the guards are whole."""
+        """Return the bytes; AssertionError if a guard was overwritten."""
         end = self._start + self._size_bytes
         assert (self._memory[: self._start] == _PATTERN).all(), "the bytes before a buffer were overwritten"
         assert (self._memory[end:] == _PATTERN).all(), "the bytes behind a buffer were overwritten"

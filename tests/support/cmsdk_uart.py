@@ -14,7 +14,7 @@ TX_FULL, RX_FULL, RX_OVERRUN = 1, 2, 8
 
 
 class CmsdkUart:
-    """What `lib` drives at `base`; interrupts are taken in `settle`, and where a test says."""
+    """The UART that the driver in `lib` controls at `base`; interrupts are taken only in `interrupt` and `settle`."""
 
     def __init__(self, lib: Any, base: int, rx_line: int, tx_line: int) -> None:  # noqa: ANN401 cffi is not typed
         self._lib = lib
@@ -27,7 +27,7 @@ class CmsdkUart:
         self.sent = bytearray()
 
     def access(self, address: int, width: int, write: int, value: int) -> int:
-        """Serve a register; 32 bits, inside of the UART."""
+        """Serve a 32-bit register access within the UART."""
         assert width == 4
         offset = address - self._base
         if write:
@@ -45,12 +45,12 @@ class CmsdkUart:
                 return full | RX_OVERRUN * self.overrun
             case 0x08:
                 return self.ctrl
-        raise AssertionError(f"nobody reads {offset:#x}")
+        raise AssertionError(f"unexpected read of the register at {offset:#x}")
 
     def _write(self, offset: int, value: int) -> None:
         match offset:
             case 0x00:
-                assert self.sending is None, "a byte is written over another"
+                assert self.sending is None, "a byte overwrites one that is still being sent"
                 assert self.ctrl & TX, "the transmitter is off"
                 self.sending = value
             case 0x04:
@@ -63,10 +63,10 @@ class CmsdkUart:
                 assert 16 <= value < 1 << 20, "the baud rate divider is out of range"
                 self.divider = value
             case _:
-                raise AssertionError(f"nobody writes {offset:#x}")
+                raise AssertionError(f"unexpected write to the register at {offset:#x}")
 
     def shift(self) -> None:
-        """Let the byte in the data register go out."""
+        """Send the byte in the data register."""
         assert self.sending is not None
         self.sent.append(self.sending)
         self.sending = None
@@ -74,7 +74,7 @@ class CmsdkUart:
             self.interrupts |= TX
 
     def receive(self, byte: int) -> None:
-        """Let a byte come in."""
+        """Receive a byte; it is lost if the receiver is off or full."""
         if not self.ctrl & RX:
             return
         if self.received is not None:
@@ -85,7 +85,7 @@ class CmsdkUart:
             self.interrupts |= RX
 
     def interrupt(self) -> bool:
-        """Take the interrupts that wait; whether there were any."""
+        """Take the pending interrupts; return whether there were any."""
         assert self._lib.cmsdk_masked() == 0
         taken = False
         for kind, number in self._lines.items():
@@ -97,7 +97,7 @@ class CmsdkUart:
         return taken
 
     def settle(self) -> None:
-        """Let everything happen that is under way."""
+        """Take interrupts and send bytes until nothing is pending."""
         for _ in range(10_000):
             moved = self.interrupt()
             if self.sending is not None:
@@ -109,10 +109,10 @@ class CmsdkUart:
 
 
 class Bench:
-    """Two UARTs and the driver's instance of each."""
+    """Two UARTs and the driver instance of each."""
 
     lines = ((0, 1), (32, 33))
-    """Receive and transmit interrupt of each."""
+    """The receive and transmit interrupt numbers of each UART."""
     _bases = (0x4000_4000, 0x5020_0000)
 
     def __init__(self, machine: Adapter[Fakes]) -> None:
@@ -121,7 +121,7 @@ class Bench:
         self.reset()
 
     def reset(self) -> None:
-        """Make new UARTs; the instances are off."""
+        """Make new UARTs and switch the driver instances off."""
         self.machine.fakes.reset()
         pairs = zip(self._bases, self.lines, strict=True)
         self._uarts = [CmsdkUart(self.machine.lib, base, *lines) for base, lines in pairs]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated projects for CMSIS: made, read, and built by their CMake list."""
+"""Generated projects for CMSIS: written, read, and built through their CMake list."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ IN_TURNS = {
     "from_interrupt": -10,
     "still_locked": 2,
 }
-"""What tests/platforms/cmsis/contention.c tells where two threads take turns: a third then has the device for longer
-than a fourth waits, an interrupt asks in vain, and a kernel that was locked before an open is so behind it."""
+"""The report of tests/platforms/cmsis/contention.c when two threads take turns.
+
+A third thread then holds the device for longer than a fourth waits, an interrupt tries to open it in vain, and a kernel
+that was locked before an open is still locked after it.
+"""
 
 
 def write(
@@ -57,7 +60,7 @@ def write(
 
 
 def read_yaml(path: Path) -> Any:  # noqa: ANN401 whatever stands there
-    """Return a file as YAML 1.2 has it, where `on` is a word."""
+    """Return a file parsed as YAML 1.2, in which `on` is a string."""
     require_module("ruamel.yaml", "pip install -e '.[dev]'")
     from ruamel.yaml import YAML
 
@@ -65,25 +68,25 @@ def read_yaml(path: Path) -> Any:  # noqa: ANN401 whatever stands there
 
 
 def cmake_lists(folder: Path) -> dict[str, list[str]]:
-    """Return what ferrule.cmake sets, by name."""
+    """Return the lists that ferrule.cmake sets, by name."""
     text = re.sub(r"#.*", "", (folder / "ferrule.cmake").read_text(encoding="utf-8"))
     return {name: words.split() for name, words in re.findall(r"set\((\w+)\s([^)]*)\)", text)}
 
 
 def listed(content: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the files of the groups of a project or a layer, relative to it."""
+    """Yield the files in the groups of a project or layer, relative to its file."""
     for group in content["groups"]:
         for file in group["files"]:
             yield str(file["file"]).removeprefix("./")
 
 
 def packs() -> dict[str, str]:
-    """Return CMSIS_PATH and CMSIS_RTX_PATH, or skip."""
+    """Return the folders CMSIS_PATH and CMSIS_RTX_PATH by variable; skip the test if one is not set."""
     return {name: str(require_variable(name)) for name in ("CMSIS_PATH", "CMSIS_RTX_PATH")}
 
 
 def build(folder: Path, *options: str) -> Path:
-    """Build a project by its CMake list, and return the firmware."""
+    """Build a project through its CMake list, and return the firmware's path."""
     cmake = require_program("cmake", "apt-get install cmake")
     require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     require_program("make", "apt-get install make")
@@ -99,7 +102,7 @@ def _run(argv: Sequence[str], folder: Path) -> None:
 
 
 def contention(elf: Path, name: str = "qemu") -> dict[str, int]:
-    """Run contention.c in an emulator, and return what it tells."""
+    """Run contention.c in an emulator, and return its report by the names in `IN_TURNS`."""
     if name == "qemu":
         require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     received = b""
@@ -107,6 +110,6 @@ def contention(elf: Path, name: str = "qemu") -> dict[str, int]:
         channel = session.channel()
         while len(received) < 4 * len(IN_TURNS):
             chunk = channel.read(100, 20)
-            assert chunk, f"only {len(received)} bytes came"
+            assert chunk, f"received only {len(received)} bytes"
             received += chunk
     return dict(zip(IN_TURNS, struct.unpack(f"<{len(IN_TURNS)}i", received), strict=True))

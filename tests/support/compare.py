@@ -9,9 +9,9 @@ from ferrule.graph import Graph, Tensor
 
 
 def graph_differences(left: Graph, right: Graph) -> list[str]:
-    """Return what differs, in words: inputs, outputs, layers in order, and tensors with their constant data.
+    """Return a description of each difference: inputs, outputs, layers in order, and tensors with their constant data.
 
-    Names of tensors count, names of layers and of the graphs do not.
+    Tensor names are compared; the names of layers and graphs are not.
     """
     differences = _field_differences("graph", left, right, "inputs", "outputs")
     if len(left.layers) != len(right.layers):

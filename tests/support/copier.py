@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device model with DMA, an interrupt and time, as small as it can be."""
+"""A minimal device model with DMA, an interrupt and a duration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BLOCK_BYTES = 100
 
 
 class Copier(DeviceModel):
-    """Turns 100 B round: a write to register 0 says after how many cycles; register 4 has those that are left."""
+    """Reverses 100 B by DMA; a write to register 0 sets the delay in cycles, and register 4 reads the cycles left."""
 
     size_bytes = 0x1000
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which lines and branches of C some tests run: in a pytest of their own, since workers divide the tests of a file.
+"""Line and branch coverage of C, measured in an inner pytest because workers divide the tests of a file.
 
-As a plugin of pytest this module adds `--count-c` to that inner pytest, whose builds then count.
+As a pytest plugin, this module adds `--count-c` to the inner pytest, which then instruments its builds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from needs import require_cc, require_gcov, require_module
 
-if TYPE_CHECKING:  # every pytest of this repository loads this module, few count
+if TYPE_CHECKING:  # every pytest here loads this module, but few measure coverage
     from ferrule.testing import Adapter
     from ferrule.testing.coverage import CoverageReport
 
@@ -36,12 +36,12 @@ _Report = dict[str, _File]
 
 
 def count_c(folder: Path, *arguments: str, output: Path) -> list[CoverageReport]:
-    """Run tests of a folder, and return what ran in each build that they made by `counted`, in order.
+    """Run tests of a folder, and return the coverage of each build made through `counted`, in order.
 
     Args:
-        folder: where the tests are.
-        arguments: for pytest: files, and perhaps `-k` with an expression.
-        output: a file that is written.
+        folder: the working directory of the inner pytest.
+        arguments: further arguments for pytest: files, and optionally `-k` with an expression.
+        output: the file that the inner pytest writes.
     """
     require_module("cffi", "pip install 'ferrule[testing]'")
     require_cc()
@@ -56,12 +56,12 @@ def count_c(folder: Path, *arguments: str, output: Path) -> list[CoverageReport]
 
 
 def counting() -> Path | None:
-    """Return the file of `--count-c`; None where nothing is to be counted."""
+    """Return the file given with `--count-c`; None without that option."""
     return _counting[0] if _counting else None
 
 
 def counted(build: Callable[..., Adapter[Any]], *arguments: object, **options: object) -> Adapter[Any]:
-    """Return what `build_adapter` or `build_driver` builds; where `--count-c` is given, its coverage is reported."""
+    """Return the adapter from `build_adapter` or `build_driver`; with `--count-c` its coverage is reported."""
     adapter = build(*arguments, **options, coverage=counting() is not None)
     if counting() is not None:
         _counted.append(adapter)
@@ -70,17 +70,17 @@ def counted(build: Callable[..., Adapter[Any]], *arguments: object, **options: o
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--count-c`."""
-    parser.addoption("--count-c", metavar="FILE", help="for tests of coverage: write to FILE which lines of C ran")
+    parser.addoption("--count-c", metavar="FILE", help="for coverage tests: write the coverage of C to FILE")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Count from the first build on."""
+    """Start to measure before the first build."""
     if config.option.count_c:
         _counting.append(Path(config.option.count_c))
 
 
 def pytest_sessionfinish() -> None:
-    """Write what ran."""
+    """Write the coverage report."""
     if _counting:
         _counting[0].write_bytes(msgspec.json.encode(_plain(_counted)))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices of parameters as covering arrays: every pair of values is in a row; FERRULE_EXHAUSTIVE=1 for all rows."""
+"""Covering arrays of test parameters: each pair of values is in some row; FERRULE_EXHAUSTIVE=1 takes all rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Pair = tuple[tuple[int, object], tuple[int, object]]
 def pairwise(
     *columns: Sequence[object], seed: int, first: Row | None = None, allowed: Callable[..., bool] = lambda *_: True
 ) -> list[Row]:
-    """Return few of the allowed rows, `first` among them, with every pair of values that is in an allowed row.
+    """Return a few of the allowed rows, `first` included, that cover every pair of values found in any allowed row.
 
-    Greedy: the next row is the one with the most pairs that are still to come, by lot if there are several.
+    The choice is greedy: the next row is the one with the most uncovered pairs; ties are broken at random.
     """
     rows = [row for row in product(*columns) if allowed(*row)]
     order = {row: number for number, row in enumerate(rows)}
@@ -35,7 +35,7 @@ def pairwise(
 
 
 def pairs(row: Row) -> set[Pair]:
-    """Return the pairs of a row's values, each value with its column."""
+    """Return the pairs of a row's values, each value with its column number."""
     return set(combinations(enumerate(row), 2))
 
 
@@ -47,7 +47,7 @@ def covering(
     allowed: Callable[..., bool] = lambda *_: True,
     indirect: Sequence[str] = (),
 ) -> pytest.MarkDecorator:
-    """Return the parameters of a test, one name a column; one row may be the family's sentinel."""
+    """Return a parametrize mark with one name per column; the row `sentinel` is marked as the family's sentinel."""
     if EXHAUSTIVE:
         rows = [row for row in product(*columns) if allowed(*row)]
     else:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of devices that an executor makes, with a fault at a chosen one; held.c is compiled in
- * here, so that its calls go through. HELD_C is its path. */
+/* The device calls of an executor, with a fault at a chosen call. The file HELD_C is included
+ * below, so that its calls pass through this bench too. */
 #include "device_bench.h"
 
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 struct bench bench;
 
-/* Whether this call is the one that fails. */
+/* Return whether this call is the one that fails. */
 static bool fails(void)
 {
     return bench.calls++ == bench.fail_at;
@@ -38,7 +38,7 @@ static int32_t faulty_copy_from(ferrule_device_t *dev, void *destination, uint32
     return fails() ? bench.fault : ferrule_device_copy_from(dev, destination, offset, bytes);
 }
 
-/* Closing and deactivating give the device back even if they fail (ferrule/device.h). */
+/* Closing and deactivating release the device even if they fail (ferrule/device.h). */
 static int32_t faulty_close(ferrule_device_t *dev)
 {
     const bool fault = fails();
@@ -55,7 +55,7 @@ static int32_t faulty_deactivate(ferrule_device_t *dev)
     return fault ? bench.fault : status;
 }
 
-/* The executor is compiled to call this one. */
+/* The executor is compiled to call this function in place of soft_npu_execute. */
 int32_t bench_execute(void *resource_handle, void (*program)(uint8_t *memory))
 {
     return fails() ? bench.fault : soft_npu_execute(resource_handle, program);

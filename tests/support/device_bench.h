@@ -7,7 +7,7 @@
 
 #define BENCH_CALLS 128u
 
-/* What on_device was told. */
+/* One call as reported to on_device. */
 struct bench_call {
     uint32_t index;
     uint32_t device;
@@ -15,10 +15,10 @@ struct bench_call {
     int32_t status;
 };
 
-/* Which call fails, counted from 0 over all devices; UINT32_MAX: none. */
+/* The call that fails, counted from 0 over all devices; UINT32_MAX for none. */
 struct bench {
-    uint32_t calls;   /* of the device API, and of operators on devices */
-    uint32_t fail_at; /* of `calls` */
+    uint32_t calls;   /* calls so far: the device API, and operators on devices */
+    uint32_t fail_at; /* the value of `calls` at which a call fails */
     uint32_t driver_calls;
     uint32_t driver_fail_at;
     int32_t fault; /* what the failing call returns */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A generated model with SoftNpu devices, compiled for the host with the real device API, and faults at will."""
+"""A generated model with SoftNpu devices, compiled for the host with the real device API and injectable faults."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NEVER = 2**32 - 1
 FAULT = -77
 GIVEN_BACK_BY = {Call.ACTIVATE: Call.DEACTIVATE, Call.OPEN: Call.CLOSE}
 Traced = tuple[int, str, str, int]
-"""Operator, device, call, status."""
+"""Operator, device, call and status."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """How a run ended."""
+    """The result of a run."""
 
     status: int
     failed_operator: int | None
@@ -37,7 +37,7 @@ class Outcome:
 
 
 class Bench:
-    """The model; its devices are initialised and bound."""
+    """The compiled model, with its devices initialised and bound."""
 
     def __init__(self, artifact: Artifact, library: Path) -> None:
         import cffi
@@ -51,7 +51,7 @@ class Bench:
         self.handles = {use.name: getattr(self.library.bench_devices, use.name) for use in artifact.devices}
 
     def run(self, inputs: Mapping[str, Array], *, fail_at: int = NEVER, driver_fail_at: int = NEVER) -> Outcome:
-        """Run once; call number `fail_at` of the API, or `driver_fail_at` of the drivers, returns FAULT."""
+        """Run once; call `fail_at` of the API, or call `driver_fail_at` of the drivers, returns FAULT."""
         bench = self.library.bench
         bench.calls = bench.driver_calls = bench.traced = 0
         bench.fail_at, bench.driver_fail_at, bench.fault = fail_at, driver_fail_at, FAULT
@@ -70,11 +70,11 @@ class Bench:
         )
 
     def activations(self) -> dict[str, int]:
-        """Return by device how often it is active."""
+        """Return the number of activations of each device."""
         return {name: int(self.library.bench_activations(handle)) for name, handle in self.handles.items()}
 
     def open_devices(self) -> set[str]:
-        """Return the devices that are open."""
+        """Return the names of the open devices."""
         return {name for name, handle in self.handles.items() if self.library.bench_is_open(handle)}
 
     def _call(self, info: object) -> int:
@@ -96,7 +96,7 @@ class Bench:
 
 
 def planned(calls: Sequence[DeviceCall]) -> list[Traced]:
-    """Return a schedule as a run without a fault traces it."""
+    """Return the trace of a run of this schedule without a fault."""
     return [(call.operator, call.device, str(call.call), 0) for call in calls]
 
 
@@ -107,7 +107,7 @@ def check_idle(bench: Bench) -> None:
 
 
 def expected_trace(calls: Sequence[DeviceCall], position: int) -> list[Traced]:
-    """Return the calls up to the one that fails, and then what gives back the rest, the last first."""
+    """Return the calls up to the failing one, followed by the calls that release held devices, last acquired first."""
     held: list[tuple[str, Call]] = []
     for call in calls[:position]:
         if call.call in GIVEN_BACK_BY:
@@ -128,7 +128,7 @@ def expected_trace(calls: Sequence[DeviceCall], position: int) -> list[Traced]:
 def build_bench(
     artifact: Artifact, folder: Path, cc: Sequence[str], *, held_c: Path = HELD_C, flags: Sequence[str] = ()
 ) -> Bench:
-    """Compile a model whose inputs have names that are C identifiers."""
+    """Compile a model whose input names are C identifiers."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in artifact.files.items():
         (folder / name).write_text(text)
@@ -155,7 +155,7 @@ def build_bench(
 
 
 def _devices_c(artifact: Artifact) -> str:
-    """Return what a program with the devices has, here with the fault hook of SoftNpu."""
+    """Return the C that a program needs for its devices, with SoftNpu's fault hook installed."""
     prefix = f"ferrule_{artifact.symbol}"
     parts = ['#include "device_bench.h"', '#include "ferrule/platform/bare_metal.h"', f'#include "{prefix}.h"']
     parts += [f'#include "{use.driver.header}"' for use in artifact.devices]

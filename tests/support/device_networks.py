@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks divided over the core and two SoftNpu devices."""
+"""Networks divided between the core and two SoftNpu devices."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ HINTS = {
     "late": "SoftNpu/npu1",
     "h": "SoftNpu/npu0",
 }
-"""The rest runs on the core."""
+"""The remaining layers run on the core."""
 
 
 def crossing() -> Network:
-    """Return a network in which tensors cross in every way.
+    """Return a network whose tensors cross between all pairs of the core and the devices.
 
-    `x` [1, 6, 6, 4] to `h` [1, 6, 6, 4], written by npu0, and `late` [1, 5], written by npu1. `a` goes from npu0 to
-    npu1 and lives in npu0 while the core computes `c`; npu1 has a reshape, and a second turn after the core's `likely`.
+    The input is `x` [1, 6, 6, 4]; the outputs are `h` [1, 6, 6, 4], written by npu0, and `late` [1, 5], written by
+    npu1. `a` goes from npu0 to npu1 and stays in npu0 while the core computes `c`. npu1 runs a reshape, and runs again
+    after the core's `likely`.
     """
     generator = np.random.default_rng(4)
     network = Network("crossing")
@@ -66,15 +67,15 @@ def crossing() -> Network:
 
 
 def job(hints: Mapping[str, str] = HINTS, devices: tuple[Device, ...] = (NPU0, NPU1)) -> Job:
-    """Return how `crossing` is divided."""
+    """Return the job that divides `crossing`."""
     return Job(backends=("CpuAcc",), hints=hints, devices=devices)
 
 
 def artifact(devices: tuple[Device, ...] = (NPU0, NPU1), hints: Mapping[str, str] = HINTS) -> Artifact:
-    """Return `crossing` as C."""
+    """Return the C generated for `crossing`."""
     return emit(crossing(), job(hints, devices))
 
 
 def sample(seed: int = 0) -> Array:
-    """Return an input of `crossing`."""
+    """Return a random input for `crossing`."""
     return np.random.default_rng(seed).integers(-128, 128, (1, 6, 6, 4)).astype(np.int8)

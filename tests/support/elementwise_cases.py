@@ -26,7 +26,7 @@ SCALES = st.one_of(
 
 @st.composite
 def broadcast_shapes(draw: st.DrawFn, most_axes: int = 5) -> tuple[Shape, Shape]:
-    """Draw two shapes that broadcast."""
+    """Draw two shapes that broadcast to a common shape."""
     whole = draw(st.lists(st.integers(1, 4), min_size=1, max_size=most_axes))
     pair = []
     for _ in range(2):
@@ -90,7 +90,7 @@ def prelus(draw: st.DrawFn) -> Network:
 
 
 def _valid(network: Network) -> Network:
-    """Return the network, with the output's scale a bit larger than both inputs' if the first one is refused."""
+    """Return the network; if it is refused, give the output a scale 1.5 times the larger input scale."""
     try:
         network.validate()
     except UnsupportedError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device API on the fake platform of tests/device, compiled for the host, and Python's view of it."""
+"""The device API on the fake platform of tests/device, compiled for the host, and its Python interface."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ferrule import resources
 from ferrule.link.protocol import Status
 
 CObject = Any
-"""What cffi makes; its functions and fields have no types for Python."""
+"""An object of cffi, whose functions and fields have no Python types."""
 
 FOLDER = Path(__file__).parents[1] / "device"
 DEVICE_C = resources.root() / "src_c" / "device" / "device.c"
@@ -37,7 +37,7 @@ SANITIZERS = {
 
 
 class Event(IntEnum):
-    """A call of the platform or of the driver; as `enum fake_event`."""
+    """A call of the platform or of the driver, numbered as in `enum fake_event`."""
 
     INIT = 0
     DESTROY = 1
@@ -55,7 +55,7 @@ class Event(IntEnum):
 
 
 def declarations(*headers: Path) -> str:
-    """Return what headers declare, without what only a preprocessor understands."""
+    """Return the declarations of headers, without preprocessor directives and comments."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in headers)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     text = re.sub(r"^#ifdef __cplusplus\n.*?^#endif\n", "", text, flags=re.DOTALL | re.MULTILINE)
@@ -69,14 +69,14 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def library(mutation: tuple[str, str] | None = None, flags: tuple[str, ...] = ()) -> Fake:
-    """Compile and load device.c over the fake platform; a mutation replaces a piece of device.c's text, once."""
+    """Compile and load device.c over the fake platform; a mutation replaces one passage of device.c by another."""
     require_module("cffi", "pip install 'ferrule[run]'")
     compiler = require_cc()
     from cffi import FFI
 
     text = DEVICE_C.read_text(encoding="utf-8")
     if mutation is not None:
-        assert text.count(mutation[0]) == 1, f"{mutation[0]!r} stands {text.count(mutation[0])} times in device.c"
+        assert text.count(mutation[0]) == 1, f"{mutation[0]!r} occurs {text.count(mutation[0])} times in device.c"
         text = text.replace(*mutation)
     key = hashlib.sha256(repr((text, flags)).encode()).hexdigest()[:16]
     source = Path(_folder().name) / f"device_{key}.c"
@@ -103,7 +103,7 @@ def library(mutation: tuple[str, str] | None = None, flags: tuple[str, ...] = ()
 
 
 class Fake:
-    """The compiled library; its platform is one, which `reset` starts anew."""
+    """The compiled library; it has a single platform, which `reset` restarts."""
 
     def __init__(self, ffi: CObject, compiled: CObject) -> None:
         self.ffi = ffi
@@ -121,14 +121,14 @@ class Fake:
         self._failure = None
 
     def storage(self, fill: bytes = b"\0") -> CObject:
-        """Return storage of a handle, with `fill` repeated."""
+        """Return storage for a handle, filled with repetitions of `fill`."""
         size = self.lib.fake_device_bytes()
         memory = self.ffi.new("uint64_t[]", (size + 7) // 8)
         self.ffi.buffer(memory)[:] = (fill * size)[: self.ffi.sizeof(memory)]
         return self.ffi.gc(self.ffi.cast("ferrule_device_t *", memory), lambda _, kept=memory: kept)
 
     def copied(self, dev: CObject) -> CObject:
-        """Return a handle copied by value."""
+        """Return a copy of a handle, made byte by byte."""
         copy = self.storage()
         self.ffi.memmove(copy, dev, self.lib.fake_device_bytes())
         return copy
@@ -139,19 +139,19 @@ class Fake:
         return context
 
     def fail(self, faults: Mapping[Event, int]) -> None:
-        """Let the named events return errors from now on, and all others succeed."""
+        """Make the named events return these errors from now on, and all others succeed."""
         for event in Event:
             self.state.results[event] = faults.get(event, 0)
 
     def events(self) -> list[Event]:
-        """Return what happened since the last look."""
+        """Return the events since the last call."""
         events = [Event(self.state.trace[i]) for i in range(self.state.traced)]
         self.state.traced = 0
         return events
 
     @contextmanager
     def thread(self, number: int) -> Iterator[None]:
-        """Be another thread meanwhile."""
+        """Act as another thread within the block."""
         before, self.state.thread = self.state.thread, number
         try:
             yield
@@ -160,7 +160,7 @@ class Fake:
 
     @contextmanager
     def interrupt(self) -> Iterator[None]:
-        """Be in an interrupt meanwhile."""
+        """Act as an interrupt handler within the block."""
         self.state.in_interrupt = True
         try:
             yield
@@ -168,7 +168,7 @@ class Fake:
             self.state.in_interrupt = False
 
     def watch(self, watcher: Callable[[Event], None]) -> None:
-        """Call `watcher` just before every event takes effect, until `unwatch`."""
+        """Call `watcher` just before each event takes effect, until `unwatch`."""
 
         def hook(number: int) -> None:
             try:
@@ -193,15 +193,15 @@ class Fake:
         self.watch(watcher)
 
     def done(self) -> None:
-        """Raise what a hook raised, and see that the platform was used as its contract says."""
+        """Raise the exception of a hook, if any, and check that the calls of the platform obeyed its contract."""
         if self._failure is not None:
             raise self._failure
         assert self.state.violations == 0
-        assert self.state.hook == self.null, "the event of `during` never came"
+        assert self.state.hook == self.null, "the event of `during` never happened"
 
 
 class Bench:
-    """A library with one device on it, brought to the states that the API has."""
+    """A library with one device, which can be brought into each state of the API."""
 
     def __init__(self, fake: Fake) -> None:
         fake.reset()
@@ -214,7 +214,7 @@ class Bench:
         return int(self.lib.fake_bind(self.dev, self.fake.driver, self.context))
 
     def bring(self, state: str) -> None:
-        """Call what leads to a state of docs/platforms.md: uninitialised, initialised, bound, active, open, foreign."""
+        """Bring the device into a state of docs/platforms.md, uninitialised to open; foreign is open by thread 1."""
         lib, dev = self.lib, self.dev
         steps = (
             ("initialised", lambda: lib.ferrule_device_init(dev)),
@@ -230,7 +230,7 @@ class Bench:
         self.fake.events()
 
     def call(self, name: str, dev: CObject | None = None) -> int:
-        """Call a function of the API with sound arguments, for `dev` instead of the bench's own."""
+        """Call a function of the API with valid arguments, on `dev` or else on the bench's own device."""
         target = self.dev if dev is None else dev
         ffi = self.fake.ffi
         if name == "bind":

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for Renode: a process with Renode's servers, in which the engine unicorn runs the firmware.
+"""A stand-in for Renode: a process with Renode's servers, whose firmware runs in the engine unicorn.
 
-It knows the options, keywords and Monitor commands that Ferrule uses and refuses all others, as Renode does. What
-stands in it of Renode's wire formats is written anew, not taken from what it tests. The environment says which release
-it is (FAKE_RENODE_VERSION), and which command fails (FAKE_RENODE_FAILS).
+It knows the options, keywords and Monitor commands that Ferrule uses and refuses all others, as Renode does. Its wire
+formats are written independently of the code under test. Environment variables choose the release (FAKE_RENODE_VERSION)
+and the command that fails (FAKE_RENODE_FAILS).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ NEW = tuple(int(part) for part in VERSION.split(".")[:2]) >= (1, 16)
 
 
 class RefusedError(Exception):
-    """What Renode says to a command."""
+    """The refusal of a Monitor command."""
 
 
 def log(*words: object) -> None:
-    """Write to standard output."""
+    """Write a line to standard output."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
@@ -56,7 +56,7 @@ def read_exactly(connected: socket.socket, size: int) -> bytes:
 
 
 class Bridge(DeviceModel):
-    """What FerruleBridge.cs does."""
+    """The stand-in for FerruleBridge.cs."""
 
     HEADER = struct.Struct("<IIIIQ")
 
@@ -139,7 +139,7 @@ PUSHES = {15: 1, 13: 2, 11: 4, 29: 8}
 
 
 class Cosimulated(DeviceModel):
-    """What Renode's end of the co-simulation socket does, in one thread."""
+    """Renode's end of the co-simulation socket, in one thread."""
 
     def __init__(self, size: int, limit: int, tick_cycles: int) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ class Cosimulated(DeviceModel):
                 raise AssertionError("Receive error!")
 
     def _serve(self, action: int, address: int, data: int) -> bool:
-        """Do what the peripheral asks for; returns whether it was anything but the end of a tick."""
+        """Carry out a request of the peripheral; return False if it was the end of a tick."""
         if action == 6:
             self.irq.set(bool(data))
         elif action in GETS:
@@ -236,7 +236,7 @@ class Cosimulated(DeviceModel):
 
 
 class Emulation:
-    """One machine."""
+    """The stand-in for Renode's emulation, with one machine."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -262,7 +262,7 @@ class Emulation:
         return f"Renode, version {VERSION} (stand-in)\r\n"
 
     def nothing(self, *_arguments: str) -> None:
-        """Accept what makes no difference here."""
+        """Accept a command that has no effect here."""
 
     def include(self, name: str) -> None:
         if not Path(name).is_file():
@@ -384,10 +384,10 @@ class Emulation:
             with self.lock:
                 for connected, channel in channels.items():
                     self._move(connected, channel)
-            time.sleep(0.001)  # let a keyword have the lock
+            time.sleep(0.001)  # give a keyword the chance to take the lock
 
     def _move(self, connected: socket.socket, channel: UnicornChannel) -> None:
-        """Carry bytes both ways; a firmware that has failed stands still."""
+        """Carry bytes both ways; once the firmware has failed, nothing more is read from it."""
         readable, _, _ = select.select([connected], [], [], 0 if self.running else 0.01)
         if readable:
             channel.write(connected.recv(65536))
@@ -442,7 +442,7 @@ class Keywords:
 
 
 def main() -> int:
-    """Be Renode."""
+    """Run the stand-in."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--version", action="store_true")
     parser.add_argument("--disable-gui", action="store_true")
@@ -461,7 +461,7 @@ def main() -> int:
         folder.mkdir()
         (folder / "robot_port").write_text(str(server.server_address[1]))
         server.serve_forever(poll_interval=0.05)
-    os._exit(0)  # the core's thread must not see the interpreter end
+    os._exit(0)  # the core's thread must not outlive the interpreter's shutdown
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow Lite files written field by field, so that tests can write wrong ones too."""
+"""TensorFlow Lite files written field by field, so that tests can also write invalid files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass
 class Table:
-    """A table of the schema: fields by their names in camel case.
+    """A table of the schema, with fields by their camel-case names.
 
     A field is a number, a str, bytes, an array, a Table, or a list of Tables.
     """
@@ -27,14 +27,14 @@ class Table:
 
 
 def table(name: str, **fields: Any) -> Table:  # noqa: ANN401
-    """Return a table."""
+    """Return a table of any type."""
     return Table(name, dict(fields))
 
 
 def tensor(
     name: str, shape: tuple[int, ...], type_: str = "FLOAT32", buffer: int = 0, quantization: Table | None = None
 ) -> Table:
-    """Return a table Tensor."""
+    """Return a Tensor table."""
     import tflite
 
     fields: dict[str, Any] = {"Shape": np.array(shape, np.int32), "Type": getattr(tflite.TensorType, type_)}
@@ -45,7 +45,7 @@ def tensor(
 
 
 def quantization(scales: list[float], zero_points: list[int], axis: int = 0) -> Table:
-    """Return a table QuantizationParameters."""
+    """Return a QuantizationParameters table."""
     return table(
         "QuantizationParameters",
         Scale=np.array(scales, np.float32),
@@ -57,7 +57,7 @@ def quantization(scales: list[float], zero_points: list[int], axis: int = 0) -> 
 def operator(
     inputs: list[int], outputs: list[int], options: Table | None = None, *, code: int = 0, kind: int | None = None
 ) -> Table:
-    """Return a table Operator; `kind` overrides the options' number in the union."""
+    """Return an Operator table; `kind` overrides the union number of the options."""
     import tflite
 
     fields: dict[str, Any] = {"OpcodeIndex": code}
@@ -80,7 +80,7 @@ def one_operator_model(
     graph_inputs: list[int] | None = None,
     buffers: tuple[bytes, ...] = (),
 ) -> Table:
-    """Return a table Model with one operator; buffer 0 is empty, `buffers` follow."""
+    """Return a Model table with one operator; buffer 0 is empty, and `buffers` follow it."""
     import tflite
 
     code = getattr(tflite.BuiltinOperator, type_)
@@ -102,7 +102,7 @@ def one_operator_model(
 
 
 def write(model: Table) -> bytes:
-    """Return the bytes of a file."""
+    """Return the bytes of the file for a Model table."""
     import flatbuffers
 
     builder = flatbuffers.Builder(256)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts that are compared with files; `pytest --update-golden` writes the files anew."""
+"""Texts compared with golden files; `pytest --update-golden` rewrites the files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Golden:
         self._update = update
 
     def check(self, name: str, text: str) -> None:
-        """Compare a text with a file of the folder `golden`, or write that file."""
+        """Compare a text with a file in the folder `golden`, or write that file when updating."""
         path = self._folder / name
         if self._update:
             self._folder.mkdir(exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a graph through GpuAcc's workloads and handles, without optimizer and runtime."""
+"""Runs a graph through GpuAcc's workloads and handles, without the optimizer and the runtime."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ferrule.graph import Array, Graph
 
 
 def require_opencl() -> None:
-    """Skip unless there is an OpenCL device."""
+    """Skip the test unless there is an OpenCL device."""
     reason = unavailable_reason()
     if reason:
-        newer = "for a processor that its PoCL does not know, as docs/backends.md says, a newer one"
+        newer = "if its PoCL does not support this processor, install a newer one (docs/backends.md)"
         lacking(f"an OpenCL device ({reason})", f"pip install 'ferrule[gpu]'; {newer}")
 
 
 class GpuGraph:
-    """A graph on GpuAcc, every layer of it; a tensor each in the memory manager's buffer, none of them shared."""
+    """A graph with every layer on GpuAcc; each tensor has its own part of the memory manager's buffer."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class GpuGraph:
         manager.acquire()
 
     def write(self, inputs: Sequence[Array]) -> None:
-        """Put values into the inputs."""
+        """Write values into the inputs."""
         for info, data in zip(self.graph.inputs, inputs, strict=True):
             handle = self.handles[info.name]
             np.copyto(handle.map(), data, casting="no")

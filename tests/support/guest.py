@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small firmwares for the engines to run: a program of tests/emulation/firmware with the project's own start-up."""
+"""Small firmwares for the engines: a program of tests/emulation/firmware linked with the project's own start-up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STARTUP = ("vectors.c", "reset.c", "fault.c", "memory.c")
 def build_guest(
     compiler: str, program: str, board: Board, elf: Path, folder: Path = FOLDER, flags: Sequence[str] = ()
 ) -> Machine:
-    """Compile a program of a folder for a board with arm-none-eabi-gcc."""
+    """Compile a program of a folder for a board with arm-none-eabi-gcc, and return the machine that runs it."""
     root = resources.root()
     code = board.memory(board.placement.code).address
     argv = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device's handle must do, written down once more in Python: one call at a time, by any thread."""
+"""A reference model in Python of a device's handle: one call at a time, by any thread."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MEMORY_BYTES = 64
 
 @dataclass(slots=True)
 class HandleModel:
-    """A handle: each call returns its status and adds what it makes the platform and the driver do to `events`."""
+    """A handle: each call returns its status and appends the platform and driver calls it causes to `events`."""
 
     initialised: bool = False
     bound: bool = False
     bare: bool = False
-    """Bound to the driver that has no functions."""
+    """Whether the handle is bound to the driver without functions."""
     activations: int = 0
     opener: int = 0
     events: list[Event] = field(default_factory=list)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of one layer whose shapes fill, overfill and leave empty the tiles and vectors of the host's kernels."""
+"""Networks of one layer whose shapes fill, exceed or leave empty the tiles and vectors of the host's kernels."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _SEEDS = st.integers(0, 1 << 32)
 
 @dataclass(slots=True)
 class Case:
-    """A network of one layer that is being made."""
+    """A network of one layer under construction."""
 
     dtype: DataType
     shape: Shape
     seed: int
     portable: bool = False
-    """Whether the portable kernel is chosen, on any host."""
+    """Whether every host chooses the portable kernel."""
     network: Network = field(init=False)
     random: np.random.Generator = field(init=False)
 
@@ -42,7 +42,7 @@ class Case:
         )
 
     def weights(self, shape: Shape, axis: int, products: int) -> dict[str, Any]:
-        """Return weights, bias and quantisations; factors are such that outputs use their range, some saturate."""
+        """Return weights, bias and quantisations, scaled so that outputs use their range and some saturate."""
         channels = shape[axis]
         if self.dtype.is_float:
             return {
@@ -59,7 +59,7 @@ class Case:
         }
 
     def finished(self) -> Case:
-        """Return the case after the layer was added."""
+        """Set the last layer's output as the network's, validate, and return the case."""
         self.network.set_outputs([self.network.layers[-1].outputs[0]])
         self.network.validate()
         return self
@@ -72,7 +72,7 @@ class Case:
 
 @st.composite
 def convolutions(draw: st.DrawFn, dtype: DataType) -> Case:
-    """Draw a CONV_2D."""
+    """Draw a CONV_2D layer."""
     height, width, depth, channels = (draw(item) for item in (EXTENTS, EXTENTS, CHANNELS, CHANNELS))
     window = (min(draw(st.integers(1, 4)), height), min(draw(st.integers(1, 4)), width))
     case = Case(dtype, (draw(_BATCHES), height, width, depth), draw(_SEEDS))
@@ -89,7 +89,7 @@ def convolutions(draw: st.DrawFn, dtype: DataType) -> Case:
 
 @st.composite
 def depthwise_convolutions(draw: st.DrawFn, dtype: DataType) -> Case:
-    """Draw a DEPTHWISE_CONV_2D, some with two outputs per channel."""
+    """Draw a DEPTHWISE_CONV_2D layer, sometimes with two outputs per channel."""
     height, width, depth = (draw(item) for item in (EXTENTS, EXTENTS, CHANNELS))
     window = (min(draw(st.integers(1, 5)), height), min(draw(st.integers(1, 5)), width))
     channels = depth * draw(st.sampled_from([1, 1, 1, 1, 2]))
@@ -108,7 +108,7 @@ def depthwise_convolutions(draw: st.DrawFn, dtype: DataType) -> Case:
 
 @st.composite
 def products(draw: st.DrawFn, dtype: DataType) -> Case:
-    """Draw a FULLY_CONNECTED."""
+    """Draw a FULLY_CONNECTED layer."""
     rows, depth, channels = draw(EXTENTS), draw(CHANNELS), draw(CHANNELS)
     case = Case(dtype, (rows, depth), draw(_SEEDS))
     case.network.add_fully_connected_layer(
@@ -119,7 +119,7 @@ def products(draw: st.DrawFn, dtype: DataType) -> Case:
 
 @st.composite
 def pools(draw: st.DrawFn, kind: str) -> Network:
-    """Draw an int8 AVERAGE_POOL_2D ("average") or MAX_POOL_2D ("max")."""
+    """Draw an int8 AVERAGE_POOL_2D ("average") or MAX_POOL_2D ("max") network."""
     batch, height, width, depth = (draw(item) for item in (_BATCHES, EXTENTS, EXTENTS, CHANNELS))
     network = Network("case")
     quantization = Quantization.of(0.05, draw(st.sampled_from([-128, 0, 77])))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a network's layers through a backend's workloads, without optimizer and runtime."""
+"""Runs a network's layers through a backend's workloads, without the optimizer and the runtime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ferrule.graph import Array, Graph, TensorInfo
 
 
 class LoadedGraph:
-    """The workloads of a graph, each tensor with memory of its own and of just its size."""
+    """The workloads of a graph; each tensor has separate memory of exactly its size."""
 
     def __init__(self, graph: Graph, factory: WorkloadFactory) -> None:
         self.graph = graph

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CpuAcc's compiled kernels for tests; FERRULE_TEST_SANITIZER=undefined or address has them checked while they run."""
+"""CpuAcc's compiled kernels; FERRULE_TEST_SANITIZER=undefined, address or thread compiles them with that sanitizer."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FLAGS = {
     "address": ("-fsanitize=address", "-fno-omit-frame-pointer", "-O1"),
     "thread": ("-fsanitize=thread", "-O1"),
 }
-"""A trap ends the process without a message, and needs no library of the compiler's."""
+"""Compiler flags by sanitizer; a trap of `undefined` ends the process silently and needs no compiler library."""
 
 
 @cache
 def library() -> HostLibrary:
-    """Return the kernels, or skip."""
+    """Return the kernels; skip the test without cffi or a compiler."""
     require_module("cffi", "pip install 'ferrule[run]'")
     require_cc()
     return load(native_library(FLAGS[os.environ.get("FERRULE_TEST_SANITIZER", "")]).file())

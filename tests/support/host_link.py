@@ -36,7 +36,7 @@ def compile_host_firmware(compiler: Sequence[str], output: Path, *flags: str) ->
 
 
 class HostFirmware:
-    """The compiled firmware; there is one, which `reset` starts anew."""
+    """The compiled firmware; it has a single state, which `reset` restarts."""
 
     def __init__(self, path: Path) -> None:
         from cffi import FFI
@@ -53,7 +53,7 @@ class HostFirmware:
         self.library.host_reset(dwt_step, systick_step)
 
     def exchange(self, data: bytes) -> bytes:
-        """Let the firmware receive `data`, and return what it sends."""
+        """Pass `data` to the firmware, and return the bytes it sends."""
         self.library.host_receive(self.ffi.from_buffer(data), len(data))
         answer = bytes(self.ffi.buffer(self.state.tx, self.state.tx_end))
         self.state.tx_end = 0
@@ -61,7 +61,7 @@ class HostFirmware:
 
 
 class HostChannel:
-    """A channel to the firmware; `to_firmware` and `to_host` may alter what passes."""
+    """A channel to the firmware; `to_firmware` and `to_host` may alter the bytes on their way."""
 
     def __init__(self, firmware: HostFirmware) -> None:
         self.to_firmware: Callable[[bytes], bytes] = bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold for the import of any bytes whatsoever."""
+"""Checks that hold for the import of arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_MACS = 1_000_000
 
 
 def check_import(data: bytes) -> bool:
-    """Import bytes; True if they are a model. Anything but a network or one line of FerruleError is raised."""
+    """Import bytes and return whether they are a model; any exception but a one-line FerruleError is raised."""
     try:
         network = formats.load(data, name="fuzz")
     except FerruleError as error:
@@ -34,10 +34,10 @@ def check_import(data: bytes) -> bool:
 
 
 def _run(network: Network) -> None:
-    """What validation accepts must run; only where it is quick."""
+    """Run a network that validation accepted, if it is small enough to run quickly."""
     elements = sum(tensor.info.elements for tensor in network.tensors)
     if elements < MAX_ELEMENTS and network.macs() < MAX_MACS:
-        with np.errstate(all="ignore"):  # damaged floats overflow
+        with np.errstate(all="ignore"):  # values of a damaged model overflow
             network.run(random_inputs(network))
 
 

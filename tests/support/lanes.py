@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lanes of tests: marks `fast` and `slow` by a committed table of durations, which `--write-durations` measures.
 
-A duration is the processor time, of the user and of the system, that the process of the test and the children that it
-waited for spent from the test's set-up to its tear-down. Unlike the time on the wall it says little about what else the
-machine does. A fixture that tests share counts for each of them as if it ran alone, and once for their sum.
+A duration is processor time, user and system, from a test's set-up to its tear-down, of the test's process and the
+children that it waited for. Unlike wall-clock time it hardly depends on the machine's load. The time of a shared
+fixture counts in full for each test's own duration, and once in a function's total.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from typing import Any
 import pytest
 
 TABLE = Path("tests") / "durations.json"
-"""Below the folder of pyproject.toml, as the files that it names."""
+"""The path of the table, relative to the folder of pyproject.toml, as are the files named in it."""
 FAST_S = 0.1
-"""A test below this is `fast`; a test that the table does not name is, too."""
+"""A test below this is `fast`, and so is a test that is not in the table."""
 SLOW_S = 1.0
-"""A test from this on is `slow`."""
+"""A test at or above this is `slow`."""
 _CHURN = 1.5
-"""A figure is written anew when it changed by this factor."""
+"""A duration is updated when it changed by more than this factor."""
 _LISTED_S = 0.05
-"""A function is listed from this on, as the longest of its tests or as their sum."""
+"""A function is listed if its longest test or the sum of its tests reaches this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duration:
-    """Processor seconds of the tests that one function stands for."""
+    """Processor time of one function's tests, in seconds."""
 
     longest_s: float
-    """Of one test, run alone."""
+    """The longest of the tests, each as if it ran alone."""
     total_s: float
-    """Of all, run in a row."""
+    """The sum of the tests, run one after the other."""
 
 
 _TOOLS = {
@@ -45,14 +45,14 @@ _TOOLS = {
     **dict.fromkeys(("ferrule_adapter", "ferrule_driver"), "cc"),
     "qemu": "emu",
 }
-"""What a fixture needs, as the mark of the tests that want it; others are marked by hand."""
-REMEDY = "`make test-all` runs all but the dearest, `make nightly` runs everything"
+"""Mark of the tests that use a fixture; other tests are marked by hand."""
+REMEDY = "`make test-all` runs all except the nightly tests, `make nightly` runs everything"
 Table = dict[str, dict[str, Duration]]
-"""By file and by function, with its class if it has one."""
+"""Durations by file and by function, the latter with its class if it has one."""
 
 
 def read_table(root: Path) -> Table:
-    """Return the table, an empty one where there is none."""
+    """Return the table; it is empty if there is no file."""
     path = root / TABLE
     files = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return {
@@ -62,7 +62,7 @@ def read_table(root: Path) -> Table:
 
 
 def missing_tests(table: Table, root: Path) -> list[str]:
-    """Return the rows of the table whose function is not in its file; a class may have inherited it."""
+    """Return the table's tests that are no longer in their file; tests of a class that may inherit them are kept."""
     missing = []
     for file, functions in table.items():
         known = _functions(root / file)
@@ -71,7 +71,7 @@ def missing_tests(table: Table, root: Path) -> list[str]:
 
 
 def _functions(path: Path) -> set[str]:
-    """Return what a file defines: functions, methods with their class, and `class::` where a class has others' too."""
+    """Return the functions and `class::method` names in a file, and `class::` for a class that may inherit tests."""
     found: set[str] = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body if path.exists() else ():
         match node:
@@ -80,7 +80,7 @@ def _functions(path: Path) -> set[str]:
             case ast.ClassDef():
                 found |= {f"{node.name}::{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)}
                 found |= {f"{node.name}::"} if node.bases else set()
-            case ast.Assign(targets=[ast.Name(id=name)]):  # such as Hypothesis' state machines
+            case ast.Assign(targets=[ast.Name(id=name)]):  # such as Hypothesis's state machines
                 found.add(f"{name}::")
     return found
 
@@ -92,7 +92,7 @@ def key(node_id: str) -> tuple[str, str]:
 
 
 def updated(table: Table, root: Path, measured: Iterable[tuple[str, Duration]]) -> Table:
-    """Return the table with the functions measured in place of what it had of them, sorted, without missing tests."""
+    """Return the sorted table with the measured functions replaced and missing tests removed."""
     durations: dict[tuple[str, str], list[Duration]] = {}
     for node_id, each in measured:
         durations.setdefault(key(node_id), []).append(each)
@@ -122,7 +122,7 @@ def _rounded(seconds: float) -> float:
 
 
 def write_table(table: Table, root: Path) -> None:
-    """Write the table, one line a function, so that a change is a short diff."""
+    """Write the table, one function per line, so that a change is a short diff."""
     files = []
     for file, functions in table.items():
         rows = ",\n".join(
@@ -133,13 +133,13 @@ def write_table(table: Table, root: Path) -> None:
 
 
 def lane(row: Duration | None) -> str | None:
-    """Return the mark of a test by its row: fast, slow or none."""
+    """Return the mark of a test by its row in the table: fast, slow or None."""
     if row is None or row.longest_s < FAST_S:
         return "fast"
     return "slow" if row.longest_s >= SLOW_S else None
 
 
-# The plugin. Under xdist it is in the process that collects the reports and in each worker.
+# The plugin. Under xdist it runs in the process that collects the reports and in each worker.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -147,19 +147,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--write-durations",
         action="store_true",
-        help="measure the tests that run and put them into the table; run whole functions, their sums stand in it",
+        help="measure the tests that run and update the table; run all tests of a function, since it holds their sum",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to count and to measure."""
+    """Register the parts that measure and collect."""
     config.pluginmanager.register(_Clock())
     config.pluginmanager.register(_Totals(config))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests before `-m` chooses among them; those that need rare tools are marked slow by hand."""
+    """Mark the tests before `-m` selects among them; tests that need rare tools are marked slow by hand."""
     table = read_table(config.rootpath)
     for item in items:
         file, name = key(item.nodeid)
@@ -176,7 +176,7 @@ def _processor_s() -> float:
 
 
 class _Clock:
-    """Measures each test, and apart from it the fixtures that it shares with others."""
+    """Measures each test and, separately, the fixtures that tests share."""
 
     def __init__(self) -> None:
         self._started_s = 0.0
@@ -208,7 +208,7 @@ class _Clock:
     def pytest_runtest_makereport(
         self, item: pytest.Function, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Put the duration into the last report of the test, with which it travels from a worker."""
+        """Put the duration into the test's last report, which carries it from a worker."""
         report = yield
         if call.when == "teardown":
             spent_s = _processor_s() - self._started_s
@@ -222,7 +222,7 @@ class _Clock:
 
 
 class _Totals:
-    """What all workers report: the durations of the tests that passed, and how many tests were left out."""
+    """Collects the reports of all workers: durations of the tests that passed, and the number of deselected tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -236,7 +236,7 @@ class _Totals:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:  # noqa: ANN401 xdist has no public type for it
         output: dict[str, int] = getattr(node, "workeroutput", {})
-        self._left_out = max(self._left_out, output.get("left_out", 0))  # every worker leaves out the same
+        self._left_out = max(self._left_out, output.get("left_out", 0))  # every worker deselects the same tests
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network of one layer whose output shapes follow from the operator itself."""
+"""A network of one layer whose output shapes are inferred by the operator itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ferrule.operators.table import OPERATORS
 
 
 def tensor(name: str, shape: Shape, dtype: DataType, scale: float | None = None, zero_point: int = 0) -> TensorInfo:
-    """Return a description; quantised if there is a scale."""
+    """Return a tensor's description; it is quantised if a scale is given."""
     quantization = None if scale is None else Quantization.of(scale, zero_point)
     return TensorInfo(name=name, shape=shape, dtype=dtype, quantization=quantization)
 
@@ -24,7 +24,7 @@ def layer_network(
     constants: Mapping[int, Array] | None = None,
     output_dtype: DataType | None = None,
 ) -> Network:
-    """Return a network of one layer; `constants` has the data of the inputs that are not the network's."""
+    """Return a network of one layer; `constants` holds the data of those inputs that are constants."""
     network = Network("case")
     known = constants or {}
     for index, info in enumerate(inputs):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the C that a layer is lowered to, on the host, without generating a source file.
+"""Runs the C to which a layer is lowered, on the host, without generating a source file.
 
-The lowered statements are calls of kernels with parameter tables: the kernels are compiled once each, with the
+The lowered statements are calls of kernels with parameter tables. The kernels are compiled once each, with the
 undefined behaviour sanitizer, and called through cffi with the tables that the lowering describes.
 
-Where FERRULE_TEST_SANITIZER says `address`, it is the address sanitizer, and each tensor has memory of its own and of
-just its size. Python has to run with libasan preloaded then; `address_sanitizer_environment` has what that needs.
+With FERRULE_TEST_SANITIZER=address the address sanitizer is used instead, and each tensor has separate memory of
+exactly its size. Python must then run with the environment of `address_sanitizer_environment`, which preloads libasan.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def address_sanitizer_environment() -> dict[str, str]:
 
 
 def lower(graph: Graph, core: CoreFeatures | None = None) -> LoweredOp:
-    """Return the only layer of a graph as C."""
+    """Return the lowered form of the graph's only layer."""
     (layer,) = graph.layers
     names = [tensor.info.name for tensor in graph.tensors if not tensor.is_constant]
     context = LoweringContext(
@@ -64,7 +64,7 @@ def lower(graph: Graph, core: CoreFeatures | None = None) -> LoweredOp:
 
 
 def run_lowered(graph: Graph, inputs: list[Array]) -> list[Array]:
-    """Return what the C of the only layer computes; it may not write outside its outputs nor change its inputs."""
+    """Return the outputs of the only layer's C, which may not write outside its outputs nor change its inputs."""
     op = lower(graph)
     if op.view_of is not None:
         data = inputs[[info.name for info in graph.inputs].index(op.view_of)]
@@ -82,7 +82,7 @@ def run_lowered(graph: Graph, inputs: list[Array]) -> list[Array]:
 
 
 def run_overlapping(graph: Graph, inputs: list[Array], overlap: Overlap, shift_bytes: int) -> Array:
-    """Return what the C computes with its output `shift_bytes` below the input that the overlap names."""
+    """Return the output of the C when it is placed `shift_bytes` below the input that the overlap names."""
     op = lower(graph)
     call = _Calls(op)
     for info, data in zip(graph.inputs, inputs, strict=True):
@@ -122,7 +122,7 @@ class _Calls:
             self._symbols[declaration.name] = value
 
     def add(self, name: str, data: Array) -> None:
-        """Give a symbol memory between guards, which the address sanitizer brings along."""
+        """Allocate memory for a symbol, between guards unless the address sanitizer provides them."""
         size, guards = data.nbytes, 0 if _address_sanitizer() else GUARD_BYTES
         memory = self._ffi.gc(self._library.malloc(size + 2 * guards), self._library.free)
         view = self._ffi.buffer(memory, size + 2 * guards)
@@ -133,11 +133,11 @@ class _Calls:
         self._symbols[name] = self._ffi.cast("void *", self._ffi.cast("char *", memory) + guards)
 
     def place(self, name: str, base: str, shift_bytes: int) -> None:
-        """Give a symbol an address within the memory of another one."""
+        """Give a symbol an address `shift_bytes` into the memory of another symbol."""
         self._symbols[name] = self._ffi.cast("void *", self._ffi.cast("char *", self._symbols[base]) + shift_bytes)
 
     def array(self, name: str, like: Array) -> Array:
-        """Return the memory of a symbol as an array, after a look at the guards."""
+        """Return the memory of a symbol as an array, after checking its guards."""
         view, guards = self._buffers[name]
         content = bytes(view)
         end = len(content) - guards
@@ -163,7 +163,7 @@ def _address_sanitizer() -> bool:
 
 @cache
 def _library(contributions: tuple[Contribution, ...], headers: tuple[str, ...]) -> tuple[Any, Any]:
-    """Compile the contributions into a library and return it with what declares its functions."""
+    """Compile the contributions into a library; return the cffi object with its declarations, and the library."""
     require_module("cffi", "pip install ferrule[run]")
     compiler = require_cc()
     from cffi import FFI

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several networks side by side in one, so that they are compiled and run together."""
+"""Several networks merged into one, so that they are compiled and run together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferrule.network import Network
 
 
 def merged(networks: Sequence[Network], name: str = "merged") -> Network:
-    """Return a network with the inputs, layers and outputs of all, in order; names get a number before them."""
+    """Return a network with the inputs, layers and outputs of all networks, in order; names get a numbered prefix."""
     result = Network(name)
     outputs: list[str] = []
     for number, network in enumerate(networks):

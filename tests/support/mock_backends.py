@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends for tests: CpuRef's kernels behind other memory, other threads, and contexts that write a diary."""
+"""Backends for tests: CpuRef's kernels with other memory, other threads, and contexts that keep a diary."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHAPE = (2, 8)
 
 @dataclass
 class Diary:
-    """What happened, in order."""
+    """A record of events, in order."""
 
     lines: list[str] = field(default_factory=list)
 
@@ -55,7 +55,7 @@ class Diary:
 
 
 class DiaryContext:
-    """Writes down what it is told; answers False, or raises, where it should."""
+    """A context that records its calls and returns the given answer, or raises it if it is an exception."""
 
     def __init__(self, name: str, diary: Diary, answers: Mapping[str, bool | Exception]) -> None:
         self.name = name
@@ -83,7 +83,7 @@ class DiaryContext:
 
 
 class Mock(CpuRef):
-    """CpuRef with a factory of its own, so that its tensors have to be copied or imported."""
+    """CpuRef with its own handle factory, so that its tensors must be copied or imported."""
 
     id: ClassVar[BackendId] = BackendId("Mock")
     factory_id: ClassVar[FactoryId] = FactoryId("Mock/Factory")
@@ -106,7 +106,7 @@ class Mock(CpuRef):
 
 
 def mock(name: str, **attributes: object) -> type[Mock]:
-    """Return a backend class with an id, a factory id and other attributes of its own."""
+    """Return a backend class with its own id, factory id and other attributes."""
     return type(name, (Mock,), {"id": BackendId(name), "factory_id": FactoryId(f"{name}/Factory"), **attributes})
 
 
@@ -121,7 +121,7 @@ def mock_with_context(name: str, diary: Diary, answers: Mapping[str, bool | Exce
 
 
 class SlowWorkload:
-    """Starts another workload in a thread and returns the event of its end."""
+    """Runs another workload in a thread after a delay, and returns the event of its completion."""
 
     def __init__(self, workload: Workload, pool: ThreadPoolExecutor, delay_s: float, failure: Exception | None) -> None:
         self._workload = workload
@@ -140,7 +140,7 @@ class SlowWorkload:
 
 
 class QueueHandle(HostTensorHandle):
-    """A handle for workloads of one queue: they read without waiting, the queue has its order."""
+    """A handle for workloads of one queue, which can read without waiting because the queue runs in order."""
 
     @override
     def map(self) -> Array:
@@ -166,7 +166,7 @@ class QueueHandleFactory(HostTensorHandleFactory):
 
 
 class Slow(Mock):
-    """Runs everything later, in a thread, in order."""
+    """Runs every workload later, in one thread, in order."""
 
     id: ClassVar[BackendId] = BackendId("Slow")
     factory_id: ClassVar[FactoryId] = FactoryId("Slow/Factory")
@@ -188,7 +188,7 @@ class Slow(Mock):
 
 
 class CountingAllocator:
-    """Plain memory, counted."""
+    """Ordinary memory, with a count of allocations."""
 
     def __init__(self, source: MemorySource = MemorySource.MALLOC) -> None:
         self.source = source
@@ -207,7 +207,7 @@ class CountingAllocator:
 
 
 def registry_of(*backends: type[Backend]) -> BackendRegistry:
-    """Return a registry of just these."""
+    """Return a registry of exactly these backends."""
     registry = BackendRegistry()
     for backend in backends:
         registry.register(backend.id, backend, origin="test")
@@ -215,7 +215,7 @@ def registry_of(*backends: type[Backend]) -> BackendRegistry:
 
 
 def chain(length: int = 4) -> Network:
-    """Return a network of layers that differ, each with one input and one output."""
+    """Return a chain of different layers, each with one input and one output."""
     network = Network("chain")
     name = network.add_input(TensorInfo(name="x", shape=SHAPE, dtype=DataType.FLOAT32))
     for index in range(length):
@@ -225,7 +225,7 @@ def chain(length: int = 4) -> Network:
 
 
 def sample(seed: int = 0, shape: tuple[int, ...] = SHAPE) -> Array:
-    """Return an input."""
+    """Return a random input."""
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
@@ -235,7 +235,7 @@ def assigned(
     default: type[CpuRef] = Mock,
     options: OptimizerOptions | None = None,
 ) -> OptimizedNetwork:
-    """Return a graph as the optimizer would, its layers on the backends given by name; no layer is added."""
+    """Return a graph as the optimizer would, with its layers on the named backends and no layer added."""
 
     def factory(backend: type[CpuRef]) -> FactoryId:
         return backend().tensor_handle_factories(None)[0].id
@@ -262,7 +262,7 @@ def assigned(
 
 
 def with_transfer(network: Graph, type_: LayerType, after: str) -> Graph:
-    """Return a copy of a chain with a MEM_COPY, MEM_IMPORT or DEBUG layer behind one of its layers."""
+    """Return a copy of a chain with a MEM_COPY, MEM_IMPORT or DEBUG layer after one of its layers."""
     descriptors = (MemCopyDescriptor(), MemImportDescriptor(), DebugDescriptor(layer=after, output=0))
     descriptor = dict(zip((LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.DEBUG), descriptors, strict=True))[type_]
     result = Graph(network.name)
@@ -291,7 +291,7 @@ HandleMaker = Callable[[TensorInfo, bool], TensorHandle]
 
 
 class FussyFactory(TensorHandleFactory):
-    """Promises to import, and refuses each time."""
+    """Declares that its handles import memory, but they refuse every import."""
 
     def __init__(self, factory_id: FactoryId, manager: HostMemoryManager | None) -> None:
         self.id = factory_id
@@ -305,7 +305,7 @@ class FussyFactory(TensorHandleFactory):
 
 
 class Fussy(Mock):
-    """Its handles promise to import, and refuse."""
+    """A backend whose handles refuse every import although its factory declares them."""
 
     id: ClassVar[BackendId] = BackendId("Fussy")
     factory_id: ClassVar[FactoryId] = FactoryId("Fussy/Factory")
@@ -317,7 +317,7 @@ class Fussy(Mock):
 
 
 class Accepting(Mock):
-    """Takes every allocator."""
+    """A backend that accepts every allocator."""
 
     id: ClassVar[BackendId] = BackendId("Accepting")
     factory_id: ClassVar[FactoryId] = FactoryId("Accepting/Factory")

@@ -143,7 +143,7 @@ def strided_slices(draw: st.DrawFn) -> Network:
             last = draw(st.integers(first + 1, extent)) if stride > 0 else draw(st.integers(-1, first - 1))
             begin_mask |= draw(st.integers(0, 1)) << axis
             end_mask |= (1 if last < 0 else draw(st.integers(0, 1))) << axis
-        # A negative index counts from the end; so does one that lies beyond it.
+        # A negative index counts from the end. An end beyond the extent is drawn, too.
         begins.append(first - extent if draw(st.booleans()) else first)
         ends.append(last - extent if draw(st.booleans()) and 0 < last < extent else last + (7 if last == extent else 0))
         strides.append(stride)
@@ -169,7 +169,7 @@ MOVEMENTS: dict[LayerType, st.SearchStrategy[Network]] = {
     LayerType.SLICE: slices(),
     LayerType.STRIDED_SLICE: strided_slices(),
 }
-"""Strategies for networks of one layer; that of PAD gives PADV2, too."""
+"""Strategies for networks of one layer; the strategy of PAD also draws PADV2."""
 
 TFLM_TYPES: dict[LayerType, tuple[DataType, ...]] = {
     LayerType.RESHAPE: WIDE,
@@ -183,4 +183,4 @@ TFLM_TYPES: dict[LayerType, tuple[DataType, ...]] = {
     LayerType.SLICE: (*NARROW, DataType.BOOL),
     LayerType.STRIDED_SLICE: (*NARROW, DataType.BOOL),
 }
-"""Types that TensorFlow Lite Micro's kernel has; the other ones are compared with LiteRT's."""
+"""Types that TensorFlow Lite Micro's kernel supports; other types are compared with LiteRT's kernel."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaging files in the ways that parsers fear."""
+"""Damage to files of the kinds that break parsers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INTERESTING = (0, 1, 2, 3, 4, 5, 7, 8, 9, 127, 128, 255, 256, 65535, 2**31 - 1,
 
 
 def mutate(data: bytes, others: Sequence[bytes], choice: random.Random) -> bytes:
-    """Return `data` with one to four kinds of damage; `others` lend bytes to splices."""
+    """Return `data` with one to four random damages; splices are taken from `others`."""
     damaged = bytearray(data)
     for _ in range(choice.choice((1, 1, 1, 2, 2, 3, 4))):
         choice.choice(_KINDS)(damaged, others, choice)
@@ -23,7 +23,7 @@ def mutate(data: bytes, others: Sequence[bytes], choice: random.Random) -> bytes
 
 
 def mutate_values(data: bytes, choice: random.Random) -> bytes:
-    """Return a sound file with one to three of its numbers changed, and its structure kept."""
+    """Return a valid file with one to three of its numbers changed and its structure intact."""
     assert data[4:8] == FILE_IDENTIFIER
     walk = _Recorder(data)
     walk.table(walk.follow(0, "Model"), MODEL)
@@ -37,12 +37,12 @@ def mutate_values(data: bytes, choice: random.Random) -> bytes:
 
 
 class _Recorder(_Walk):
-    """A walk that remembers where the numbers of a file stand."""
+    """A walk that records the positions of a file's numbers."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
         self.numbers: list[tuple[int, int, int]] = []
-        """(position, count, bytes of one)."""
+        """Position, count, and size in bytes of one number."""
 
     @override
     def _field(self, place: int, what: str, field: Field, places: Mapping[int, int]) -> None:
@@ -60,7 +60,7 @@ class _Recorder(_Walk):
 
 
 def _place(data: bytearray, choice: random.Random) -> int:
-    """Return a position, mostly near the front, where flatbuffers keep their structure."""
+    """Return a random position, mostly near the front, where flatbuffers keep their structure."""
     if not data:
         return 0
     reach = min(len(data), choice.choice((64, 512, 4096, 16384, len(data))))
@@ -85,7 +85,7 @@ def _integer(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None
 
 
 def _nudge(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
-    """Add a little to an aligned integer: most of them are offsets, lengths and indices."""
+    """Add a small amount to an aligned integer, since most of these are offsets, lengths and indices."""
     place = _place(data, choice) & ~3
     if place + 4 <= len(data):
         (value,) = struct.unpack_from("<I", data, place)
@@ -93,7 +93,7 @@ def _nudge(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
 
 
 def _redirect(data: bytearray, _: Sequence[bytes], choice: random.Random) -> None:
-    """Let an offset lead to another place inside the file."""
+    """Make an offset point to another place inside the file."""
     places = [p for p in (_place(data, choice) & ~3 for _ in range(32)) if p + 4 <= len(data)]
     for place in places:
         (value,) = struct.unpack_from("<I", data, place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a test says that it lacks something; the plugin `not_run` lists at the end of a run what was lacking."""
+"""The tools and files that a test needs; the plugin `not_run` lists what was missing at the end of a run."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ RARE = {
     "CMSIS_TOOLBOX": "an installation of CMSIS-Toolbox",
     "CORTEX_DFP_PATH": "a checkout of github.com/ARM-software/Cortex_DFP",
     "FREERTOS_KERNEL_PATH": "a checkout of github.com/FreeRTOS/FreeRTOS-Kernel, version 11 or later",
-    "RENODE": "the program of Renode 1.16 or later, which has platforms/ in its folder or above it",
-    "ZEPHYR_BASE": "a tree of Zephyr 3.5 or later, and ZEPHYR_MODULES to its module cmsis where no west workspace is "
-    "round it; a Python 3 with Zephyr's requirements must be on the PATH",
+    "RENODE": "the program of Renode 1.16 or later, with the folder platforms/ beside or above it",
+    "ZEPHYR_BASE": "a tree of Zephyr 3.5 or later, and ZEPHYR_MODULES to its module cmsis if the tree is in no west "
+    "workspace; a Python 3 with Zephyr's requirements must be on the PATH",
 }
-"""Variables that name what `.ci/run` does not install, and what each has to name."""
+"""Environment variables for what `.ci/run` does not install, with a description of the value each needs."""
 
 
 class LackError(MissingToolError):
-    """The cause of a skip; `str` says what is missing, and `hint` what brings it."""
+    """The cause of a skip; `str` names what is missing, and `hint` says how to get it."""
 
 
 def lacking(what: str, remedy: str, *, rare: bool = False) -> NoReturn:
-    """Skip the test, and name what it lacks and what brings it.
+    """Skip the test, with a message that names what is missing and how to get it.
 
-    Where FERRULE_REQUIRE_ALL=1 the test fails instead, unless the thing is `rare`: `.ci/run` does not install it.
+    With FERRULE_REQUIRE_ALL=1 the test fails instead, unless `rare` is set because `.ci/run` does not install the
+    thing.
     """
     sentence = f"{what} is missing: {remedy}"
     if not rare and os.environ.get("FERRULE_REQUIRE_ALL") == "1":
@@ -54,12 +55,12 @@ def lacking(what: str, remedy: str, *, rare: bool = False) -> NoReturn:
 
 
 def lacking_variable(name: str, what: str | None = None) -> NoReturn:
-    """Skip the test, for what a variable of `RARE` would name; `what` is missing where it names too little."""
+    """Skip the test because a variable of `RARE` is not set, or because `what` is missing below the path it names."""
     lacking(what or name, f"set {name} to {RARE[name]}", rare=True)
 
 
 def require_variable(name: str) -> Path:
-    """Return the path that a variable of `RARE` names, or skip."""
+    """Return the path that a variable of `RARE` names, or skip the test."""
     value = os.environ.get(name)
     if not value:
         lacking_variable(name)
@@ -67,7 +68,7 @@ def require_variable(name: str) -> Path:
 
 
 def require_program(program: str, remedy: str, *, rare: bool = False) -> str:
-    """Return the path of a program, or skip; what a Python package brings stands beside the interpreter."""
+    """Return the path of a program, found on PATH or beside the interpreter, or skip the test."""
     path = shutil.which(program) or shutil.which(program, path=str(Path(sys.executable).parent))
     if path is None:
         lacking(program, remedy, rare=rare)
@@ -75,14 +76,14 @@ def require_program(program: str, remedy: str, *, rare: bool = False) -> str:
 
 
 def require_module(module: str, remedy: str) -> None:
-    """Skip unless the Python module can be imported."""
+    """Skip the test unless the Python module can be imported."""
     top = module.split(".", maxsplit=1)[0]
     if importlib.util.find_spec(top) is None:
         lacking(f"the Python module {module}", remedy)
 
 
 def require_cc() -> tuple[str, ...]:
-    """Return the command that compiles C for this host, or skip."""
+    """Return the command that compiles C for this host, or skip the test."""
     try:
         return host_compiler("a test")
     except MissingToolError as error:
@@ -90,14 +91,14 @@ def require_cc() -> tuple[str, ...]:
 
 
 def require_cxx() -> tuple[str, ...]:
-    """Return the command that compiles C++ for this host, or skip."""
+    """Return the command that compiles C++ for this host, or skip the test."""
     if shutil.which("g++") is None and importlib.util.find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "c++")
     return (require_program("g++", "apt-get install g++"),)
 
 
 def require_sanitizers(*names: str) -> dict[str, str]:
-    """Return the environment in which Python loads C with these sanitizers, or skip where the compiler lacks one."""
+    """Return an environment in which Python can load C with these sanitizers, or skip the test."""
     from ferrule.testing.sanitizers import sanitizer_environment
 
     require_cc()
@@ -108,9 +109,9 @@ def require_sanitizers(*names: str) -> dict[str, str]:
 
 
 def require_gcov() -> str:
-    """Return the path of gcov, or skip; gcc alone counts for it."""
+    """Return the path of gcov, or skip the test; only gcc is accepted as its compiler."""
     gcov = require_program("gcov", "apt-get install gcc")
     version = subprocess.run([*require_cc(), "--version"], capture_output=True, text=True, check=True).stdout
     if "Free Software Foundation" not in version:
-        lacking("gcc, which counts for gcov", "apt-get install gcc, and unset CC")
+        lacking("gcc, which gcov needs", "apt-get install gcc, and unset CC")
     return gcov

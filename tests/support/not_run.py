@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of pytest: a table at the end of a run of what was not run, and of what brings it.
+"""A pytest plugin that ends a run with a table of the tests not run and of how to get what they need.
 
-A skip must go through `needs.lacking`, or be caused by a MissingToolError, as those of the families of ferrule.testing
-are; any other skip is an error.
+A skip must go through `needs.lacking` or be caused by a MissingToolError, as are the skips of ferrule.testing's
+families. Any other skip is an error.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from rich.table import Table
 from ferrule.errors import MissingToolError
 
 ATTRIBUTE = "ferrule_lack"
-"""Of a skipped report: what is missing and what brings it; pytest-xdist carries it from its workers."""
+"""Attribute of a skipped report: what is missing and how to get it. pytest-xdist carries it from its workers."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Judge a test that was skipped."""
+    """Judge the report of a skipped test."""
     report = yield
     judge(report, call.excinfo, item.nodeid)
     return report
@@ -37,7 +37,7 @@ def pytest_runtest_makereport(
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Judge a module that was skipped as a whole."""
+    """Judge the report of a module that was skipped as a whole."""
     report = yield
     call: pytest.CallInfo[object] | None = getattr(report, "call", None)
     judge(report, call.excinfo if call is not None else None, collector.nodeid)
@@ -49,7 +49,7 @@ def judge(
     info: pytest.ExceptionInfo[BaseException] | None,
     name: str,
 ) -> None:
-    """Note what a skipped test lacks; let it fail if it does not say, or where FERRULE_REQUIRE_ALL=1."""
+    """Record what a skipped test lacks; fail it if the skip does not say, or if FERRULE_REQUIRE_ALL=1 forbids it."""
     if not report.skipped or info is None or not isinstance(info.value, pytest.skip.Exception):
         return
     cause = info.value.__cause__ or info.value.__context__
@@ -73,7 +73,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     )
     if not rows:
         return
-    table = Table("tests", "missing", "what brings it", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = Table("tests", "missing", "how to get it", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.columns[0].justify = "right"
     for (what, remedy), number in sorted(rows.items()):
         table.add_row(str(number), what, remedy)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends for the optimizer's tests: they take layers by type, rewrite by name, and run nothing."""
+"""Backends for the optimizer's tests: they accept layers by type, rewrite layers by name, and run nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Optimise = Callable[[SubgraphView], OptimizationViews]
 
 
 class FlagFactory(TensorHandleFactory):
-    """A factory of which only the flags matter."""
+    """A factory whose flags alone matter."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ def takes_names(names: Collection[str]) -> Refuses:
 
 
 def takes_types(*dtypes: DataType) -> Refuses:
-    """Take conversions, and layers whose float tensors are all of these types."""
+    """Accept conversions, and layers whose float tensors all have one of these types."""
 
     def refuses(graph: Graph, layer: Layer) -> str:
         infos = [info for info in (*graph.input_infos(layer), *graph.output_infos(layer)) if info is not None]
@@ -109,7 +109,7 @@ def backend(
     factories: Sequence[TensorHandleFactory] = (),
     preferences: Sequence[str] | None = None,
 ) -> type[Backend]:
-    """Return a backend class."""
+    """Return a mock backend class."""
 
     class MockBackend(Backend):
         id = BackendId(name)
@@ -149,7 +149,7 @@ def registry(*backends: type[Backend]) -> BackendRegistry:
 
 
 def by_name(view: SubgraphView) -> OptimizationViews:
-    """As Arm NN's mock backend: fail layers called "unoptimizable", pre-compile each connected rest."""
+    """As Arm NN's mock backend does: fail layers named "unoptimizable", and pre-compile the others."""
     failed = [name for name in view.names if "unoptimizable" in name]
     if not failed:
         return OptimizationViews(substitutions=(compiled(view),))
@@ -170,7 +170,7 @@ def floats(name: str, shape: tuple[int, ...] = (1, 4), dtype: DataType = DataTyp
 
 
 def line(*names: str) -> Network:
-    """Return x -> RELU -> ... with layers of these names; "tanh" in a name makes a TANH of it."""
+    """Return a chain of layers with these names after input x: TANH where a name contains "tanh", otherwise RELU."""
     network = Network("line")
     tensor = network.add_input(floats("x"))
     for name in names:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other people's kernels on our networks: what tests compare with."""
+"""Independent kernels run on our networks: the reference that tests compare with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ARENA_FLOOR_BYTES = 1 << 20
 
 
 def tflm(network: Graph | bytes, inputs: Sequence[Array]) -> list[Array]:
-    """Return what TensorFlow Lite Micro's reference kernels compute; RuntimeError if they refuse."""
+    """Return the outputs of TensorFlow Lite Micro's reference kernels; RuntimeError if they refuse the model."""
     require_module("tflite_micro", "pip install --pre tflite-micro")
     from tflite_micro.python.tflite_micro import runtime
 
@@ -29,7 +29,7 @@ def tflm(network: Graph | bytes, inputs: Sequence[Array]) -> list[Array]:
 
 
 def litert_reference(network: Graph | bytes, inputs: Sequence[Array]) -> list[Array]:
-    """Return what LiteRT's reference kernels compute; its FULLY_CONNECTED rounds once and so may differ from TFLM's."""
+    """Return the outputs of LiteRT's reference kernels; FULLY_CONNECTED rounds once and may thus differ from TFLM's."""
     require_module("ai_edge_litert", "pip install ai-edge-litert")
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -45,13 +45,13 @@ def litert_reference(network: Graph | bytes, inputs: Sequence[Array]) -> list[Ar
 
 
 def random_inputs(network: Graph, seed: int = 0) -> list[Array]:
-    """Return one array per input: integers over the whole range of their type, floats normal around zero."""
+    """Return one array per input: integers over the whole range of their type, floats normally distributed around 0."""
     generator = np.random.default_rng(seed)
     return [_random(generator, info) for info in network.inputs]
 
 
 def edge_inputs(network: Graph) -> dict[str, list[Array]]:
-    """Return inputs that are all the lowest value, all the highest, and all the zero point, by those names."""
+    """Return three sets of inputs by name: all at the lowest value, all at the highest, and all at the zero point."""
     return {
         "lowest": [_full(info, "min") for info in network.inputs],
         "highest": [_full(info, "max") for info in network.inputs],
@@ -80,7 +80,7 @@ def _full(info: TensorInfo, which: str) -> Array:
 
 
 def _arena_bytes(network: Graph | bytes, model: bytes) -> int:
-    """Room for every tensor at once, and as much again for what the interpreter keeps beside them."""
+    """Return the arena's size: all tensors at once, and as much again for the interpreter's own data."""
     tensors = 0
     if not isinstance(network, bytes):
         tensors = sum(info.elements * info.dtype.size_bytes for info in (t.info for t in network.tensors))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of the documentation and their code blocks."""
+"""The documentation's pages and their code blocks."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ class Block:
     page: Path
     line: int
     language: str
-    """The first word of the info string; of a `{code-block}` its argument, of another directive its name in braces."""
+    """The first word of the info string, a `{code-block}`'s argument, or another directive's name in braces."""
     caption: str
-    """The file that the block is or belongs to; empty if there is none."""
+    """The file that the block shows or belongs to; empty if none is given."""
     text: str
 
     @property
     def place(self) -> str:
-        """The page and the line, for messages."""
+        """The page and the line number, for messages."""
         return f"{self.page.relative_to(ROOT).as_posix()}:{self.line}"
 
 
 def pages() -> list[Path]:
-    """Return all pages that people read."""
+    """Return all Markdown pages of the documentation."""
     found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests" / "support" / "README.md"]
     found += sorted((ROOT / "docs").rglob("*.md"))
     return found + sorted((ROOT / "examples").rglob("*.md"))
 
 
 def blocks(page: Path) -> list[Block]:
-    """Return the fenced blocks of a page; ValueError if it has a block that is only indented."""
+    """Return the fenced blocks of a page; ValueError if a block is indented instead."""
     found = []
     for token in MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")):
         if token.map is None or token.type not in {"fence", "code_block"}:

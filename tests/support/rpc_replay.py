@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plays Renode's robot server from a recording: compares what is called, and answers what Renode answered."""
+"""Replays a recording of Renode's robot server: compares the calls, and returns Renode's recorded answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferrule._typing import override
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One call and its answer, as bodies of HTTP."""
+    """One call and its answer, as HTTP bodies."""
 
     request: bytes
     answer: bytes
@@ -35,7 +35,7 @@ def bodies(data: bytes) -> list[bytes]:
 
 
 def recorded() -> list[Exchange]:
-    """Return the session with Renode 1.16.1."""
+    """Return the recorded session with Renode 1.16.1."""
     conversation = chunks("rpc", 1)
     requests = bodies(b"".join(chunk.data for chunk in conversation if not chunk.by_renode))
     answers = bodies(b"".join(chunk.data for chunk in conversation if chunk.by_renode))
@@ -43,7 +43,7 @@ def recorded() -> list[Exchange]:
 
 
 class RpcReplay:
-    """An HTTP server on loopback with the recorded answers; `differences` has the calls that were others."""
+    """An HTTP server on loopback with the recorded answers; `differences` lists the calls that were not as recorded."""
 
     def __init__(self, exchanges: list[Exchange]) -> None:
         self.left = list(exchanges)
@@ -64,7 +64,7 @@ class RpcReplay:
 
             @override
             def log_message(self, *_arguments: object) -> None:
-                """Say nothing."""
+                """Suppress the log."""
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -73,7 +73,7 @@ class RpcReplay:
         self._thread.start()
 
     def answer(self, body: bytes) -> bytes:
-        """Return the recorded answer to what should be the next call."""
+        """Return the recorded answer to the next call, and note the call if it differs from the recording."""
         if not self.left:
             self.differences.append(f"not recorded: {body!r}")
             return b"nothing"
@@ -84,6 +84,6 @@ class RpcReplay:
         return exchange.answer
 
     def close(self) -> None:
-        """End the server."""
+        """Shut the server down."""
         self._server.shutdown()
         self._server.server_close()

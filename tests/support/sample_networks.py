@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small graphs, one layer each: every operator in every type that files can have it in."""
+"""Small graphs of one layer each: every operator in every type that a file can give it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SAME_3_3 = Padding(top=1, bottom=1, left=1, right=1)
 
 
 def quantization(dtype: DataType, scale: float = 0.05, zero_point: int = 3) -> Quantization | None:
-    """Return what a tensor of that type has: nothing for float32, no zero point for int16."""
+    """Return the usual quantisation of a type: None for float32, zero point 0 for int16."""
     if dtype.is_float:
         return None
     return Quantization.of(scale, zero_point if dtype is DataType.INT8 else 0)
@@ -51,7 +51,7 @@ def one_layer(
     output_dtype: DataType | None = None,
     output_quantization: Quantization | None = None,
 ) -> Graph:
-    """Return a graph of one layer: inputs, then constants, in the order of the layer's inputs."""
+    """Return a graph of one layer; its inputs precede its constants in the layer's inputs."""
     graph = Graph(f"{type_.lower()}_{dtype}")
     result_type = output_dtype or dtype
     names = [
@@ -160,7 +160,7 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
         outputs=[(1, 3, 3, 8)],
     )
     dense = weights_and_bias(dtype, (3, 4), 3, 0)
-    if not dtype.is_float:  # per tensor, as converters write it
+    if not dtype.is_float:  # one scale per tensor, as converters write it
         info, data = dense[0]
         dense[0] = (
             TensorInfo(name=info.name, shape=info.shape, dtype=info.dtype, quantization=Quantization.of(0.02)),

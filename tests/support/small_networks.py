@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that take a moment to build and run, one for each shape of interface."""
+"""Networks that are quick to build and run, one for each kind of interface."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from ferrule import DataType, Network, Quantization, TensorInfo
 
 SCALE = Quantization.of(0.05, 3)
-"""Of all int8 activations here."""
+"""The quantisation of all int8 activations here."""
 
 
 def int8_input(name: str, *shape: int) -> TensorInfo:
@@ -17,7 +17,7 @@ def int8_input(name: str, *shape: int) -> TensorInfo:
 
 
 def dense(*, batch: int = 1, seed: int = 1) -> Network:
-    """Return FULLY_CONNECTED of int8: `x` [batch, 6] to `y` [batch, 4]."""
+    """Return an int8 FULLY_CONNECTED: `x` [batch, 6] to `y` [batch, 4]."""
     generator = np.random.default_rng(seed)
     network = Network("dense")
     network.add_input(int8_input("x", batch, 6))
@@ -34,7 +34,7 @@ def dense(*, batch: int = 1, seed: int = 1) -> Network:
 
 
 def two_by_two() -> Network:
-    """Return a network of two inputs, `left` [1, 2, 3] and `right` [1, 1, 3], and two outputs, `sum` and `largest`."""
+    """Return a network with the inputs `left` [1, 2, 3] and `right` [1, 1, 3], and the outputs `sum` and `largest`."""
     network = Network("two by two")
     network.add_input(int8_input("left", 1, 2, 3))
     network.add_input(int8_input("right", 1, 1, 3))
@@ -45,7 +45,7 @@ def two_by_two() -> Network:
 
 
 def float_dense() -> Network:
-    """Return FULLY_CONNECTED and TANH of float32: `x` [1, 6] to `y` [1, 4]."""
+    """Return a float32 FULLY_CONNECTED with a TANH: `x` [1, 6] to `y` [1, 4]."""
     generator = np.random.default_rng(2)
     network = Network("float_dense")
     network.add_input(TensorInfo(name="x", shape=(1, 6), dtype=DataType.FLOAT32))

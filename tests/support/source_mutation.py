@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small faults that can be put into Python and C: operators, constants, conditions, and statements left out."""
+"""Small faults for Python and C sources: operators, constants, conditions, and omitted statements."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ferrule._typing import override
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mutant:
-    """A piece of a file and what takes its place."""
+    """A span of a file and its replacement."""
 
     file: str
-    """Relative to the root."""
+    """The path relative to the repository's root."""
     start: int
     end: int
     new: str
 
     def applied(self, text: str) -> str:
-        """Return the file's text with the fault."""
+        """Return the file's text with the replacement made."""
         return text[: self.start] + self.new + text[self.end :]
 
     def lines(self, text: str) -> tuple[int, str, str]:
-        """Return the number of the first changed line, and the line before and after."""
+        """Return the number of the first changed line, and the changed lines before and after."""
         first, last = text.rfind("\n", 0, self.start) + 1, text.find("\n", self.end)
         before = text[first : last if last >= 0 else None]
         after = self.applied(text)[first : len(self.applied(text)) - (len(text) - first - len(before))]
@@ -58,7 +58,7 @@ _ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
 
 
 class _PythonSites(ast.NodeVisitor):
-    """Finds what can be changed in a module; annotations, decorators, docstrings and texts of messages stay."""
+    """Finds the mutable places of a module; annotations, decorators, docstrings and message texts stay."""
 
     def __init__(self, file: str, text: str) -> None:
         self._file = file
@@ -109,7 +109,7 @@ class _PythonSites(ast.NodeVisitor):
 
     @override
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Leave messages as they are."""
+        """Leave f-strings, which are messages, unchanged."""
 
     def _condition(self, node: ast.If | ast.While | ast.IfExp) -> None:
         if ast.unparse(node.test) != "TYPE_CHECKING":
@@ -223,7 +223,7 @@ def _c_sites(file: str, text: str) -> Iterator[Mutant]:
 
 
 def sites(file: str, text: str) -> list[Mutant]:
-    """Return every mutant of a file, in the order of the text."""
+    """Return every mutant of a file, in text order."""
     if file.endswith(".py"):
         visitor = _PythonSites(file, text)
         visitor.visit(ast.parse(text))

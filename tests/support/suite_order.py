@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of pytest: `--order` runs the tests in another order, to find tests that depend on one another."""
+"""A pytest plugin: `--order` changes the order of tests, to find tests that depend on one another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the option, and draw the seed once, so that all workers of pytest-xdist have the same order."""
+    """Check the option, and draw the seed once, so that all pytest-xdist workers use the same order."""
     order = config.option.order = getattr(config, "workerinput", {}).get("order", config.option.order)
     if order is None or order == "reverse":
         return
@@ -36,18 +36,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """Give a worker the seed, since it reads the options of the command line again."""
+    """Pass the seed to a worker, which parses the command line again."""
     node.workerinput["order"] = node.config.option.order
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Return the option that repeats this order."""
+    """Return the option that reproduces this order."""
     return f"order: --order={config.option.order}" if config.option.order else None
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Reverse all tests; or shuffle the files, and the tests in each: a file's fixtures are built once."""
+    """Reverse all tests, or shuffle the files and the tests within each, so that a file's fixtures are built once."""
     order = config.option.order
     if order == "reverse":
         items.reverse()

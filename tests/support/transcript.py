@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parents[1] / "emulation" / "renode" / "transcripts"
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some bytes on one channel; empty ones close it."""
+    """Bytes sent on one channel; empty bytes close it."""
 
     channel: str
     by_renode: bool
@@ -22,7 +22,7 @@ class Chunk:
 
 
 def chunks(name: str, connection: int | None = None) -> list[Chunk]:
-    """Return a recorded conversation, or one connection of it."""
+    """Return a recorded conversation, or a single connection of it."""
     lines = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[1:]]
     return [
         Chunk(line["channel"], line["from"] == "renode", bytes.fromhex(line["hex"]))
@@ -32,7 +32,7 @@ def chunks(name: str, connection: int | None = None) -> list[Chunk]:
 
 
 class Player:
-    """Sends what Renode sent, and expects from the peer what the peer sent; `differences` has what came otherwise."""
+    """Sends Renode's recorded bytes and expects the peer's recorded bytes; `differences` lists deviations."""
 
     def __init__(self, conversation: list[Chunk], *, split: int = 0) -> None:
         self._conversation = conversation
@@ -40,10 +40,10 @@ class Player:
         names = list(dict.fromkeys(chunk.channel for chunk in conversation))
         pairs = {name: socket.socketpair() for name in names}
         self.ends = {name: pair[0] for name, pair in pairs.items()}
-        """The peer's ends, by channel."""
+        """The sockets of the peer under test, by channel."""
         self._own = {name: pair[1] for name, pair in pairs.items()}
         self.received: list[tuple[str, bytes]] = []
-        """What the peer sent, in the pieces of the recording."""
+        """Bytes received from the peer, split as in the recording."""
         self.differences: list[str] = []
         self._thread = threading.Thread(target=self._play, daemon=True)
         self._thread.start()
@@ -81,6 +81,6 @@ class Player:
             end.sendall(data[start : start + step])
 
     def finish(self) -> None:
-        """Wait until all has been played."""
+        """Wait until the whole conversation has been played."""
         self._thread.join(20)
-        assert not self._thread.is_alive(), "the conversation stands still"
+        assert not self._thread.is_alive(), "the conversation has stalled"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of UartWoofles, compiled for the host, on a line to its model, with faults at will."""
+"""The driver of UartWoofles, compiled for the host, on a serial line to its model, with injectable faults."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ DRIVER: Mapping[str, Any] = {
     "headers": ["woofles/command.h", "ferrule/transport.h", "ferrule/frame.h", "uart_woofles/uart_woofles.h"],
     "include_dirs": [FOLDER / "include", Path(woofles.__file__).parent / "include"],
 }
-"""What `build_adapter` needs."""
+"""The arguments for `build_adapter`."""
 MEMORY_BYTES, STORE_BYTES = 4096, 2048
 INPUT, SECOND, OUTPUT = 0, 1024, 2048
 MEMORY_ERROR = -3
 
 
 class Silence(SerialModel):
-    """Nobody at the other end."""
+    """A model that never answers."""
 
     @override
     def receive(self, data: bytes) -> bytes:
@@ -46,7 +46,7 @@ class Silence(SerialModel):
 
 
 class Babble(SerialModel):
-    """Somebody who never stops."""
+    """A model that always sends the same text."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__()
@@ -58,14 +58,14 @@ class Babble(SerialModel):
 
 
 class HostLine:
-    """What the driver's transport does: bytes to the model, and its answers."""
+    """The line behind the driver's transport: it carries bytes to the model, and returns its answers."""
 
     def __init__(self, model: SerialModel) -> None:
         self.model = model
         self.sent = 0
-        """Bytes that went to the model."""
+        """Number of bytes sent to the model."""
         self.waited_ms = 0
-        """Time-outs of reads, summed up."""
+        """Sum of the time-outs of all reads that timed out, in milliseconds."""
         self.reads = 0
         self.write_status = self.read_status = OK
         self._arrived = b""
@@ -91,7 +91,7 @@ class HostLine:
 
 
 class UartBench(DeviceCalls):
-    """One device behind the device API of the bare-metal adapter: bound, not active."""
+    """A device behind the device API of the bare-metal adapter, bound but not active."""
 
     def __init__(self, adapter: Adapter[Any], *, model: SerialModel | None = None, **context: int) -> None:
         self.adapter, self.lib, self.ffi = adapter, adapter.lib, adapter.ffi
@@ -119,16 +119,16 @@ class UartBench(DeviceCalls):
         return status
 
     def copy_to(self, offset: int, data: bytes) -> int:
-        """Copy into the accelerator's memory."""
+        """Copy data into the accelerator's memory."""
         return int(self.lib.ferrule_device_copy_to(self.handle, offset, data, len(data)))
 
     def copy_from(self, offset: int, size: int) -> tuple[int, bytes]:
-        """Copy out of it."""
+        """Copy data out of the accelerator's memory; return the status and the bytes."""
         back = self.ffi.new("uint8_t[]", size)
         return int(self.lib.ferrule_device_copy_from(self.handle, back, offset, size)), bytes(self.ffi.buffer(back))
 
     def layer(self, job: Job) -> CData:
-        """Return the job's struct uart_woofles_layer."""
+        """Return the job as a struct uart_woofles_layer."""
         members: dict[str, Any] = {"command": {each.name: getattr(job.command, each.name) for each in fields(Command)}}
         for name in ("weights", "bias", "multipliers", "shifts"):
             if name in job.arrays:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of one layer with one input, drawn by hypothesis, with inputs that reach the ends of their types."""
+"""Networks of one layer with one input, drawn by Hypothesis, with inputs that reach the limits of their types."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ QUANTIZE_PAIRS = [
 
 
 def every(dtype: DataType) -> Array:
-    """Return all values of int8 or int16 in one row."""
+    """Return every value of int8 or int16, in one row."""
     limits = np.iinfo(dtype.numpy)
     return np.arange(limits.min, limits.max + 1, dtype=np.int64).astype(dtype.numpy)[None]
 
 
 def scales(lowest: float, highest: float) -> st.SearchStrategy[float]:
-    """Return float32 scales, evenly drawn over the powers of ten, and powers of two."""
+    """Return a strategy for float32 scales: log-uniform values, and powers of two."""
     any_scale = st.floats(np.log10(lowest), np.log10(highest)).map(lambda power: float(np.float32(10.0**power)))
     exponents = st.integers(int(np.ceil(np.log2(lowest))), int(np.floor(np.log2(highest))))
     return any_scale | exponents.map(lambda exponent: 2.0**exponent)
 
 
 def zero_points(dtype: DataType) -> st.SearchStrategy[int]:
-    """Return zero points of the type, the ends more often than others; 0 for int32."""
+    """Return a strategy for zero points of the type that favours its limits; only 0 for int32."""
     limits = np.iinfo(dtype.numpy)
     if dtype is DataType.INT32:
         return st.just(0)
@@ -62,7 +62,7 @@ def zero_points(dtype: DataType) -> st.SearchStrategy[int]:
 
 @st.composite
 def data(draw: st.DrawFn, shape: Shape, dtype: DataType) -> Array:
-    """Return an array: uniform over the type, from a narrow range, or all the same."""
+    """Draw an array: uniform over the type, from a narrow range, or of one value."""
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     limits = np.iinfo(dtype.numpy)
     low, high = draw(st.sampled_from([(int(limits.min), int(limits.max)), (-9, 9), (100, 127)]))
@@ -78,7 +78,7 @@ def network_of(
     output_dtype: DataType,
     output: Quantization | None,
 ) -> Network:
-    """Return the network of one layer if its check accepts it; the example is dropped otherwise."""
+    """Return the network of one layer if its check accepts it; otherwise drop the example."""
     shape, dtype, quantization = source
     scale, zero_point = (None, 0) if quantization is None else (quantization.scale, quantization.zero_point)
     info = tensor("x", shape, dtype, scale, zero_point)
@@ -92,7 +92,7 @@ def network_of(
 
 @st.composite
 def softmax_cases(draw: st.DrawFn, types: tuple[DataType, DataType]) -> Case:
-    """Return a SOFTMAX; rows stay below 512, where TensorFlow Lite Micro's kernel of int8 can abort."""
+    """Draw a SOFTMAX; rows stay below 512 elements, from which TensorFlow Lite Micro's int8 kernel can abort."""
     source, output = types
     shape = (draw(st.integers(1, 3)), draw(st.sampled_from([1, 2, 12, 100, 500])))
     wide = source is DataType.INT8
@@ -108,7 +108,7 @@ def softmax_cases(draw: st.DrawFn, types: tuple[DataType, DataType]) -> Case:
 
 @st.composite
 def sigmoidal_cases(draw: st.DrawFn, type_: LayerType, dtype: DataType) -> Case:
-    """Return a LOGISTIC or TANH over all values of its type."""
+    """Draw a LOGISTIC or TANH over all values of its type."""
     descriptor, output = SIGMOIDAL[type_, dtype]
     wide = dtype is DataType.INT8
     source = Quantization.of(
@@ -120,7 +120,7 @@ def sigmoidal_cases(draw: st.DrawFn, type_: LayerType, dtype: DataType) -> Case:
 
 @st.composite
 def hard_swish_cases(draw: st.DrawFn) -> Case:
-    """Return a HARD_SWISH over all int8 values."""
+    """Draw a HARD_SWISH over all int8 values."""
     scale = draw(scales(1e-5, 1e5))
     source = Quantization.of(scale, draw(zero_points(DataType.INT8)))
     output = Quantization.of(scale * draw(scales(0.01, 400)), draw(zero_points(DataType.INT8)))
@@ -133,7 +133,7 @@ def hard_swish_cases(draw: st.DrawFn) -> Case:
 
 @st.composite
 def quantize_cases(draw: st.DrawFn, types: tuple[DataType, DataType]) -> Case:
-    """Return a QUANTIZE from integers to integers."""
+    """Draw a QUANTIZE from integers to integers."""
     source, output = types
     scale = draw(scales(1e-4, 1e4))
     quotient = draw(scales(1e-10, 1e8) | scales(0.1, 10) | st.just(1.0))
@@ -146,7 +146,7 @@ def quantize_cases(draw: st.DrawFn, types: tuple[DataType, DataType]) -> Case:
 
 @st.composite
 def quantize_float_cases(draw: st.DrawFn, output: DataType) -> Case:
-    """Return a QUANTIZE from floats; a part of them lie half-way between two steps."""
+    """Draw a QUANTIZE from floats, half of them midway between two steps."""
     wanted = Quantization.of(draw(scales(1e-6, 1e6)), draw(zero_points(output)))
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     spread = 2.0 ** draw(st.integers(2, 17))
@@ -160,7 +160,7 @@ def quantize_float_cases(draw: st.DrawFn, output: DataType) -> Case:
 
 @st.composite
 def dequantize_cases(draw: st.DrawFn, dtype: DataType) -> Case:
-    """Return a DEQUANTIZE over all values of its type, with scales that reach the denormal numbers."""
+    """Draw a DEQUANTIZE over all values of its type, with scales down to the denormal numbers."""
     source = Quantization.of(draw(scales(1e-40, 1e30)), draw(zero_points(dtype)))
     values = every(dtype)
     network = network_of(
@@ -171,7 +171,7 @@ def dequantize_cases(draw: st.DrawFn, dtype: DataType) -> Case:
 
 @st.composite
 def reductions(draw: st.DrawFn, *, least_axes: int = 1) -> tuple[Shape, ReduceDescriptor]:
-    """Return a shape and what it is reduced over."""
+    """Draw a shape and the axes over which it is reduced."""
     shape = draw(
         st.sampled_from([(1, 25, 5, 8), (2, 7, 7, 3), (1, 1, 1, 1)])
         | st.lists(st.integers(1, 5), min_size=1, max_size=5).map(tuple)
@@ -184,7 +184,7 @@ def reductions(draw: st.DrawFn, *, least_axes: int = 1) -> tuple[Shape, ReduceDe
 
 @st.composite
 def reduce_cases(draw: st.DrawFn, type_: LayerType, dtype: DataType) -> Case:
-    """Return a MEAN or SUM of integers."""
+    """Draw a MEAN or SUM of integers."""
     shape, descriptor = draw(reductions())
     scale = draw(scales(1e-4, 10))
     quotient = draw(scales(1e-9, 1e8) | scales(0.5, 200) | st.just(1.0))

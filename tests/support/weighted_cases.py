@@ -28,9 +28,9 @@ _EXPONENTS = {DataType.INT8: (3, 10), DataType.INT16: (5, 12), DataType.FLOAT32:
 
 
 def within_tolerance(network: Network, inputs: Sequence[Array], got: Array, wanted: Array) -> bool:
-    """Whether float32 values of a one-layer network are near the wanted ones.
+    """Return whether the float32 outputs of a one-layer network are close to the wanted values.
 
-    That is within 1e-5 of them plus 1e-6 of the sum of the magnitudes of what is added up, bias and products.
+    The tolerance is 1e-5 of the wanted value plus 1e-6 of the sum of the magnitudes of the bias and all products.
     """
     floor = FLOOR_OF_MAGNITUDES * _magnitudes(network, inputs)
     return bool((np.abs(got.astype(np.float64) - wanted) <= RELATIVE * np.abs(wanted) + floor).all())
@@ -51,7 +51,7 @@ def _magnitudes(network: Network, inputs: Sequence[Array]) -> Array:
 
 
 def quantization(draw: st.DrawFn, dtype: DataType, scale: float) -> Quantization | None:
-    """Draw the quantisation of an activation: zero points at the ends of int8 are frequent."""
+    """Draw the quantisation of an activation; zero points at the limits of int8 are frequent."""
     if dtype.is_float:
         return None
     return Quantization.of(scale, draw(_ZERO_POINTS) if dtype is DataType.INT8 else 0)
@@ -62,7 +62,7 @@ def _scale(draw: st.DrawFn, low: float, high: float) -> float:
 
 
 class _Constants:
-    """Weights and bias of a layer: random data of one drawn seed."""
+    """Random weights and bias of a layer, from one drawn seed."""
 
     def __init__(self, draw: st.DrawFn, dtype: DataType, shape: Shape, axis: int, data_scale: float) -> None:
         channels = shape[axis]
@@ -77,7 +77,7 @@ class _Constants:
             return
         count = channels if draw(st.booleans()) else 1
         scales = tuple(float(np.float32(2.0 ** random.uniform(-9, 0))) for _ in range(count))
-        self.scale = max(scales)  # not the mean: a channel far above it has a factor out of range
+        self.scale = max(scales)  # not the mean: channels with a far larger scale would get a multiplier out of range
         quantized = Quantization(scales=scales, zero_points=(0,) * count, axis=axis)
         lowest = draw(st.sampled_from([-127, -127, -127, -128]))
         self._add(
@@ -116,14 +116,14 @@ def _weighted(
     data_scale = _scale(draw, -8, 2)
     constants = _Constants(draw, dtype, weights, 3 if type_ is LayerType.DEPTHWISE_CONV_2D else 0, data_scale)
     info = TensorInfo(name="data", shape=data, dtype=dtype, quantization=quantization(draw, dtype, data_scale))
-    # Now and then the output's scale is so small that products are shifted to the left.
+    # Some outputs get so small a scale that the requantisation shifts to the left.
     exponent = draw(st.one_of(st.floats(*_EXPONENTS[dtype]), st.floats(-4, 1)))
     output = quantization(draw, dtype, data_scale * constants.scale * 2.0**exponent)
     return layer_network(type_, descriptor, [info, *constants.infos], output, constants.arrays)
 
 
 def _padding(draw: st.DrawFn, height: int, width: int, window: tuple[int, int, int, int, int, int]) -> Padding:
-    """Draw SAME, none, or any padding that lets at least one window fit."""
+    """Draw SAME padding, none, or any padding with which at least one window fits."""
     kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w = window
     if draw(st.booleans()):
         top, bottom = same_padding(height, kernel_h, stride_h, dilation_h)
@@ -159,7 +159,7 @@ def conv2d(draw: st.DrawFn, dtype: DataType) -> Network:
 
 @st.composite
 def pointwise(draw: st.DrawFn, dtype: DataType) -> Network:
-    """Draw a CONV_2D of one pixel, whose channels are often a multiple of four."""
+    """Draw a CONV_2D with a 1x1 window, whose channels are often a multiple of four."""
     data = (draw(st.integers(1, 2)), draw(_SMALL), draw(_SMALL), draw(st.sampled_from([1, 3, 4, 8, 12, 20])))
     descriptor = Conv2dDescriptor(activation=draw(st.sampled_from(Activation)))
     return _weighted(draw, LayerType.CONV_2D, descriptor, dtype, data, (draw(_SMALL), 1, 1, data[3]))
@@ -167,7 +167,7 @@ def pointwise(draw: st.DrawFn, dtype: DataType) -> Network:
 
 @st.composite
 def depthwise_conv2d(draw: st.DrawFn, dtype: DataType) -> Network:
-    """Draw a DEPTHWISE_CONV_2D; a window of 3x3 and a multiplier of one are frequent."""
+    """Draw a DEPTHWISE_CONV_2D; a 3x3 window and a depth multiplier of 1 are frequent."""
     batch, height, width, channels = draw(st.integers(1, 2)), draw(_SMALL), draw(_SMALL), draw(st.integers(1, 6))
     usual = draw(st.booleans())
     kernel_h, kernel_w = (3, 3) if usual else (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
@@ -190,7 +190,7 @@ def depthwise_conv2d(draw: st.DrawFn, dtype: DataType) -> Network:
 
 @st.composite
 def fully_connected(draw: st.DrawFn, dtype: DataType) -> Network:
-    """Draw a FULLY_CONNECTED with or without the input's dimensions kept."""
+    """Draw a FULLY_CONNECTED that keeps or flattens the input's dimensions."""
     depth, outputs, keep = draw(st.integers(1, 40)), draw(st.integers(1, 20)), draw(st.booleans())
     data = (draw(st.integers(1, 3)), draw(st.integers(1, 3)), depth) if keep else (draw(st.integers(1, 3)), depth)
     descriptor = FullyConnectedDescriptor(keep_num_dims=keep, activation=draw(st.sampled_from(Activation)))
@@ -198,7 +198,7 @@ def fully_connected(draw: st.DrawFn, dtype: DataType) -> Network:
 
 
 def pool2d(type_: LayerType) -> Callable[[DataType], st.SearchStrategy[Network]]:
-    """Return the strategy of one of the pools."""
+    """Return the strategy for the pool of this type."""
 
     @st.composite
     def pool(draw: st.DrawFn, dtype: DataType) -> Network:
@@ -233,4 +233,4 @@ FAMILY: Mapping[str, Callable[[DataType], st.SearchStrategy[Network]]] = {
     "average_pool2d": pool2d(LayerType.AVERAGE_POOL_2D),
     "max_pool2d": pool2d(LayerType.MAX_POOL_2D),
 }
-"""Each operator's strategy, by the data's type."""
+"""Strategies by operator; each takes the data's type."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of Woofles, compiled for the host, on its device model, with faults at will."""
+"""The driver of Woofles, compiled for the host, on its device model, with injectable faults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DRIVER: Mapping[str, Any] = {
     "headers": ["woofles/command.h", "woofles/woofles.h"],
     "include_dirs": [FOLDER / "include"],
 }
-"""What `build_adapter` needs."""
+"""The arguments for `build_adapter`."""
 BASE = 0x4010_0000
 PATIENCE = 2000
 OK, ARGUMENT, UNAVAILABLE, STATE, TIMEOUT, DEVICE = 0, -1, -5, -7, -9, -12  # ferrule/status.h
@@ -37,11 +37,11 @@ class Job:
 
     command: Command
     arrays: dict[str, Array] = field(repr=False)
-    """input; second or weights, multipliers, shifts and perhaps bias."""
+    """Arrays by name: input, and either second, or weights, multipliers, shifts and optionally bias."""
 
     @property
     def expected(self) -> Array:
-        """What comes out."""
+        """The expected output."""
         command, arrays = self.command, self.arrays
         if not arithmetic.is_weighted(command):
             compute = arithmetic.add if command.operation == Operation.ADD else arithmetic.multiply
@@ -95,7 +95,7 @@ def jobs(seed: int = 0) -> dict[str, Job]:
 
 
 class WooflesBench(DeviceCalls):
-    """One device behind the device API of the bare-metal adapter: bound, not active."""
+    """A device behind the device API of the bare-metal adapter, bound but not active."""
 
     def __init__(
         self,
@@ -130,11 +130,11 @@ class WooflesBench(DeviceCalls):
         return not self.masked
 
     def inject(self, fault: Fault | None) -> None:
-        """Exchange the fault, and count from 0 again."""
+        """Replace the injected fault, and restart the count of accesses from 0."""
         self.injector.inject(fault)
 
     def layer(self, job: Job, patience: int = PATIENCE) -> CData:
-        """Return the job's struct woofles_layer, with its constants where the device finds them."""
+        """Return the job as a struct woofles_layer, with its constants in memory the device can reach."""
         command = {each.name: getattr(job.command, each.name) for each in fields(Command)}
         members: dict[str, Any] = {"command": command, "patience": patience}
         for name in ("weights", "bias", "multipliers", "shifts"):
@@ -151,7 +151,7 @@ class WooflesBench(DeviceCalls):
         return value
 
     def prepare(self, job: Job, patience: int = PATIENCE) -> Prepared:
-        """Place a job's data in shared memory, to run it again and again."""
+        """Place a job's data in shared memory for repeated runs."""
         null = self.adapter.ffi.NULL
         second = self._shared(job.arrays["second"]) if "second" in job.arrays else null
         output = self._shared(np.full(arithmetic.output_bytes(job.command), 99, np.int8))
@@ -163,7 +163,7 @@ class WooflesBench(DeviceCalls):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prepared:
-    """A job whose data lie in shared memory."""
+    """A job with its data in shared memory."""
 
     bench: WooflesBench
     layer: CData
@@ -173,12 +173,12 @@ class Prepared:
     job: Job
 
     def execute(self) -> int:
-        """Run it on the open device."""
+        """Run the job on the open device."""
         arguments = (self.bench.handle, self.layer, self.input, self.second, self.output)
         return int(self.bench.lib.woofles_execute(*arguments))
 
     def run(self) -> int:
-        """Open, run and close, as an executor does: whatever was opened is closed."""
+        """Open the device, run the job and close the device, as an executor does; an opened device is always closed."""
         status = self.bench.open()
         if status != OK:
             return status
@@ -189,11 +189,11 @@ class Prepared:
         return status or closed
 
     def forget(self) -> None:
-        """Spoil the output."""
+        """Overwrite the output with a constant byte."""
         self.bench.adapter.ffi.buffer(self.output)[:] = b"\x63" * len(self.bench.adapter.ffi.buffer(self.output))
 
     @property
     def is_right(self) -> bool:
-        """Whether the output is what the job gives."""
+        """Whether the output equals the job's expected output."""
         got = np.frombuffer(bytes(self.bench.adapter.ffi.buffer(self.output)), np.int8)
         return bool((got == self.job.expected).all())

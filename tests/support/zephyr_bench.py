@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device on the fakes of Zephyr, and everything that its adapter promises, as one function that mutants must fail."""
+"""A device on the Zephyr fakes, and the adapter's contract as functions, one of which every mutant must fail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def built(*defines: str) -> Adapter[ZephyrFakes]:
 
 @dataclass(slots=True, kw_only=True)
 class Bench:
-    """An adapter with one handle."""
+    """The adapter with one handle and its driver."""
 
     adapter: Adapter[ZephyrFakes]
     handle: Any
@@ -37,7 +37,7 @@ class Bench:
 
     @classmethod
     def of(cls, adapter: Adapter[ZephyrFakes]) -> Bench:
-        """Return a bench on an adapter that has forgotten what was before."""
+        """Return a bench on the adapter, with its fakes reset."""
         adapter.fakes.reset()
         adapter.fakes.device("npu")
         return cls(adapter=adapter, handle=adapter.ffi.new("struct ferrule_device *"), driver=adapter.driver())
@@ -51,7 +51,7 @@ class Bench:
         return self.fakes.device("npu")
 
     def call(self, name: str) -> int:
-        """Call ferrule_device_<name> of the handle."""
+        """Call ferrule_device_<name> on the handle."""
         return int(getattr(self.adapter.lib, f"ferrule_device_{name}")(self.handle))
 
     def bind(self) -> int:
@@ -71,14 +71,14 @@ class Bench:
         return self
 
     def traced(self, name: str) -> tuple[int, str]:
-        """Return what a call gives, and the words of the fakes under it."""
+        """Return the status of a call, and the trace of the fakes below it."""
         self.fakes.forget_calls()
         status = self.bind() if name == "bind" else self.call(name)
         return status, self.fakes.trace
 
 
 def works(bench: Bench) -> None:
-    """A whole life: what is called, and in which order."""
+    """Check the calls, and their order, over a device's whole life."""
     assert bench.traced("init") == (OK, "new")
     assert bench.traced("bind") == (OK, "ready?")
     assert bench.traced("activate") == (OK, "lock on unlock")
@@ -117,7 +117,7 @@ def tells_a_failure_of_power(bench: Bench) -> None:
 
 
 def excludes_the_other_thread(bench: Bench) -> None:
-    """Twice twenty inferences of two threads, none inside the other, each waiting for the other one."""
+    """Check that two threads run twenty inferences each without overlap, each waiting for the other."""
     bench.active()
     lib, inside, overlaps, rounds = bench.adapter.lib, [0], [0], [0]
 
@@ -137,7 +137,7 @@ def excludes_the_other_thread(bench: Bench) -> None:
 
 
 def waits_for_a_bounded_time(bench: Bench) -> None:
-    """The second thread gives up after the time of the configuration, and gets the device once it is free."""
+    """Check that the second thread times out after the configured time, and opens the device once it is free."""
     bench.active()
     lib = bench.adapter.lib
     seen: dict[str, object] = {}
@@ -179,7 +179,7 @@ def refuses_interrupts(bench: Bench) -> None:
 
 
 def keeps_its_fields_whole(bench: Bench) -> None:
-    """The guard is taken and given in turn, and never held while something is waited for."""
+    """Check that the guard is taken and released in turn, and that no call which may wait is made under it."""
     guarded = {"k_spin_lock": 1, "k_spin_unlock": -1}
     for name in LIFE:
         bench.fakes.forget_calls()

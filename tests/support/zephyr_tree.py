@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds with a real tree of Zephyr, where the variable ZEPHYR_BASE names one."""
+"""Builds with a real Zephyr tree, which the variable ZEPHYR_BASE names."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from pathlib import Path
 from needs import require_program, require_variable
 
 BUILD_TIMEOUT_S = 1500
-"""A minute on an idle machine with two cores; some ten on a busy one."""
+"""A build takes about a minute on an idle machine with two cores, and about ten on a busy one."""
 TEST_TIMEOUT_S = 1700
-"""Of a test with such a build; it must be less than `faulthandler_timeout` in pyproject.toml."""
+"""Time limit of a test with such a build; it must be less than `faulthandler_timeout` in pyproject.toml."""
 PROGRAMS = {"cmake": "cmake", "ninja": "ninja-build", "dtc": "device-tree-compiler"}
-"""What a build runs, and the packages that have it."""
+"""Programs that a build runs, with the packages that provide them."""
 _WARNING = re.compile(r"warning: .*|.*is not a known vendor prefix.*|.*orphan section.*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """A tree of Zephyr."""
+    """A Zephyr tree and its version."""
 
     base: Path
     version: tuple[int, int]
 
     @property
     def native_board(self) -> str:
-        """native_sim for a 64-bit host."""
+        """The name of native_sim for a 64-bit host."""
         return "native_sim/native/64" if self.version >= (3, 7) else "native_sim_64"
 
     def mps2_board(self) -> str:
-        """Return the best of the MPS2 boards that are there."""
+        """Return the first of the supported MPS2 boards in this tree: AN386, otherwise AN385."""
         if (self.base / "boards" / "arm" / "mps2" / "mps2_an386.dts").is_file():
             return "mps2/an386"
         return "mps2/an385" if self.version >= (3, 7) else "mps2_an385"
 
     def build(self, source: Path, folder: Path, board: str, *options: str) -> Path:
-        """Build an application, without any warning, and return the program."""
+        """Build an application, check that there was no warning, and return the program's path."""
         log = self.try_build(source, folder, board, *options)
         assert log.returncode == 0, log.stdout[-6000:]
         assert _WARNING.findall(log.stdout) == []
@@ -47,7 +47,7 @@ class Tree:
         return folder / "zephyr" / ("zephyr.exe" if native else "zephyr.elf")
 
     def try_build(self, source: Path, folder: Path, board: str, *options: str) -> subprocess.CompletedProcess[str]:
-        """Build an application, and return what was written."""
+        """Build an application, and return the finished process with its output."""
         environment = {**os.environ, "ZEPHYR_BASE": str(self.base)}
         if board.startswith("native"):
             environment["ZEPHYR_TOOLCHAIN_VARIANT"] = "host"
@@ -64,7 +64,7 @@ class Tree:
 
 
 def zephyr_tree() -> Tree:
-    """Return the tree, or skip."""
+    """Return the tree, or skip the test."""
     base = require_variable("ZEPHYR_BASE")
     text = (base / "VERSION").read_text(encoding="utf-8")
     major, minor = (re.search(rf"{name} *= *(\d+)", text) for name in ("VERSION_MAJOR", "VERSION_MINOR"))

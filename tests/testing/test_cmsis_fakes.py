@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CMSIS-RTOS2 and CMSIS-Driver's USART on the host."""
+"""CMSIS-RTOS2 and CMSIS-Driver's USART, as fakes on the host."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_event_flags(cmsis: Adapter[CmsisFakes]) -> None:
 
 
 def start(cmsis: Adapter[CmsisFakes], events: list[int]) -> CData:
-    """Bring USART0 up and return its access struct; its events are kept."""
+    """Start USART0 and return its access struct; its events are appended to `events`."""
     usart = cmsis.fakes.access(0)
     callback = cmsis.callback("void (uint32_t event)", events.append)
     assert usart.Initialize(callback) == OK

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two threads contend for one device, through adapters on the fakes of their platforms, and through mutants of them."""
+"""Two threads contend for a device, through the adapters on their platforms' fakes and through mutated adapters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def built(platform: str) -> Adapter[Fakes]:
 
 
 def build(platform: str, folder: str | Path) -> Adapter[Fakes]:
-    """The adapter in a folder, which may be a mutant of the platform's."""
+    """Return the adapter in a folder, which may be a mutant of the platform's adapter."""
     if platform == "zephyr":
         return build_adapter(folder, fakes=platform)
     return build_adapter(
@@ -49,7 +49,7 @@ def adapter(built: Adapter[Fakes]) -> Adapter[Fakes]:
 
 
 def device(adapter: Adapter[Fakes]) -> CData:
-    """A handle that is bound and active."""
+    """Return a handle that is bound and active."""
     handle = adapter.new("struct ferrule_device *")
     driver = adapter.driver(check=lambda _: OK)
     assert adapter.lib.ferrule_device_init(handle) == OK
@@ -70,7 +70,7 @@ def sleep(adapter: Adapter[Fakes], ms: int) -> None:
 
 
 def contend(adapter: Adapter[Fakes], threads: int = 2) -> None:
-    """What must hold: all get in, one at a time."""
+    """Check that all threads get the device, one at a time."""
     handle = device(adapter)
     inside: list[str] = []
 
@@ -85,7 +85,7 @@ def contend(adapter: Adapter[Fakes], threads: int = 2) -> None:
     begin_us = adapter.fakes.now_us
     adapter.fakes.run(*[work] * threads)
     assert inside == ["in", "out"] * (threads * REPETITIONS)
-    assert adapter.fakes.now_us - begin_us >= 1000 * INSIDE_MS * threads * REPETITIONS, "they were inside together"
+    assert adapter.fakes.now_us - begin_us >= 1000 * INSIDE_MS * threads * REPETITIONS, "two threads were inside"
 
 
 @pytest.mark.parametrize("threads", [2, 5])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Covering arrays of the tests' parameters."""
+"""Covering arrays of test parameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_pair_is_in_a_row(sizes: list[int], seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_there_are_few_rows(seed: int) -> None:
-    """There cannot be fewer than the two longest columns multiplied."""
+    """The product of the two longest columns is a lower bound."""
     assert len(pairwise(MODELS, BOARDS, TOOLCHAINS, seed=seed)) == 16
     assert len(pairwise(MODELS, BOARDS, TOOLCHAINS, (0, 1), ("unicorn", "qemu"), seed=seed)) <= 20
 

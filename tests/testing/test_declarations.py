@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cffi gets to see of headers."""
+"""The declarations extracted from headers for cffi."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A vendor's driver on the host, with a model or an array behind its registers."""
+"""A vendor's driver on the host, with a device model or an array behind its registers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLE = RegisterTable(
 
 
 class Scaler(RegisterModel):
-    """Doubles a number in ten cycles."""
+    """Doubles a number, which takes ten cycles."""
 
     table = TABLE
 
@@ -158,7 +158,7 @@ def test_accesses_that_a_table_forbids(driver: Adapter[Fakes]) -> None:
 
 
 def test_memory_that_a_device_reaches(driver: Adapter[Fakes]) -> None:
-    """Values of C's at addresses of the bus, as ferrule_bus_address() gives them to a driver."""
+    """C objects have addresses on the bus, which ferrule_bus_address() returns to a driver."""
     buffer, other = driver.new("uint8_t[100]"), driver.new("uint8_t[8]")
     address = driver.share(buffer)
     assert driver.lib.ferrule_bus_address(buffer + 10) == address + 10
@@ -206,7 +206,7 @@ def test_coverage_says_what_did_not_run() -> None:
 
 
 def test_with_the_device_api(driver: Adapter[Fakes]) -> None:
-    """The same driver behind an adapter."""
+    """The same driver is used behind an adapter."""
     assert driver is not None
     adapter = build_adapter("bare_metal", sources=[FOLDER / "scaler.c"], headers=["scaler.h"], include_dirs=[FOLDER])
     scaler = adapter.ffi.new("struct scaler *", {"base": BASE})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records, scripts and time, whatever the platform."""
+"""Records, scripts and time of the fakes, on any platform."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_trace() -> None:
 def test_scripts_concern_the_calls_that_they_name(
     built: Adapter[ZephyrFakes], scripts: list[tuple[int, int | None, int]]
 ) -> None:
-    """Against the rules in words: the first script that concerns a call decides, and only then is it used up."""
+    """The rule: the first script that applies to a call decides, and only that script is used up."""
     built.reset()
     for nth, times, result in scripts:
         built.fakes.fail("k_msleep", nth=nth, times=times, result=result)
@@ -109,7 +109,7 @@ def test_a_thread_that_waits_for_something_else_is_told(zephyr: Adapter[ZephyrFa
 
 
 def test_a_thread_of_the_test_s_own_takes_part(zephyr: Adapter[ZephyrFakes]) -> None:
-    """Time goes on once it has ended."""
+    """Time continues after the thread has ended."""
     thread = threading.Thread(target=zephyr.lib.k_uptime_get)
     thread.start()
     thread.join()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lanes of tests and the table of durations behind them."""
+"""The lanes of tests and their table of durations."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lanes import TABLE, Duration, Table, key, lane, missing_tests, read_table, 
 pytest_plugins = "pytester"
 ROOT = Path(__file__).parents[2]
 GOAL_S = 5 * 60
-"""Of `make test`, on the wall."""
+"""Wall-clock time limit of `make test`."""
 CORES = 2
 SHARE = 0.75
-"""Of the processors' time; the rest is for sentinels, for tests too short for the table and for collecting them."""
+"""Share of the processor time; the rest is for sentinels, tests too short for the table, and test collection."""
 
 
 def row(longest_s: float, total_s: float) -> Duration:
@@ -22,7 +22,7 @@ def row(longest_s: float, total_s: float) -> Duration:
 
 
 def test_the_table_names_only_tests_that_exist() -> None:
-    """`pytest --write-durations` with any test drops those that do not."""
+    """To drop the others, run any test with `pytest --write-durations`."""
     assert missing_tests(read_table(ROOT), ROOT) == []
 
 

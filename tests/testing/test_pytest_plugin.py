@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fixtures, in a pytest of their own."""
+"""The fixtures of the pytest plugin, tested in an inner pytest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def loaded(pytester: pytest.Pytester, text: str) -> pytest.RunResult:
-    """Run a module of tests in a process of its own, with the compiled fakes of this one."""
+    """Run a test module in a separate process, which uses this process's compiled fakes."""
     pytester.makepyfile(text)
     registered = any(each.name == "ferrule" for each in importlib.metadata.entry_points(group="pytest11"))
     return pytester.runpytest_subprocess("-q", *([] if registered else ["-p", PLUGIN]))
@@ -91,7 +91,7 @@ def test_misuse_that_nobody_saw_fails_the_test(pytester: pytest.Pytester) -> Non
 
 
 def test_it_costs_pytest_nothing() -> None:
-    """Loading the plug-in imports no more of Ferrule than itself, and neither numpy nor cffi."""
+    """Loading the plugin imports no other module of Ferrule, and neither numpy nor cffi."""
     text = f"""
 import pytest, sys
 before = set(sys.modules)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes in C that only sanitizers see."""
+"""Mistakes in C that only sanitizers detect."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fakes' headers against the real ones, where these are at hand."""
+"""The fakes' headers compared with the real ones, where these are installed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_fakes_agree_with_themselves(platform: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_difference_is_seen(header: str, old: str, new: str, what: str, tmp_path: Path) -> None:
-    """The fakes stand for real headers in which something has changed."""
+    """Modified copies of the fakes' headers stand in for real headers that differ."""
     for name in ("Driver_Common.h", *HEADERS["cmsis"]):
         text = (FAKES / "cmsis" / name).read_text()
         if name == header:
@@ -118,7 +118,7 @@ def test_against_zephyr(tmp_path: Path) -> None:
     board = "native_sim/native/64" if version >= (3, 7) else "native_sim_64"
     root = resources.root()
     adapter = root / "platforms" / "zephyr"
-    elsewhere = {"accelerator.c", "uart_polling.c"}  # they need a devicetree, and another configuration
+    elsewhere = {"accelerator.c", "uart_polling.c"}  # these need a devicetree, and another configuration
     sources = [path for path in sorted((adapter / "src").glob("*.c")) if path.name not in elsewhere]
     sources += [root / "src_c" / "device" / "device.c"]
     application = APPLICATION.format(

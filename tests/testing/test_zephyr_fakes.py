@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zephyr on the host: does it do what its documentation says, and what a test asks for?"""
+"""Zephyr's fakes on the host behave as Zephyr's documentation states and as a test requests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the device adds: as Ferrule's reference does, so that outputs are equal in every bit."""
+"""The device's arithmetic: that of Ferrule's reference, so that outputs are equal in every bit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FloatSum:
 
 
 def arithmetic_of(descriptor: BinaryDescriptor, operands: Operands) -> Sum | FloatSum:
-    """Return how an ADD layer adds."""
+    """Return the arithmetic of an ADD layer."""
     if operands.output.dtype.is_float:
         low, high = float_limits(descriptor.activation)
         return FloatSum(low=low, high=high)
@@ -32,7 +32,7 @@ def arithmetic_of(descriptor: BinaryDescriptor, operands: Operands) -> Sum | Flo
 
 
 def add(arithmetic: Sum | FloatSum, first: Array, second: Array) -> Array:
-    """Return one addition."""
+    """Return the sum of two arrays of stored values."""
     if isinstance(arithmetic, Sum):
         return combine(arithmetic, first, second)
     with np.errstate(all="ignore"):

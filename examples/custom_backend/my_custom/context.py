@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the backend is told while a runtime lives."""
+"""The backend's context: the runtime calls it at each load and unload of a network."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from ferrule.backends.context import BackendUnavailableError, CreationOptions, N
 
 
 class CustomContext:
-    """Counts the networks that are loaded; the device has room for a few.
+    """Counts the loaded networks, of which the device can hold only a few.
 
-    Options (`CreationOptions.backend_options["MyCustom"]`): `networks`, how many may be loaded at once (8); `present`,
-    False for a host without the device.
+    Options (`CreationOptions.backend_options["MyCustom"]`): `networks`, the number of networks that may be loaded at
+    once (8); `present`, False for a host without the device.
     """
 
     def __init__(self, options: CreationOptions) -> None:
@@ -21,21 +21,21 @@ class CustomContext:
         self.loaded: set[NetworkId] = set()
 
     def before_load_network(self, network: NetworkId) -> bool:
-        """Refuse a network if there is no room for it."""
+        """Return False, which refuses the network, if the device is full."""
         if len(self.loaded) >= self._room:
             return False
         self.loaded.add(network)
         return True
 
     def after_load_network(self, network: NetworkId) -> bool:
-        """Nothing is left to do."""
+        """Return whether the network is loaded; there is nothing else to do."""
         return network in self.loaded
 
     def before_unload_network(self, network: NetworkId) -> bool:
-        """The device can let go of a network at any time."""
+        """Return whether the network is loaded; the device can release it at any time."""
         return network in self.loaded
 
     def after_unload_network(self, network: NetworkId) -> bool:
-        """Make room."""
+        """Make space for another network."""
         self.loaded.discard(network)
         return True

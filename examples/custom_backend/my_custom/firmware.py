@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers as C: calls of the folder's own `src_c/`."""
+"""Lowers layers to C: calls of the functions in the folder's `src_c/`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def contributions() -> tuple[Contribution, ...]:
 
 
 class CustomTarget:
-    """Lowers additions, and programs of additions."""
+    """Lowers additions and programs of additions."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
         """Return the layer as calls of the adder."""
@@ -63,7 +63,7 @@ class CustomTarget:
 
 
 def _lower_program(context: LoweringContext, program: AdditionProgram) -> LoweredOp:
-    """Return one call per step; registers that are neither inputs nor outputs lie in the scratch."""
+    """Return one call per step; registers that are neither inputs nor outputs are in the scratch memory."""
     size = -(-program.elements * program.dtype.size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
     registers: list[Expression] = [context.input_pointer(index) for index in range(program.inputs)]
     kept = {register: index for index, register in enumerate(program.outputs)}

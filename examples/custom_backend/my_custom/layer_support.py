@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which layers the device takes."""
+"""The layers that the device supports."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ TYPES = (DataType.INT8, DataType.FLOAT32)
 
 
 class CustomLayerSupport:
-    """Takes additions of int8 and float32 tensors of one shape."""
+    """Supports additions of int8 and float32 tensors of the same shape."""
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether the layer runs on the device; the reason names the tensor and what it should be."""
+        """Return whether the device supports the layer; the reason names the tensor and the expected properties."""
         if layer.type is not LayerType.ADD:
             return Support(reason=f"the device adds, it has no {layer.type}")
         operands = operands_of(graph, layer)

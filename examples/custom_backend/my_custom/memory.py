@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device's memory on the host: its manager, its tensor handles and their factory.
 
-`ferrule.backends.shared.host_memory` has all of this ready made, with a planner; here it is written out.
+`ferrule.backends.shared.host_memory` has all of these classes, with a planner; this module shows how to write them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FACTORY = FactoryId("MyCustom/Memory")
 
 
 class CustomMemoryManager(MemoryManager):
-    """Hands out blocks; one that is given back serves the next tensor that it is large enough for."""
+    """Hands out blocks; a returned block is used again for the next tensor that fits."""
 
     def __init__(self) -> None:
         self._sizes: list[int] = []
@@ -34,7 +34,7 @@ class CustomMemoryManager(MemoryManager):
         return len(self._sizes) - 1
 
     def give_back(self, block: int) -> None:
-        """Note that a block may serve another tensor."""
+        """Make a block available for other tensors."""
         self._free.add(block)
 
     def block(self, index: int) -> Array:
@@ -45,7 +45,7 @@ class CustomMemoryManager(MemoryManager):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all blocks."""
+        """Size of all blocks together."""
         return sum(self._sizes)
 
     @override
@@ -114,7 +114,7 @@ class CustomTensorHandle(TensorHandle):
 
 
 class CustomTensorHandleFactory(TensorHandleFactory):
-    """Makes handles; without a manager they have imported memory only."""
+    """Creates handles; without a manager, they can have imported memory only."""
 
     id = FACTORY
     import_flags = MemorySource.MALLOC

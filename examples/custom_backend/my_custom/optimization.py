@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the backend makes of a subgraph: additions become programs."""
+"""Optimises subgraphs: additions become programs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from my_custom.program import check_size, compile_program
 def optimize(view: SubgraphView) -> OptimizationViews:
     """Sort the layers of a subgraph into three lists.
 
-    - failed: additions that the device cannot count to the end of; another backend gets them
-    - untouched: additions of a constant, and those that nobody reads; each runs by a workload of its own
-    - substitutions: the rest, one program for each part that hangs together
+    - failed: additions of tensors with more elements than the device can count; another backend gets them
+    - untouched: additions of a constant, and additions without readers; each has its own workload
+    - substitutions: all other additions, one program for each connected part
     """
     reasons = {name: reason for name in view.names if (reason := _obstacle(view, name))}
     plain = [name for name in view.names if name not in reasons and _reads_constant(view, name)]
@@ -57,10 +57,10 @@ def _program(part: SubgraphView) -> Substitution:
 
 
 def _runs(view: SubgraphView, without: AbstractSet[str]) -> Iterator[SubgraphView]:
-    """Yield neighbours in the subgraph's order, of which each reads an output of those before it in its run.
+    """Yield runs of neighbours in the subgraph's order; each layer reads an output of an earlier layer in its run.
 
-    A layer in between, of whatever list, ends a run: it may need what the run writes and feed what comes behind, and
-    a program that waits for itself is refused by the optimizer.
+    Any other layer in between ends a run: it may read an output of the run and write an input of the next layers. A
+    program of both would wait for its own output, which the optimizer refuses.
     """
     run: list[str] = []
     written: set[str] = set()

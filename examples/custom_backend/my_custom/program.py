@@ -20,7 +20,7 @@ MAX_ELEMENTS = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One addition: which registers it reads and writes, and its arithmetic."""
+    """One addition: the registers that it reads and writes, and its arithmetic."""
 
     first: int
     second: int
@@ -32,7 +32,7 @@ class Step:
 class AdditionProgram:
     """Additions in order; a register holds one tensor.
 
-    The first registers are the inputs, `outputs` are registers too, the others are the device's own.
+    The first registers are the inputs, `outputs` names those of the outputs, and the others are internal.
     """
 
     dtype: DataType
@@ -43,7 +43,7 @@ class AdditionProgram:
     steps: tuple[Step, ...]
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return the outputs, as the device would compute them."""
+        """Return the outputs that the device would compute."""
         registers: list[Array | None] = [*inputs, *[None] * (self.registers - self.inputs)]
         for step in self.steps:
             first, second = registers[step.first], registers[step.second]
@@ -54,7 +54,7 @@ class AdditionProgram:
 
 
 def compile_program(view: SubgraphView) -> AdditionProgram:
-    """Return the program of a subgraph of additions, none of which has a constant.
+    """Return the program of a subgraph of additions without constants.
 
     Raises:
         UnsupportedError: a tensor has more elements than the device can count.
@@ -87,7 +87,7 @@ def compile_program(view: SubgraphView) -> AdditionProgram:
 
 
 def check_size(info: TensorInfo) -> None:
-    """Refuse a tensor that is too long; UnsupportedError."""
+    """Raise UnsupportedError for a tensor with more elements than the device can count."""
     if info.elements > MAX_ELEMENTS:
         raise UnsupportedError(
             f"tensor '{info.name}' has {info.elements:,} elements, the device counts to {MAX_ELEMENTS:,}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers made ready to run on the host, where numpy plays the device."""
+"""Workloads: layers that run on the host, where numpy takes the place of the device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from my_custom.program import AdditionProgram
 
 
 class AdditionWorkload:
-    """One addition, of which an operand may be a constant."""
+    """One addition; one operand may be a constant."""
 
     def __init__(
         self, arithmetic: Sum | FloatSum, operands: Sequence[TensorHandle | Array], target: TensorHandle
@@ -29,7 +29,7 @@ class AdditionWorkload:
         self._target = target
 
     def execute(self) -> None:
-        """Read both operands, add, write."""
+        """Read both operands, add them and write the sum."""
         first, second = (item.map() if isinstance(item, TensorHandle) else item for item in self._operands)
         np.copyto(self._target.map(), add(self._arithmetic, first, second))
         for item in (*self._operands, self._target):
@@ -46,7 +46,7 @@ class ProgramWorkload:
         self._outputs = info.outputs
 
     def execute(self) -> None:
-        """Run the program on what the inputs hold now."""
+        """Run the program on the present values of the inputs."""
         results = self._program.run([handle.map() for handle in self._inputs])
         for handle, result in zip(self._outputs, results, strict=True):
             np.copyto(handle.map(), result)
@@ -55,7 +55,7 @@ class ProgramWorkload:
 
 
 class CustomWorkloadFactory(WorkloadFactory):
-    """Makes the workloads of one loaded network."""
+    """Creates the workloads of one loaded network."""
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:

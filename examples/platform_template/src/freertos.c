@@ -38,13 +38,13 @@ int32_t ferrule_platform_destroy(ferrule_device_t *dev)
 
     dev->lock = NULL;
     ferrule_platform_unguard(dev);
-    vSemaphoreDelete(lock); /* nobody has it or waits for it */
+    vSemaphoreDelete(lock); /* no task has it or waits for it */
     return FERRULE_OK;
 }
 
 void ferrule_platform_guard(ferrule_device_t *dev)
 {
-    (void)dev; /* one for all: it is short */
+    (void)dev; /* one guard for all devices: it is held only briefly */
     taskENTER_CRITICAL();
 }
 
@@ -69,13 +69,13 @@ int32_t ferrule_platform_unlock(ferrule_device_t *dev)
 
 int32_t ferrule_platform_ready(const ferrule_device_t *dev)
 {
-    (void)dev; /* FreeRTOS knows of no devices; the driver's check does */
+    (void)dev; /* FreeRTOS has no device drivers; the driver's check does this */
     return FERRULE_OK;
 }
 
 int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
 {
-    (void)dev; /* nor of power; the driver's activate does */
+    (void)dev; /* nor device power; the driver's activate switches it */
     (void)on;
     return FERRULE_OK;
 }

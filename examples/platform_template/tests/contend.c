@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file Two tasks with one device; prints what the adapter made of it. */
+/** @file Two tasks contend for one device; the program prints the statuses and the counts. */
 #include "ferrule/platform/freertos.h"
 #include "task.h"
 
@@ -13,7 +13,7 @@ static ferrule_device_t npu0;
 static atomic_int inside;
 static atomic_int overlaps;
 static atomic_int errors;
-static int32_t foreign[3]; /* open, close, open in an interrupt: of a task that is not the owner */
+static int32_t foreign[3]; /* statuses of a stranger: open, close, open in an interrupt */
 
 static void work(void)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adapter on the host: two threads contend for one device, on a fake of what it uses of FreeRTOS."""
+"""Tests of the adapter on the host: two threads contend for one device, over a fake of FreeRTOS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.cc
 
 
 def contend(folder: Path, adapter: Path, *flags: str) -> dict[str, int]:
-    """Compile the adapter, device.c and the fake to a program, and return the numbers that it prints."""
+    """Compile and run a program from the adapter, device.c and the fake; return the numbers that it prints."""
     compiler = host_compiler("a test of the adapter")
     sources = [root() / "src_c/device/device.c", adapter, FOLDER / "tests/contend.c", FOLDER / "tests/fake/freertos.c"]
     includes = [root() / "include", FOLDER / "include", FOLDER / "tests/fake"]
@@ -36,19 +36,19 @@ def contend(folder: Path, adapter: Path, *flags: str) -> dict[str, int]:
 
 @pytest.mark.parametrize(("timeout_ms", "refused"), [(20, TIMEOUT), (0, BUSY)])
 def test_one_task_at_a_time(tmp_path: Path, timeout_ms: int, refused: int) -> None:
-    """A second task waits for so long at most, and can't close what is not its own."""
+    """A second task waits for the time-out at most, and cannot close a device that another task opened."""
     found = contend(tmp_path, FOLDER / "src/freertos.c", f"-DFERRULE_FREERTOS_OPEN_TIMEOUT_MS={timeout_ms}")
     assert (found.pop("foreign open"), found.pop("foreign close"), found.pop("interrupt")) == (
         refused,
         OWNER,
         INTERRUPT,
     )
-    del found["errors"]  # how often it had to wait for longer is the host's affair
+    del found["errors"]  # the number of time-outs depends on the host's load
     assert {name for name, value in found.items() if value != 0} == set()
 
 
 def test_tasks_that_wait_long_enough_all_get_their_turn(tmp_path: Path) -> None:
-    """With the time that the adapter has by itself nothing fails."""
+    """With the adapter's default time-out, no call fails."""
     assert contend(tmp_path, FOLDER / "src/freertos.c")["errors"] == 0
 
 
@@ -64,7 +64,7 @@ def mutant(folder: Path, changes: dict[str, str]) -> Path:
 
 
 def test_without_the_mutex_both_would_be_in(tmp_path: Path) -> None:
-    """The checks above can fail."""
+    """Without the mutex, both tasks are inside at once, which shows that the tests above can fail."""
     assert contend(tmp_path, mutant(tmp_path, {TAKE: "dev->lock != NULL"}))["overlaps"] > 0
 
 
@@ -79,7 +79,7 @@ def thread_sanitizer() -> None:
 
 @pytest.mark.usefixtures("thread_sanitizer")
 def test_threads_touch_the_handle_one_after_another(tmp_path: Path) -> None:
-    """The thread sanitizer finds no race in adapter and device API."""
+    """The thread sanitizer finds no race in the adapter and the device API."""
     assert contend(tmp_path, FOLDER / "src/freertos.c", "-fsanitize=thread")["errors"] == 0
 
 

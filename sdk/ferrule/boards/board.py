@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rest of Ferrule knows of a board."""
+"""The description of a board that the rest of Ferrule uses."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Cpu:
     type: str
     """Arm's name in lower case without the FPU suffix: `cortex-m4`."""
     fpu: str
-    """GCC's name of the floating-point unit (`fpv4-sp-d16`, `fpv5-sp-d16`, `fpv5-d16`), or `none`."""
+    """GCC's name for the floating-point unit (`fpv4-sp-d16`, `fpv5-sp-d16`, `fpv5-d16`), or `none`."""
     dsp: bool
-    """Whether the DSP extension (SMLAD and friends) is there."""
+    """Whether the core has the DSP extension (SMLAD and related instructions)."""
     mve: bool = False
-    """Whether code may use the vector extension for integers (MVE, Helium)."""
+    """Whether code may use the integer vector extension (MVE, Helium)."""
 
     @property
     def hard_float(self) -> bool:
-        """Whether floats travel in floating-point registers."""
+        """Whether floats are passed in floating-point registers."""
         return self.fpu != "none"
 
     @property
     def features(self) -> CoreFeatures:
-        """What backends are told of it."""
+        """The description of the core that backends receive."""
         return CoreFeatures(name=self.type, fpu=self.hard_float, dsp=self.dsp, mve=self.mve)
 
 
@@ -54,7 +54,7 @@ class Peripheral(AddressRange):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Names of the memories that the parts of a firmware go to."""
+    """Names of the memories that hold the parts of a firmware."""
 
     code: str
     weights: str
@@ -66,27 +66,27 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """A place on the bus that is free for an accelerator which only the emulated board has."""
+    """A free bus address and interrupt for an accelerator that only the emulated board has."""
 
     address: int
-    """Of 4 KiB of registers."""
+    """Start of a free window of 4 KiB."""
     interrupt: int
-    """Line of the interrupt controller, counted from 0."""
+    """Input of the interrupt controller, counted from 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """A register that has to be changed before the UARTs work on the real chip: read, changed, written back."""
+    """A read-modify-write of a register that the real chip needs before its UARTs work."""
 
     address: int
     clear: int
-    """Bits that become 0 first."""
+    """Bits to clear; they are cleared before `set` is applied."""
     set: int
-    """Bits that become 1."""
+    """Bits to set."""
     why: str
-    """One line, with the source."""
+    """The reason in one line, with its source."""
     uart: str | None = None
-    """The UART that it is for; None for whatever else the board needs."""
+    """The UART that needs the change; None if every firmware needs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +98,14 @@ class QemuMachine:
     instructions_per_tick: float
     """Instructions per SysTick tick under `-icount shift=0`, where one instruction takes 1 ns of virtual time."""
     serial: Mapping[str, int]
-    """Index of the `-serial` option that each UART is wired to, by peripheral name."""
+    """Index of the `-serial` option that each UART is connected to, by peripheral name."""
     lacks: tuple[str, ...] = ()
-    """Names of the board's memories and peripherals that the machine does not have."""
+    """Names of the board's memories and peripherals that QEMU's machine lacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """A board: its platform description (.repl) and its board.toml together."""
+    """A board, read from its platform description (.repl) and its board.toml."""
 
     name: str
     title: str
@@ -118,18 +118,18 @@ class Board:
     placement: Placement
     qemu: QemuMachine | None
     expansions: tuple[Expansion, ...] = ()
-    """In the order in which they are taken."""
+    """Places for accelerators, in the order in which they are assigned."""
     setup: tuple[Setup, ...] = ()
-    """In the order in which start-up goes through them."""
+    """Register changes, in the order in which start-up code makes them."""
     tags: tuple[Tag, ...] = ()
-    """Places that read as zero and ignore writes."""
+    """Address ranges that read as zero and ignore writes."""
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Compiler flags beyond those that follow from the core, by toolchain name."""
+    """Compiler flags in addition to those derived from the core, by toolchain name."""
     folder: Path
     platform: Path
     """The .repl file."""
     files: tuple[Path, ...]
-    """board.toml, the .repl file and all that it includes."""
+    """board.toml, the .repl file and all files that it includes."""
 
     @override
     def __repr__(self) -> str:
@@ -152,7 +152,7 @@ class Board:
         raise unknown_name(f"peripheral of board {self.name}", name, (each.name for each in self.peripherals))
 
     def path_among_boards(self, file: Path) -> Path:
-        """Return the path of one of the board's files, relative to the folder of boards that it lies in.
+        """Return the path of one of the board's files, relative to the folder of boards that contains it.
 
         Raises:
             FerruleError: the file lies neither beside the board's folder nor among Ferrule's own boards.
@@ -167,7 +167,7 @@ class Board:
         )
 
     def path_for_renode(self, file: Path) -> Path:
-        """Return where a copy of one of the board's files lies in Renode's folder, so that Renode's `using` finds it.
+        """Return the path, relative to Renode's folder, at which `using` finds a copy of one of the board's files.
 
         Raises:
             FerruleError: as `path_among_boards`.
@@ -176,11 +176,11 @@ class Board:
         return path.relative_to(own) if path.is_relative_to(own) else path
 
     def setup_for(self, uarts: Collection[str]) -> tuple[Setup, ...]:
-        """Return what a firmware that uses the UARTs of these names sets up."""
+        """Return the register changes that a firmware using the UARTs of these names needs."""
         return tuple(each for each in self.setup if each.uart is None or each.uart in uarts)
 
     def uart_clock_hz(self, uart: Peripheral) -> int:
-        """Return the clock of a UART: the property `frequency` of the platform description, else the core's clock."""
+        """Return a UART's clock: `frequency` in the platform description or, if absent, the core's clock."""
         frequency = uart.properties.get("frequency")
         return frequency if isinstance(frequency, int) else self.clock_hz
 
@@ -190,6 +190,6 @@ class Board:
 
 
 def check_name(name: str, what: str) -> None:
-    """Refuse a name that can't stand in a linker script."""
+    """Raise FerruleError for a name that is not valid in a linker script."""
     if not name.isidentifier() or not name.isascii():
         raise FerruleError(f"{what} '{name}' is not a plain identifier", hint="use letters, digits and underscores")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds boards by name and puts the two files of each together."""
+"""Finds boards by name and combines the two files that describe each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MEMORIES = ("Memory.MappedMemory", "Memory.ArrayMemory")
 _CORE = "CPU.CortexM"
 _ADDRESS_END = 1 << 32
 EXPANSION_BYTES = 0x1000
-"""Registers of an accelerator."""
+"""Size of an accelerator's register window."""
 _WHY_COLUMNS = 90
 _KNOWN_SIZES = {
     "IRQControllers.NVIC": 0x1000,
@@ -43,21 +43,21 @@ _KNOWN_SIZES = {
     "UART.NRF52840_UART": 0x1000,
     "UART.PL011": 0x1000,
 }
-"""Bytes that Renode's own classes claim, where a registration needs no size."""
+"""Window sizes in bytes of Renode classes whose registration needs no size."""
 
 
 def search_folders() -> tuple[Path, ...]:
-    """Return the folders that hold boards: those of the variable FERRULE_BOARDS first, then Ferrule's own."""
+    """Return the folders that hold boards: first those in the variable FERRULE_BOARDS, then Ferrule's own."""
     extra = (Path(folder) for folder in os.environ.get(SEARCH_VARIABLE, "").split(os.pathsep) if folder)
     return (*extra, root() / "boards")
 
 
 def board_names() -> list[str]:
-    """Return the names of all boards that can be found, sorted."""
+    """Return the sorted names of all boards in the search folders."""
     names: set[str] = set()
     for folder in search_folders():
         if not folder.is_dir():
-            raise FerruleError(f"{SEARCH_VARIABLE} names {folder}, which is no folder")
+            raise FerruleError(f"{SEARCH_VARIABLE} names {folder}, which is not a folder")
         names.update(file.parent.name for file in folder.glob(f"*/{DESCRIPTION_NAME}"))
     return sorted(names)
 
@@ -66,7 +66,7 @@ def load_board(name: str | Path) -> Board:
     """Load a board by its name, or by the path of its folder.
 
     Raises:
-        FerruleError: there is none (the near names are listed), or one of its files is wrong.
+        FerruleError: there is no such board (the hint lists similar names), or one of its files is invalid.
     """
     path = Path(name)
     if (path / DESCRIPTION_NAME).is_file() and (isinstance(name, Path) or os.sep in str(name)):
@@ -125,7 +125,7 @@ def _on_bus(entry: Entry) -> bool:
 
 
 def _window(entry: Entry) -> tuple[list[int], int]:
-    """Return the addresses and the size of an entry."""
+    """Return an entry's bus addresses and the size of its window in bytes."""
     addresses: list[int] = []
     sizes: set[int] = set()
     stated = entry.integer("size") if entry.type in _MEMORIES else None
@@ -163,7 +163,9 @@ def _memories(platform: Platform, description: BoardDescription, file: Path) -> 
         (address, *aliases), size = _window(entry)
         more = description.memories[name]
         if more.cacheable != (more.line_bytes > 0):
-            raise FerruleError(f"{file}: memories.{name}: a cacheable memory needs line_bytes, and only such a one")
+            raise FerruleError(
+                f"{file}: memories.{name}: a cacheable memory needs line_bytes, and no other may have it"
+            )
         found.append(
             Memory(
                 name=name,
@@ -233,7 +235,7 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription, file
             f"{file}: placement.stack_bytes is {wanted.stack_bytes}, '{stack.name}' holds {stack.size_bytes}"
         )
     if wanted.stack_bytes % 8:
-        raise FerruleError(f"{file}: placement.stack_bytes is {wanted.stack_bytes}, which is no multiple of 8")
+        raise FerruleError(f"{file}: placement.stack_bytes is {wanted.stack_bytes}, which is not a multiple of 8")
     return Placement(
         code=wanted.code,
         weights=wanted.weights,
@@ -247,7 +249,7 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription, file
 def _expansions(
     places: tuple[Memory | Peripheral | Tag, ...], description: BoardDescription, file: Path
 ) -> tuple[Expansion, ...]:
-    """Return the free places for accelerators, having checked that nothing else is there."""
+    """Return the places for accelerators; FerruleError if one is occupied or malformed."""
     spans = [
         (address, address + each.size_bytes, each.name)
         for each in places
@@ -269,7 +271,7 @@ def _expansions(
             if begin < end and each.address < behind:
                 raise FerruleError(f"{where}: at {each.address:#010x} is '{name}'")
         if each.interrupt in lines:
-            raise FerruleError(f"{where}: interrupt {each.interrupt} is that of '{lines[each.interrupt]}'")
+            raise FerruleError(f"{where}: interrupt {each.interrupt} is used by '{lines[each.interrupt]}'")
         spans.append((each.address, end, f"expansions[{index}]"))
         lines[each.interrupt] = f"expansions[{index}]"
         found.append(Expansion(address=each.address, interrupt=each.interrupt))
@@ -279,19 +281,19 @@ def _expansions(
 def _setup(
     places: tuple[Peripheral | Tag, ...], peripherals: dict[str, Peripheral], description: BoardDescription, file: Path
 ) -> tuple[Setup, ...]:
-    """Return the registers to set up, having checked that the board has them."""
+    """Return the register changes for start-up; FerruleError if the board lacks such a register."""
     found = []
     for index, each in enumerate(description.setup):
         where = f"{file}: setup[{index}]"
         if each.address % 4:
-            raise FerruleError(f"{where}: address is {each.address:#x}, which is no multiple of 4")
+            raise FerruleError(f"{where}: address is {each.address:#x}, which is not a multiple of 4")
         if not any(each.address in place for place in places):
             raise FerruleError(
                 f"{where}: the platform description has no peripheral or tag at {each.address:#010x}",
                 hint=f'add to sysbus: Tag <{each.address & ~0x3FF:#010x}, {each.address | 0x3FF:#010x}> "name"',
             )
         if not each.why.isprintable() or "*/" in each.why or not 0 < len(each.why.strip()) <= _WHY_COLUMNS:
-            raise FerruleError(f"{where}: why is to be one line of text, of {_WHY_COLUMNS} columns at most")
+            raise FerruleError(f"{where}: why must be one line of text with at most {_WHY_COLUMNS} columns")
         if each.uart is not None:
             _uart(peripherals, each.uart, f"setup[{index}].uart", file)
         found.append(Setup(address=each.address, clear=each.clear, set=each.set, why=each.why, uart=each.uart))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cores that firmware can be made for, and what each can have."""
+"""The supported cores and their optional features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FPUS = ("none", "fpv4-sp-d16", "fpv5-sp-d16", "fpv5-d16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """What Arm lets a chip choose of a core."""
+    """The options of a core that Arm leaves to chip makers."""
 
     fpus: tuple[str, ...]
     dsp: tuple[bool, ...]
@@ -31,14 +31,14 @@ CORES: Mapping[str, Core] = {
     "cortex-m33": Core(fpus=("none", "fpv5-sp-d16"), dsp=(False, True)),
     "cortex-m55": Core(fpus=("none", "fpv5-d16"), dsp=(True,), mve=(False, True)),
 }
-"""By Arm's name in lower case."""
+"""Supported cores by Arm's name in lower case."""
 
 
 def cpu(entry: Entry, description: CpuDescription, file: Path) -> Cpu:
-    """Return the core of a platform description's entry and of the table `[cpu]` in `file`.
+    """Return the core described by a platform description's entry and the table `[cpu]` of `file`.
 
     Raises:
-        FerruleError: it is not known, or cannot have what the table says.
+        FerruleError: the core is not supported, or it cannot have a feature that the table states.
     """
     kind = entry.text("cpuType")
     if kind is None:

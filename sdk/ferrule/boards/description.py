@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema of board.toml: what a platform description cannot say."""
+"""The schema of board.toml, which holds what a platform description cannot express."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class UartDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class ExpansionDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One of `expansions`."""
+    """Element of the array `expansions`."""
 
     address: _NotNegative
     interrupt: _NotNegative
 
 
 class SetupDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One of `[[setup]]`."""
+    """Table `[[setup]]`."""
 
     address: _Word
     clear: _Word = 0
@@ -81,7 +81,7 @@ class QemuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 class FlagsDescription(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename=lambda name: name.replace("_", "-")
 ):
-    """Table `[flags]`: compiler flags by toolchain, beyond those that follow from the core."""
+    """Table `[flags]`: compiler flags by toolchain, in addition to those derived from the core."""
 
     zig: tuple[str, ...] = ()
     arm_none_eabi_gcc: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ def read_description(file: Path) -> BoardDescription:
     """Read a board.toml.
 
     Raises:
-        FerruleError: it can't be read or breaks the schema; the message has the path of the key.
+        FerruleError: the file cannot be read or violates the schema; the message names the key.
     """
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))

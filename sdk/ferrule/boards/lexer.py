@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """The kinds of tokens, with the name of each in messages."""
 
     NAME = "a name"
     NUMBER = "a number"
@@ -39,7 +39,7 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token with its place; `column` counts from 0 and `first` says that nothing stands before it on its line."""
+    """A token and its position; `column` counts from 0, and `first` marks the first token of a line."""
 
     kind: TokenKind
     text: str
@@ -47,7 +47,7 @@ class Token:
     column: int
     first: bool
     lines: tuple[str, ...] = ()
-    """Lines of a script, unindented."""
+    """The lines of a script without their indentation."""
 
     @override
     def __str__(self) -> str:
@@ -55,15 +55,15 @@ class Token:
 
 
 def place_error(file: Path, line: int, message: str, *, hint: str | None = None) -> FerruleError:
-    """Return the error for a place in a platform description."""
+    """Return the error for a position in a platform description."""
     return FerruleError(f"{file}:{line}: {message}", hint=hint)
 
 
 def tokenize(text: str, file: Path) -> list[Token]:
-    """Return the tokens of a description, closed by one of kind END.
+    """Return the tokens of a description; the last is of kind END.
 
-    A script (`init:`, `preinit:`, `reset:`, with or without `add`) becomes one token with its Monitor commands, since
-    these follow another grammar: it reaches to the next line that is not indented deeper than its own.
+    A script (`init:`, `preinit:`, `reset:`, with or without `add`) becomes one token with its Monitor commands, because
+    they follow another grammar. It extends to the next line that is not indented deeper than the script's first line.
     """
     return list(_Lexer(text, file).tokens())
 
@@ -109,7 +109,7 @@ class _Lexer:
         return "\t" in self._text[self._line_start : self._at]
 
     def _skip(self, piece: str) -> bool:
-        """Step over a piece; return whether a line began in it."""
+        """Advance past a piece of text; return whether it contains a line break."""
         start = self._at
         self._at += len(piece)
         breaks = piece.count("\n")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads Renode platform descriptions (.repl).
 
-The grammar is that of Renode 1.16; what is left out (`as "alias"`, `local`, `using ... prefixed`) is refused by
-name. Paths in `using` start from the file's folder, from that of the first file (the board's), from the folder around
-that, from the folder of Ferrule's own boards and, for the files that Renode ships, from Renode's own.
+The grammar is that of Renode 1.16; unsupported parts (`as "alias"`, `local`, `using ... prefixed`) are refused by
+name. Paths in `using` are resolved against these folders, in this order: the file's own, that of the first file (the
+board's), its parent, the folder of Ferrule's own boards and, for files that Renode ships, Renode's own folder.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ _ADDRESS_END = 1 << 64
 
 
 def read_platform(file: Path) -> Platform:
-    """Read a description with everything it includes by `using`.
+    """Read a description and all files that it includes with `using`.
 
     Raises:
-        FerruleError: it can't be read, is malformed or uses what is not supported; the message begins with file:line.
+        FerruleError: a file cannot be read, is malformed or uses an unsupported feature; for the latter two the message
+            begins with file:line.
     """
     entries: dict[str, _Draft] = {}
     files: list[Path] = []
@@ -49,7 +50,7 @@ def read_platform(file: Path) -> Platform:
         for interrupt in draft.interrupts:
             if interrupt.target not in entries:
                 raise place_error(
-                    draft.file, draft.line, f"'{draft.name}' interrupts '{interrupt.target}', not an entry"
+                    draft.file, draft.line, f"'{draft.name}' interrupts '{interrupt.target}', which is not an entry"
                 )
     return Platform(
         file=file, files=tuple(dict.fromkeys(files)), entries={name: draft.entry() for name, draft in entries.items()}
@@ -61,7 +62,7 @@ def _read_into(entries: dict[str, _Draft], files: list[Path], file: Path, *, par
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise FerruleError(f"there is no platform description {file}") from None
-    except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a null character in the path
+    except (OSError, ValueError) as error:  # ValueError: invalid UTF-8, or a null character in the path
         raise FerruleError(f"cannot read {str(file)!r}: {error}") from None
     files.append(file.resolve())
     _Parser(text, file, entries, files, parents).parse()
@@ -69,7 +70,7 @@ def _read_into(entries: dict[str, _Draft], files: list[Path], file: Path, *, par
 
 @dataclass(slots=True, kw_only=True)
 class _Draft:
-    """An entry while further ones of its name may still change it."""
+    """An entry that later entries of the same name may still change."""
 
     name: str
     type: str
@@ -110,11 +111,11 @@ class _Parser:
             token = self._peek()
             if not token.first or token.column:
                 raise self._error(
-                    token, f"{token} stands where an entry has to begin", "an entry begins a line, unindented"
+                    token, f"{token} found where an entry must begin", "an entry begins at the start of a line"
                 )
             if token.text == "using" and self._peek(1).kind is TokenKind.TEXT:
                 if started:
-                    raise self._error(token, "'using' has to stand before the entries")
+                    raise self._error(token, "'using' must precede the entries")
                 self._using()
             else:
                 started = True
@@ -140,18 +141,18 @@ class _Parser:
     def _expect(self, mark: str, where: str) -> None:
         token = self._next()
         if token.kind is not TokenKind.MARK or token.text != mark:
-            raise self._error(token, f"'{mark}' is wanted {where}, {token} found")
+            raise self._error(token, f"expected '{mark}' {where}, found {token}")
 
     def _name(self, what: str) -> str:
         token = self._next()
         if token.kind is not TokenKind.NAME:
-            raise self._error(token, f"{what} is wanted, {token} found")
+            raise self._error(token, f"expected {what}, found {token}")
         return token.text
 
     def _integer(self, what: str) -> int:
         token = self._next()
         if token.kind is not TokenKind.NUMBER or "." in token.text:
-            raise self._error(token, f"{what} is wanted, {token} found")
+            raise self._error(token, f"expected {what}, found {token}")
         if len(token.text) > _MAX_DIGITS:
             raise self._error(token, f"the number has more than {_MAX_DIGITS} characters")
         return int(token.text, 0) if "x" in token.text.lower() else int(token.text)
@@ -163,7 +164,7 @@ class _Parser:
         self._next()
         token = self._next()
         if not self._peek().first:
-            raise self._error(self._peek(), f"{self._peek()} is not supported behind 'using'")
+            raise self._error(self._peek(), f"{self._peek()} is not supported after 'using'")
         own = self._parents[0].parent
         starts = (self._file.parent.resolve(), own, own.parent, root() / "boards", *_renode_root(self._parents[0]))
         path = next((path for start in starts if (path := (start / _text(token)).resolve()).is_file()), None)
@@ -179,7 +180,7 @@ class _Parser:
         name = self._name("the name of an entry")
         if self._peek().kind is TokenKind.NAME:
             raise self._error(token, f"'{token.text}' is not understood before an entry")
-        self._expect(":", f"behind the name '{name}'")
+        self._expect(":", f"after the name '{name}'")
         type_name = None
         if self._peek().kind is TokenKind.NAME and not self._peek().first:
             type_name = self._next().text.removeprefix(_PREFIX)
@@ -187,7 +188,7 @@ class _Parser:
         if self._take("@"):
             draft.registrations = self._registrations()
         if self._peek().kind is TokenKind.NAME and not self._peek().first:
-            raise self._error(self._peek(), f"{self._peek()} is not understood behind the registration of '{name}'")
+            raise self._error(self._peek(), f"{self._peek()} is not understood after the registration of '{name}'")
         if self._take("{"):
             self._braced_attributes(draft)
         while self._peek().first and self._peek().column and self._peek().kind is not TokenKind.END:
@@ -201,7 +202,7 @@ class _Parser:
                     name, _Draft(name=name, type="Bus.SystemBus", file=self._file, line=token.line)
                 )
             if known is None:
-                raise self._error(token, f"'{name}' has no type, and no entry of that name stands above")
+                raise self._error(token, f"'{name}' has no type, and no entry of that name precedes it")
             return known
         if known is not None:
             raise self._error(token, f"'{name}' is declared a second time; first in {known.file}:{known.line}")
@@ -258,14 +259,14 @@ class _Parser:
             return Registration(bus=bus, point=point)
         address, size = rest.pop("address"), rest.pop("size", None)
         if isinstance(address, bool) or not isinstance(address, int | Range):
-            raise self._error(following, "the address of a registration has to be a number or a range")
+            raise self._error(following, "the address of a registration must be a number or a range")
         if isinstance(size, bool) or not isinstance(size, int | None):
-            raise self._error(following, "the size of a registration has to be a number")
+            raise self._error(following, "the size of a registration must be a number")
         return self._checked(Registration(bus=bus, point=address, size_bytes=size, properties=rest), following)
 
     def _checked(self, registration: Registration, token: Token) -> Registration:
         if registration.bus == "sysbus" and registration.address is None:
-            raise self._error(token, "an address on sysbus has to be an integer or a range")
+            raise self._error(token, "an address on sysbus must be an integer or a range")
         if registration.address is not None and not 0 <= registration.address < _ADDRESS_END:
             raise self._error(token, f"the address {registration.address} is out of range")
         if registration.size_bytes is not None and not 0 < registration.size_bytes <= _ADDRESS_END:
@@ -296,7 +297,7 @@ class _Parser:
                 return self._list(token, depth)
             case TokenKind.MARK, "{":
                 return self._dictionary(token, depth)
-        raise self._error(token, f"a value is wanted, {token} found")
+        raise self._error(token, f"expected a value, found {token}")
 
     def _range(self, opening: Token) -> Range:
         begin = self._integer("the first address of a range")
@@ -325,7 +326,7 @@ class _Parser:
             if self._peek().kind is TokenKind.END:
                 raise self._error(opening, "this '{' is not closed")
             key = self._value(depth + 1)
-            self._expect(":", "behind the key of a dictionary")
+            self._expect(":", "after the key of a dictionary")
             items.append((key, self._value(depth + 1)))
             if not self._is("}"):
                 self._expect(";", "between two items of a dictionary")
@@ -340,7 +341,7 @@ class _Parser:
                 if self._peek().kind is TokenKind.END:
                     raise self._error(token, f"the '{{' of 'new {type_name}' is not closed")
                 name = self._name("the name of a property")
-                self._expect(":", f"behind '{name}'")
+                self._expect(":", f"after '{name}'")
                 properties[name] = self._value(depth + 1)
                 if not self._is("}"):
                     self._expect(";", "between two properties in braces")
@@ -359,10 +360,10 @@ class _Parser:
         while True:
             target_name = self._name("the entry that an interrupt goes to")
             local = self._integer("the number of a core") if self._take("#") else None
-            self._expect("@", f"behind '{target_name}'")
+            self._expect("@", f"after '{target_name}'")
             inputs = self._inputs()
             if len(inputs) != len(sources):
-                raise self._error(token, f"{len(sources)} outputs are joined to {len(inputs)} inputs")
+                raise self._error(token, f"{len(sources)} outputs are connected to {len(inputs)} inputs")
             draft.interrupts.extend(
                 Interrupt(source=source, target=target_name, index=index, local=local)
                 for source, index in zip(sources, inputs, strict=True)
@@ -377,7 +378,7 @@ class _Parser:
                 return [self._next().text]
             if token.kind is TokenKind.NUMBER:
                 return [self._integer("an output")]
-            raise self._error(token, f"a property or an interrupt is wanted, {token} found")
+            raise self._error(token, f"expected a property or an interrupt, found {token}")
         found: list[str | int] = []
         while True:
             if self._peek().kind is TokenKind.NAME:
@@ -398,7 +399,7 @@ class _Parser:
         return found
 
     def _span(self, what: str) -> list[int]:
-        """Read `n` or `n-m`; the lexer takes the second half of `0-1` for a negative number."""
+        """Parse `n` or `n-m`; the lexer reads the second half of `0-1` as a negative number."""
         token = self._peek()
         first = self._integer(what)
         last = first
@@ -413,7 +414,7 @@ class _Parser:
 
 
 def _renode_root(file: Path) -> list[Path]:
-    """Return the folder of the Renode that a file belongs to, if it does."""
+    """Return the folder of the Renode installation that contains a file, or an empty list."""
     return [folder for folder in file.parents if (folder / _ROOT_MARK).is_file()][:1]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Renode platform description (.repl) says, as data; `parser.py` reads it."""
+"""The contents of a Renode platform description (.repl) as data; `parser.py` reads it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """The name of another entry, or of an enumeration's member: `nvic`, `Endianess.LittleEndian`."""
+    """The name of another entry or of a member of an enumeration: `nvic`, `Endianess.LittleEndian`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewObject:
-    """An object made in place: `new Type { name: value }`."""
+    """An object created in place: `new Type { name: value }`."""
 
     type: str
     properties: Mapping[str, Value]
@@ -38,7 +38,7 @@ class Dictionary:
     """A dictionary: `{ "left": 0; "right": 3.3 }`."""
 
     items: tuple[tuple[Value, Value], ...]
-    """Keys and values, as they are written."""
+    """Pairs of key and value, in the order of the file."""
 
 
 Value = int | float | str | bool | None | Range | Reference | NewObject | Dictionary | tuple["Value", ...]
@@ -51,14 +51,14 @@ class Registration:
 
     bus: str
     point: Value = None
-    """An address, a range, a NewObject without an address, or None where the bus needs none."""
+    """An address, a range, a NewObject without an address, or None if the bus needs no address."""
     size_bytes: int | None = None
     properties: Mapping[str, Value] = field(default_factory=dict)
-    """What else a `new Bus.BusPointRegistration {...}` says, `cpu` for instance."""
+    """Further properties of a `new Bus.BusPointRegistration {...}`, such as `cpu`."""
 
     @property
     def address(self) -> int | None:
-        """First address, None if it is not a place in an address space."""
+        """First address, or None if the registration has no address."""
         if isinstance(self.point, Range):
             return self.point.begin
         return self.point if isinstance(self.point, int) and not isinstance(self.point, bool) else None
@@ -66,14 +66,14 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupt:
-    """A line from an output of the entry to an input of another: `TxInterrupt -> nvic@1`."""
+    """A connection from an output of the entry to an input of another: `TxInterrupt -> nvic@1`."""
 
     source: str | int | None
-    """Name or number of the output; None where the class has one only."""
+    """Name or number of the output; None if the class has only one."""
     target: str
     index: int
     local: int | None = None
-    """Number of the core in a `target#local@index`."""
+    """Number of the core in `target#local@index`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,43 +100,43 @@ class Entry:
 
     @property
     def place(self) -> str:
-        """Where it is written, for messages."""
+        """File and line of the entry, for messages."""
         return f"{self.file}:{self.line}"
 
     def integer(self, name: str) -> int | None:
-        """Return a property that has to be an integer, None if it is absent."""
+        """Return an integer property, or None if it is absent; FerruleError for another type."""
         value = self.properties.get(name)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise FerruleError(f"{self.place}: '{name}' of '{self.name}' has to be an integer")
+            raise FerruleError(f"{self.place}: '{name}' of '{self.name}' must be an integer")
         return value
 
     def text(self, name: str) -> str | None:
-        """Return a property that has to be a string, None if it is absent."""
+        """Return a string property, or None if it is absent; FerruleError for another type."""
         value = self.properties.get(name)
         if value is None:
             return None
         if not isinstance(value, str):
-            raise FerruleError(f"{self.place}: '{name}' of '{self.name}' has to be a string")
+            raise FerruleError(f"{self.place}: '{name}' of '{self.name}' must be a string")
         return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """All entries of a description, in the order in which they are first named."""
+    """All entries of a description, in the order of their first occurrence."""
 
     file: Path
     files: tuple[Path, ...]
-    """The file and all that it includes."""
+    """The file and all files that it includes."""
     entries: Mapping[str, Entry]
 
     def entry(self, name: str) -> Entry:
-        """Return an entry by name."""
+        """Return an entry by name; FerruleError if there is none."""
         if name not in self.entries:
             raise unknown_name(f"entry of {self.file}", name, self.entries)
         return self.entries[name]
 
     def of_type(self, *types: str) -> tuple[Entry, ...]:
-        """Return the entries of some Renode classes."""
+        """Return the entries of the given Renode classes."""
         return tuple(entry for entry in self.entries.values() if entry.type in types)

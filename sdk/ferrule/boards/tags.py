@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places on the bus that a platform description knows by name only.
+"""Address ranges that a platform description names without modelling them.
 
-Renode's command `Tag <0x40010000, 0x40010FFF> "gpio0"` in the `init:` of `sysbus` (or `<0x40010000 0x1000>`): the
-board has something there, it reads as zero and ignores writes.
+Renode's command `Tag <0x40010000, 0x40010FFF> "gpio0"` (or `<0x40010000 0x1000>`) in the `init:` of `sysbus` states
+that the board has something there, which reads as zero and ignores writes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Tag(AddressRange):
 
 
 def tags(platform: Platform) -> tuple[Tag, ...]:
-    """Return the tags of `sysbus`, in the order of the description; tags that say what they read as are left out."""
+    """Return the tags of `sysbus`, in the order of the description; tags with a read value are left out."""
     found = []
     bus = platform.entries.get("sysbus")
     for script in bus.scripts if bus else ():

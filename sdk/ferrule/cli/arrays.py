@@ -19,7 +19,7 @@ def load_array(path: Path) -> Array:
     """Return the array of a .npy file.
 
     Raises:
-        InputError: the file cannot be read, or is no plain .npy.
+        InputError: the file cannot be read, or is not a plain .npy file.
     """
     try:
         with path.open("rb") as file:
@@ -31,15 +31,15 @@ def load_array(path: Path) -> Array:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, EOFError, MemoryError) as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(f"{path}: is no .npy file: {reason}", hint="write it with numpy.save") from error
+        raise InputError(f"{path}: is not a .npy file: {reason}", hint="write it with numpy.save") from error
     return array
 
 
 def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) -> list[Array] | dict[str, Array]:
-    """Return the arrays of `--input` options: "x.npy" for the only input, or "name=x.npy" for each.
+    """Return the arrays of `--input` options: "x.npy" for a single input, "name=x.npy" for several.
 
     Raises:
-        InputError: a file cannot be read, or a name is given twice or is missing where there are several inputs.
+        InputError: a file cannot be read, a name is given twice, or one is missing although there are several inputs.
     """
     names = {info.name for info in inputs}
     arrays: dict[str, Array] = {}
@@ -50,7 +50,7 @@ def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) ->
                 name, path = inputs[0].name, option
             elif not separator:
                 raise InputError(
-                    f"--input {option} does not say which input it is for, expected name=file",
+                    f"--input {option} does not name an input, expected name=file",
                     hint=f"the model's inputs: {', '.join(info.name for info in inputs)}",
                 )
         if name in arrays:
@@ -60,10 +60,10 @@ def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) ->
 
 
 def parse_output_options(options: Sequence[str], outputs: Sequence[TensorInfo]) -> dict[int, Path]:
-    """Return the files of `--output` options, by the output's index.
+    """Return the files of `--output` options by index of the output.
 
     Raises:
-        FerruleError: an option names no output, two name the same one, or a file cannot be written.
+        FerruleError: an option names no output, two options name the same output, or a file cannot be written.
     """
     names = [info.name for info in outputs]
     paths: dict[int, Path] = {}
@@ -86,7 +86,7 @@ def parse_output_options(options: Sequence[str], outputs: Sequence[TensorInfo]) 
 
 
 def require_writable(option: str, path: Path) -> None:
-    """Refuse a path that cannot become a file, before anything is built."""
+    """Raise FerruleError, before anything is built, if a file cannot be written."""
     folder = path.absolute().parent
     if not folder.is_dir():
         raise FerruleError(f"{option} {path}: there is no folder {folder}")
@@ -97,14 +97,14 @@ def require_writable(option: str, path: Path) -> None:
 
 
 def save_array(path: Path, array: Array) -> None:
-    """Write an array as a .npy file; FerruleError if that fails."""
+    """Write an array to a .npy file; FerruleError if that fails."""
     with writing(path), path.open("wb") as file:
         np.save(file, array, allow_pickle=False)
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name the file in the error of a write that fails."""
+    """Turn an OSError in the block into a FerruleError that names the file."""
     try:
         yield
     except OSError as error:

@@ -17,15 +17,15 @@ from ferrule.cli.options import config_option, dynamic_path_option
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(dynamic_path: Path | None, config: Path | None, as_json: bool) -> None:
-    """List the backends: where they come from, what they run on, their devices, capabilities and options.
+    """List the backends: origin, where each runs (host, firmware), devices, capabilities and options.
 
-    A backend that cannot be used here, and every file that was refused as a dynamic one, is listed with the reason.
-    docs/backends.md shows how to write a backend.
+    A backend that cannot be used here is listed with the reason, and so is each file refused as a dynamic backend.
+    docs/backends.md explains how to write a backend.
     """
     from ferrule.facade.configuration import read_configuration
     from ferrule.report.backend_listing import list_backends
 
-    logging.getLogger("ferrule").addHandler(logging.NullHandler())  # the listing says what the log would
+    logging.getLogger("ferrule").addHandler(logging.NullHandler())  # the listing contains what the log would
     configuration = read_configuration(config)
     listing = list_backends(configuration.registry(), configuration.devices, dynamic_path)
     if as_json:

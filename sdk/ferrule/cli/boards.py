@@ -10,10 +10,10 @@ from ferrule.cli.console import console
 
 @click.command("boards")
 def command() -> None:
-    """List the boards: core, memories, engines.
+    """List the boards: core, clock, memories and engines.
 
     A board is a folder with a Renode platform description and a board.toml; FERRULE_BOARDS names further folders to
-    look in. docs/boards.md shows how to add one.
+    search. docs/boards.md explains how to add a board.
     """
     from rich.table import Table
 

@@ -14,10 +14,15 @@ from ferrule.cli.progress import progress
 @click.command("build")
 @click.argument("project", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--toolchain", help="The compiler; by default the one that the project was generated for.")
-@click.option("-O", "--optimization", type=click.Choice(OPTIMIZATIONS), help="By default that of the project.")
+@click.option(
+    "-O",
+    "--optimization",
+    type=click.Choice(OPTIMIZATIONS),
+    help="The compiler's optimization level; by default the project's.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(project: Path, toolchain: str | None, optimization: str | None, quiet: bool) -> None:
-    """Build the generated project in the folder PROJECT; prints the firmware's path and its sizes."""
+    """Build the generated project in the folder PROJECT and print the firmware's path and sizes."""
     from ferrule.firmware import Group, build_project, load_project
 
     loaded = load_project(project)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console that the commands print tables on."""
+"""The console for the tables that commands print."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _WIDTH_ELSEWHERE = 160
 
 
 def console() -> Console:
-    """Return standard output: as wide as the terminal, wide enough for every table in a file or a pipe."""
+    """Return a console on standard output: as wide as the terminal, or wide enough for all tables in a file or pipe."""
     from rich.console import Console
 
     class Output(Console):
-        """Leaves a closed pipe to `main`; rich's own exit code for it, 1, is that of different outputs here."""
+        """Leaves a closed pipe to `main`, since rich's exit code for it, 1, means different outputs here."""
 
         @override
         def on_broken_pipe(self) -> None:

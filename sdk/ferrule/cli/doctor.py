@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def _brief(version: str) -> str:
-    """Return the number in what a tool says of its version, and what stands in brackets at its end."""
+    """Return the number in a tool's version text and the square brackets at its end, if any."""
     found = re.search(r"\d+\.\d+[\w.+-]*", re.sub(r"\([^)]*\)", "", version))
     kind = re.search(r" \[[^\[\]]+\]$", version)
     return (found.group() if found else version) + (kind.group() if found and kind else "")
 
 
 def _with_flavour(tool: ToolStatus) -> ToolStatus:
-    """Return Renode's status with what runs it; others as they are."""
+    """Return Renode's status with its flavour (such as `portable`) added, and that of other tools unchanged."""
     from ferrule.emulation.renode.install import flavour
 
     if tool.name != "renode" or tool.path is None:
@@ -35,9 +35,9 @@ def _with_flavour(tool: ToolStatus) -> ToolStatus:
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
-    """Tell which tools are installed, which are missing, what each is for, and how to get it.
+    """List the tools that Ferrule can use: state, version, purpose and how to install the missing ones.
 
-    Nothing that is missing is an error: each command says what it needs when it needs it.
+    A missing tool is not an error here: a command that needs it reports that it is missing.
     """
     from ferrule.firmware import probe_tools
 

@@ -22,19 +22,22 @@ if TYPE_CHECKING:
     type=click.Choice(PLATFORMS),
     default=PLATFORMS[0],
     show_default=True,
-    help="What the project is made for: no operating system, or an RTOS.",
+    help="The platform of the project: bare metal or an RTOS.",
 )
 @click.option(
-    "--force", is_flag=True, help="Replace generated files that were edited; NAME.orig keeps the edited ones."
+    "--force",
+    is_flag=True,
+    help="Replace generated files even if you have edited them; your version is kept as NAME.orig.",
 )
 @click.option(
     "--emit-renode",
     "renode",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Also write a platform (.repl), a script (.resc) and a Robot test there, to run with Renode alone.",
+    help="Also write a platform description (.repl), a script (.resc) and a Robot test to this folder, which run the "
+    "project with Renode alone.",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The project's folder.")
 def command(
     model: Path,
     options: JobOptions,
@@ -43,17 +46,17 @@ def command(
     renode: Path | None,
     out: Path,
 ) -> None:
-    """Write a firmware project for MODEL (.tflite) that is complete in itself.
+    """Write a self-contained firmware project for MODEL (.tflite).
 
-    A folder that holds such a project already is updated, but for files that are yours and that you edited, such as
-    main.c; any other folder that is not empty is refused.
+    A folder that already contains such a project is updated, except for files meant for editing, such as main.c, that
+    you have changed. Any other folder that is not empty is refused.
     """
     from ferrule import facade
 
     project = facade.generate(model, options.job(platform=platform, out=out), force=force, renode=renode)
     click.echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
     if renode is not None:
-        click.echo(f"{renode}: when it is built, run it with: renode {renode / 'ferrule.resc'}")
+        click.echo(f"{renode}: after the build, run it with: renode {renode / 'ferrule.resc'}")
     for note in project.notes:
         click.echo(f"note: {note}")
     for kept in project.kept:
@@ -62,7 +65,7 @@ def command(
 
 def _kept(kept: Kept) -> str:
     if kept.beside is None:
-        return f"{kept.name}: edited by you, left alone"
+        return f"{kept.name}: edited by you, left unchanged"
     if kept.beside.startswith(f"{kept.name}.orig"):
-        return f"{kept.name}: edited by you, now in {kept.beside}"
-    return f"{kept.name}: edited by you, left alone; {kept.beside} is what would be generated now"
+        return f"{kept.name}: edited by you, renamed to {kept.beside}"
+    return f"{kept.name}: edited by you, left unchanged; {kept.beside} has the newly generated contents"

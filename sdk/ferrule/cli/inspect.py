@@ -14,9 +14,9 @@ from ferrule.errors import FerruleError
 
 @click.command("inspect")
 @model_argument
-@click.option("--plan", "show_plan", is_flag=True, help="Draw where each tensor lies in the arena, and when.")
+@click.option("--plan", "show_plan", is_flag=True, help="Draw the place and lifetime of each tensor in the arena.")
 @click.option(
-    "--schedule", "show_schedule", is_flag=True, help="With --backends: the firmware's calls of devices, in order."
+    "--schedule", "show_schedule", is_flag=True, help="With --backends: list the firmware's device calls in order."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @dynamic_path_option
@@ -29,11 +29,12 @@ def command(
     dynamic_path: Path | None,
     options: JobOptions,
 ) -> None:
-    """Show the layers of MODEL (.tflite): shapes, quantisation, MACs, weights, and the arena that they need.
+    """Show the layers of MODEL (.tflite), with shapes, quantisation, MACs and weights, and the arena that they need.
 
-    With --backends, also who takes each layer and why the others don't, and who finally runs what, on the host and in
-    firmware, once every backend has optimised its layers. Dynamic backends are asked too. --schedule adds when devices
-    are activated, opened, closed and deactivated, and what is copied to and from their memories.
+    With --backends, also show which backend takes each layer, why the others do not, and which backend runs it in the
+    end, on the host and in firmware, once every backend has optimised its layers. Dynamic backends are included.
+    --schedule also shows when devices are activated, opened, closed and deactivated, and what is copied to and from
+    their memories.
     """
     from ferrule import facade, formats
 
@@ -45,8 +46,7 @@ def command(
             inspection = facade.inspect(network, options.job(configuration), schedule=show_schedule)
     elif any((options.board, options.hints, options.devices, options.backend_options, dynamic_path, show_schedule)):
         raise FerruleError(
-            "--board, --hint, --device, --backend-option, --dynamic-path and --schedule are of no use without "
-            "--backends"
+            "--board, --hint, --device, --backend-option, --dynamic-path and --schedule are only valid with --backends"
         )
     else:
         inspection = facade.inspect(network)

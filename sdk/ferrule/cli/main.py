@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `ferrule` command: its group, its exit codes and how errors are printed.
+"""The `ferrule` command: its group, its exit codes and the printing of errors.
 
 Exit codes: 0 success, 1 the run's outputs differ from the reference, 2 a problem the user can fix,
-70 a bug of ours.
+70 a bug in Ferrule.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ EXIT_USER = 2
 EXIT_BUG = 70
 
 _COMMANDS = {
-    "backends": ("ferrule.cli.backends", "List the backends, where they come from and what they can."),
+    "backends": ("ferrule.cli.backends", "List the backends with their devices, capabilities and options."),
     "boards": ("ferrule.cli.boards", "List the boards."),
     "build": ("ferrule.cli.build", "Build a generated project."),
-    "doctor": ("ferrule.cli.doctor", "Tell which tools are installed, which are missing, and how to get them."),
-    "generate": ("ferrule.cli.generate", "Write a firmware project that builds on its own with make."),
+    "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
+    "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
-    "new": ("ferrule.cli.new", "Write the first files of a backend or a board, with a test that passes."),
-    "serve-accelerator": ("ferrule.cli.serve_accelerator", "Be the device behind a serial line."),
+    "new": ("ferrule.cli.new", "Create a working skeleton of a backend or a board."),
+    "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
     "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
 }
 
@@ -71,11 +71,11 @@ class _LazyGroup(click.Group):
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:
     """From a trained model to bit-exact firmware on emulated and real boards."""
-    del debug  # read in main(), which runs where the error ends up
+    del debug  # read in main(), which catches the error
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave the process with its exit code."""
+    """Run the command line and exit the process with its exit code."""
     args = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in args
     try:
@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
-    except Exception:  # noqa: BLE001 the last place that can say something helpful
+    except Exception:  # noqa: BLE001 the last place that can print a helpful message
         traceback.print_exc()
         _complain("this is a bug in ferrule; please report it with the traceback above", None)
         code = EXIT_BUG

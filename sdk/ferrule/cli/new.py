@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferrule new`: the first files of a backend or a board, which work as they are."""
+"""`ferrule new`: creates working skeletons of backends and boards."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ out_option = click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="The folder in which the new one is made; by default the current folder.",
+    help="The folder in which to create the new one; by default the current folder.",
 )
 
 
 @click.group("new")
 def command() -> None:
-    """Write the first files of a backend or a board, with a test that passes."""
+    """Create a working skeleton of a backend or a board, with a test that passes."""
 
 
 @command.command("backend")
 @click.argument("name")
 @out_option
 def backend(name: str, out: Path) -> None:
-    """Write the folder of a backend with the id NAME, such as AcmeNpu.
+    """Create the folder of a backend with the id NAME, such as AcmeNpu.
 
-    The backend runs MAXIMUM and MINIMUM of int8, on this machine and in a firmware. docs/backends.md goes through its
+    The backend runs MAXIMUM and MINIMUM on int8 tensors, on this machine and in firmware. docs/backends.md explains its
     files.
     """
     package = package_name(name)
     folder = out / package
     _write(folder, "new_backend", package, {"id": name, "package": package})
     click.echo(f"{folder}: backend {name}; test it with: pytest {folder}")
-    click.echo(f'to use it, write in ferrule.toml: [backends] folders = ["{folder.as_posix()}"]')
+    click.echo(f'to use it, add to ferrule.toml: [backends] folders = ["{folder.as_posix()}"]')
 
 
 @command.command("board")
 @click.argument("name")
-@click.option("--base", default="mps2-an386", show_default=True, help="The board that the new one begins as.")
+@click.option("--base", default="mps2-an386", show_default=True, help="The board on which the new one is based.")
 @out_option
 def board(name: str, base: str, out: Path) -> None:
-    """Write the folder of a board called NAME, such as my-board, which begins as another board.
+    """Create the folder of a board called NAME, such as my-board, based on another board.
 
     docs/boards.md explains its files and what to change in them.
     """
@@ -65,13 +65,13 @@ def board(name: str, base: str, out: Path) -> None:
     from ferrule.errors import FerruleError
 
     if not _BOARD_NAME.fullmatch(name):
-        raise FerruleError(f"'{name}' is no name for a board", hint="use letters, digits, hyphens and underscores")
+        raise FerruleError(f"'{name}' is not a valid board name", hint="use letters, digits, hyphens and underscores")
     if name in board_names():
-        raise FerruleError(f"there is a board '{name}' already", hint="choose another name; see: ferrule boards")
+        raise FerruleError(f"board '{name}' already exists", hint="choose another name; see: ferrule boards")
     old = load_board(base)
     values = {
         "name": name,
-        "title": f"{name}, which begins as {old.name}",
+        "title": f"{name}, based on {old.name}",
         "base": old.name,
         "base_platform": _included(old, out),
         "board": read_description(old.folder / "board.toml"),
@@ -80,39 +80,37 @@ def board(name: str, base: str, out: Path) -> None:
     }
     folder = out / name
     _write(folder, "new_board", name, values)
-    click.echo(f"{folder}: board {name}, which begins as {old.name}; test it with: pytest {folder}")
+    click.echo(f"{folder}: board {name}, based on {old.name}; test it with: pytest {folder}")
     click.echo(f"to use it: ferrule run MODEL.tflite --board {folder.absolute()}")
 
 
 def package_name(backend_id: str) -> str:
-    """Return the Python package for a backend's id: `acme_npu` for `AcmeNpu`.
+    """Return the name of the Python package for a backend's id: `acme_npu` for `AcmeNpu`.
 
     Raises:
-        FerruleError: the id is malformed or taken, or Python has a module of that name.
+        FerruleError: the id is malformed or in use, or Python already has a module of the package's name.
     """
     from ferrule.backends.registry import default_registry
     from ferrule.errors import FerruleError
 
     if not _BACKEND_ID.fullmatch(backend_id):
         raise FerruleError(
-            f"'{backend_id}' is no id for a backend",
+            f"'{backend_id}' is not a valid backend id",
             hint="use letters and digits, with a capital at the start of each word, such as AcmeNpu",
         )
     if backend_id in default_registry():
-        raise FerruleError(
-            f"there is a backend '{backend_id}' already", hint="choose another id; see: ferrule backends"
-        )
+        raise FerruleError(f"backend '{backend_id}' already exists", hint="choose another id; see: ferrule backends")
     package = "_".join(_WORD.findall(backend_id)).lower()
     if keyword.iskeyword(package) or importlib.util.find_spec(package) is not None:
         raise FerruleError(
-            f"a backend '{backend_id}' would be the Python package '{package}', and Python has one of that name",
+            f"backend '{backend_id}' would become the Python package '{package}', a name that is in use",
             hint="choose another id",
         )
     return package
 
 
 def _included(base: Board, out: Path) -> str:
-    """Return the path by which a board in the folder `out` includes the platform description of its base."""
+    """Return the path with which a board in the folder `out` includes the platform description of its base."""
     from ferrule.errors import FerruleError
     from ferrule.resources import root
 
@@ -120,13 +118,13 @@ def _included(base: Board, out: Path) -> str:
     if around not in {(root() / "boards").resolve(), out.resolve()}:
         raise FerruleError(
             f"a board in {out} cannot include the platform description of {base.name}, which lies in {around}",
-            hint=f"make it beside its base: --out {around}",
+            hint=f"create it beside its base: --out {around}",
         )
     return base.platform.resolve().relative_to(around).as_posix()
 
 
 def _literal(value: object) -> str:
-    """Return a text, a truth value, a list or a flat table as TOML writes it."""
+    """Return a string, boolean, list or flat table as a TOML literal."""
     if isinstance(value, dict):
         return f"{{ {', '.join(f'{key} = {_literal(each)}' for key, each in value.items())} }}"
     return json.dumps(value, ensure_ascii=False)
@@ -138,6 +136,6 @@ def _write(folder: Path, template: str, name: str, values: Mapping[str, object])
     from ferrule.firmware.template import render_folder
 
     if folder.exists():
-        raise FerruleError(f"{folder} is there already", hint="choose another name or another folder (--out)")
+        raise FerruleError(f"{folder} already exists", hint="choose another name or another folder (--out)")
     rendered = render_folder(template, **values)
     create_folder(folder, {path.replace("NAME", name): text.encode() for path, text in rendered.items()})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands share."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 BOARD = "mps2-an386"
 OPTIMIZATIONS = ("O3", "O2", "Os")
 PLATFORMS = ("bare-metal", "cmsis", "zephyr")
-"""Those of ferrule.firmware.PLATFORMS, the default first; a test compares them, so that --help need not import it."""
+"""The names in ferrule.firmware.PLATFORMS, copied so that --help does not import it; a test compares them."""
 
 
 def model_argument(function: _F) -> _F:
-    """MODEL, a .tflite file."""
+    """Add the argument MODEL, a .tflite file."""
     return click.argument("model", type=click.Path(dir_okay=False, path_type=Path))(function)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """The options of a job as they were typed; options that a command lacks have their defaults."""
+    """A job's options as typed by the user; options that a command lacks have their defaults."""
 
     backends: str | None
     hints: tuple[str, ...]
@@ -46,15 +46,15 @@ class JobOptions:
     def job(
         self, configuration: Configuration | None = None, *, platform: str = PLATFORMS[0], out: Path | None = None
     ) -> Job:
-        """Return the job; `configuration` is by default what the file of `--config` says.
+        """Return the job; `configuration` defaults to the contents of the file named by `--config`.
 
         Raises:
-            FerruleError: an option is malformed, or the file is.
+            FerruleError: an option or the file is malformed.
         """
         from ferrule.facade.configuration import read_configuration
         from ferrule.firmware import Job
 
-        assert self.backends is not None  # a command whose --backends has no default asks first
+        assert self.backends is not None  # if --backends has no default, the command has checked it
         project = (configuration or read_configuration(self.config)).with_devices(self.devices)
         job = Job(
             board=self.board or BOARD,
@@ -81,7 +81,7 @@ def _hints(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def job_options(function: _F) -> _F:
-    """--board, --toolchain, --optimization and those of `division_options`, as one argument `options`."""
+    """Add --toolchain, --optimization and the options of `division_options`, passed as one argument `options`."""
     for option in (
         click.option(
             "-O",
@@ -98,16 +98,16 @@ def job_options(function: _F) -> _F:
 
 
 def division_options(default: str | None) -> Callable[[_F], _F]:
-    """--board, --backends with a default or without, --hint, --device, --backend-option, --config, as `options`."""
+    """Add --board, --backends (with this default), --hint, --device, --backend-option and --config as `options`."""
     return lambda function: _with_division_options(_collecting(function), default)
 
 
 def _collecting(function: _F) -> _F:
-    """Return the command with the options of a job as one argument."""
+    """Return the command with the options of a job collected into one argument."""
     names = tuple(JobOptions.__dataclass_fields__)
 
     @wraps(function)
-    def command(**given: Any) -> Any:  # noqa: ANN401 what click gives
+    def command(**given: Any) -> Any:  # noqa: ANN401 click's types
         typed = {name: given.pop(name) for name in names if name in given}
         return function(options=JobOptions(**typed), **given)
 
@@ -122,22 +122,23 @@ def _with_division_options(function: _F, default: str | None) -> _F:
             "backend_options",
             multiple=True,
             metavar="BACKEND.NAME=VALUE",
-            help="An option of a backend, such as MyNpu.fast=true; `ferrule backends` lists them. "
-            "CpuAcc's num_threads and instructions, and GpuAcc's device, concern runs on the host only.",
+            help="Set an option of a backend, such as MyNpu.fast=true; `ferrule backends` lists the options. "
+            "CpuAcc's num_threads and instructions, and GpuAcc's device, only affect runs on the host.",
         ),
         click.option(
             "--device",
             "devices",
             multiple=True,
             metavar="NAME=BACKEND",
-            help="A device: an instance of a backend. A layer goes to the first of its backend, or to its hint's.",
+            help="Add a device, that is, an instance of a backend. A layer runs on the first device of its backend "
+            "unless its hint names another.",
         ),
         click.option(
             "--hint",
             "hints",
             multiple=True,
             metavar="LAYER=BACKEND[/DEVICE]",
-            help="Whom to offer a layer first, before the preferences.",
+            help="The backend or device to try first for a layer, before the preferences.",
         ),
         click.option(
             "--backends",
@@ -157,18 +158,19 @@ def _with_division_options(function: _F, default: str | None) -> _F:
 
 
 def config_option(function: _F) -> _F:
-    """--config."""
+    """Add the option --config."""
     return click.option(
         "--config",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Backends and devices of a project; by default ferrule.toml in the current folder, if there is one.",
+        help="The file with the project's backends and devices; by default ferrule.toml in the current folder, "
+        "if it exists.",
     )(function)
 
 
 def dynamic_path_option(function: _F) -> _F:
-    """--dynamic-path."""
+    """Add the option --dynamic-path."""
     return click.option(
         "--dynamic-path",
         type=click.Path(path_type=Path),
-        help="The only folder to look for dynamic backends in; it must be absolute.",
+        help="The folder to search for dynamic backends, instead of the default folders; it must be absolute.",
     )(function)

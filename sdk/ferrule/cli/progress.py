@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of long steps on standard error: one live line on a terminal, a line per phase elsewhere."""
+"""Progress on standard error: one live line on a terminal, otherwise one line per phase."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Progress]:
-    """Give a function that tells which step runs now."""
+    """Yield a function that shows the current step."""
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ferrule.report import RunReport
 
 GDB_TIMEOUT_S = 7 * 24 * 3600.0
-"""What "no time-out" means while somebody debugs."""
+"""Time-out of one inference while gdb is attached: in effect none."""
 
 
 @click.command("run", short_help="Run a model on a board and compare it with the numpy reference.")
@@ -28,8 +28,9 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     "--engine",
     default="unicorn",
     show_default=True,
-    help="What runs the firmware: unicorn, qemu, renode (renode:cosimulation puts device models behind its stock "
-    "socket, renode:cosimulation-ticks lets time pass for them there), or a real board behind a serial port (serial).",
+    help="The engine that runs the firmware: unicorn, qemu, renode (renode:cosimulation attaches device models through "
+    "Renode's own co-simulation socket, renode:cosimulation-ticks also lets time pass for them), or serial for a real "
+    "board behind a serial port.",
 )
 @click.option("--port", help="serial: the board's port (/dev/ttyUSB0, COM3), or a URL such as socket://host:port.")
 @click.option("--baud", type=click.IntRange(min=1), default=115_200, show_default=True, help="serial: bits per second.")
@@ -38,41 +39,45 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     "inputs",
     multiple=True,
     metavar="[NAME=]X.NPY",
-    help="An input; repeat it with names where the model has several. A longer first axis means several samples. "
-    "Default: a fixed pattern (docs/running.md).",
+    help="An input array; for several inputs, repeat the option with their names. For n samples, the first axis is n "
+    "times as long. Default: a fixed pattern (docs/running.md).",
 )
 @click.option(
     "--output",
     "outputs",
     multiple=True,
     metavar="[NAME=]Y.NPY",
-    help="Where to write an output; repeat it with names where the model has several.",
+    help="The file for an output array; for several outputs, repeat the option with their names.",
 )
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the report as JSON; - for stdout.")
-@click.option("--keep", type=click.Path(path_type=Path), help="Keep the generated project and its build there.")
+@click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), help="Write the report to this file as JSON; - for stdout."
+)
+@click.option(
+    "--keep", type=click.Path(path_type=Path), help="Keep the generated project and its build in this folder."
+)
 @click.option(
     "--timeout",
     "timeout_s",
     type=click.FloatRange(min=0.001),
     default=60.0,
     show_default=True,
-    help="Seconds that one inference may take.",
+    help="Time limit for one inference, in seconds.",
 )
 @click.option(
     "--gdb",
     type=click.IntRange(1, 65535),
     metavar="PORT",
-    help="unicorn, qemu: let the firmware stand until gdb connects to this TCP port. Then no time-out applies.",
+    help="unicorn, qemu: halt the firmware until gdb connects to this TCP port; no time-out applies.",
 )
-@click.option("--trace-devices", is_flag=True, help="Report every call of a device: operator, device, call, status.")
+@click.option("--trace-devices", is_flag=True, help="Report every device call: operator, device, call, status.")
 @click.option(
     "--fault",
     "faults",
     multiple=True,
     metavar="DEVICE:FAULT[@N]",
-    help="Inject a fault into a device's model, such as npu0:never-done@12 (docs/emulation.md lists them).",
+    help="Inject a fault into a device's model, such as npu0:never-done@12 (docs/emulation.md lists the faults).",
 )
-@click.option("--locate", is_flag=True, help="If the outputs differ, find the first layer that does, by a second run.")
+@click.option("--locate", is_flag=True, help="If the outputs differ, find the first differing layer by a second run.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
     model: Path,
@@ -91,10 +96,10 @@ def command(
     locate: bool,
     quiet: bool,
 ) -> int:
-    """Import MODEL (.tflite), generate its firmware, build it, run it on a board, and compare.
+    """Import MODEL (.tflite), generate and build its firmware, run it on a board and compare its outputs.
 
-    The table shows what each layer is and took; the verdict tells how the outputs compare with the numpy
-    reference. Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
+    The table shows each layer and its cost; the verdict states how the outputs compare with the numpy reference.
+    Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
     """
     from ferrule import facade, formats
     from ferrule.cli.arrays import parse_input_options, parse_output_options, require_writable
@@ -109,7 +114,7 @@ def command(
         network = formats.load(model)
         arrays = parse_input_options(inputs, network.inputs) if inputs else None
         if arrays is not None:
-            split(network.inputs, arrays)  # refuses what does not fit before anything is built
+            split(network.inputs, arrays)  # raises before anything is built if the arrays do not fit
         targets = parse_output_options(outputs, network.outputs)
         if json_path is not None and str(json_path) != "-":
             require_writable("--json", json_path)
@@ -148,7 +153,7 @@ def _faults(options: tuple[str, ...]) -> dict[str, Fault]:
     for option in options:
         device, fault = parse_fault(option)
         if device in faults:
-            raise FerruleError(f"--fault {option}: device '{device}' has a fault already, and no more than one")
+            raise FerruleError(f"--fault {option}: device '{device}' has a fault already, and only one is allowed")
         faults[device] = fault
     return faults
 

@@ -14,28 +14,30 @@ import click
 from ferrule.errors import FerruleError
 
 
-@click.command("serve-accelerator", short_help="Be the device behind a serial line.")
+@click.command("serve-accelerator", short_help="Serve the model of an accelerator over a serial line.")
 @click.option(
     "--port",
     required=True,
-    help="A serial port (/dev/ttyUSB0, COM3), a URL such as socket://host:port, or listen://host:port to wait for one "
-    "that connects.",
+    help="A serial port (/dev/ttyUSB0, COM3), a URL such as socket://host:port, or listen://host:port to wait for a "
+    "connection.",
 )
 @click.option("--baud", type=click.IntRange(min=1), default=115_200, show_default=True, help="Bits per second.")
-@click.option("--backend", help="Whose device it is; needed where several backends have devices behind serial lines.")
+@click.option(
+    "--backend", help="The backend whose device is served; required if several have devices behind serial lines."
+)
 @click.option(
     "--binding",
     "bindings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="As in [devices.NAME] binding of ferrule.toml, such as memory_bytes=65536; repeat it for more.",
+    help="A binding of the device as in [devices.NAME] of ferrule.toml, such as memory_bytes=65536; may be repeated.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Log errors only.")
 def command(port: str, baud: int, backend: str | None, bindings: tuple[str, ...], quiet: bool) -> None:
-    """Serve the model of an accelerator that is reached over a serial line, until Ctrl-C.
+    """Serve the model of an accelerator over a serial line until Ctrl-C.
 
-    A board at the other end of the port, real or emulated, uses it as it would use the accelerator. Each request is
-    logged with the seconds since the start.
+    A board at the other end of the port, real or emulated, uses the model as it would use the accelerator. Each request
+    is logged with the seconds since the start.
     """
     from ferrule.emulation.serving import open_port, serial_model, serve
     from ferrule.link import ListeningChannel
@@ -53,7 +55,7 @@ def command(port: str, baud: int, backend: str | None, bindings: tuple[str, ...]
 def _binding(text: str) -> tuple[str, str | int]:
     key, separator, value = text.partition("=")
     if not separator or not key:
-        raise FerruleError(f"--binding {text} is no KEY=VALUE", hint="--binding memory_bytes=65536")
+        raise FerruleError(f"--binding {text} is not KEY=VALUE", hint="--binding memory_bytes=65536")
     try:
         return key, int(value, 0)
     except ValueError:
@@ -72,7 +74,7 @@ def _logger(*, quiet: bool) -> Callable[[str], None]:
 
 @contextlib.contextmanager
 def _interrupted() -> Iterator[Callable[[], bool]]:
-    """Yield what tells whether Ctrl-C or a request to end has come; both are clean ends here."""
+    """Yield a function that returns whether SIGINT or SIGTERM has arrived; either ends the command cleanly."""
     event = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, lambda *_: event.set()) for number in numbers]

@@ -29,17 +29,18 @@ FAULTS: Mapping[str, type[Fault]] = {
     "flipped-data": FlippedData,
     "dma-error": DmaErrorAt,
 }
-"""By the name that users write."""
+"""Fault classes by the name that users write."""
 _MOMENTS = ("at", "since")
 
 
 def parse_fault(text: str) -> tuple[str, Fault]:
-    """Return device and fault of `DEVICE:FAULT[@NUMBER][,KEY=VALUE...]`.
+    """Return the device's name and the fault that `DEVICE:FAULT[@NUMBER][,KEY=VALUE...]` describes.
 
-    NUMBER is that of the access or transfer at which the fault strikes, from 0; keys are the fault's other fields.
+    NUMBER is the number, counted from 0, of the access or transfer at which the fault strikes. The keys are the fault's
+    other fields.
 
     Raises:
-        FerruleError: the text has another form, or names what there is not; the message lists what there is.
+        FerruleError: the text is malformed, or it names an unknown fault or field; the message lists the known ones.
     """
     device, separator, rest = text.partition(":")
     head, *pairs = rest.split(",")
@@ -54,7 +55,7 @@ def parse_fault(text: str) -> tuple[str, Fault]:
     given = dict(_pair(pair, text) for pair in pairs)
     if at:
         if moment is None:
-            raise FerruleError(f"fault '{text}': {name} strikes always, it has no @NUMBER")
+            raise FerruleError(f"fault '{text}': {name} is always active and takes no @NUMBER")
         given[moment] = number
     for key in given:
         if key not in known:

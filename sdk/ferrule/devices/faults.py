@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of hardware, put between any device model and the software that uses it."""
+"""Hardware faults, injected between any device model and the software that uses it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ferrule.devices.model import Bus, BusError, Bytes, DeviceModel, InterruptLi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterAccess:
-    """One access of the software; accesses are numbered from 0 since the injector was made."""
+    """One register access by the software; accesses are numbered from 0, starting when the injector is created."""
 
     number: int
     offset: int
     width: int
-    """Bytes."""
+    """Size of the access in bytes."""
     value: int
-    """Written, or read."""
+    """Value written or read."""
     write: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """Bytes that the device moves by DMA; transfers are numbered from 0 since the injector was made."""
+    """One DMA transfer of the device; transfers are numbered from 0, starting when the injector is created."""
 
     number: int
     address: int
@@ -34,46 +34,46 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """Bits that change on the way."""
+    """Bits of one byte that are inverted during a transfer."""
 
     byte: int
-    """Of the transfer."""
+    """Index of the byte within the transfer."""
     mask: int
 
 
 class Fault:
-    """Something that is wrong with the device; by default nothing is."""
+    """A hardware fault; the methods of this base class inject none."""
 
     def on_read(self, access: RegisterAccess) -> int:
-        """Return what the software reads; raise BusError for nothing at all."""
+        """Return the value that the software reads; raise BusError to refuse the access."""
         return access.value
 
     def on_write(self, access: RegisterAccess) -> int | None:
-        """Return what arrives at the device, None for nothing; raise BusError for a refusal."""
+        """Return the value that reaches the device, or None to drop the write; raise BusError to refuse the access."""
         return access.value
 
     def on_transfer(self, transfer: Transfer) -> Flip | None:
-        """Return what happens to a transfer's data, None for nothing; raise BusError for a refusal."""
+        """Return the bits to invert in a transfer's data, or None to leave it intact; raise BusError to refuse it."""
         return None
 
     def stops_time(self, accesses: int) -> bool:
-        """Whether the device has stopped to work by itself, when there were so many accesses."""
+        """Return whether the device's time is stopped after the given number of accesses."""
         return False
 
     def raises_interrupt(self, accesses: int) -> bool:
-        """Whether the interrupt line is up although the device did not raise it."""
+        """Return whether the fault holds the interrupt line high after the given number of accesses."""
         return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckBit(Fault):
-    """A bit of a register always reads as one level."""
+    """One bit of a register always reads as the same level."""
 
     offset: int
     bit: int
     level: bool
     since: int = 0
-    """From this access on."""
+    """Number of the first access that the fault affects."""
 
     @override
     def on_read(self, access: RegisterAccess) -> int:
@@ -84,7 +84,7 @@ class StuckBit(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongId(Fault):
-    """Another device answers: a register, such as the one with the id, has another value."""
+    """A register, such as the device's identification register, reads as a wrong value."""
 
     offset: int = 0
     value: int = 0xDEAD_BEEF
@@ -96,7 +96,7 @@ class WrongId(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeverDone(Fault):
-    """From an access on the device hangs: it ignores writes, and what it was doing never ends."""
+    """The device hangs from one access on: it ignores writes, and its current operation never ends."""
 
     since: int = 0
 
@@ -111,7 +111,7 @@ class NeverDone(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpuriousInterrupt(Fault):
-    """The interrupt line goes up at an access, and down at the next."""
+    """The interrupt line goes high at one access and low at the next."""
 
     at: int
 
@@ -161,12 +161,12 @@ class FlippedValue(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlippedData(Fault):
-    """A byte that the device reads or writes by DMA arrives with bits flipped, and nobody notices."""
+    """A byte that the device reads or writes by DMA arrives with bits flipped, and no error is reported."""
 
     at: int
-    """Number of the transfer."""
+    """Number of the transfer that is damaged."""
     byte: int = 0
-    """Modulo the size of the transfer."""
+    """Index of the damaged byte, modulo the size of the transfer."""
     mask: int = 1
 
     @override
@@ -177,10 +177,10 @@ class FlippedData(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DmaErrorAt(Fault):
-    """The bus refuses a transfer of the device."""
+    """The bus refuses one DMA transfer of the device."""
 
     at: int
-    """Number of the transfer."""
+    """Number of the transfer that is refused."""
 
     @override
     def on_transfer(self, transfer: Transfer) -> Flip | None:
@@ -190,25 +190,25 @@ class DmaErrorAt(Fault):
 
 
 class _FaultyBus:
-    """The wires between the device and memory."""
+    """The bus between the device and memory, with the injector's fault applied to each transfer."""
 
     def __init__(self, injector: FaultInjector, bus: Bus) -> None:
         self._injector = injector
         self._bus = bus
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes."""
+        """Return the bytes at an address, with the fault applied."""
         flip = self._next(address, size_bytes, write=False)
         data = self._bus.read(address, size_bytes)
         return data if flip is None else _flipped(data, flip)
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes."""
+        """Write bytes at an address, with the fault applied."""
         flip = self._next(address, len(data), write=True)
         self._bus.write(address, data if flip is None else _flipped(data, flip))
 
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the bytes themselves, but a copy if bits of what is read change."""
+        """Return the memory itself, or a copy if the fault flips bits of a read."""
         flip = self._next(address, size_bytes, write=writable)
         array = self._bus.view(address, size_bytes, writable=writable)
         if flip is not None:
@@ -230,7 +230,7 @@ def _flipped(data: bytes, flip: Flip) -> bytes:
 
 
 class _Line:
-    """The wire between the device and whoever listens: high if the device or the fault says so."""
+    """The interrupt line between the device and its listener: high while the device or the fault drives it high."""
 
     def __init__(self) -> None:
         self.listener: InterruptLine | None = None
@@ -238,12 +238,12 @@ class _Line:
         self._fault = False
 
     def set(self, level: bool) -> None:
-        """Take the device's level."""
+        """Set the level that the device drives."""
         self._device = level
         self._tell()
 
     def disturb(self, *, level: bool) -> None:
-        """Take the fault's level."""
+        """Set the level that the fault drives."""
         self._fault = level
         self._tell()
 
@@ -253,22 +253,22 @@ class _Line:
 
 
 class FaultInjector(DeviceModel):
-    """A device with a fault. It takes the device's place wherever a device is attached."""
+    """A device model with a fault, to be attached in place of the model that it wraps."""
 
     def __init__(self, model: DeviceModel, fault: Fault | None = None) -> None:
         super().__init__()
         self.fault = fault or Fault()
-        """May be exchanged between two accesses; see `inject`."""
+        """The current fault; it may be replaced between two accesses, see `inject`."""
         self.accesses: list[RegisterAccess] = []
-        """All so far, with the values that the software wrote or got."""
+        """All accesses since the last `inject`, with the values that the software wrote or received."""
         self.transfers: list[Transfer] = []
-        """The device's DMA so far."""
+        """All DMA transfers of the device since the last `inject`."""
         self._model = model
         self._line = _Line()
         model.attach(irq=self._line)
 
     def inject(self, fault: Fault | None) -> None:
-        """Exchange the fault, None for nothing, and number accesses and transfers from 0 again."""
+        """Replace the fault (None removes it) and restart the numbering of accesses and transfers at 0."""
         self._line.disturb(level=False)
         self.fault = fault or Fault()
         self.accesses.clear()

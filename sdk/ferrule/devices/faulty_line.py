@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of serial lines, wrapped round any model: bytes that are lost, damaged, repeated or late."""
+"""Faults of serial lines, wrapped around any model: bytes that are lost, damaged, repeated or delayed."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ferrule.devices.serial import SerialModel
 
 
 class LineFaultKind(StrEnum):
-    """What happens to a byte."""
+    """The effect of a fault on a byte."""
 
     LOST = "lost"
     DAMAGED = "damaged"
-    """Its bits in `mask` are flipped."""
+    """The bits in `mask` are flipped."""
     REPEATED = "repeated"
-    """It comes `count` times more."""
+    """The byte arrives `count` additional times."""
     LATE = "late"
-    """It, and all behind it, comes after the other end has asked `count` times more."""
+    """The byte and all later ones are held back until the other end has polled `count` more times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFault:
-    """One fault in one direction."""
+    """One fault in one direction of the line."""
 
     at: int
-    """Which byte since the start, from 0."""
+    """Index of the byte, counted from 0 since the start."""
     kind: LineFaultKind
     to_device: bool
-    """Whether it is on its way to the device; otherwise from it."""
+    """True for bytes sent to the device, False for bytes sent by it."""
     mask: int = 0x01
-    """1 to 255."""
+    """The bits that DAMAGED flips, 1 to 255."""
     count: int = 1
 
 
 class _Direction:
-    """The bytes of one direction, in their order."""
+    """Carries the bytes of one direction in order and applies the faults."""
 
     def __init__(self, faults: Iterable[LineFault]) -> None:
         self._faults = {fault.at: fault for fault in faults}
@@ -47,7 +47,7 @@ class _Direction:
         self._asked = 0
 
     def carry(self, data: bytes) -> bytes:
-        """Return what arrives of some bytes, and of those that were late."""
+        """Return the bytes that arrive now, among them those held back earlier."""
         self._asked -= 1
         arrived = bytearray()
         if self._asked <= 0:
@@ -67,7 +67,7 @@ class _Direction:
 
 
 class FaultyLine(SerialModel):
-    """A model behind a line with faults."""
+    """A serial model behind a faulty line."""
 
     def __init__(self, model: SerialModel, faults: Iterable[LineFault]) -> None:
         super().__init__()

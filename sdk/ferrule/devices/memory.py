@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buses: memory for unit tests, and a guard round any bus."""
+"""Buses: plain memory for unit tests, and a guard around any bus."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ferrule.devices.model import Bus, BusError, Bytes
 
 
 class MemoryBus:
-    """A bus with plain memories in numpy arrays, for unit tests; addresses are free to choose."""
+    """A bus for unit tests whose memories are numpy arrays at arbitrary addresses."""
 
     def __init__(self) -> None:
         self._memories: list[tuple[int, Bytes]] = []
 
     def add(self, address: int, data: Bytes | int) -> Bytes:
-        """Put an array of bytes (or one of so many zeros) at an address, and return it."""
+        """Map an array of bytes, or a new one of `data` zeros, at an address and return it."""
         array = np.zeros(data, np.uint8) if isinstance(data, int) else data
         self._memories.append((address, array))
         return array
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes."""
+        """Return a copy of the bytes at an address."""
         return self.view(address, size_bytes).tobytes()
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes."""
+        """Write bytes at an address."""
         self.view(address, len(data), writable=True)[:] = np.frombuffer(data, np.uint8)
 
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the bytes themselves."""
+        """Return the memory at an address, without a copy."""
         for base, array in self._memories:
             offset = address - base
             if offset >= 0 and offset + size_bytes <= array.size and (not writable or array.flags.writeable):
@@ -46,7 +46,7 @@ class MemoryBus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Neighbouring addresses that a device was given."""
+    """An address range that a device may access."""
 
     name: str
     address: int
@@ -54,16 +54,16 @@ class Range:
     writable: bool = True
 
     def holds(self, address: int, size_bytes: int) -> bool:
-        """Whether all of some bytes lie in it."""
+        """Return whether `size_bytes` bytes at an address lie entirely within the range."""
         return self.address <= address and address + size_bytes <= self.address + self.size_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Escape:
-    """An access of a device outside of what it was given."""
+    """An access by a device outside the ranges that it may access."""
 
     register: str
-    """Which register asked for it."""
+    """The cause of the transfer, such as a write of a register; see `GuardedBus.cause`."""
     address: int
     size_bytes: int
     write: bool
@@ -75,27 +75,27 @@ class Escape:
 
 
 class GuardedBus:
-    """Lets a device reach the ranges that it was given, and keeps what went outside."""
+    """A bus that restricts a device to its ranges and records every access outside them."""
 
     def __init__(self, bus: Bus, ranges: Sequence[Range]) -> None:
         self._bus = bus
         self._ranges = tuple(ranges)
         self.cause = "no register"
-        """What the device is doing: whoever calls it says which register is being written."""
+        """The current register access in words, for messages; the caller of the device sets it."""
         self.escapes: list[Escape] = []
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes."""
+        """Return a copy of the bytes at an address; BusError outside the ranges."""
         self._check(address, size_bytes, write=False)
         return self._bus.read(address, size_bytes)
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes."""
+        """Write bytes at an address; BusError outside the writable ranges."""
         self._check(address, len(data), write=True)
         self._bus.write(address, data)
 
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the bytes themselves."""
+        """Return the memory at an address, without a copy; BusError outside the ranges."""
         self._check(address, size_bytes, write=writable)
         return self._bus.view(address, size_bytes, writable=writable)
 

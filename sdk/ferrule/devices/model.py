@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model of a device: what an accelerator does when its registers are read and written."""
+"""The interface of device models: an accelerator's behaviour when its registers are read and written."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class BusError(FerruleError):
-    """An access that nothing answers, or that the target refuses; on a board the master sees a bus fault."""
+    """An access to an unmapped address, or one that the target refuses; on a board the master sees a bus fault."""
 
     def __init__(self, message: str, *, address: int) -> None:
         super().__init__(message)
         self.address = address
-        """As the master put it on the bus; for an access to a device's registers, the offset in its window."""
+        """The address as the master issued it; for a register access, the offset in the device's window."""
 
 
 class Bus(Protocol):
-    """The memory that a device reaches as a bus master (DMA); addresses are those of the core."""
+    """The memory that a device accesses as a bus master (DMA); addresses are those of the core."""
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes; BusError where a byte of them is not there."""
+        """Return the bytes at an address; BusError if any of them is unmapped."""
         ...
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes; BusError where a byte of them is not there or can't be written. Nothing is written then."""
+        """Write bytes at an address; BusError, with nothing written, if any of them is unmapped or read-only."""
         ...
 
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the bytes as an array, without a copy where the memory is one of this process; BusError as above.
+        """Return the bytes as an array, without a copy if the memory belongs to this process; BusError as above.
 
-        What is written to the array arrives in memory at the latest with the device's next register access.
+        Data written to the array reaches memory at the device's next register access at the latest.
         """
         ...
 
@@ -46,54 +46,54 @@ class InterruptLine(Protocol):
     """A level-sensitive output of a device."""
 
     def set(self, level: bool) -> None:
-        """Raise or lower the line; the same level again changes nothing."""
+        """Raise or lower the line; setting the current level again changes nothing."""
         ...
 
 
 class NoBus:
-    """The bus of a device that nobody has attached: nothing answers."""
+    """The bus of a device that is not attached: it refuses every access."""
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Refuse."""
+        """Raise BusError."""
         raise BusError(
             f"the device reads {size_bytes} B at {address:#010x}, but is attached to no bus", address=address
         )
 
     def write(self, address: int, data: bytes) -> None:
-        """Refuse."""
+        """Raise BusError."""
         raise BusError(
             f"the device writes {len(data)} B at {address:#010x}, but is attached to no bus", address=address
         )
 
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Refuse."""
+        """Raise BusError."""
         raise BusError(
             f"the device reads {size_bytes} B at {address:#010x}, but is attached to no bus", address=address
         )
 
 
 class NoInterrupt:
-    """The line of a device whose interrupt is not wired."""
+    """The interrupt line of a device whose interrupt is not connected."""
 
     def set(self, level: bool) -> None:
-        """Do nothing: nobody listens."""
+        """Ignore the level."""
 
 
 class DeviceModel(ABC):
-    """A device as the software sees it. It is attached to an emulator's bus, behind a wire, or under a unit test.
+    """A device as software sees it, attached to an emulator's bus, a serial wire or a unit test.
 
-    One thread at a time calls it. It does nothing by itself: what takes time happens in `advance`, which whoever
-    attached it calls at `next_event` at the latest, and before each access to a register.
+    It is called by one thread at a time. Its time passes only in `advance`, which the host calls before each register
+    access and no later than the time that `next_event` returns.
     """
 
     def __init__(self) -> None:
         self.bus: Bus = NoBus()
-        """Memory, for DMA; given by whoever attaches the model."""
+        """The memory for DMA, set by `attach`."""
         self.irq: InterruptLine = NoInterrupt()
-        """Given by whoever attaches the model."""
+        """The interrupt line, set by `attach`."""
 
     def attach(self, *, bus: Bus | None = None, irq: InterruptLine | None = None) -> None:
-        """Wire the device; what is not given stays as it was."""
+        """Connect the device to a bus or an interrupt line; None leaves the connection unchanged."""
         if bus is not None:
             self.bus = bus
         if irq is not None:
@@ -102,37 +102,37 @@ class DeviceModel(ABC):
     @property
     @abstractmethod
     def size_bytes(self) -> int:
-        """Size of the window of registers."""
+        """Size of the register window."""
 
     @abstractmethod
     def reset(self) -> None:
-        """Go to the state after power-on; the interrupt line goes low."""
+        """Enter the power-on state and lower the interrupt line."""
 
     @abstractmethod
     def read(self, offset: int, width: int) -> int:
-        """Return what a read of `width` bytes (1, 2 or 4) at an offset gives.
+        """Return the value of a read of `width` bytes (1, 2 or 4) at an offset.
 
         Raises:
-            BusError: there is no such register, or not of this width.
+            BusError: there is no register at the offset, or it does not allow this width.
         """
 
     @abstractmethod
     def write(self, offset: int, width: int, value: int) -> None:
-        """Write `width` bytes; the value is below 2^(8 width). BusError as for `read`."""
+        """Write `width` bytes at an offset; the value is below 2^(8 width). Raises BusError as `read` does."""
 
     def register_name(self, offset: int) -> str:
-        """Return what people call the register at an offset."""
+        """Return the name of the register at an offset, for messages."""
         return f"offset {offset:#x}"
 
     def advance(self, cycles: int) -> None:  # noqa: B027 a model without a notion of time has nothing to do
-        """Let so many cycles pass, 0 or more; by default nothing happens."""
+        """Let 0 or more clock cycles pass; by default nothing happens."""
 
     def next_event(self) -> int | None:
-        """Return the cycles, 1 or more, after which something happens by itself; None if nothing will."""
+        """Return the number of cycles, 1 or more, until the device's next internal event; None if none is pending."""
         return None
 
     def set_power(self, *, on: bool) -> None:
-        """Switch power; by default a device that is switched on is reset, and one that is off keeps quiet."""
+        """Switch the power; by default switching on resets the device, and switching off lowers its interrupt line."""
         if on:
             self.reset()
         else:

@@ -13,7 +13,7 @@ _MASK = 0xFFFF_FFFF
 
 
 class RegisterModel(DeviceModel):
-    """Keeps the values of registers and obeys the table; a device says what a write causes and what a read finds.
+    """Holds the register values and enforces the table's access rules; subclasses implement `on_read` and `on_write`.
 
     A subclass calls `reset` at the end of its own `__init__`.
     """
@@ -25,7 +25,7 @@ class RegisterModel(DeviceModel):
     @property
     @abstractmethod
     def table(self) -> RegisterTable:
-        """The registers."""
+        """The device's register table."""
 
     @property
     @override
@@ -63,20 +63,20 @@ class RegisterModel(DeviceModel):
         self.on_write(register, old, new)
 
     def on_read(self, register: Register) -> int:
-        """Return what a read gives; by default the value as it stands."""
+        """Return the value that software reads; by default the stored value."""
         return self._values[register.name]
 
     def on_write(self, register: Register, old: int, new: int) -> None:
-        """Act on a write; the value is `new` already."""
+        """React to a write by software; the stored value is already `new`."""
 
-    # ---- for the device itself: no access rules
+    # ---- for subclasses: access rules do not apply
 
     def value(self, register: str) -> int:
-        """Return a register's value."""
+        """Return a register's stored value."""
         return self._values[register]
 
     def set_value(self, register: str, value: int) -> None:
-        """Set a register's value."""
+        """Set a register's stored value."""
         self._values[self.table.register(register).name] = value & _MASK
 
     def field(self, register: str, field: str) -> int:
@@ -84,7 +84,7 @@ class RegisterModel(DeviceModel):
         return self.table.register(register).field(field).get(self._values[register])
 
     def set_field(self, register: str, field: str, number: int) -> None:
-        """Set a field, and leave the register's others as they are."""
+        """Set one field and leave the register's other fields unchanged."""
         spec = self.table.register(register).field(field)
         self._values[register] = (self._values[register] & ~spec.mask) | spec.put(number)
 

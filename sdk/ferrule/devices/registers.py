@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers declared in a table, from which follow their reads and writes, a C header and a page of documentation."""
+"""Register tables: declarations that define access rules and generate a C header and documentation."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ _MASK = 0xFFFF_FFFF
 
 
 class Access(StrEnum):
-    """What software may do with a register; a forbidden access is a bus error."""
+    """The accesses that software may make to a register; any other is a bus error."""
 
     READ_WRITE = "rw"
     READ_ONLY = "ro"
     WRITE_ONLY = "wo"
     CLEAR_BY_ONE = "w1c"
-    """Reads give the bits, writing a one clears a bit."""
+    """A read returns the bits; writing a one clears the bit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Some neighbouring bits of a register."""
+    """Adjacent bits of a register."""
 
     name: str
-    """In upper case."""
+    """Name in upper case."""
     bit: int
-    """The lowest."""
+    """Number of the lowest bit."""
     width: int = 1
-    """Bits."""
+    """Number of bits."""
     doc: str = ""
 
     @property
     def mask(self) -> int:
-        """Its bits in place."""
+        """The field's bits within the register."""
         return ((1 << self.width) - 1) << self.bit
 
     def get(self, value: int) -> int:
-        """Return the field of a register's value."""
+        """Extract the field from a register's value."""
         return (value & self.mask) >> self.bit
 
     def put(self, number: int) -> int:
-        """Return a number in the field's place; FerruleError if it does not fit."""
+        """Return a number shifted to the field's position; FerruleError if it does not fit."""
         if not 0 <= number < 1 << self.width:
             raise FerruleError(f"field {self.name} holds 0 to {(1 << self.width) - 1}, found {number}")
         return number << self.bit
@@ -53,22 +53,22 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Register:
-    """One word of the register window."""
+    """One 32-bit word of the register window."""
 
     name: str
-    """In upper case; a C identifier."""
+    """Name in upper case, a C identifier."""
     offset: int
-    """From the window's start in bytes, a multiple of 4."""
+    """Offset from the start of the window in bytes, a multiple of 4."""
     access: Access = Access.READ_WRITE
     reset: int = 0
-    """After a reset."""
+    """Value after a reset."""
     fields: tuple[Field, ...] = ()
-    """From the lowest; without any the register is one number."""
+    """Fields, the lowest first; without fields the register holds a single number."""
     doc: str = ""
 
     @property
     def writable_mask(self) -> int:
-        """The bits that a write reaches: those of fields, or all."""
+        """The bits that a write can change: those of the fields, or all bits if there are no fields."""
         if not self.fields:
             return _MASK
         mask = 0
@@ -77,7 +77,7 @@ class Register:
         return mask
 
     def field(self, name: str) -> Field:
-        """Return a field by name."""
+        """Return a field by name; FerruleError if there is none."""
         for field in self.fields:
             if field.name == name:
                 return field
@@ -86,18 +86,18 @@ class Register:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterTable:
-    """All registers of a device; every word is at most one register.
+    """All registers of a device, at most one per word.
 
     Raises:
-        FerruleError: an offset is not a multiple of 4, or lies outside of the window; names or offsets are there
-            twice; or fields overlap or leave their register.
+        FerruleError: an offset is not a multiple of 4 or lies outside the window, a name or an offset occurs twice,
+            fields overlap or exceed their register, or a reset value exceeds 32 bits.
     """
 
     name: str
-    """Of the device; in upper case the prefix of C names."""
+    """Name of the device; in upper case it is the prefix of C names."""
     registers: tuple[Register, ...]
     size_bytes: int = 0x1000
-    """Of the window."""
+    """Size of the window."""
 
     def __post_init__(self) -> None:
         offsets: dict[int, str] = {}
@@ -111,7 +111,7 @@ class RegisterTable:
             if register.offset in offsets:
                 raise FerruleError(f"{where} is at {register.offset:#x}, where {offsets[register.offset]} is")
             if register.name in names:
-                raise FerruleError(f"{where} is there twice")
+                raise FerruleError(f"{where} is declared twice")
             _check_fields(where, register)
             offsets[register.offset] = register.name
             names.add(register.name)
@@ -120,14 +120,14 @@ class RegisterTable:
         return iter(self.registers)
 
     def register(self, name: str) -> Register:
-        """Return a register by name."""
+        """Return a register by name; FerruleError if there is none."""
         for register in self.registers:
             if register.name == name:
                 return register
         raise FerruleError(f"{self.name} has no register {name}: it has {', '.join(r.name for r in self.registers)}")
 
     def at(self, offset: int) -> Register | None:
-        """Return the register at an offset, None if there is none."""
+        """Return the register at an offset, or None."""
         for register in self.registers:
             if register.offset == offset:
                 return register
@@ -147,7 +147,7 @@ def _check_fields(where: str, register: Register) -> None:
 
 
 def c_header(table: RegisterTable) -> str:
-    """Return a C header that names offsets, reset values and fields, for drivers."""
+    """Return a C header for drivers with the offsets, reset values and fields."""
     prefix = table.name.upper()
     guard = f"{prefix}_REGISTERS_H"
     lines = [

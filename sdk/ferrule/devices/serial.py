@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices behind a serial line: bytes in, bytes out."""
+"""Models of devices behind a serial line."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Callable
 
 
 class SerialModel(ABC):
-    """A device that is reached over a wire; whoever attaches it carries the bytes."""
+    """A device behind a serial line; its host carries the bytes."""
 
     def __init__(self) -> None:
         self.log: Callable[[str], None] = _say_nothing
-        """Called with a line for each thing that happens; whoever attaches the model may set it."""
+        """Called with one line of text per event; the host may replace it."""
 
     @abstractmethod
     def receive(self, data: bytes) -> bytes:
-        """Take what came over the wire, and return what goes back.
+        """Process received bytes and return the bytes to send back.
 
-        Without bytes it is asked from time to time, at least while the other end waits, for what it says by itself.
+        It is also called with no bytes, regularly while the other end waits, so that the device can send unprompted.
         """
 
 
 def _say_nothing(_: str) -> None:
-    """Drop a line."""
+    """Discard a line of the log."""

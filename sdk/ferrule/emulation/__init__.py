@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines that run a firmware on an emulated board."""
+"""Engines, which run a firmware on an emulated or a real board."""
 
 from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.emulation.engine import AttachedDevice, AttachedWire, Counters, Engine, EngineOptions, Machine, Session

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device models that a firmware's devices need on an emulated board."""
+"""Creates the models of a firmware's devices for an emulated board."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ferrule.errors import unknown_name
 from ferrule.firmware import Group, Image
 
 _SHARED = {Group.WORKSPACE: True, Group.WEIGHTS: False, Group.CONSTANTS: False}
-"""What every device may reach, and whether it may write there."""
+"""The groups of sections that every device may access, and whether it may write to them."""
 
 
 def attached_devices(
     artifact: Artifact, image: Image, faults: Mapping[str, Fault] | None = None
 ) -> tuple[AttachedDevice, ...]:
-    """Return a new model for each device with registers on the bus, and the memory that it may reach.
+    """Return a new model for each device with registers on the bus, and the memory that it may access.
 
-    That is the model's workspace and constants, and the context of its own driver. Those with a fault get an
-    injector, which does nothing until `inject`.
+    That memory is the network's workspace and constants, and the context of the device's driver. A device in `faults`
+    is wrapped in an injector, which does nothing until `inject` is called.
     """
     return tuple(
         AttachedDevice(
@@ -37,7 +37,7 @@ def attached_devices(
 
 
 def attached_wires(artifact: Artifact) -> tuple[AttachedWire, ...]:
-    """Return a new model for each device behind a serial line that has one."""
+    """Return a new model for each device behind a serial line whose driver provides one."""
     return tuple(
         AttachedWire(name=use.device.name, model=use.driver.wire.model(use.index), uart=use.driver.wire.uart)
         for use in artifact.devices
@@ -46,7 +46,7 @@ def attached_wires(artifact: Artifact) -> tuple[AttachedWire, ...]:
 
 
 def check_faults(artifact: Artifact, faults: Mapping[str, Fault]) -> None:
-    """Refuse faults for devices that have no model on the bus, by name."""
+    """Raise FerruleError if `faults` names a device that has no model on the bus."""
     on_bus = [use for use in artifact.devices if use.driver.model is not None and use.driver.base is not None]
     known = [use.device.name for use in on_bus]
     for name in faults:
@@ -61,7 +61,7 @@ def _model(use: DeviceUse, faults: Mapping[str, Fault]) -> DeviceModel:
 
 
 def inject(devices: Sequence[AttachedDevice], faults: Mapping[str, Fault]) -> None:
-    """Let the faults strike from now on: accesses are numbered from here."""
+    """Activate the faults; accesses and transfers are numbered from here."""
     for device in devices:
         if isinstance(device.model, FaultInjector):
             device.model.inject(faults.get(device.name))

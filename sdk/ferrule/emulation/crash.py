@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a firmware that went wrong."""
+"""Reports on a firmware that failed."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def address_text(address: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashReport:
-    """Where a firmware stood, and why the report was made."""
+    """The state of a firmware when it failed, and the reason for the report."""
 
     reason: str
     pc: int
     symbol: str
-    """Nearest function and offset, `?` outside of every function."""
+    """The function at pc and the offset in it, `?` outside all functions."""
     registers: Mapping[str, int]
     instruction: str | None = None
-    """The instruction at pc, where a disassembler is installed (`pip install capstone`)."""
+    """The instruction at pc; None unless a disassembler is installed (`pip install capstone`)."""
     notes: tuple[str, ...] = field(default=())
     """Further facts, one sentence each."""
 
     @property
     def summary(self) -> str:
-        """One line: the reason and the place."""
+        """The reason and the place in one line."""
         place = f"{self.reason} at pc {address_text(self.pc)} ({self.symbol})"
         return f"{place}: {self.instruction}" if self.instruction else place
 
@@ -49,12 +49,12 @@ class CrashReport:
 
 
 def called_from(image: Image, registers: Mapping[str, int]) -> str:
-    """Return a note on the call that lr stands behind."""
+    """Return a note on the call whose return address is in lr."""
     return f"called from {image.describe((registers.get('lr', 0) - 2) & ~1)}, if lr still has the return address"
 
 
 def disassemble(code: bytes, address: int) -> str | None:
-    """Return the Thumb instruction at the start of `code`; None without the optional package capstone."""
+    """Return the text of the first Thumb instruction in `code`; None without the optional package capstone."""
     if not code or find_spec("capstone") is None:
         return None
     capstone = import_module("capstone")
@@ -64,7 +64,7 @@ def disassemble(code: bytes, address: int) -> str | None:
 
 
 class EngineError(FerruleError):
-    """The firmware faulted or hangs, or the engine broke; `report` says where, if it is known."""
+    """The firmware faulted or hung, or the engine failed; `report` has the place, if it is known."""
 
     def __init__(self, message: str, *, hint: str | None = None, report: CrashReport | None = None) -> None:
         super().__init__(message if report is None else str(report), hint=hint)

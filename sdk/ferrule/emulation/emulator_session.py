@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common part of the emulators' sessions: image, recorded fault, crash report, and the error that ends them."""
+"""The common part of the emulators' sessions: image, recorded fault, crash report and final error."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _T = TypeVar("_T")
 
 
 class EmulatorSession(Session):
-    """A firmware in an emulator."""
+    """A firmware running in an emulator."""
 
     def __init__(self, machine: Machine) -> None:
         self._board = machine.board
         self._image = read_image(machine.elf)
         self._failure: EngineError | None = None
-        """What ended the session."""
+        """The error that ended the session; None while it runs."""
 
     def require_running(self) -> None:
-        """Raise the EngineError that ended the session, if it has ended."""
+        """Raise the EngineError that ended the session, if any."""
         if self._failure is not None:
             raise self._failure
 
@@ -39,14 +39,14 @@ class EmulatorSession(Session):
 
     @abstractmethod
     def _end(self) -> None:
-        """Release what the session holds; it may be called more than once."""
+        """Release the session's resources; it may be called more than once."""
 
     @abstractmethod
     def _record_words(self, address: int) -> Sequence[int]:
-        """Return the words of the fault record at an address; none where its memory cannot be read."""
+        """Return the words of the fault record at an address; fewer or none if its memory cannot be read."""
 
     def _find_uart(self, what: str, name: str, uarts: Mapping[str, _T]) -> _T:
-        """Return the UART of a role (`link`, `console`) or a name; `what` describes the choice in the error."""
+        """Return a UART by role (`link`, `console`) or by name; `what` describes the choices in the error."""
         roles = {"link": self._board.link_uart.name, "console": self._board.console_uart.name}
         found = uarts.get(roles.get(name, name))
         if found is None:
@@ -61,7 +61,7 @@ class EmulatorSession(Session):
     def _report(
         self, reason: str, registers: Mapping[str, int], code: bytes | None = None, notes: Sequence[str] = ()
     ) -> CrashReport:
-        """Return the report on a firmware that stands at these registers; `code` is at pc, by default the image's."""
+        """Return the report on a firmware stopped with these registers; `code` at pc defaults to the image's bytes."""
         pc = registers.get("pc", 0)
         return CrashReport(
             reason=reason,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs a firmware, and what one sees of it meanwhile."""
+"""The interfaces of engines and of the sessions in which they run a firmware."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ferrule.link import DEFAULT_BAUD, Channel
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AttachedDevice:
-    """A device that the board does not have, put onto its bus."""
+    """A device model added to the board's bus."""
 
     name: str
     model: DeviceModel
     address: int
-    """Of its registers; the board has nothing there."""
+    """Address of the registers, where the board has nothing."""
     interrupt: int | None = None
-    """Line of the interrupt controller, counted from 0; None if it has none."""
+    """Input of the interrupt controller, counted from 0; None if the device has no interrupt."""
     ranges: tuple[Range, ...] = ()
-    """The memory that it may reach; empty for all."""
+    """The memory that the device may access; empty for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,24 +37,24 @@ class AttachedWire:
     name: str
     model: SerialModel
     uart: str
-    """As the platform description calls it; neither link nor console."""
+    """Name of the UART in the platform description; neither the link's nor the console's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """What the user says of an engine; each engine reads what concerns it."""
+    """The user's options for an engine; each engine reads those that apply to it."""
 
     port: str | None = None
-    """serial: the board's port, by its name or as a URL of pyserial."""
+    """serial: the board's port, as a device name or a pyserial URL."""
     baud: int = DEFAULT_BAUD
     """serial: bits per second."""
     gdb: int | None = None
-    """unicorn and qemu: the TCP port of this machine at which the firmware stands until gdb connects."""
+    """unicorn and qemu: the local TCP port on which to wait for gdb; the firmware is halted until it connects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A board with a firmware on it."""
+    """A board with a firmware and attached device models."""
 
     board: Board
     elf: Path
@@ -65,30 +65,30 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """How far a firmware got."""
+    """Execution counts of a firmware."""
 
     instructions: int | None
-    """Executed since reset, those that an IT block suppressed included; None where the engine can't be asked."""
+    """Instructions executed since reset, including those suppressed by an IT block; None if the engine cannot tell."""
     resolution: float
-    """Instructions by which a count that the firmware takes itself may be off; 1 is exact."""
+    """Possible error, in instructions, of a count that the firmware takes itself; 1 is exact."""
     unit: str = "instructions"
-    """What the firmware's own counter counts here: emulators know instructions only, silicon has cycles."""
+    """The unit of the firmware's own counter: instructions on emulators, cycles on silicon."""
 
 
 class Session(Protocol):
-    """A running firmware, for one thread. It ends with `stop`, or at the end of its `with` block."""
+    """A running firmware, for use by one thread; it ends with `stop` or with its `with` block."""
 
     def channel(self, name: str = "link") -> Channel:
-        """Return the bytes of a UART: `link`, `console`, or a name from the platform description."""
+        """Return the channel of a UART: `link`, `console`, or a name from the platform description."""
 
     def counters(self) -> Counters:
-        """Return the counts so far."""
+        """Return the current counts."""
 
     def crash_report(self, reason: str) -> CrashReport | None:
-        """Return where the firmware stands now, None if that is unknown; `reason` says why it is asked for."""
+        """Return a report on the firmware's current state, or None if it is unknown; `reason` is quoted in it."""
 
     def stop(self) -> None:
-        """End it; a second call does nothing."""
+        """End the session; a second call does nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -100,31 +100,31 @@ class Session(Protocol):
 
 
 class Engine(Protocol):
-    """A kind of emulator."""
+    """An emulator, or a connection to real boards."""
 
     @property
     def name(self) -> str:
-        """How the user names it."""
+        """The name that users select the engine by."""
 
     def missing(self) -> MissingToolError | None:
-        """Return what must be installed before it runs here; None if nothing."""
+        """Return the error for a missing program or package, or None if the engine can run here."""
 
     def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
-        """Return why it can't run a board, with device models of these names on its bus; None if it can."""
+        """Return why the engine cannot run a board with device models of these names on its bus; None if it can."""
 
     def refuses_wires(self, names: Sequence[str]) -> str | None:
-        """Return why it can't have devices of these names behind serial lines; None if it can."""
+        """Return why the engine cannot connect devices of these names to serial lines; None if it can."""
         return f"it does not connect devices behind serial lines ({', '.join(names)}); unicorn, qemu and renode do"
 
     def lacks(self, options: EngineOptions) -> FerruleError | None:
-        """Return what must be said in the options before it runs; None if nothing."""
+        """Return the error for a missing option, or None if the options suffice."""
         del options
         return None
 
     def start(self, machine: Machine) -> Session:
-        """Reset the machine and let it run.
+        """Reset the machine and start it.
 
         Raises:
             MissingToolError: a program or package is missing.
-            EngineError: the engine can't run this board or this firmware.
+            EngineError: the engine cannot run this board or this firmware.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record that the firmware's start-up leaves of a fault: struct ferrule_fault_record of include/ferrule/fault.h."""
+"""The fault record that the firmware's start-up code writes: struct ferrule_fault_record of include/ferrule/fault.h."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ferrule.emulation.crash import address_text
 
 FAULT_RECORD = "ferrule_fault_record"
-"""Symbol of the memory that the firmware's fault handler writes."""
+"""Symbol of the record that the firmware's fault handler writes."""
 MAGIC = 0x544C_4146
 FIELDS = (
     "magic", "exception", "r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr", "sp", "exc_return",
@@ -36,14 +36,14 @@ CFSR_BITS: Mapping[int, str] = {
     24: "unaligned access",
     25: "division by zero",
 }
-"""Armv7-M ARM B3.2.15 and Armv8-M ARM D1.2.38 (CFSR)."""
+"""Causes by bit of CFSR (Armv7-M ARM B3.2.15 and Armv8-M ARM D1.2.38)."""
 HFSR_BITS: Mapping[int, str] = {1: "bus error on a vector fetch", 31: "breakpoint or another debug event"}
 MMFAR_VALID, BFAR_VALID = 1 << 7, 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRecord:
-    """What the core said of its fault."""
+    """The core's registers and status at a fault."""
 
     fields: Mapping[str, int]
 
@@ -64,7 +64,7 @@ class FaultRecord:
 
     @property
     def registers(self) -> dict[str, int]:
-        """The registers at the fault that the core saved; only `sp` where the stack itself was bad."""
+        """The registers at the fault that the core saved; only `sp` if the stack was invalid."""
         if not self.fields["frame_valid"]:
             return {"sp": self.fields["sp"]}
         saved = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr")
@@ -72,7 +72,7 @@ class FaultRecord:
 
 
 def fault_record(words: Sequence[int]) -> FaultRecord | None:
-    """Return the record that these words hold; None if no fault has been recorded."""
+    """Return the record in these words, or None if no fault has been recorded."""
     if len(words) < len(FIELDS) or words[0] != MAGIC:
         return None
     return FaultRecord(fields=dict(zip(FIELDS, words, strict=False)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves the model of a device behind a serial line to whatever is at the other end of a port."""
+"""Serves the model of a device behind a serial line over a port."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ferrule.link import DEFAULT_BAUD, Channel, ListeningChannel, SerialChannel
 
 LISTEN = "listen://"
 POLL_S = 0.02
-"""After so long without a byte the model is asked whether it has something to say."""
+"""Longest wait for a byte before the model is polled for bytes to send."""
 CHUNK_BYTES = 4096
 DEVICE = "accelerator"
 
@@ -24,12 +24,12 @@ def serial_model(
     binding: Mapping[str, str | int] | None = None,
     registry: BackendRegistry | None = None,
 ) -> tuple[str, SerialModel]:
-    """Return the name of a backend with devices behind serial lines, and a new model of such a device.
+    """Return the name of a backend whose devices are behind serial lines, and a new model of such a device.
 
-    `backend` may be None where there is one such backend only.
+    `backend` may be None if there is only one such backend.
 
     Raises:
-        FerruleError: the backend's devices are not behind serial lines, or the binding makes no sense.
+        FerruleError: the backend's devices are not behind serial lines, or the binding is invalid.
     """
     source = registry or default_registry()
     name = backend or _only(source)
@@ -43,12 +43,12 @@ def serial_model(
 
 
 def open_port(url: str, *, baud: int = DEFAULT_BAUD) -> Channel:
-    """Return the channel of a port: a device name or URL of pyserial's, or `listen://host:port`."""
+    """Return the channel of a port: a device name, a pyserial URL, or `listen://host:port`."""
     return ListeningChannel(url) if url.startswith(LISTEN) else SerialChannel(url, baud=baud)
 
 
 def serve(model: SerialModel, channel: Channel, *, until: Callable[[], bool] = lambda: False) -> None:
-    """Carry bytes between a channel and a model until `until` says so, looked at some 50 times a second.
+    """Carry bytes between a channel and a model until `until`, called about 50 times a second, returns True.
 
     Raises:
         LinkError: the port failed.
@@ -66,7 +66,7 @@ def _wired(registry: BackendRegistry) -> list[str]:
 def _is_wired(name: str, registry: BackendRegistry) -> bool:
     try:
         return isinstance(registry.create(name).firmware_target(), WiredTarget)
-    except FerruleError:  # one that can't be had here is no choice; naming it says why
+    except FerruleError:  # a backend that is not usable here is no candidate; selecting it by name reports why
         return False
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices behind the UARTs of a board in an emulator's process: a thread for each carries the bytes."""
+"""Devices behind the UARTs of a board in an emulator's process; a thread per device carries the bytes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ferrule.devices import SerialModel
 from ferrule.emulation.crash import EngineError
 
 QUIET_S = 0.02
-"""After so long without a byte the model is asked for bytes of its own."""
+"""Longest wait for a byte before the model is polled for bytes to send."""
 CHUNK_BYTES = 65536
 END_TIMEOUT_S = 10
 
 
 class SocketWire:
-    """A serial line between a model and the socket to which an emulator connects a UART."""
+    """A serial line between a model and the socket that an emulator connects to a UART."""
 
     def __init__(self, name: str, connection: socket.socket, model: SerialModel) -> None:
         self._name = name
@@ -43,18 +43,18 @@ class SocketWire:
     def _answer(self, data: bytes) -> bytes:
         try:
             return self._model.receive(data)
-        except Exception as error:  # noqa: BLE001 the session raises it, in its own thread
+        except Exception as error:  # noqa: BLE001 raised by the session in its own thread
             self._failure = error
             self._ending.set()
             return b""
 
     def check(self) -> None:
-        """Raise EngineError if the model has raised something; the line is dead then."""
+        """Raise EngineError if the model has raised an exception, which ends the line."""
         if self._failure is not None:
             raise EngineError(f"the model of device {self._name} failed: {self._failure}") from self._failure
 
     def stop(self) -> None:
-        """End the thread; before the socket is closed."""
+        """End the thread; to be called before the socket is closed."""
         self._ending.set()
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All engines by name."""
+"""The engines by name."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ VARIANTS: Mapping[str, Engine] = {
     engine.name: engine
     for engine in (RenodeEngine(AttachmentKind.COSIMULATION), RenodeEngine(AttachmentKind.COSIMULATION_TICKS))
 }
-"""Other ways to use an engine."""
+"""Variants of the engines, which `engine_names` does not list."""
 
 GDB_ENGINES = ("unicorn", "qemu")
-"""Those at which gdb can attach."""
+"""The engines that gdb can attach to."""
 
 
 def require_gdb(name: str) -> None:
-    """Refuse an engine at which gdb can't attach.
+    """Check that gdb can attach to an engine.
 
     Raises:
-        FerruleError: see above.
+        FerruleError: it cannot.
     """
     if name not in GDB_ENGINES:
         raise FerruleError(f"gdb cannot attach to engine {name}", hint=f"engines that can: {', '.join(GDB_ENGINES)}")
 
 
 def engine_names() -> list[str]:
-    """Return the names, the default first."""
+    """Return the names of the engines, the default first."""
     return list(ENGINES)
 
 
@@ -45,7 +45,7 @@ def engine(name: str) -> Engine:
     """Return an engine by name.
 
     Raises:
-        FerruleError: there is none; the hint lists the near ones.
+        FerruleError: there is no such engine; the hint lists similar names.
     """
     try:
         return {**ENGINES, **VARIANTS}[name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users call: compile, generate, inspect, run."""
+"""The functions that users call: compile, generate, inspect, run."""
 
 from ferrule.facade.compilation import Firmware, compile, generate, inspect  # noqa: A004
 from ferrule.facade.running import check_engine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a network and a job to an inspection, a project, or a firmware that can be run."""
+"""Turns a network and a job into an inspection, a project or a firmware that can be run."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ DEFAULT_OPTIONS = EngineOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class Firmware:
-    """A network built for a board."""
+    """A network compiled for a board."""
 
     network: Network
-    """As it was given: its numpy reference is what the firmware is compared with."""
+    """The network before optimisation; its numpy reference is the standard for the firmware's outputs."""
     optimized: OptimizedNetwork
-    """As it was divided over backends; `messages` says who did not get a layer, and why."""
+    """The network divided over backends; `messages` states which backends did not receive a layer, and why."""
     board: Board
     artifact: Artifact
     project: Project
     image: Image
     job: Job
-    """As it was given."""
+    """The job that `compile` was called with."""
     toolchain_version: str
     build_s: float
 
@@ -75,7 +75,7 @@ class Firmware:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user asked of backends and did not get; that a backend does not take some layer is none."""
+        """Requests to backends that were not fulfilled; a layer that a backend does not support is not among them."""
         return self.optimized.warnings
 
     @property
@@ -98,20 +98,20 @@ class Firmware:
     ) -> RunReport:
         """Run the firmware on inputs and compare every output with the numpy reference.
 
-        `inputs` are arrays in the order of the model's inputs, or by name; each has its input's shape, or n times its
-        first extent for n samples. None stands for the documented pattern (`ferrule.network.samples.pattern`).
-        `options` are the engine's, such as the port of a real board. `timeout_s` is the wall-clock time that one
-        inference may take. `source` says in the report where the inputs came from. `trace_devices` puts every call
-        of a device into the report. `faults` are injected into the models of devices, by device; see `ferrule.devices`.
-        If the run differs from the reference, `locate` has the firmware built and run once more, with every tensor as
-        an output, and the report name the first layer that differs.
+        `inputs` are arrays in the order of the model's inputs, or by name; each has its input's shape, or a first axis
+        n times as long for n samples. None selects the documented pattern (`ferrule.network.samples.pattern`).
+        `options` are the engine's, such as the port of a real board. `timeout_s` limits the wall-clock time of one
+        inference. `source` is the origin of the inputs as stated in the report. `trace_devices` records every device
+        call in the report. `faults` are injected into the devices' models, by device name; see `ferrule.devices`.
+        If the outputs differ from the reference, `locate` builds and runs the firmware once more, with every tensor as
+        an output, and the report names the first layer that differs.
 
         Raises:
             InputError: an input has the wrong name, shape or dtype.
             MissingToolError: the engine is not installed.
             EngineError: the firmware faulted or hung; the report has pc, symbol and registers.
             RunFailedError: a device or an operator failed; the message names the layer.
-            LinkError: the firmware answered something that it should not.
+            LinkError: the firmware's answer violates the protocol.
         """
         return run(
             self,
@@ -128,7 +128,7 @@ class Firmware:
         )
 
     def observed(self, progress: Progress = say_nothing) -> Firmware:
-        """Return the same layers with every tensor as an output, built anew; raises as `compile` does."""
+        """Build a firmware of the same layers with every tensor as an output; raises as `compile` does."""
         network = observed_network(self.network, self.optimized)
         return _compile(network, replace(self.job, board=self.board, out=None), progress)
 
@@ -140,17 +140,17 @@ def compile(  # noqa: A001
     progress: Progress = say_nothing,
     **keywords: Unpack[JobKeywords],
 ) -> Firmware:
-    """Generate a network's firmware for a board and build it.
+    """Generate and build a network's firmware for a board.
 
     `network` may also be a model's path or bytes. The fields of a Job may be given as keywords: see `ferrule.Job`.
 
     Raises:
         ModelError: the model's file cannot be read or is malformed.
-        UnsupportedError: no backend takes some layer; the message has every backend's reason.
-        MissingToolError: the toolchain is not installed; the hint has the command that installs it.
-        ArenaOverflowError, TooLargeError: the model is too big for the board; the message says by how much.
+        UnsupportedError: no backend supports some layer; the message gives every backend's reason.
+        MissingToolError: the toolchain is not installed; the hint gives the command that installs it.
+        ArenaOverflowError, TooLargeError: the model is too large for the board; the message states by how much.
         BuildError: the compiler failed.
-        FerruleError: there is no such board, backend, device or layer; or there are a job and keywords.
+        FerruleError: there is no such board, backend, device or layer, or both a job and keywords are given.
     """
     return _compile(_network_of(network), job_from(job, keywords), progress)
 
@@ -166,15 +166,15 @@ def generate(
     """Write a network's firmware project into the job's folder, `out`, for the job's platform.
 
     `network` may also be a model's path or bytes. The fields of a Job may be given as keywords: see `ferrule.Job`.
-    `force` replaces generated files that were edited by hand, and keeps the edited ones as NAME.orig. `renode` is a
-    folder for the files that run the project with Renode alone.
+    `force` replaces generated files that were edited by hand and keeps the edited versions as NAME.orig. `renode` is
+    a folder for additional files that run the project with Renode alone.
 
     Raises:
         ModelError: the model's file cannot be read or is malformed.
-        UnsupportedError: no backend takes some layer; the message has every backend's reason.
+        UnsupportedError: no backend supports some layer; the message gives every backend's reason.
         ArenaOverflowError: the tensors do not fit the board's workspace memory.
-        FerruleError: an unknown platform, board, toolchain, backend, device or layer, no folder, or one with other
-            contents.
+        FerruleError: a platform, board, toolchain, backend, device or layer is unknown, the job has no folder, or the
+            folder has other contents.
     """
     given, wanted = _network_of(network), job_from(job, keywords)
     artifact = emit(given, wanted)
@@ -189,13 +189,13 @@ def generate(
 def inspect(
     network: Network | ModelFile, job: Job | None = None, *, schedule: bool = False, **keywords: Unpack[JobKeywords]
 ) -> Inspection:
-    """Return a network's layers, tensors, MACs and arena; with a job also which backend takes which layer, and why.
+    """Return a network's layers, tensors, MACs and arena; with a job also each layer's backend and the reason.
 
-    The fields of a Job may be given as keywords. `schedule` adds the firmware's calls of devices, in order.
+    The fields of a Job may be given as keywords. `schedule` adds the firmware's device calls in order.
 
     Raises:
         ModelError, UnsupportedError: the network is not valid, or the model's file is malformed.
-        FerruleError: a backend, device, layer or board that is named does not exist.
+        FerruleError: the job names a backend, device, layer or board that does not exist.
     """
     given = _network_of(network)
     inspection = inspect_network(given)
@@ -252,7 +252,7 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress, *, stay
 
 
 def _network_of(model: Network | ModelFile) -> Network:
-    """Return a network as it is, and load everything else; raises as `load` does."""
+    """Return a network unchanged, and load anything else; raises as `load` does."""
     if isinstance(model, Network):
         return model
     if isinstance(model, (str, PathLike, bytes, bytearray, memoryview)):

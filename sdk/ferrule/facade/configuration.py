@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ferrule.toml: a project's own backends and devices."""
+"""ferrule.toml: the backends and devices of a project."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     backend: str
     binding: dict[str, str | int] = {}
-    """How the platform finds it: base address, devicetree label, port."""
+    """How the platform finds the device: base address, devicetree label, port."""
     regions: tuple[str, ...] = ()
-    """The board's memories that it reaches; empty for all."""
+    """The board's memories that the device can access; empty for all."""
     activation_lead: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """Operators before its first one at which it is activated; by default what its driver says."""
+    """How many operators before its first one the device is activated; None for its driver's default."""
 
 
 class BackendsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[backends]."""
+    """[backends]: where the project's own backends are."""
 
     folders: tuple[str, ...] = ()
-    """Relative to the file: each is one backend's, or holds several."""
+    """Folders relative to the file; each is that of one backend or contains several."""
 
 
 class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,26 +53,26 @@ class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What a project says of backends and devices."""
+    """The backends and devices of a project."""
 
     folders: tuple[Path, ...] = ()
     devices: tuple[Device, ...] = ()
     dynamic: BackendRegistry | None = None
-    """What `with_dynamic_backends` made of the registry."""
+    """The registry that `with_dynamic_backends` has extended; None outside it."""
 
     def registry(self) -> BackendRegistry:
-        """Return where backends come from; FerruleError if a folder holds none, or an id is taken."""
+        """Return the registry of backends; FerruleError if a folder contains none or an id is already in use."""
         if self.dynamic is not None:
             return self.dynamic
         return registry_with(self.folders) if self.folders else default_registry()
 
     def with_devices(self, options: Iterable[str]) -> Configuration:
-        """Return the configuration with devices as the command line has them, "name=Backend".
+        """Return the configuration with the devices of `--device` options, "name=Backend", added.
 
-        One that is there already goes to that backend, with its binding and regions.
+        A device that exists already is moved to the given backend and keeps its binding and regions.
 
         Raises:
-            FerruleError: an option is malformed, or two have one name.
+            FerruleError: an option is malformed, or two have the same name.
         """
         devices = {device.name: device for device in self.devices}
         given: set[str] = set()
@@ -90,9 +90,9 @@ class Configuration:
 
     @contextmanager
     def with_dynamic_backends(self, path: Path | None) -> Iterator[Configuration]:
-        """Lend the configuration with the dynamic backends of one folder, or of the default ones, in its registry.
+        """Yield the configuration with the dynamic backends of a folder, by default the default folders, registered.
 
-        Each file is tried in a child process first; those that are refused are logged.
+        Each file is first tried in a child process; refused files are logged.
         """
         from ferrule.backends.dynamic.load import load_dynamic_backends
 
@@ -104,19 +104,19 @@ class Configuration:
             registry.close()
 
     def complete(self, job: Job, options: Iterable[str] = ()) -> Job:
-        """Return a job with the backends and devices of this project.
+        """Return a job with this project's backends and devices.
 
-        `options` are those of backends as the command line has them, "Backend.name=value".
+        `options` are the `--backend-option` options, "Backend.name=value".
 
         Raises:
-            FerruleError: an option is malformed, stands twice, or its backend does not take it.
+            FerruleError: an option is malformed or given twice, or its backend does not accept it.
         """
         registry = self.registry()
         return replace(job, devices=self.devices, model_options=_model_options(options, registry), registry=registry)
 
 
 def read_configuration(path: Path | None = None) -> Configuration:
-    """Return what a file says; None stands for ferrule.toml in the current folder, if there is one.
+    """Read a configuration file; None selects ferrule.toml in the current folder, if it exists.
 
     Raises:
         FerruleError: the file cannot be read or is malformed; the message names the key.
@@ -179,4 +179,4 @@ def _convert(where: str, data: object, kind: type[_Kind]) -> _Kind:
 
 def _check_name(where: str, name: str) -> None:
     if not _IDENTIFIER.fullmatch(name):
-        raise FerruleError(f"{where}: '{name}' is no device name, expected a C identifier such as npu0")
+        raise FerruleError(f"{where}: '{name}' is not a device name, expected a C identifier such as npu0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a firmware on an engine and reports what came out."""
+"""Runs a firmware on an engine and reports the result."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ from ferrule.report.tracing import explained
 
 
 def check_engine(name: str, job: Job, options: EngineOptions | None = None) -> None:
-    """Refuse an engine that cannot run a job's board here, or lacks what it needs, before anything is built.
+    """Check, before anything is built, that an engine can run a job's board here and has the options it needs.
 
     Raises:
-        FerruleError: see above; MissingToolError has the command that installs it.
+        MissingToolError: the engine is not installed; the hint gives the command that installs it.
+        FerruleError: the engine cannot run the board, or an option is missing or not supported.
     """
     chosen = _usable(name, job.load_board())
     if options is not None:
@@ -63,10 +64,10 @@ def run(
     locate: bool,
     progress: Progress,
 ) -> RunReport:
-    """Run the firmware; see `Firmware.run`. `observed` builds it once more, with every tensor as an output.
+    """Run the firmware, see `Firmware.run`; `observed` builds it once more with every tensor as an output.
 
-    The first sample runs twice: once with each operator counted, and once, as all others, without; and before, if the
-    calls of devices are to be traced, once with these.
+    The first sample runs twice: once with a count for each operator and once without, like the others. If device calls
+    are traced, a run of the first sample with tracing precedes them.
     """
     network = firmware.network
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
@@ -101,7 +102,7 @@ def run(
 def _check_locate(chosen: Engine, *, locate: bool) -> None:
     if locate and chosen.name == "serial":
         raise FerruleError(
-            "where a real board begins to differ can't be located: that takes another firmware on it",
+            "the first differing layer can't be located on a real board: that needs a second firmware on it",
             hint="run the model on an emulated board",
         )
 
@@ -109,12 +110,12 @@ def _check_locate(chosen: Engine, *, locate: bool) -> None:
 def _located(
     observed: Callable[[], BuiltFirmware], samples: Sequence[Sample], execute: Callable[[BuiltFirmware], EngineRun]
 ) -> DifferencePart:
-    """Run everything once more with every tensor as an output, in the same order, so that faults strike again."""
+    """Repeat the run with every tensor as an output, in the same order, so that faults strike again."""
     try:
         again = observed()
         done = execute(again)
     except FerruleError as error:
-        return DifferencePart(note=f"it can't be found out, with every tensor as an output: {error}")
+        return DifferencePart(note=f"not found, since the firmware with every tensor as an output fails: {error}")
     expected = [again.network.run(sample) for sample in samples]
     runs = [(run.outputs, each) for runs, each in zip(done.by_sample(), expected, strict=True) for run in runs]
     return first_difference(again.network, again.optimized, layer_parts(again, done), runs)

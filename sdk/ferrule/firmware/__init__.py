@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Firmware: toolchains, builds, linker scripts and the images that come out."""
+"""Firmware: toolchains, builds, linker scripts and the resulting images."""
 
 from ferrule.firmware.build import BuildError, TooLargeError, execute
 from ferrule.firmware.folder import Kept

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out a build plan."""
+"""Executes a build plan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OVERFLOW = re.compile(r"will not fit in region|overflowed by|address .*out of r
 
 
 class BuildError(FerruleError):
-    """A command of the build failed; it keeps the command, its folder, its exit code and its last lines."""
+    """A command of the build failed; the error keeps the command, its folder, exit code and output."""
 
     def __init__(self, argv: Sequence[str], cwd: Path, exit_code: int, output: str) -> None:
         self.argv = tuple(argv)
@@ -58,17 +58,17 @@ class TooLargeError(FerruleError):
 def execute(
     plan: BuildPlan, *, progress: Callable[[int, int, str], None] | None = None, jobs: int | None = None
 ) -> Path:
-    """Build the firmware and return its ELF file; on failure no firmware is left in the folder.
+    """Build the firmware and return the path of its ELF file; on failure no firmware is left in the folder.
 
-    Objects that an earlier build made by the same command from the same files come from the cache.
+    Objects that an earlier build produced with the same command from the same files are taken from the cache.
 
-    `progress` is called in the caller's thread with the number of steps done, of all steps, and the name of the file
-    just made. `jobs` is the number of compilers at once, by default one per core.
+    `progress` is called in the caller's thread with the number of completed steps, the number of all steps and the
+    name of the file just built. `jobs` is the number of compilers run in parallel, by default one per core.
 
     Raises:
         BuildError: a command failed.
         TooLargeError: the firmware does not fit into the board's memories.
-        FerruleError: the folder can't be written.
+        FerruleError: the folder cannot be written.
     """
     total = len(plan.compile) + 1
     _prepare(plan)
@@ -147,7 +147,7 @@ def _link(plan: BuildPlan) -> None:
 
 
 def _measure(link: LinkStep, board: Board, folder: Path) -> TooLargeError | None:
-    """Link without limits and say which memory is too small; None where that does not work either."""
+    """Link with enlarged memories and return the error naming the memory that is too small; None if that fails."""
     try:
         _attempt(link.roomy_attempts, folder)
         image = read_image(link.roomy_output)
@@ -168,7 +168,7 @@ def _overflow(image: Image, board: Board) -> TooLargeError | None:
 
 
 def _by_memory(image: Image, board: Board) -> dict[str, list[tuple[Section, int, int]]]:
-    """Return, by memory, the sections that go there, with their ends and sizes; initialised data goes to two."""
+    """Return each memory's sections with end and size; initialised data is listed for both of its memories."""
     homes = {
         ".text": board.placement.code,
         ".rodata": board.placement.code,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the files of a project so that nothing is left half-written and nobody's work is lost."""
+"""Writes the files of a project without leaving partial files or losing the user's changes."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ ORIGINAL_SUFFIX = ".orig"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A file that the user had edited and that was left alone, or put aside."""
+    """A file edited by the user that was left unchanged or renamed."""
 
     name: str
-    """Relative to the project's folder."""
+    """Path relative to the project's folder."""
     beside: str | None
-    """The file beside it: with the contents that it would have got, or with the user's; None where there is no news."""
+    """The file written beside it, with the newly generated contents or the user's; None if there is none."""
 
 
 def sha256(data: bytes) -> str:
-    """Return the SHA-256 of some bytes in hexadecimal."""
+    """Return the SHA-256 hash of the data in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -44,16 +44,16 @@ def write_folder(
     *,
     force: bool = False,
 ) -> tuple[Kept, ...]:
-    """Write a project's files: a new folder appears whole or not at all; an old project is updated file by file.
+    """Write a project's files: a new folder is created atomically, an existing project is updated file by file.
 
-    Files are by path relative to the folder. A starter that the user edited is left alone; if it would now be
-    generated otherwise than when the user got it, NAME.new has that. With `force` a generated file that was edited is
-    put aside as NAME.orig. Files of the old project that are not generated any more are removed, unless they were
-    edited; other files in the folder are left alone. Returns what was kept for the user.
+    The keys of `generated` and `starters` are paths relative to the folder. A starter that the user edited is left
+    unchanged; if its generated contents have changed since, they are written to NAME.new. With `force`, a generated
+    file that was edited is renamed to NAME.orig. Files that are no longer generated are removed unless they were
+    edited; other files in the folder are left unchanged. Returns the files that were kept for the user.
 
     Raises:
-        FerruleError: the folder has other contents, or, without `force`, a generated file was edited by hand; nothing
-            is changed then.
+        FerruleError: the folder has other contents or, without `force`, a generated file was edited by hand. Nothing is
+            changed in either case.
     """
     if folder.exists() and not folder.is_dir():
         raise FerruleError(f"{folder} is a file, expected a folder or nothing")
@@ -65,7 +65,7 @@ def write_folder(
 
 
 def create_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files, by path relative to the folder, into a new or empty folder, which appears whole or not at all.
+    """Create a folder with files, given by path relative to it, atomically; an empty folder may exist already.
 
     Raises:
         FerruleError: the folder cannot be written.
@@ -100,7 +100,7 @@ def _create(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 class _Update:
-    """The update of a project that is there: first all decisions, then all changes."""
+    """The update of an existing project: all decisions are made before the first change."""
 
     def __init__(
         self, folder: Path, generated: Mapping[str, bytes], starters: Mapping[str, bytes], manifest: Manifest
@@ -122,7 +122,7 @@ class _Update:
         self._manifest = manifest
 
     def write(self, *, force: bool) -> tuple[Kept, ...]:
-        """Update the folder and return what was kept for the user."""
+        """Update the folder and return the files that were kept for the user."""
         news = self._news()
         edited = self._edited_starters()
         files = {**self._files, **news}
@@ -131,7 +131,7 @@ class _Update:
         if in_the_way and not force:
             raise FerruleError(
                 f"{self._folder}: these files were changed by hand and would be lost: {', '.join(in_the_way)}",
-                hint="move them out of the way, generate into another folder, or put them aside as *.orig with --force",
+                hint="move them out of the way, generate into another folder, or keep them as *.orig with --force",
             )
         aside = tuple(Kept(name=name, beside=self._put_aside(name)) for name in in_the_way)
         for name, data in files.items():
@@ -146,11 +146,11 @@ class _Update:
         return (*aside, *kept)
 
     def _edited_starters(self) -> frozenset[str]:
-        """Return the user's own: starters of old that are not as they were generated, nor as they will be."""
+        """Return the old starters that differ both from their generated contents and from the new ones."""
         return frozenset(name for name in self._old.starters if self._differs(name))
 
     def _news(self) -> dict[str, bytes]:
-        """Return what edited starters would be now, by the name of a file beside them."""
+        """Return the new contents of edited starters that have changed, by the name of the file beside the starter."""
         return {
             f"{name}{NEW_SUFFIX}": self._starters[name]
             for name in self._edited_starters()
@@ -158,7 +158,7 @@ class _Update:
         }
 
     def _differs(self, name: str) -> bool:
-        """Whether a file is there that is neither as it was generated, if it was, nor as it will be."""
+        """Return whether a file exists that differs both from its generated contents, if any, and from the new ones."""
         path = self._folder / name
         if not path.is_file():
             return False
@@ -166,7 +166,7 @@ class _Update:
         return sha256(present) != self._old.files.get(name) and present != self._files.get(name)
 
     def _put_aside(self, name: str) -> str:
-        """Rename a file of the user's and return its new name, relative to the folder."""
+        """Rename an edited file and return its new name, relative to the folder."""
         path = self._folder / name
         number, target = 1, path.with_name(f"{path.name}{ORIGINAL_SUFFIX}")
         while target.exists():
@@ -178,11 +178,11 @@ class _Update:
     def _remove(self, names: Iterable[str]) -> None:
         for name in names:
             (self._folder / name).unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # not empty: others are still in it
+            with contextlib.suppress(OSError):  # the folder still contains other files
                 (self._folder / name).parent.rmdir()
 
     def _new_manifest(self, edited: frozenset[str], news: Mapping[str, bytes]) -> Manifest:
-        """Return the manifest with the digests of edited starters as the user got them."""
+        """Return the manifest with the original hashes of edited starters, and those of the files beside them."""
         files = {
             **self._manifest.files,
             **{name: self._old.files[name] for name in edited},

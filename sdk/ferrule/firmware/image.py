@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Group(StrEnum):
-    """What a section is for; the first four occupy flash (data twice: its first values there, itself in RAM)."""
+    """The purpose of a section; the first four occupy flash, and `data` occupies RAM as well."""
 
     CODE = "code"
     CONSTANTS = "constants"
@@ -51,14 +51,14 @@ class Section:
     name: str
     address: int
     load_address: int
-    """Where its first contents are stored; the same as `address` but for initialised data."""
+    """Address of its initial contents; it differs from `address` for initialised data only."""
     size_bytes: int
     group: Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Bytes that stand in memory before reset."""
+    """Contents of memory before reset."""
 
     address: int
     data: bytes
@@ -76,7 +76,7 @@ class Symbol:
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """A linked firmware. Function addresses have the Thumb bit cleared."""
+    """A linked firmware; the addresses of functions have the Thumb bit cleared."""
 
     path: Path
     entry: int
@@ -91,7 +91,7 @@ class Image:
 
     @cached_property
     def groups(self) -> Mapping[Group, int]:
-        """Bytes per group, all groups listed."""
+        """Size of every group in bytes."""
         sizes = dict.fromkeys(Group, 0)
         for section in self.sections:
             sizes[section.group] += section.size_bytes
@@ -99,31 +99,31 @@ class Image:
 
     @property
     def flash_bytes(self) -> int:
-        """Bytes that are programmed."""
+        """Bytes of flash that the firmware occupies."""
         return sum(self.groups[group] for group in FLASH_GROUPS)
 
     @property
     def ram_bytes(self) -> int:
-        """Bytes of RAM, the stack's whole room included."""
+        """Bytes of RAM that the firmware occupies, including the whole stack."""
         return sum(self.groups[group] for group in RAM_GROUPS)
 
     def section(self, name: str) -> Section | None:
-        """Return a section by name, None where the linker left it out as empty."""
+        """Return a section by name, or None if the linker omitted it because it is empty."""
         return next((section for section in self.sections if section.name == name), None)
 
     def address_of(self, name: str) -> int:
-        """Return the address of a symbol, or raise FerruleError."""
+        """Return the address of a symbol; FerruleError if there is none of that name."""
         symbol = self._by_name.get(name)
         if symbol is None:
             raise unknown_name(f"symbol in {self.path.name}", name, self._by_name)
         return symbol.address
 
     def has(self, name: str) -> bool:
-        """Whether there is a symbol of that name."""
+        """Return whether there is a symbol of that name."""
         return name in self._by_name
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return initial contents; empty where no segment holds them all."""
+        """Return the initial contents of a range; empty if no single segment contains it."""
         for segment in self.segments:
             offset = address - segment.address
             if offset >= 0 and offset + size_bytes <= len(segment.data):
@@ -131,7 +131,7 @@ class Image:
         return b""
 
     def symbol_at(self, address: int) -> Symbol | None:
-        """Return the function or object that an address lies in, None outside of all."""
+        """Return the function or object that contains an address, or None."""
         address_even = address & ~1
         index = bisect.bisect_right(self._addresses, address_even)
         while index > 0:
@@ -144,7 +144,7 @@ class Image:
         return None
 
     def describe(self, address: int) -> str:
-        """Return `name+0x12`, or `?` outside of all symbols."""
+        """Return the symbol and offset of an address as `name+0x12`, or `?` outside all symbols."""
         symbol = self.symbol_at(address)
         if symbol is None:
             return "?"
@@ -169,10 +169,10 @@ class Image:
 
 
 def read_image(path: Path) -> Image:
-    """Read an ELF file of a 32-bit Arm firmware.
+    """Read the ELF file of a 32-bit Arm firmware.
 
     Raises:
-        FerruleError: it can't be read, or is something else.
+        FerruleError: the file cannot be read, or is not such a firmware.
     """
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
@@ -194,7 +194,7 @@ def read_image(path: Path) -> Image:
     except OSError as error:
         raise FerruleError(f"cannot read {path}: {error}") from None
     except (ELFError, UnicodeDecodeError) as error:
-        raise FerruleError(f"{path} is not a sound ELF file: {error}") from None
+        raise FerruleError(f"{path} is not a valid ELF file: {error}") from None
 
 
 def _segments(elf: ELFFile) -> Iterator[Segment]:

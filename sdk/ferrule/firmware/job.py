@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The job: all that a user wishes of a firmware, in one value that every step reads."""
+"""The job: the user's choices for a firmware, in one value that every step reads."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ DEFAULT_BOARD = "mps2-an386"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Which firmware a network becomes; every default can stay as it is.
+    """The choices for compiling a network to firmware; every field has a usable default.
 
-    Lists may be given for tuples. Names are checked by the step that looks them up.
+    Lists are accepted in place of tuples. Names are checked by the step that uses them.
     """
 
     board: str | Path | Board = DEFAULT_BOARD
     """A board's name, the path of its folder, or the board itself."""
     toolchain: str = DEFAULT_TOOLCHAIN
     backends: Sequence[str] = ("CpuAcc",)
-    """In order of preference: each layer goes to the first that takes it."""
+    """Backends in order of preference; each layer is assigned to the first that supports it."""
     devices: Sequence[Device] = ()
-    """The instances of backends; a backend without one has a device that is called like it."""
+    """The instances of backends; a backend without an instance here has one device with the backend's name."""
     hints: Mapping[str, str] = field(default_factory=dict)
-    """By layer: "Backend" or "Backend/device", tried before the preferences."""
+    """The backend to try before the preferences, by layer, as "Backend" or "Backend/device"."""
     model_options: Mapping[str, ModelOptions] = field(default_factory=dict)
     """Options by backend."""
     optimization: str = "O3"
-    """The compiler's level: O2, O3 or Os."""
+    """The compiler's optimization level: O2, O3 or Os."""
     platform: str = DEFAULT_PLATFORM
-    """What the project is made for: bare-metal, cmsis or zephyr."""
+    """The platform of the project: bare-metal, cmsis or zephyr."""
     out: str | Path | None = None
-    """The folder of the project; None for a temporary one that lives as long as its firmware."""
+    """The folder of the project; None for a temporary folder that is removed together with its Firmware."""
     registry: BackendRegistry | None = None
-    """Where backends come from; None for all that are installed."""
+    """The registry of backends; None for all installed backends."""
 
     def __post_init__(self) -> None:
         for name in ("backends", "devices"):
@@ -72,15 +72,15 @@ class Job:
         return f"Job({', '.join(said)})"
 
     def load_board(self) -> Board:
-        """Return the board; FerruleError if there is none of that name."""
+        """Return the board; FerruleError if there is no board of that name."""
         return self.board if isinstance(self.board, Board) else load_board(self.board)
 
     def backend_source(self) -> BackendRegistry:
-        """Return the registry that backends come from."""
+        """Return the registry of backends."""
         return self.registry or default_registry()
 
     def optimizer_options(self, face: Face) -> OptimizerOptions:
-        """Return the optimizer's options for one face; FerruleError if it is firmware and there is no such board."""
+        """Return the optimizer's options for a face; FerruleError if it is FIRMWARE and the board does not exist."""
         board = self.load_board() if face is Face.FIRMWARE else None
         return OptimizerOptions(
             face=face,
@@ -93,7 +93,7 @@ class Job:
 
 
 class JobKeywords(TypedDict, total=False):
-    """The fields of a Job, where a function takes them as keywords."""
+    """The fields of a Job as keyword arguments."""
 
     board: str | Path | Board
     toolchain: str
@@ -108,10 +108,10 @@ class JobKeywords(TypedDict, total=False):
 
 
 def job_from(job: Job | None, keywords: JobKeywords) -> Job:
-    """Return the job that is given, or the one that the keywords make.
+    """Return the given job, or one made from the keywords.
 
     Raises:
-        FerruleError: there are both, a keyword is no field of a Job, or `job` is something else.
+        FerruleError: both are given, a keyword is not a field of Job, or `job` is of another type.
     """
     known = [each.name for each in fields(Job)]
     for name in keywords:
@@ -126,8 +126,8 @@ def job_from(job: Job | None, keywords: JobKeywords) -> Job:
         )
     if keywords:
         raise FerruleError(
-            f"there is a job, and its fields as keywords, too: {', '.join(keywords)}",
-            hint="give one of them; dataclasses.replace(job, ...) changes a job",
+            f"both a job and keywords are given: {', '.join(keywords)}",
+            hint="give either; dataclasses.replace(job, ...) changes a job",
         )
     return job
 
@@ -136,8 +136,8 @@ def divide(network: Network, job: Job | None = None, *, face: Face = Face.FIRMWA
     """Return the network divided over the job's backends, for firmware or for the host.
 
     Raises:
-        UnsupportedError: no backend takes some layer; the message has every backend's reason.
-        FerruleError: a backend, device or layer that is named does not exist, or no backend has that face.
+        UnsupportedError: no backend supports some layer; the message gives every backend's reason.
+        FerruleError: the job names a backend, device or layer that does not exist, or no backend has that face.
     """
     wanted = job or Job()
     network.validate()

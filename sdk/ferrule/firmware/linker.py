@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The linker script, derived from the board."""
+"""Generates linker scripts from boards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SLICE_ALIGNMENT = 1 << 20
 
 
 def linker_script(board: Board, *, memories: tuple[Memory, ...] | None = None, entry: str = ENTRY_SYMBOL) -> str:
-    """Return the script for GNU ld and lld alike; `memories` stand in for the board's own of the same names."""
+    """Return a linker script for GNU ld and lld; `memories` replace the board's own, which have the same names."""
     return render(
         "linker.ld.j2",
         header=f"Memory map of {board.name}, made by Ferrule from {board.platform.name} and board.toml.",
@@ -25,9 +25,9 @@ def linker_script(board: Board, *, memories: tuple[Memory, ...] | None = None, e
 
 
 def roomy_memories(board: Board) -> tuple[Memory, ...]:
-    """Return the board's memories, moved apart and as large as 32 bits of address allow.
+    """Return the board's memories, moved apart and enlarged as far as 32-bit addresses allow.
 
-    A firmware that does not fit the board links with these, so that its sections can be measured.
+    A firmware that does not fit the board is linked with these to measure its sections.
     """
     slice_bytes = _ADDRESS_END // len(board.memories) & -_SLICE_ALIGNMENT
     return tuple(

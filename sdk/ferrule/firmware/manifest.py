@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a generated project says of itself, in ferrule-project.json."""
+"""The manifest of a generated project, ferrule-project.json."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA_VERSION = 2
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the project was generated, and every file that was written, with its SHA-256."""
+    """The settings that the project was generated with, and the SHA-256 of every written file."""
 
     schema_version: int = SCHEMA_VERSION
     ferrule_version: str
@@ -22,32 +22,32 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     model: str
     digest: str
     board: str
-    """The board's folder, relative to the project; empty where the platform's own tools know the board."""
+    """The board's folder, relative to the project; empty if the platform's own tools know the board."""
     toolchain: str
     optimization: str
     sources: tuple[str, ...]
-    """C files, relative to the project."""
+    """C files as paths relative to the project."""
     third_party: tuple[str, ...] = ()
-    """Those of the C files that are compiled without warnings."""
+    """The subset of `sources` that is compiled without warnings."""
     include_dirs: tuple[str, ...]
     system_include_dirs: tuple[str, ...] = ()
-    """The include folders of third parties."""
+    """Include folders of third-party code."""
     defines: dict[str, str] = {}
-    """Macros of all C files."""
+    """Macros defined for all C files."""
     files: dict[str, str]
-    """SHA-256 in hexadecimal, as generated, by path relative to the project; this file left out."""
+    """SHA-256 of the generated contents in hexadecimal, by path relative to the project; this file is omitted."""
     starters: tuple[str, ...]
-    """Those of the files that are the user's to edit."""
+    """The subset of `files` that the user may edit."""
 
 
 class _Version(msgspec.Struct, frozen=True):
-    """What every schema has."""
+    """The field that every version of the schema has."""
 
     schema_version: int
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
-    """Return a manifest as it stands in its file."""
+    """Return the contents of a manifest's file."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
 
@@ -55,7 +55,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a project.
 
     Raises:
-        FerruleError: the folder has none, or it is malformed; the message names the field.
+        FerruleError: the folder has no manifest, or it is malformed; the message names the field.
     """
     path = folder / MANIFEST_NAME
     try:
@@ -70,15 +70,15 @@ def read_manifest(folder: Path) -> Manifest:
         if version != SCHEMA_VERSION:
             raise FerruleError(
                 f"{path} has schema version {version}, expected {SCHEMA_VERSION}",
-                hint="generate the project anew with this version of ferrule, into another folder",
+                hint="generate the project again with this version of ferrule, into another folder",
             )
         manifest = msgspec.json.decode(data, type=Manifest)
     except msgspec.MsgspecError as error:
-        raise FerruleError(f"{path}: {error}", hint="generate the project anew, into another folder") from error
+        raise FerruleError(f"{path}: {error}", hint="generate the project again, into another folder") from error
     folders = (*manifest.include_dirs, *manifest.system_include_dirs)
     for name in (manifest.board, *manifest.sources, *folders, *manifest.files, *manifest.starters):
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise FerruleError(
-                f"{path}: '{name}' leads out of the project", hint="generate the project anew, into another folder"
+                f"{path}: '{name}' is outside the project", hint="generate the project again, into another folder"
             )
     return manifest

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of earlier builds, so that the same command on the same files is not run again.
+"""A cache of compiled objects, which saves running the same command on the same files again.
 
-An entry is found by the command, the compiler's program and the names of all files in the include folders, and is valid
-while every file that the compiler read has the contents that it had then. The project's folder counts as no part of
-a path: a project elsewhere with the same files has the same objects. An object that holds that folder's path, as debug
-information and `__FILE__` make it, is not kept.
+The key of an entry is the command, the compiler's program and the names of all headers in the include folders. An entry
+is valid while every file that the compiler read has unchanged contents. Paths are taken relative to the project's
+folder, so that a project with the same files elsewhere has the same objects. An object that contains the path of that
+folder, through debug information or `__FILE__`, is not kept.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ferrule.firmware.plan import BuildPlan, CompileStep
 from ferrule.nativelib import cache_folder, compiler_identity, write_atomically
 
 LIMIT_BYTES = 256 << 20
-"""The cache's size above which its oldest half is deleted."""
+"""Size of the cache above which its oldest entries are deleted, down to half this size."""
 
 _VERSION = "1"
 _PLACE = "{project}/"
 _ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "CCC_OVERRIDE_OPTIONS")
-"""Variables that change what GCC and clang compile."""
+"""Environment variables that affect the output of GCC and clang."""
 
 
 class ObjectCache:
-    """The objects kept in the user's cache folder, as one build sees them; its methods may run in several threads.
+    """The objects in the user's cache folder, for one build; its methods may be called from several threads.
 
-    A cache that cannot be read or written is no error: everything is compiled.
+    If the cache cannot be read or written, everything is compiled, without an error.
     """
 
     def __init__(self, plan: BuildPlan) -> None:
@@ -42,7 +42,7 @@ class ObjectCache:
         self._grew = False
 
     def restore(self, step: CompileStep) -> bool:
-        """Write the object of a step from the cache, and return whether the cache has it."""
+        """Write a step's object from the cache to its place, and return whether the cache has it."""
         try:
             stored = self._entry(step).read_bytes()
             checksum, head, data = stored.split(b"\n", 2)
@@ -50,13 +50,13 @@ class ObjectCache:
                 return False
             if any(self._digest(self._absolute(name)) != known for name, known in json.loads(head).items()):
                 return False
-        except (OSError, ValueError):  # not there, damaged, or a file that it was made from is gone
+        except (OSError, ValueError):  # missing, damaged, or made from a file that no longer exists
             return False
         step.output.write_bytes(data)
         return True
 
     def keep(self, step: CompileStep) -> None:
-        """Keep the object that a step has just made."""
+        """Add the object that a step has just compiled to the cache."""
         try:
             data = step.output.read_bytes()
             if self._place.encode() in data:
@@ -71,7 +71,7 @@ class ObjectCache:
             return
 
     def prune(self) -> None:
-        """Delete the oldest half of the cache if it has grown above the limit."""
+        """Delete the oldest entries, down to half the limit, if the cache has grown above it."""
         if not self._grew:
             return
         try:
@@ -82,7 +82,7 @@ class ObjectCache:
                     break
                 path.unlink(missing_ok=True)
                 size_bytes -= size
-        except OSError:  # another build prunes at the same time
+        except OSError:  # another build is pruning at the same time
             return
 
     def _entry(self, step: CompileStep) -> Path:
@@ -110,11 +110,11 @@ def _file_digest(path: Path) -> str:
 
 
 def _names_below(folder: Path) -> tuple[str, ...]:
-    """Return the names of all headers below a folder: a new one may come before another on the compiler's path."""
+    """Return the paths of all headers in a folder; a new header may precede another on the compiler's search path."""
     return (str(len(folder.parts)), *sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.h")))
 
 
 def _prerequisites(rule: str) -> list[str]:
-    """Return the files that a compiler read, from the rule for make that it wrote."""
+    """Return the files that a compiler read, as listed in the make rule that it wrote."""
     words = rule.replace("\\\n", " ").partition(": ")[2].replace("\\ ", "\0").split()
     return [word.replace("\0", " ").replace("$$", "$").replace("\\#", "#") for word in words]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places a network's devices on a board, and has its C generated for it."""
+"""Places a network's devices on a board and generates the network's C."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Faces = Mapping[BackendId, FirmwareTarget]
 
 
 def emit(network: Network, job: Job | None = None) -> codegen.Artifact:
-    """Return the network as C for the job's board; raises as `divide` and `emit_divided` do."""
+    """Generate a network's C for the job's board; raises as `divide` and `emit_divided` do."""
     wanted = job or Job()
     wanted = replace(wanted, board=wanted.load_board())
     return emit_divided(divide(network, wanted), wanted)
 
 
 def emit_divided(optimized: OptimizedNetwork, job: Job) -> codegen.Artifact:
-    """Return a divided network as C for the job's board: one executor that calls the backends' code in turn.
+    """Generate a divided network's C for the job's board: one executor that calls the backends' code in turn.
 
     Raises:
         ArenaOverflowError: the tensors do not fit the board's workspace memory.
-        FerruleError: a device does not reach the board's memory, or the board has no place left for it.
+        FerruleError: a device cannot access the memory that it needs, or the board has no free place for it.
     """
     board = job.load_board()
     registry = job.backend_source()
@@ -50,14 +50,14 @@ def emit_divided(optimized: OptimizedNetwork, job: Job) -> codegen.Artifact:
 
 
 def _placed(optimized: OptimizedNetwork, firmware: Faces, board: Board) -> dict[str, Device]:
-    """Return the devices by name, each with its place on the board in its binding."""
+    """Return the devices by name, with their places on the board added to their bindings."""
     for device in optimized.devices:
         _check_regions(device, board)
     return _wired(_plugged(optimized.devices, firmware, board), firmware, board)
 
 
 def _plugged(devices: Sequence[Device], firmware: Faces, board: Board) -> dict[str, Device]:
-    """Return the devices by name; those with registers on the bus get the board's expansions, one after the other."""
+    """Return the devices by name; devices with registers on the bus receive the board's expansions in order."""
     sockets = iter(board.expansions)
     found = {}
     for device in devices:
@@ -68,7 +68,7 @@ def _plugged(devices: Sequence[Device], firmware: Faces, board: Board) -> dict[s
             if expansion is None:
                 raise FerruleError(
                     f"board {board.name} has {len(board.expansions)} places for accelerators, none for '{device.name}'",
-                    hint=f"say where its registers are: [devices.{device.name}.binding] base = 0x50000000",
+                    hint=f"set the address of its registers: [devices.{device.name}.binding] base = 0x50000000",
                 )
             socket = Socket(address=expansion.address, interrupt=expansion.interrupt)
             found[device.name] = target.plugged(device, socket)
@@ -76,7 +76,7 @@ def _plugged(devices: Sequence[Device], firmware: Faces, board: Board) -> dict[s
 
 
 def _wired(devices: Mapping[str, Device], firmware: Faces, board: Board) -> dict[str, Device]:
-    """Return the devices; those behind a serial line that name no UART get the board's spare ones in order."""
+    """Return the devices by name; devices behind a serial line that name no UART receive spare UARTs in order."""
     named = {device.binding["uart"] for device in devices.values() if "uart" in device.binding}
     spare = iter([uart.name for uart in spare_uarts(board) if uart.name not in named])
     found = dict(devices)
@@ -101,7 +101,7 @@ def _face(backend: Backend) -> FirmwareTarget:
 
 
 def _check_regions(device: Device, board: Board) -> None:
-    """Refuse a device whose regions are not memories of the board, or leave out where tensors and weights lie."""
+    """Raise FerruleError if a device's regions are not memories of the board, or lack its workspace or weights."""
     known = [memory.name for memory in board.memories]
     for region in device.regions:
         if region not in known:
@@ -110,6 +110,6 @@ def _check_regions(device: Device, board: Board) -> None:
         needed = getattr(board.placement, purpose)
         if device.regions and needed not in device.regions:
             raise FerruleError(
-                f"device '{device.name}' does not reach memory '{needed}', where {board.name} has its {purpose}",
-                hint=f"its regions are {', '.join(device.regions)}; without `regions` it reaches every memory",
+                f"device '{device.name}' cannot access memory '{needed}', where {board.name} has its {purpose}",
+                hint=f"its regions are {', '.join(device.regions)}; without `regions` it can access every memory",
             )

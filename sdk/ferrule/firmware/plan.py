@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The build as data: what is compiled and linked, with which commands."""
+"""The build as data: its sources, its outputs and the commands."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ ELF_NAME = "firmware.elf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileStep:
-    """One source to one object."""
+    """The compilation of one source file into one object file."""
 
     source: Path
     output: Path
     dependencies: Path
-    """A rule for make, which names the files that the compiler read."""
+    """File for the make rule that lists the files read by the compiler."""
     argv: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkStep:
-    """The objects to the firmware."""
+    """The linking of the object files into the firmware."""
 
     inputs: tuple[Path, ...]
     script: Path
     output: Path
     attempts: tuple[tuple[str, ...], ...]
-    """Commands to try in turn while symbols are missing: the last has the compiler's arithmetic routines."""
+    """Commands, tried in order until no symbols are missing; the last adds the compiler's arithmetic routines."""
     roomy_output: Path
     roomy_attempts: tuple[tuple[str, ...], ...]
-    """The same for a firmware that is too big for the board, so that it can be measured."""
+    """As `attempts`, with enlarged memories, to measure a firmware that does not fit the board."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildPlan:
-    """Everything that a build does; nothing has happened yet."""
+    """A build that has not been started."""
 
     board: Board
     toolchain: Toolchain
     folder: Path
     files: Mapping[Path, str]
-    """Files to write first: the linker scripts."""
+    """Contents of the files to write before the first command: the linker scripts."""
     compile: tuple[CompileStep, ...]
     link: LinkStep
 
     @property
     def elf(self) -> Path:
-        """The firmware."""
+        """Path of the firmware."""
         return self.link.output
 
 
@@ -77,9 +77,9 @@ def plan_build(
 ) -> BuildPlan:
     """Plan the build of a firmware from its C sources.
 
-    `startup` adds the sources of start-up. The sources in `third_party` are compiled without warnings, and the headers
-    below `system_include_dirs` cause none. Objects are named after their sources, numbered where two have one name.
-    Debug information names files by absolute paths, or those below `relative_to` by paths relative to it.
+    `startup` adds the start-up code. The sources in `third_party` are compiled without warnings, and the headers in
+    `system_include_dirs` cause none. Objects are named after their sources, with a number if the name is in use.
+    Debug information contains absolute paths, except for files in `relative_to`, whose paths are relative to it.
 
     Raises:
         MissingToolError: the toolchain is not installed.
@@ -93,7 +93,7 @@ def plan_build(
         *(f"-D{name}={value}" if value else f"-D{name}" for name, value in (defines or {}).items()),
         *(f"-I{path.resolve()}" for path in (*include_dirs, *HEADERS.include_paths, *STARTUP.include_paths)),
         *(f"-isystem{path.resolve()}" for path in system_include_dirs),
-        f"-fdebug-prefix-map={folder}=.",  # the same sources give the same bytes, wherever they are built
+        f"-fdebug-prefix-map={folder}=.",  # the same sources yield the same bytes in every folder
         *(() if relative_to is None else (f"-ffile-prefix-map={relative_to.resolve()}{os.sep}=",)),
     )
     steps = tuple(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the tools that Ferrule can use, and says how to get those that are missing."""
+"""Finds the tools that Ferrule can use, and how to install the missing ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ferrule.nativelib import COMPILER_REMEDY, host_compiler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStatus:
-    """What is known of one tool on this machine."""
+    """The status of one tool on this machine."""
 
     name: str
     purpose: str
@@ -37,7 +37,7 @@ class _Program:
     remedy: str
     spellings: tuple[str, ...]
     variable: str | None = None
-    """Environment variable that names the program, if it is set."""
+    """Environment variable that names the program; None if there is none."""
     version_option: str = "--version"
 
 
@@ -49,7 +49,7 @@ _PACKAGES = (
 )
 _OPENCL = "opencl"
 _OPENCL_PURPOSE = "the backend GpuAcc: runs int8 layers on this machine's OpenCL device"
-_OPENCL_REMEDY = "pip install 'ferrule[gpu]'; where that is installed, ferrule backends says what is wrong with OpenCL"
+_OPENCL_REMEDY = "pip install 'ferrule[gpu]'; if that is installed, ferrule backends reports what is wrong with OpenCL"
 _OPENCL_PROGRAM = """
 from ferrule.backends.gpu_acc.opencl import choose_device
 device = choose_device().device
@@ -88,7 +88,7 @@ _TIMEOUT_S = 20
 
 
 def probe_tools() -> list[ToolStatus]:
-    """Return the status of every tool, Python packages first; starts each program once to ask for its version."""
+    """Return the status of every tool, Python packages first; each program is run once to query its version."""
     return [
         *(_probe_package(name, purpose, remedy) for name, purpose, remedy in _PACKAGES),
         _probe_opencl(),
@@ -109,7 +109,7 @@ def _probe_package(name: str, purpose: str, remedy: str) -> ToolStatus:
 
 
 def _probe_opencl() -> ToolStatus:
-    """Return the status of OpenCL, found if a device runs kernels; in a process of its own, as drivers may crash."""
+    """Return the status of OpenCL, probed in a separate process because drivers may crash."""
     spec = importlib.util.find_spec("pyopencl")
     device = None if spec is None else _printed((sys.executable, "-c", _OPENCL_PROGRAM))
     return ToolStatus(
@@ -123,7 +123,7 @@ def _probe_opencl() -> ToolStatus:
 
 
 def _printed(arguments: tuple[str, ...]) -> str | None:
-    """Return the first line that a program prints, None if it fails."""
+    """Return the first line that a program prints, or None if it fails."""
     try:
         done = subprocess.run(
             arguments, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True, stdin=subprocess.DEVNULL
@@ -134,7 +134,7 @@ def _printed(arguments: tuple[str, ...]) -> str | None:
 
 
 def _probe_host_compiler() -> ToolStatus:
-    """Return the status of what compiles C for this host, with its command in brackets behind its version."""
+    """Return the status of the host's C compiler, with its command in brackets after the version."""
     purpose = "compiles C for this machine: the engine unicorn's core, CpuAcc's kernels, tests of drivers"
     try:
         command = host_compiler("ferrule doctor")
@@ -170,7 +170,7 @@ def _probe_program(program: _Program) -> ToolStatus:
 
 
 def _version(path: str, option: str) -> str | None:
-    """Return the first line that a program prints for its version, None where it prints none."""
+    """Return the first line of a program's version output, or None if there is none."""
     try:
         done = subprocess.run(
             (path, option), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL

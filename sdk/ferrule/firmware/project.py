@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Firmware projects: a folder with everything that a model's firmware needs, for one platform."""
+"""Firmware projects: folders with everything that a model's firmware needs on one platform."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Project:
     folder: Path
     manifest: Manifest
     kept: tuple[Kept, ...] = ()
-    """Files that the user had edited, and that were left alone when the project was written last."""
+    """Files edited by the user that the last generation left unchanged or renamed."""
     notes: tuple[str, ...] = ()
-    """What the user should know of the project, in one line each."""
+    """Notes for the user, one line each."""
     build_hint: str = ""
-    """How the project is built, in one line."""
+    """The command that builds the project."""
 
     @override
     def __repr__(self) -> str:
@@ -45,15 +45,15 @@ class Project:
 
 
 def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Project:
-    """Write the project of a model into the job's folder: complete in itself, so that it can be moved.
+    """Write a model's project into the job's folder; the project is self-contained and can be moved.
 
-    The toolchain need not be installed. `force` replaces generated files that were edited by hand, and keeps the
-    edited ones beside them as NAME.orig.
+    The toolchain need not be installed. `force` replaces generated files that were edited by hand and keeps the
+    edited versions beside them as NAME.orig.
 
     Raises:
-        FerruleError: as `ferrule.firmware.folder.write_folder` does; or the job names no folder; or there is no such
-            platform, board, toolchain or optimization; or the platform can't have this board or model. Nothing is
-            written then.
+        FerruleError: as for `ferrule.firmware.folder.write_folder`; or the job names no folder, or an unknown platform,
+            board, toolchain or optimization; or the platform does not support this board or model. Nothing is written
+            in these cases.
     """
     if job.out is None:
         raise FerruleError("the job names no folder for the project", hint='give out="..."')
@@ -93,7 +93,7 @@ def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Proje
 
 
 def load_project(folder: Path) -> Project:
-    """Return the project in a folder; FerruleError if there is none or its manifest is malformed."""
+    """Return the project in a folder; FerruleError if there is no project or its manifest is malformed."""
     return Project(folder=folder, manifest=read_manifest(folder))
 
 
@@ -105,14 +105,14 @@ def build_project(
     stays: bool = True,
     progress: Progress = say_nothing,
 ) -> Image:
-    """Build a project of bare metal into its folder `build` and return the firmware's image.
+    """Build a bare-metal project in its folder `build` and return the firmware's image.
 
-    Toolchain and optimization are by default those that the project was generated for. If the project's folder does
-    not stay, debug information names its files relative to it, so that the next build of the same project, in another
-    folder, takes its objects from the cache.
+    Toolchain and optimization default to those that the project was generated for. If `stays` is False, because the
+    project's folder is temporary, debug information contains paths relative to it, so that a later build of the same
+    project in another folder can take its objects from the cache.
 
     Raises:
-        FerruleError: the project is for a platform with a build system of its own.
+        FerruleError: the project is for a platform with its own build system.
         MissingToolError: the toolchain is not installed.
         BuildError: a command failed.
         TooLargeError: the firmware does not fit the board.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders the templates of the files that a project has besides its C code."""
+"""Renders the templates of a project's files."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     import jinja2
 
 COLUMNS = 100
-"""Of the C that is generated, as in .clang-format."""
+"""Line length of the generated C, as in .clang-format."""
 _FOLDER = Path(__file__).parent / "templates"
 
 
 def render(template: str, **values: object) -> str:
-    """Return a template with its values filled in; a missing value is an error of ours."""
+    """Return a template with its values filled in; a missing value is a bug in Ferrule."""
     return _environment().get_template(template).render(values)
 
 
 def render_folder(folder: str, **values: object) -> dict[str, str]:
-    """Return all templates in a folder with their values filled in, by their paths in it without `.j2`."""
+    """Return the rendered templates of a folder by relative path without `.j2`."""
     top = _FOLDER / folder
     return {
         path.relative_to(top).with_suffix("").as_posix(): render(path.relative_to(_FOLDER).as_posix(), **values)
@@ -29,7 +29,7 @@ def render_folder(folder: str, **values: object) -> dict[str, str]:
 
 
 def c_call(head: str, *arguments: str) -> str:
-    """Return a C call, filled into lines as clang-format does it; `head` is all that stands before the parenthesis."""
+    """Return a C call, broken into lines as by clang-format; `head` is the text before the opening parenthesis."""
     lines, column = [f"{head}("], len(head) + 1
     for number, argument in enumerate(arguments, start=1):
         text = argument + (")" if number == len(arguments) else ",")

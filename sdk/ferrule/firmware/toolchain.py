@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Toolchains: how a compiler is called for a board."""
+"""Toolchains: the compilers' commands and flags for a board."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENTRY_SYMBOL = "ferrule_reset"
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 THIRD_PARTY_WARNINGS = ("-w",)
-"""What takes their place for the sources of third parties."""
+"""The flags that replace WARNINGS for third-party sources."""
 _LANGUAGE = (
     "-std=c11",
     "-ffreestanding",
@@ -34,65 +34,65 @@ _LANGUAGE = (
     "-fno-asynchronous-unwind-tables",
     "-fno-unwind-tables",
 )
-"""One section per function and object, for the linker to drop what is unused; no fused multiply-add, so that floats
-come out the same with and without an FPU."""
+"""One section per function and object, so that the linker can drop unused ones; no fused multiply-add, so that float
+results are the same with and without an FPU."""
 
 _PAGE_SIZE = "-Wl,-z,max-page-size=0x1000"
-"""Keeps the ELF file small: both linkers leave gaps of 64 KiB in it otherwise."""
+"""Keeps the ELF file small: both linkers otherwise leave gaps of 64 KiB in it."""
 
 
 class Toolchain(Protocol):
-    """A C compiler and linker for Arm cores; all methods are pure but `require` and `version`."""
+    """A C compiler and linker for Arm cores; all methods except `require` and `version` are pure."""
 
     name: str
-    """Name on the command line and in board.toml."""
+    """Name used on the command line and in board.toml."""
     remedy: str
-    """The command that installs it."""
+    """The command that installs the toolchain."""
 
     @property
     def portable_command(self) -> tuple[str, ...]:
-        """The compiler as a Makefile calls it, without a path of this machine."""
+        """The compiler's command for a Makefile, without a path of this machine."""
         ...
 
     def find(self) -> tuple[str, ...] | None:
-        """Return the compiler's command with its full path, None where it is not installed."""
+        """Return the compiler's command with its full path, or None if it is not installed."""
         ...
 
     def require(self) -> tuple[str, ...]:
-        """Return the same, or raise MissingToolError."""
+        """Return the compiler's command as `find` does; MissingToolError if it is not installed."""
         command = self.find()
         if command is None:
             raise MissingToolError(f"the toolchain {self.name} is not installed", hint=self.remedy)
         return command
 
     def version(self) -> str:
-        """Return its version, one line; raises MissingToolError."""
+        """Return the compiler's version in one line; MissingToolError if it is not installed."""
         ...
 
     def target_flags(self, board: Board) -> tuple[str, ...]:
-        """Return the flags that choose the core, for compiling and linking alike."""
+        """Return the flags that select the core, for both compiling and linking."""
         ...
 
     def compile_flags(self, board: Board, optimization: Optimization) -> tuple[str, ...]:
-        """Return all flags of a compile step but warnings, include folders and files."""
+        """Return all flags of a compile step except those for warnings, include folders and files."""
         ...
 
     def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> tuple[str, ...]:
-        """Return all flags of the link step but the linker script, for the compiler as the driver.
+        """Return all flags of the link step except the linker script, for linking through the compiler driver.
 
-        `runtime` asks for the compiler's arithmetic routines (64-bit division, floats without an FPU); without it a
-        firmware that needs one does not link.
+        `runtime` links the compiler's arithmetic routines (64-bit division, floats without an FPU); without it, a
+        firmware that needs such a routine does not link.
         """
         ...
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """What stands behind the objects in a link step with `runtime`."""
+        """Linker arguments placed after the object files when the runtime is linked."""
         ...
 
     @property
     def builds_runtime(self) -> bool:
-        """Whether those routines are compiled at the first use, which takes seconds."""
+        """Whether the runtime is compiled on first use, which takes seconds."""
         ...
 
 
@@ -132,9 +132,9 @@ class ZigToolchain(Toolchain):
             *self.target_flags(board),
             f"-{optimization}",
             "-nostartfiles" if runtime else "-nostdlib",
-            f"-Wl,--entry={ENTRY_SYMBOL}",  # zig asks for _start otherwise, whatever the script says
+            f"-Wl,--entry={ENTRY_SYMBOL}",  # zig otherwise requires _start, whatever the script says
             "-Wl,--gc-sections",
-            "-g",  # zig strips the symbols too otherwise, under -Os
+            "-g",  # zig otherwise also strips the symbols, under -Os
             _PAGE_SIZE,
         )
 
@@ -208,7 +208,7 @@ DEFAULT_TOOLCHAIN = "zig"
 
 
 def toolchain(name: str) -> Toolchain:
-    """Return a toolchain by name."""
+    """Return a toolchain by name; FerruleError if there is none."""
     for each in TOOLCHAINS:
         if each.name == name:
             return each
@@ -216,7 +216,7 @@ def toolchain(name: str) -> Toolchain:
 
 
 def check_optimization(value: str) -> Optimization:
-    """Return the value, or raise FerruleError where it is not one of O3, O2, Os."""
+    """Return the value; FerruleError if it is not O3, O2 or Os."""
     for known in OPTIMIZATIONS:
         if value == known:
             return known
@@ -224,7 +224,7 @@ def check_optimization(value: str) -> Optimization:
 
 
 def ziglang_program() -> Path | None:
-    """Return the program of the ziglang wheel in this Python environment, None where it is not installed."""
+    """Return the program of the ziglang wheel in this Python environment, or None if it is not installed."""
     spec = importlib.util.find_spec("ziglang")
     if spec is None:
         return None
@@ -237,17 +237,17 @@ def ziglang_program() -> Path | None:
 
 
 def _gcc_extensions(cpu: Cpu) -> str:
-    """Return what GCC's name of a core needs behind it, since GCC takes a core for one with everything."""
+    """Return the suffixes that disable absent extensions, since GCC assumes that a core has all of them."""
     if cpu.type == "cortex-m55":
         return "+nomve.fp" if cpu.mve else "+nomve"
     return "+nodsp" if cpu.type == "cortex-m33" and not cpu.dsp else ""
 
 
 def _zig_cpu(cpu: Cpu) -> str:
-    """Return zig's name of a core with its extensions: unlike LLVM's, zig's cores come without FPU and, M33, DSP."""
+    """Return zig's name for a core with its extensions; unlike LLVM, zig assumes no FPU, and no DSP on the M33."""
     fpu = {"fpv4-sp-d16": "+vfp4d16sp", "fpv5-sp-d16": "+fp_armv8d16sp", "fpv5-d16": "+fp_armv8d16"}.get(cpu.fpu, "")
     dsp = "+dsp" if cpu.type == "cortex-m33" and cpu.dsp else ""
-    mve = "+mve" if cpu.mve else ""  # of integers: vectors of floats flush subnormal numbers to zero
+    mve = "+mve" if cpu.mve else ""  # integers only: float vectors flush subnormal numbers to zero
     return cpu.type.replace("-", "_") + fpu + dsp + mve
 
 
@@ -255,5 +255,5 @@ def _first_line(command: tuple[str, ...]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        raise FerruleError(f"cannot ask {command[0]} for its version: {error}") from None
+        raise FerruleError(f"cannot query the version of {command[0]}: {error}") from None
     return (done.stdout.strip() or done.stderr.strip()).partition("\n")[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which C driver serves which UART of a platform description."""
+"""The C drivers for the UARTs of platform descriptions."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ferrule.errors import FerruleError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UartDriver:
-    """A polling driver in `src_c/drivers`; its functions are called <prefix>_init, _read and _write."""
+    """A polling driver in `src_c/drivers` with the functions <prefix>_init, <prefix>_read and <prefix>_write."""
 
     prefix: str
     contribution: Contribution
-    """Its C."""
+    """The driver's C files."""
     header: str
-    """As it is included."""
+    """The driver's header, as written in an #include."""
     tells_room: bool = False
-    """Whether it has <prefix>_can_write too, which drivers of devices behind the UART need."""
+    """Whether the driver has <prefix>_can_write, which the drivers of devices behind the UART need."""
     clocked: bool = True
-    """Whether its configuration has the frequency of the UART's clock, `clock_hz`."""
+    """Whether the driver's configuration has a field `clock_hz` for the frequency of the UART's clock."""
     buffer: str | None = None
-    """The struct in RAM that its configuration points to as `buffer`, for DMA; None if it needs none."""
+    """Name of the struct for DMA that the configuration's field `buffer` points to; None if there is none."""
 
 
 DRIVERS: Mapping[str, UartDriver] = {
@@ -50,14 +50,14 @@ DRIVERS: Mapping[str, UartDriver] = {
         tells_room=True,
     ),
 }
-"""By Renode's class of the peripheral."""
+"""Drivers by Renode's class of the UART."""
 
 
 def uart_driver(board: Board, uart: Peripheral | None = None) -> UartDriver:
-    """Return the driver of a UART, by default the board's link UART.
+    """Return the driver for a UART, by default the board's link UART.
 
     Raises:
-        FerruleError: there is none for its class.
+        FerruleError: there is no driver for the UART's class.
     """
     chosen = uart or board.link_uart
     driver = DRIVERS.get(chosen.type)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices behind serial lines: which UART of the board leads to which device."""
+"""Devices behind serial lines and the UARTs of the board that they are connected to."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ferrule.codegen import Artifact, DeviceUse
 from ferrule.errors import FerruleError, unknown_name
 
 UART_CLASSES = "UART."
-"""What the classes of UARTs begin with in platform descriptions."""
+"""Prefix of the classes of UARTs in platform descriptions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WireUse:
-    """A device and the UART that leads to it."""
+    """A device and the UART that it is connected to."""
 
     use: DeviceUse
     uart: Peripheral
@@ -23,7 +23,7 @@ class WireUse:
 
     @property
     def transport(self) -> str:
-        """The symbol of the transport that the device's context points to."""
+        """The C symbol of the transport that the device's context points to."""
         return f"{self.use.device.name}_transport"
 
 
@@ -34,10 +34,10 @@ def spare_uarts(board: Board) -> list[Peripheral]:
 
 
 def wires(artifact: Artifact, board: Board) -> tuple[WireUse, ...]:
-    """Return the devices that are reached over a UART, with theirs.
+    """Return the devices behind UARTs, each with its UART.
 
     Raises:
-        FerruleError: a UART does not exist, is the link's or the console's, or two devices have the same one.
+        FerruleError: a UART does not exist, is the link's or the console's, or is used by two devices.
     """
     spare = {each.name: each for each in spare_uarts(board)}
     owners: dict[str, str] = {}
@@ -48,7 +48,7 @@ def wires(artifact: Artifact, board: Board) -> tuple[WireUse, ...]:
         name = use.driver.wire.uart
         if name is None:
             raise FerruleError(
-                f"device '{use.device.name}' is behind a serial line, and no UART is named",
+                f"device '{use.device.name}' is behind a serial line, but no UART is named",
                 hint=f'[devices.{use.device.name}] binding = {{ uart = "uart1" }}',
             )
         if name not in spare:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes YAML that says the same to readers of YAML 1.1 and 1.2."""
+"""Writes YAML that YAML 1.1 and YAML 1.2 parsers read alike."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 YamlValue = str | int | Mapping[str, "YamlValue"] | Sequence["YamlValue"] | None
-"""What can be written; mappings keep their order."""
+"""The values that can be written; mappings keep their order."""
 
 _PLAIN = re.compile(r"(?:\.?/|<|-{0,2})?[A-Za-z_](?:[A-Za-z0-9_./+@^&=<>'~,-]|:(?=[^ ])| (?=[A-Za-z0-9_]))*")
-"""Strings that need no quotes; fewer than YAML allows."""
+"""Strings written without quotes, a subset of those that YAML allows."""
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-"""What YAML 1.1 takes for something else than a string; in any case."""
+"""Words, in any case, that YAML 1.1 does not read as strings."""
 
 
 def yaml_text(value: Mapping[str, YamlValue], *, comment: str = "") -> str:
-    """Return a document, block style; `comment` stands in front of it, line by line."""
+    """Return a document in block style; the lines of `comment` precede it as comments."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     return "\n".join((*lines, *_mapping(value), ""))
 
 
 def scalar(value: str | int | None) -> str:
-    """Return a scalar: strings that some reader may take for anything else stand in quotes."""
+    """Return a scalar; strings that a parser could read as another type are quoted."""
     if value is None:
         return ""
     if isinstance(value, int):
@@ -33,7 +33,7 @@ def scalar(value: str | int | None) -> str:
 
 
 def _escaped(character: str) -> str:
-    """Return a character as it stands in double quotes; JSON's pairs of escapes are none of YAML's."""
+    """Return a character for a double-quoted string; unlike JSON, YAML has no surrogate pairs of escapes."""
     if character in '"\\':
         return f"\\{character}"
     if " " <= character <= "~":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CpuAcc as a backend of the runtime: whole models, memory, and what it says where it cannot work."""
+"""CpuAcc as a backend of the runtime: whole models, memory, and its messages when it cannot work."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FLOAT_MODELS = ("pretrainedResnet", "vww_96_float", "ad01_fp32")
 
 @pytest.fixture
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Nothing is loaded or compiled yet."""
+    """No library has been loaded or compiled yet."""
     require_module("cffi", "pip install 'ferrule[run]'")
     monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
     host.host_library.cache_clear()
@@ -108,7 +108,7 @@ def test_without_a_compiler_it_is_not_available(fresh: pytest.MonkeyPatch, tmp_p
     fresh.setenv("PATH", str(tmp_path))
     fresh.delenv("CC", raising=False)
     fresh.setattr(nativelib, "find_spec", lambda _name: None)
-    with pytest.raises(BackendUnavailableError, match="no C compiler for this host was found, which CpuAcc"):
+    with pytest.raises(BackendUnavailableError, match="no C compiler for this host was found; CpuAcc"):
         CpuAcc().context(CreationOptions())
     with Runtime() as runtime:
         rows = {row.id: row for row in runtime.backends}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operator and type that CpuAcc takes, on the host face beside the numpy kernels."""
+"""Every operator and type that CpuAcc supports on the host, compared with the numpy kernels."""
 
 from __future__ import annotations
 

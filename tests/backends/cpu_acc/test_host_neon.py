@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NEON kernels, which need not have a processor of their kind: as generated C, on an emulated one."""
+"""The NEON kernels, run as generated C on an emulated processor, so that this host needs no NEON."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ FLAGS = ("-std=c11", "-O2", "-ffp-contract=off", "-static", "-Wall", "-Wextra", 
 
 
 class NeonTarget:
-    """Lowers to the NEON kernels where there are any."""
+    """Lowers to a NEON kernel where there is one, and otherwise to the portable kernel."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
-        """Return the call, without a pool."""
+        """Return the lowered call, with a null pointer for the thread pool."""
         lowering = HOST_LOWERINGS.get(context.layer.type)
         op = None if lowering is None else lowering(context, Host(instructions=NEON, threads=1))
         if op is None:
@@ -57,7 +57,7 @@ class NeonTarget:
 
 
 def program(artifact: Artifact, network: Network) -> str:
-    """Return a main that reads all inputs and writes all outputs."""
+    """Return a C program whose main reads all inputs and writes all outputs."""
     inputs, outputs = network.inputs, network.outputs
     lines = ["#include <stdint.h>", "#include <stdio.h>"]
     lines.append(f"int32_t ferrule_{artifact.symbol}_run(void **, void **, void **, void *, void *);")
@@ -73,7 +73,7 @@ def program(artifact: Artifact, network: Network) -> str:
 
 
 def run_emulated(network: Network, inputs: list[Array], folder: Path) -> tuple[list[Array], list[str]]:
-    """Return the outputs and the kernels that computed them."""
+    """Return the outputs, and the kernels that computed them."""
     require_module("ziglang", "pip install 'ferrule[run]'")
     emulator = require_program("qemu-aarch64", "apt-get install qemu-user")
     names = [layer.name for layer in network.layers]
@@ -108,7 +108,7 @@ def run_emulated(network: Network, inputs: list[Array], folder: Path) -> tuple[l
 
 
 def sums(type_: LayerType) -> Network:
-    """Return a sum of more elements than a vector has."""
+    """Return a sum with more elements than a vector holds."""
     infos = [
         TensorInfo(name=name, shape=(1, 203), dtype=DataType.INT8, quantization=Quantization.of(scale, 7))
         for name, scale in (("a", 0.0312), ("b", 0.0547))

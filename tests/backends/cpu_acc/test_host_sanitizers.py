@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All kernels on the host once more under sanitizers: no undefined behaviour, nothing outside of the tensors."""
+"""The tests of all host kernels under sanitizers: no undefined behaviour, and no access outside the tensors."""
 
 from __future__ import annotations
 

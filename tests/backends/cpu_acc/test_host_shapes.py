@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels for vector instructions on shapes that fill, overfill and leave empty their tiles and vectors."""
+"""The vector kernels on shapes that fill, exceed or leave empty their tiles and vectors."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_every_shift_is_rounded_alike(shift: int) -> None:
 
 
 def check_everywhere(network: Network, inputs: list[Array], kernel: str | None) -> None:
-    """Compare the outputs with those of the numpy kernels; `kernel` is the wanted one without its set."""
+    """Compare the outputs with the numpy kernels' outputs; `kernel` is the expected kernel without its set's suffix."""
     wanted = network.run(inputs)
     for instructions in available(library()):
         factory = CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that share the work of a layer, and the options that say how many."""
+"""Threads that share the work of a layer, and the options that set their number."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TASKS = Path("/proc/self/task")
 
 @pytest.fixture(autouse=True)
 def _shared_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Layers of any size are shared."""
+    """Lower the thresholds so that layers of any size are shared."""
     require_module("cffi", "pip install 'ferrule[run]'")
     require_cc()
     monkeypatch.setattr(conv2d, "MIN_PRODUCTS", 1)
@@ -36,7 +36,7 @@ def _shared_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def network(dtype: DataType, batch: int = 2) -> Network:
-    """Return a network of every kind of layer that threads share; few rows for many threads in the last ones."""
+    """Return a network with every kind of layer that threads share; the last layers have fewer rows than threads."""
     random = np.random.default_rng(1)
     result = Network("shared")
     quantization = None if dtype.is_float else Quantization.of(0.05, 3)
@@ -94,7 +94,7 @@ def test_networks_on_several_threads_do_not_meet() -> None:
 def test_helpers_end_with_the_last_workload() -> None:
     if not TASKS.is_dir():
         lacking(str(TASKS), "run the tests on Linux", rare=True)
-    before = set(TASKS.iterdir())  # threads of earlier tests may end meanwhile
+    before = set(TASKS.iterdir())  # threads of earlier tests may still end
     loaded = LoadedGraph(network(DataType.INT8), CpuAccWorkloadFactory(HostOptions(num_threads=5)))
     helpers = set(TASKS.iterdir()) - before
     assert len(helpers) == 4

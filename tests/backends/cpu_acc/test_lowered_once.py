@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A layer is lowered once per firmware: whether a backend takes it is known from rules."""
+"""A layer is lowered once per firmware: rules, not a trial lowering, decide whether a backend supports it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NPU = Device(name="npu0", backend=BackendId("SoftNpu"))
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count the lowerings of CpuAcc's table, and the questions to each firmware face, by layer."""
+    """Count, by layer, the lowerings of CpuAcc's table and the calls of each firmware face's `lower`."""
     counts: Counter[str] = Counter()
 
     def counting(name: str, original: Callable[..., LoweredOp]) -> Callable[..., LoweredOp]:
@@ -62,7 +62,7 @@ def test_each_layer_is_lowered_once(counted: Counter[str], backends: tuple[str, 
 
 
 def cases() -> list[Graph]:
-    """Return layers of each type and element type, and weighted ones with computed weights."""
+    """Return layers of each type and element type, and weighted layers whose weights are computed."""
     found = []
     for type_ in LAYER_TYPES:
         for dtype in DataType:
@@ -73,7 +73,7 @@ def cases() -> list[Graph]:
 
 
 def conversions() -> list[Graph]:
-    """Return QUANTIZE between any two element types."""
+    """Return a QUANTIZE between every pair of element types."""
     found = []
     for source in DataType:
         for target in DataType:
@@ -90,7 +90,7 @@ def retyped(info: TensorInfo, dtype: DataType) -> TensorInfo:
 
 
 def lowering_fails(graph: Graph, name: str) -> bool:
-    """Whether the lowering of a layer, which is valid, raises."""
+    """Return whether the lowering of a valid layer raises FerruleError."""
     layer = graph.layer(name)
     pointers = {tensor: Identifier("tensor") for tensor in (*layer.present_inputs, *layer.outputs)}
     context = LoweringContext(graph=graph, layer=layer, target=TARGET, prefix="layer", pointers=pointers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared objects that tests compile, each once per session."""
+"""Shared objects compiled for tests, each once per session."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FOLDER = Path(__file__).parent
 ROOT = resources.root()
 
 Compile = Callable[..., Path]
-"""(folder, *defines, name=, source=): a shared object of that name in the folder."""
+"""(folder, *defines, name=, source=) -> the path of the shared object with that name in the folder."""
 
 
 @pytest.fixture(scope="session")
 def compile_backend(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compile a source of this folder with macros."""
+    """Return a function that compiles a source of this folder with macros."""
     cache = tmp_path_factory.mktemp("backends")
     known: dict[tuple[str, ...], Path] = {}
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend with every table, which writes down what is asked of it. It runs RELU of float32.
+ * A backend with every table, which logs each call. It runs RELU of float32.
  *
- * OWN_HANDLES: tensors live in its memory. ASYNC: workloads run in threads of their own.
- * OWN_MEMORY: it manages memory. BREAK_EXECUTE, BREAK_EVENT: what is to fail.
+ * OWN_HANDLES: tensors live in the backend's memory. ASYNC: workloads run in threads. OWN_MEMORY:
+ * the backend manages memory. BREAK_EXECUTE, BREAK_EVENT: the call that fails.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #include "ferrule/backend.h"
 
-/* ---- what tests read */
+/* ---- data that tests read */
 
 char full_log[65536];
 const void *full_input;
@@ -327,7 +327,7 @@ struct job {
     bool over;
 };
 
-/* Jobs run one after the other, in the order in which they were started. */
+/* Jobs run one after the other in their starting order. */
 static pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
 static uint64_t turn;
 __attribute__((unused)) static uint64_t next_number;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend that computes nothing, and says what target each question was about. */
+/* A backend that computes nothing, and reports the target of each call. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static int32_t supports(const struct ferrule_backend *backend, const struct ferr
     return FERRULE_ERR_UNSUPPORTED;
 }
 
-/* A layer fits an array of multipliers if its elements fill it. */
+/* An array of multipliers supports a layer whose number of elements is a multiple of its size. */
 static int32_t supports_on(const struct ferrule_backend *backend,
                            const struct ferrule_target *target, const struct ferrule_layer *layer,
                            char *reason, size_t reason_bytes)
@@ -79,7 +79,7 @@ static int32_t optimize(const struct ferrule_backend *backend,
     return FERRULE_ERR_FAILED;
 }
 
-/* Compile each layer for the device that it goes to. */
+/* Compile each layer for the device to which it is assigned. */
 static int32_t optimize_on(const struct ferrule_backend *backend,
                            const struct ferrule_target *target,
                            const struct ferrule_subgraph *subgraph,
@@ -120,7 +120,7 @@ static int32_t create(const struct ferrule_backend *backend,
     return FERRULE_OK;
 }
 
-/* The run fails with what the workload was made for. */
+/* Fail the run with a message that names the workload's target. */
 static int32_t execute(void *workload, const struct ferrule_tensor *const *inputs,
                        const struct ferrule_tensor *const *outputs, void **event, char *reason,
                        size_t reason_bytes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example in C runs real layers, and gives what the reference gives."""
+"""The C example runs real layers, and returns what the reference returns."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_float32_equals_the_reference_but_for_rounding(registry: BackendRegistry
 def test_a_workload_reads_and_writes_the_memory_of_the_handles(
     registry: BackendRegistry, shape: tuple[int, ...]
 ) -> None:
-    """No tensor is copied: what changes behind the handles is seen, and results appear there."""
+    """No tensor is copied: the workload sees changes behind the handles, and its results appear there."""
     network = Network("relu")
     network.add_input(TensorInfo(name="x", shape=shape, dtype=DataType.FLOAT32))
     network.add_relu_layer("x", name="y")
@@ -186,7 +186,7 @@ def test_a_trained_model_runs_on_it(registry: BackendRegistry, models: Path) -> 
 
 
 def test_the_sources_are_in_the_house_style_of_warnings(host_cc: tuple[str, ...], tmp_path: Path) -> None:
-    """They compile without a warning as C++ users' headers and with a second standard, too."""
+    """They compile without a warning, also when C++ users include the headers and under a second C standard."""
     for source in sorted(EXAMPLE.glob("*.c")):
         root = EXAMPLE.parents[1]
         includes = [f"-I{root / 'include'}", f"-I{root / 'src_c' / 'kernels' / 'include'}"]
@@ -211,7 +211,7 @@ def test_only_the_entry_points_are_visible(examples: Path) -> None:
 
 
 def test_entry_points_by_hand(examples: Path) -> None:
-    """As any host in any language would call them."""
+    """The entry points are called as a host in any language would call them."""
     library = ctypes.CDLL(str(examples / "Ferrule_Sample_backend.so"))
     library.GetBackendId.restype = ctypes.c_char_p
     assert library.GetBackendId() == b"Sample"

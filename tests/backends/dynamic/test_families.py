@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The families of ferrule.testing.backends on a shared object with every table, in each of its builds."""
+"""The test families of ferrule.testing.backends, run on each build of a shared object with every table."""
 
 from __future__ import annotations
 

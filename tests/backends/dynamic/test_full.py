@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backend in C with every table: each method of the interface crosses."""
+"""A backend in C with every table: each method of the interface crosses into C."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ INFO = TensorInfo(name="x", shape=(2, 8), dtype=DataType.FLOAT32)
 
 
 class Full:
-    """The backend, the registry that it is in, and what it wrote down."""
+    """The backend, the registry that holds it, and its log."""
 
     def __init__(self, path: Path) -> None:
         self.registry = BackendRegistry()
@@ -178,7 +178,7 @@ def test_networks_run(full: Callable[..., Full], defines: tuple[str, ...], *, sh
 
 
 def test_tensors_are_not_copied(full: Callable[..., Full]) -> None:
-    """The pointers that the backend sees are those of the caller's arrays."""
+    """The backend receives pointers to the caller's own arrays."""
     backend = full()
     x, y = sample(), aligned_empty(INFO.shape, INFO.dtype)
     options = OptimizerOptions(import_enabled=True, export_enabled=True)
@@ -298,7 +298,7 @@ def test_profiling_events(full: Callable[..., Full]) -> None:
 
 
 class Allocator:
-    """Plain memory that is counted."""
+    """Ordinary memory, with a record of the allocations."""
 
     source = MemorySource.MALLOC
 
@@ -335,7 +335,7 @@ def test_memory_comes_from_a_custom_allocator(full: Callable[..., Full]) -> None
     memory.acquire()
     assert allocator.asked == [(1024, 256)]
     (block,) = allocator.given.values()
-    assert (block == 0x5A).all()  # the backend wrote in the application's memory
+    assert (block == 0x5A).all()  # the backend wrote to the application's memory
     memory.release()
     assert allocator.given == {}
     with pytest.raises(DynamicLibraryError, match="the allocator has nothing left"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C headers and their Python counterparts are the same."""
+"""The C headers agree with their Python counterparts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 
 
 def test_layers_header_is_made_from_the_descriptors() -> None:
-    """`python -m ferrule.backends.dynamic.header > include/ferrule/layers.h` mends it."""
+    """To fix a failure, run `python -m ferrule.backends.dynamic.header > include/ferrule/layers.h`."""
     assert (INCLUDE / "ferrule" / "layers.h").read_text() == layers_header()
 
 
@@ -40,7 +40,7 @@ def test_everything_has_a_number_of_its_own() -> None:
 
 
 def test_no_number_is_given_to_another_type() -> None:
-    """Shared objects that were built with an older header have these numbers."""
+    """Shared objects built with an older header contain these numbers."""
     names = {type_.code: type_.name for type_ in LayerType}
     first = [names[code] for code in range(1, 34)]
     assert (first[0], first[-1], sorted(first)) == ("ADD", "TRANSPOSE", first)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferrule inspect --backends` asks dynamic backends too; a bad one costs only itself."""
+"""`ferrule inspect --backends` includes dynamic backends; a bad one costs only itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.cc
 
 @pytest.fixture
 def inspect(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Inspect:
-    """Inspect a small model with dynamic backends of a folder."""
+    """A function that inspects a small model with the dynamic backends of a folder."""
     return Inspect(tmp_path, capfd, monkeypatch)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Good and bad shared objects: what each costs, which is never more than its own row."""
+"""Good and bad shared objects: a bad one costs no more than its own row of the report."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_invalid(
 def test_hanging(tmp_path: Path, compile_backend: Compile, case: str, defines: tuple[str, ...], step: str) -> None:
     del case
     compile_backend(tmp_path, *defines)
-    for timeout_s in (1.0, 10.0, 100.0):  # on a loaded machine the first may pass before the child gets there
+    for timeout_s in (1.0, 10.0, 100.0):  # on a loaded machine a short time-out may end before the child gets there
         (row,) = load_dynamic_backends(BackendRegistry(), tmp_path, timeout_s=timeout_s)
         assert row.reason is Reason.TIMED_OUT
         if row.message.startswith(step):
@@ -172,7 +172,7 @@ def test_files_that_are_no_shared_objects(tmp_path: Path, compile_backend: Compi
 
 @pytest.mark.parametrize("missing", [1, 100, 1000, 5000, 10_000])
 def test_a_file_that_is_cut_off(tmp_path: Path, compile_backend: Compile, missing: int) -> None:
-    """Beyond its end the linker's maps are a bus error, which kills Arm NN."""
+    """An access to mapped pages beyond the file's end is a bus error, which kills Arm NN."""
     path = compile_backend(tmp_path)
     path.write_bytes(path.read_bytes()[:-missing])
     row = load(tmp_path)
@@ -181,7 +181,7 @@ def test_a_file_that_is_cut_off(tmp_path: Path, compile_backend: Compile, missin
 
 
 def test_damaged_files_never_reach_this_process(tmp_path: Path, compile_backend: Compile) -> None:
-    """Whatever a damaged header or table does to the linker, the answer is a verdict."""
+    """However the dynamic linker reacts to a damaged header or table, the probe returns a verdict."""
     whole = compile_backend(tmp_path).read_bytes()
     dice = random.Random(7)
     paths = []
@@ -251,7 +251,7 @@ def test_an_id_that_is_registered_already(tmp_path: Path, compile_backend: Compi
 
 
 def test_a_factory_that_fails_later_makes_the_backend_unusable(tmp_path: Path, compile_backend: Compile) -> None:
-    """The first call, in the host, gives null; the child process cannot foresee it."""
+    """The first call in the host process returns null, which the child process cannot foresee."""
     path = compile_backend(tmp_path, f'FACTORY_RESULT=(access("{tmp_path}/gone",F_OK)?(const void*)&backend:NULL)')
     registry = BackendRegistry()
     assert load(tmp_path, registry).accepted
@@ -262,7 +262,7 @@ def test_a_factory_that_fails_later_makes_the_backend_unusable(tmp_path: Path, c
 
 
 def test_two_registries_do_not_touch_each_other(tmp_path: Path, compile_backend: Compile) -> None:
-    """Arm NN's second runtime finds the id taken, and loses the backend when the first goes away."""
+    """In Arm NN a second runtime finds the id taken, and loses the backend when the first runtime is destroyed."""
     compile_backend(tmp_path)
     first, second = BackendRegistry(), BackendRegistry()
     assert load(tmp_path, first).accepted
@@ -330,7 +330,7 @@ def test_what_a_file_starts_ends_with_its_trial(tmp_path: Path, compile_backend:
 
 
 def alive(process: int) -> bool:
-    """Whether a process is there and no zombie."""
+    """Return whether a process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of names in Arm NN's guide for backend developers, row by row, and the traps that it does not mention."""
+"""The table of names in Arm NN's guide for backend developers, row by row, and traps that it does not mention."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TRAPS = [
     ("Arm_GpuAcc_backend.so.1a", False),
     (".Arm_GpuAcc_backend.so", False),
     ("Arm_GpuAcc_backend.so\n", False),
-    ("Arm_GpuAcc_backend.so.١", False),  # a digit, but no ASCII one
+    ("Arm_GpuAcc_backend.so.١", False),  # a digit, but not an ASCII digit
     ("Ärm_GpuAcc_backend.so", False),
     ("Arm_GpuAcc_backend.so ", False),
     ("", False),
@@ -75,7 +75,7 @@ def test_other_files_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_links_of_the_guide(tmp_path: Path) -> None:
-    """CpuAcc with links to links, a link to nothing, and one name in two folders that is one file, or two."""
+    """There are links to links of CpuAcc, a dangling link, and names that recur in a second folder."""
     first, second = tmp_path / "pathA", tmp_path / "pathB"
     first.mkdir()
     second.mkdir()
@@ -131,6 +131,6 @@ def test_folders_and_special_files_are_no_backends(tmp_path: Path) -> None:
 
     (tmp_path / "Arm_Folder_backend.so").mkdir()
     (tmp_path / "Arm_Folder_backend.so" / "Arm_Inner_backend.so").write_bytes(b"")
-    os.mkfifo(tmp_path / "Arm_Pipe_backend.so")  # to open it would wait for ever
+    os.mkfifo(tmp_path / "Arm_Pipe_backend.so")  # opening it would wait for ever
     rows = list(find_candidates((str(tmp_path),)))
     assert [row.reason for row in rows if isinstance(row, LoadReport)] == [Reason.NOT_A_FILE] * 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where dynamic backends are looked for."""
+"""The folders that are searched for dynamic backends."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers as C structs: every descriptor field arrives, and what cannot cross is refused."""
+"""Layers as C structs: every descriptor field arrives, and layers that cannot cross into C are refused."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_malformed_options_are_refused(option: abi.Option) -> None:
 
 
 def test_a_table_is_read_no_further_than_its_size() -> None:
-    """A backend of an earlier minor version has smaller tables: what it lacks reads as null."""
+    """A backend built for an earlier minor version has smaller tables; their missing entries read as null."""
     memory = (ctypes.c_size_t * 4)(16, 0x1111, 0x2222, 0x3333)
     table = abi.read_table(abi.WorkloadsTable, ctypes.addressof(memory))
     assert ctypes.cast(table.create, ctypes.c_void_p).value == 0x1111

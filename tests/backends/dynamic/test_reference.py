@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference backend's convolution behind the C interface, through the steps of Arm NN's guide."""
+"""The reference backend's convolution behind the C interface, set up in the steps of Arm NN's guide."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_two_runtimes_have_it_one_after_the_other_goes(folder: Path) -> None:
 
 
 def test_runtimes_made_in_a_loop_have_it_each_time(folder: Path) -> None:
-    """Arm NN's Python users lost their backend in the second turn."""
+    """Arm NN's Python users lost their backend in the second iteration."""
     for _ in range(3):
         runtime = Runtime(CreationOptions(dynamic_backends_path=folder), BackendRegistry())
         assert "CpuRef" in runtime.registry

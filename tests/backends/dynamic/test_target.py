@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target of a question crosses the C interface whole: devices of one kind can be told apart."""
+"""The target of a query crosses the C interface whole, so that devices of one kind can be told apart."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def registry(tmp_path: Path, compile_backend: Callable[..., Path]) -> BackendReg
 
 
 def network() -> Network:
-    """Return two layers of 64 and 512 bytes."""
+    """Return a network with two layers, of 64 and 512 bytes."""
     made = Network("macs")
     for name, count in (("x", 16), ("y", 128)):
         made.add_input(TensorInfo(name=name, shape=(count,), dtype=DataType.FLOAT32))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong with Arm NN's dynamic backends and has no test of its own elsewhere in this folder."""
+"""Failures of Arm NN's dynamic backends that no other test in this folder covers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ const struct ferrule_backend *BackendFactory(void) { WHERE_FACTORY return nullpt
     ("place", "step"), [("ID", "GetBackendId"), ("VERSION", "GetVersion"), ("FACTORY", "BackendFactory")]
 )
 def test_an_exception_of_cpp_in_an_entry_point_costs_a_row(tmp_path: Path, place: str, step: str) -> None:
-    """One that is not Arm NN's own leaves its Runtime::Create."""
+    """In Arm NN, only Arm NN's own exceptions are caught; others propagate out of Runtime::Create."""
     compiler = require_cxx()
     source = tmp_path / "throwing.cpp"
     source.write_text(THROWING)
@@ -49,7 +49,7 @@ def test_an_exception_of_cpp_in_an_entry_point_costs_a_row(tmp_path: Path, place
 def test_what_is_taken_is_logged_too(
     tmp_path: Path, compile_backend: Callable[..., Path], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Arm NN says nothing of what it loads, nor of names that it passes over."""
+    """Arm NN logs neither the backends that it loads nor the names that it skips."""
     path = compile_backend(tmp_path)
     (tmp_path / "Arm_Gpu_Acc_backend.so").write_bytes(b"")
     with caplog.at_level(logging.DEBUG):
@@ -61,7 +61,7 @@ def test_what_is_taken_is_logged_too(
 
 
 def test_a_closed_runtime_leaves_no_id_and_no_file_behind(tmp_path: Path, compile_backend: Callable[..., Path]) -> None:
-    """After a null factory Arm NN's id stays registered, and each later runtime fails over it."""
+    """In Arm NN a null factory leaves its id registered, and each later runtime fails over it."""
     compile_backend(tmp_path, "FACTORY_RESULT=NULL")
     for _ in range(2):
         with Runtime(CreationOptions(dynamic_backends_path=tmp_path), BackendRegistry()) as runtime:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version rule: Arm NN's table, row by row."""
+"""The version rule: the table in Arm NN's guide, row by row."""
 
 from __future__ import annotations
 

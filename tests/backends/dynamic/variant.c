@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One source for all good and bad dynamic backends of the tests: macros choose what is wrong.
+ * A single source for all good and bad dynamic backends of the tests; macros choose the defect.
  *
- * ID, MAJOR, MINOR: what the entry points say. NO_ID, NO_VERSION, NO_FACTORY: one is not there.
- * AT_CONSTRUCTOR, AT_ID, AT_VERSION, AT_FACTORY, AT_DESTRUCTOR: a statement that runs there.
- * The rest is named where it is used.
+ * ID, MAJOR, MINOR: the answers of the entry points. NO_ID, NO_VERSION, NO_FACTORY: an entry point
+ * is missing. AT_CONSTRUCTOR, AT_ID, AT_VERSION, AT_FACTORY, AT_DESTRUCTOR: a statement that runs
+ * there. Other macros are explained where they are used.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -79,7 +79,7 @@
         puts("noise");                                                                             \
         fputs("noise\n", stderr);                                                                  \
     }
-/* The child ends by itself too, so that none is left whatever the host does. */
+/* The alarm ends the child even if the host does not, so that no process is left behind. */
 #define LEAVE_A_CHILD(note)                                                                        \
     do {                                                                                           \
         int child = fork();                                                                        \
@@ -159,7 +159,7 @@ static bool notice(void *context, int64_t network)
 static void destroy(void *context)
 {
     (void)context;
-    abort(); /* nothing was made */
+    abort(); /* no context was created */
 }
 
 __attribute__((unused)) static int not_code = 1;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How GpuAcc runs: asynchronously, on chosen devices, on memory of its own or imported."""
+"""GpuAcc's execution: asynchronous, on chosen devices, in the backend's own or imported memory."""
 
 from __future__ import annotations
 
@@ -289,14 +289,14 @@ def test_without_pyopencl_the_backend_says_so(monkeypatch: pytest.MonkeyPatch) -
 
 
 def forget_devices() -> None:
-    """Have the platforms tried anew."""
+    """Clear the caches, so that the platforms are tried again."""
     opencl.opencl_devices.cache_clear()
     try_platform.cache_clear()
 
 
 @pytest.mark.usefixtures("opencl_device")
 def test_a_device_whose_compiler_fails_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PoCL lists processors that its compiler does not know; layers would be taken, and fail when they are loaded."""
+    """PoCL lists processors that its compiler does not know; layers would be accepted, and fail when loaded."""
     forget_devices()
     monkeypatch.setenv("PYOPENCL_BUILD_OPTIONS", "-no-such-option")
     network = chain(1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenCL kernels against the numpy kernels, every bit."""
+"""The OpenCL kernels compared bit by bit with the numpy kernels."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _opencl() -> None:
 
 
 def check(network: Network, inputs: list[Array]) -> None:
-    """Compare GpuAcc, which must take every layer, with the numpy kernels."""
+    """Compare GpuAcc, which must support every layer, with the numpy kernels."""
     support = GpuAcc().layer_support()
     for layer in network.layers:
         assert support.supports(network, layer, TARGET).reason == ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trained models on GpuAcc, alone and beside CpuRef."""
+"""Trained models on GpuAcc, alone and together with CpuRef."""
 
 from __future__ import annotations
 

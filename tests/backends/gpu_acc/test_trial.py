@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenCL platforms that do something to the process that tries them; a stand-in for pyopencl plays them."""
+"""OpenCL platforms that harm the process trying them; a stand-in for pyopencl imitates them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ print(*(device.title for device in opencl.opencl_devices()), sep="; ")
 
 
 def ask(folder: Path, platforms: str) -> list[str]:
-    """Return why no device can be used and which can, as a process says that has these platforms."""
+    """Return why no device can be used, then the usable devices, as reported by a process with these platforms."""
     (folder / "pyopencl.py").write_text(STAND_IN, encoding="utf-8")
     own = {"PYTHONPATH": str(folder), "PLATFORMS": platforms}
     argv = [sys.executable, "-c", ASK]
@@ -116,7 +116,7 @@ def test_the_others_are_used(tmp_path: Path) -> None:
 
 
 def test_without_a_linker_no_process_dies(tmp_path: Path) -> None:
-    """PoCL ends the process where no linker is on the PATH; other drivers may not need one."""
+    """PoCL ends the process if there is no linker on PATH; other drivers may not need a linker."""
     require_opencl()
     environment = os.environ | {"PATH": str(tmp_path), "FERRULE_CACHE": str(tmp_path)}
     program = "from ferrule.backends.gpu_acc import opencl; print(opencl.unavailable_reason())"

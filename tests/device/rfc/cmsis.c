@@ -19,7 +19,7 @@ int32_t my_accelerator_invoke(tvm_device_t *tvm_dev, uint8_t *value, uint8_t ste
 
 int32_t sample_run(const void *first, const void *second)
 {
-    static tvm_device_t accelerators[2]; /* the user's, and nobody copies them */
+    static tvm_device_t accelerators[2]; /* owned by the user, and never copied */
     struct ferrule_cmsis_usart *const usarts[2] = {&uart0, &uart1};
     struct tvmgen_mynetwork_devices devices = {
         .accelerator0 = &accelerators[0],
@@ -48,7 +48,7 @@ int32_t sample_run(const void *first, const void *second)
 
 static const struct ferrule_driver woofles_driver = {.name = "woofles"};
 
-/* what a generated header says of each device */
+/* the lines in a generated header for each device */
 TVM_DEVICE_NAMES(Woofles, woofles)
 TVM_DEVICE_INIT(Woofles, woofles, woofles_driver)
 

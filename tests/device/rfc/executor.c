@@ -20,7 +20,7 @@ int32_t sample_close(tvm_device_t *tvm_dev)
     return TVMDeviceClose(tvm_dev);
 }
 
-/* An operator gets its device as an opaque resource handle. */
+/* An operator receives its device as an opaque resource handle. */
 static int32_t my_operator(uint8_t *value, uint8_t step, void *resource_handle)
 {
     if (failure != FERRULE_OK && step == 2) {

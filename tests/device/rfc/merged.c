@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file The merged RFC's program: names per device, powered around the run, copies. */
+/** @file The merged RFC's program: functions named per device, power around the run, copies. */
 #include "tvm/platform/bare_metal.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static int32_t copy_from(void *context, void *destination, uint32_t device_offse
 static const struct ferrule_driver woofles_driver = {
     .name = "woofles", .copy_to = copy_to, .copy_from = copy_from, .memory_bytes = sizeof memory};
 
-/* what a generated header says of each device */
+/* the lines in a generated header for each device */
 TVM_DEVICE_NAMES(Woofles, woofles)
 TVM_DEVICE_INIT(Woofles, woofles, woofles_driver)
 
@@ -30,7 +30,7 @@ int main(void)
     static tvm_device_woofles_t accelerator;
     char text[8] = "";
 
-    /* Init makes and binds the handle at once, and once only */
+    /* Init initialises and binds the handle in one call, and only once */
     if (TVMDeviceWooflesActivate(&accelerator) != FERRULE_ERR_HANDLE ||
         TVMDeviceWooflesInit(&accelerator, NULL, NULL, memory) != FERRULE_OK ||
         TVMDeviceWooflesInit(&accelerator, NULL, NULL, memory) != FERRULE_ERR_STATE) {

@@ -2,8 +2,8 @@
 /**
  * @file The RFC's programs, corrected: the executor, which is the same on every platform.
  *
- * Its devices struct has pointers, each call's status is looked at, and there is one way out, on
- * which everything that was opened is closed.
+ * Its devices struct has pointers, each call's status is checked, and there is a single exit, which
+ * closes every open device.
  */
 #ifndef SAMPLE_H
 #define SAMPLE_H
@@ -11,27 +11,27 @@
 #include "tvm/runtime/device.h"
 
 struct tvmgen_mynetwork_devices {
-    tvm_device_t *host; /* NULL: what runs on the core needs no device */
+    tvm_device_t *host; /* NULL, since operators on the core need no device */
     tvm_device_t *accelerator0;
     tvm_device_t *accelerator1;
 };
 
-/** What the platform's operator does with its device: adds `step` to `value`. */
+/** The platform's operator: use the device, and add `step` to `value`. */
 int32_t my_accelerator_invoke(tvm_device_t *tvm_dev, uint8_t *value, uint8_t step);
 
 int32_t tvmgen_mynetwork_run(uint8_t *value, const struct tvmgen_mynetwork_devices *devices);
 
-/** Initialise, bind, run, destroy; the value that comes out of 1, or an error. Zephyr's devices are
- * the test's. */
+/** Initialise, bind, run and destroy both devices; return the value that 1 becomes, or an error.
+ * On Zephyr the test passes the devices. */
 int32_t sample_run(const void *first, const void *second);
-/** One device by the merged RFC's names, from Init to Destroy; the first error. */
+/** Take one device from Init to Destroy by the merged RFC's names; return the first error. */
 int32_t sample_named(const void *first);
 /** Let the second operator fail. */
 void sample_fail(int32_t status);
-/** The inline functions, for tests. */
+/** Wrappers of the inline functions, for tests. */
 int32_t sample_open(tvm_device_t *tvm_dev);
 int32_t sample_close(tvm_device_t *tvm_dev);
-/** How often the generic Open and Close worked. */
+/** Number of successful calls of the generic Open and Close. */
 extern uint32_t sample_opened;
 extern uint32_t sample_closed;
 

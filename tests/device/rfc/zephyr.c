@@ -5,7 +5,7 @@
 
 #include "sample.h"
 
-/* The RFC's accelerator is behind a UART. Polling, which every UART of Zephyr can. */
+/* The RFC's accelerator is behind a UART. It is polled, which every UART of Zephyr supports. */
 int32_t my_accelerator_invoke(tvm_device_t *tvm_dev, uint8_t *value, uint8_t step)
 {
     uart_poll_out(tvm_device_zephyr(tvm_dev), step);
@@ -15,7 +15,7 @@ int32_t my_accelerator_invoke(tvm_device_t *tvm_dev, uint8_t *value, uint8_t ste
 
 int32_t sample_run(const void *first, const void *second)
 {
-    static tvm_device_t accelerators[2]; /* the user's, and nobody copies them */
+    static tvm_device_t accelerators[2]; /* owned by the user, and never copied */
     const struct device *zephyr_devices[2] = {
         (const struct device *)first, /* on a board: DEVICE_DT_GET(DT_ALIAS(npu0)) */
         (const struct device *)second,
@@ -45,7 +45,7 @@ int32_t sample_run(const void *first, const void *second)
 
 static const struct ferrule_driver woofles_driver = {.name = "woofles"};
 
-/* what a generated header says of each device */
+/* the lines in a generated header for each device */
 TVM_DEVICE_NAMES(Woofles, woofles)
 TVM_DEVICE_INIT(Woofles, woofles, woofles_driver)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Supervisor calls with arguments and results, from both stacks and both privileges; PendSV behind
- * them; what an exception saves. */
+/* Supervisor calls with arguments and results, from both stacks and both privilege levels;
+ * PendSV chained after them; the registers that an exception saves. */
 #include "trace.h"
 
 static uint32_t process_stack[64] __attribute__((aligned(8)));
@@ -22,7 +22,7 @@ __attribute__((used)) static void served(uint32_t *frame, uint32_t exc_return)
     note("flags", frame[7] >> 27);
     frame[0] += frame[1];
     if (immediate == 7) {
-        ICSR = PEND_PENDSV; /* comes when this handler returns */
+        ICSR = PEND_PENDSV; /* taken when this handler returns */
         barrier();
     }
     if (immediate == 9) {
@@ -63,7 +63,7 @@ __attribute__((noinline)) static void on_process_stack(void)
     CALL(5, result);
     note("result", result);
     note("control", control());
-    set_control(0); /* ignored */
+    set_control(0); /* ignored without privilege */
     note("control", control());
     CALL(9, result);
     note("control", control());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends each byte back with some bits turned, by interrupts alone; sleeps in between. */
+/* Echoes each byte with some bits flipped, by interrupts only, and sleeps in between. */
 #include "trace.h"
 
 static volatile uint8_t queue[256];

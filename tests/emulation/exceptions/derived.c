@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of the core itself: while it saves registers and restores them, and without privilege. */
+/* Faults raised by the core itself: while it saves or restores registers, and without privilege. */
 #include "trace.h"
 
 #define NOWHERE 0x70000000u
@@ -7,7 +7,7 @@
 static uint32_t process_stack[64] __attribute__((aligned(8)));
 static volatile uint32_t stack_to_use;
 
-/* Every handler ends by going back to `resume` in thread mode, on the main stack. */
+/* Every handler ends with a return to `resume_at` in thread mode, on the main stack. */
 static volatile uint32_t resume_at;
 static volatile uint32_t resume_stack;
 
@@ -26,7 +26,7 @@ __attribute__((used)) static void report(void)
     set_control(0);
 }
 
-/* Writes a frame of its own and returns through it. */
+/* Build an exception frame and return through it. */
 __attribute__((naked)) static void fault(void)
 {
     __asm volatile("bl report\n\tldr r0, =resume_stack\n\tldr r0, [r0]\n\tsub r0, #32\n\t"
@@ -41,7 +41,7 @@ static void line(void)
     __asm volatile("msr psp, %0" ::"r"(stack_to_use));
 }
 
-/* Goes on behind itself once a handler has returned; the main stack is as it was. */
+/* Run an instruction that faults and resume after it, with the main stack as before. */
 #define TRY(text, ...)                                                                             \
     __asm volatile("mrs r4, msp\n\tldr r5, =resume_stack\n\tstr r4, [r5]\n\tldr r4, =1f + 1\n\t"   \
                    "ldr r5, =resume_at\n\tstr r4, [r5]\n\t" text "\n\tdsb\n\tisb\n\tb 1f\n\t"      \
@@ -97,7 +97,7 @@ int main(void)
 
     say("an interrupt of code without privilege\n");
     stack_to_use = (uint32_t)(process_stack + 64) - 32u;
-    CCR |= 2u; /* such code may write STIR */
+    CCR |= 2u; /* allow unprivileged code to write STIR */
     TRY("msr psp, %0\n\tmov r0, #3\n\tmsr control, r0\n\tisb\n\tstr %1, [%2]\n\tdsb\n\tisb\n\tudf "
         "#1",
         "r"(process_stack + 64), "r"(LINE_A), "r"(&STIR));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drives the device of test_attachment.py: it squares a buffer in place, takes its time, and
- * interrupts. */
+/* Drives the device of test_attachment.py, which squares a buffer in place, takes a while, and
+ * raises an interrupt. */
 #include "trace.h"
 
 #define DEVICE 0x4F000000u
 #define LENGTH REGISTER(DEVICE + 0x0u)
 #define BUFFER REGISTER(DEVICE + 0x4u)
-#define START  REGISTER(DEVICE + 0x8u) /* takes so many instructions */
-#define STATUS REGISTER(DEVICE + 0xCu) /* 1: done; a write lowers the line */
+#define START  REGISTER(DEVICE + 0x8u) /* duration in instructions */
+#define STATUS REGISTER(DEVICE + 0xCu) /* 1: done; any write lowers the interrupt line */
 
 static volatile uint32_t done;
 static volatile uint32_t interrupted_at;
@@ -20,7 +20,7 @@ static void finished(void)
     note("first", (uint32_t)data[0]);
     note("last", (uint32_t)data[3]);
     STATUS = 0;
-    (void)STATUS; /* the line has fallen when this is read */
+    (void)STATUS; /* the line has fallen by the time of this read */
     ++done;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends in the way that DOOM names. */
+/* Ends in the way that DOOM selects. */
 #include "trace.h"
 
 #define NOWHERE 0x70000000u
 
 static void hard_fault(void)
 {
-    (void)REGISTER(NOWHERE + 4); /* a fault in the handler of faults */
+    (void)REGISTER(NOWHERE + 4); /* a fault within the fault handler */
 }
 
 static void breakpoint(void)
@@ -23,14 +23,14 @@ int main(void)
         handle(HARD_FAULT, hard_fault);
         (void)REGISTER(NOWHERE);
         break;
-    case 2: /* no vectors */
+    case 2: /* no vector table */
         VTOR = NOWHERE;
         __asm volatile("svc #0");
         break;
-    case 3: /* no stack */
+    case 3: /* no memory for the stack */
         __asm volatile("mov sp, %0\n\tsvc #0" ::"r"(NOWHERE));
         break;
-    case 4: /* asleep for ever, for PRIMASK does not matter and nothing is enabled */
+    case 4: /* sleeps for ever: PRIMASK does not affect waking, and no interrupt is enabled */
         ISPR = 1u << LINE_A;
         __asm volatile("cpsid i\n\twfi");
         break;

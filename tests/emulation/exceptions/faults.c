@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every kind of fault, with its handler enabled and not. The handler goes on behind the fault. */
+/* Every kind of fault, with its handler enabled and disabled. The handler resumes after the
+ * fault. */
 #include "trace.h"
 
 #define NOWHERE 0x70000000u
@@ -16,12 +17,12 @@ __attribute__((used)) static void faulted(uint32_t *frame, uint32_t exc_return)
     note("exc_return", exc_return);
     note("cfsr", status);
     note("hfsr", HFSR & 2u);
-    note("escalated", (HFSR & 3u << 30) != 0); /* qemu takes a breakpoint for any other fault */
+    note("escalated", (HFSR & 3u << 30) != 0); /* qemu treats a breakpoint like any other fault */
     if ((status & 1u << 15) != 0) {
         note("bfar", BFAR);
     }
     note("shcsr", SHCSR);
-    if ((status & (1u << 12 | 1u << 11)) == 0) { /* there is a frame */
+    if ((status & (1u << 12 | 1u << 11)) == 0) { /* a frame was saved */
         note("pc", frame[6]);
         note("thumb", frame[7] >> 24 & 1u);
         frame[6] = resume_at;
@@ -33,7 +34,7 @@ __attribute__((used)) static void faulted(uint32_t *frame, uint32_t exc_return)
 }
 HANDLER_WITH_FRAME(fault, faulted)
 
-/* Runs an instruction that faults; the handler goes on behind it. */
+/* Run an instruction that faults; the handler resumes after it. */
 #define MISDEED(text, ...)                                                                         \
     __asm volatile("ldr r4, =resume_at\n\tldr r5, =1f + 1\n\tstr r5, [r4]\n\t" text "\n\t"         \
                    "b 1f\n\t.ltorg\n\t.p2align 1\n\t1:"                                            \

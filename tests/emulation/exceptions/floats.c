@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The floating-point state survives exceptions, and EXC_RETURN tells of it. */
+/* The floating-point state survives exceptions, and EXC_RETURN tells whether a frame holds it. */
 #include "trace.h"
 
 static uint32_t process_stack[128] __attribute__((aligned(8)));
@@ -9,7 +9,7 @@ __attribute__((used)) static void interrupted(const uint32_t *frame, uint32_t ex
     note("exc_return", exc_return);
     note("control", control());
     note("r0", frame[0]);
-    /* spoils what a handler may */
+    /* overwrites the registers that a handler may change */
     __asm volatile("mov r0, #0x99\n\tvmov s0, r0\n\tvmov s1, r0\n\tvmov s14, r0\n\tvmov s15, r0\n\t"
                    "mov r0, #0x01000000\n\tvmsr fpscr, r0" ::
                        : "r0", "s0", "s1", "s14", "s15");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Polls for input, and meanwhile sends a sign of life whenever enough ticks have passed. */
+/* Polls for input, and meanwhile sends a byte as a sign of life every 20 ticks. */
 #include "trace.h"
 
 static volatile uint32_t ticks;

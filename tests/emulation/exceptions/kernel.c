@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small preemptive kernel: tasks on process stacks, switched by PendSV with their floating-point
- * registers, woken by SysTick; a mutex and sleep as supervisor calls. The trace holds every switch
- * and the tick it happened at, which does not depend on how fast instructions are. */
+/* A small preemptive kernel: tasks on process stacks, switched by PendSV with their
+ * floating-point registers, and woken by SysTick; a mutex and sleep are supervisor calls. The
+ * trace holds every switch with its tick, which does not depend on the speed of execution. */
 #include "trace.h"
 
 enum { TASKS = 4, STACK_WORDS = 256, SVC_SLEEP = 1, SVC_LOCK = 2, SVC_UNLOCK = 3, SVC_EXIT = 4 };
 enum { TICK = 25000 };
 
 struct task {
-    uint32_t *stack; /* where its registers are while it does not run */
+    uint32_t *stack; /* the saved registers while the task does not run */
     const char *name;
     uint32_t wake_at;
     uint32_t waits_for_mutex;
@@ -16,7 +16,7 @@ struct task {
     uint32_t words[STACK_WORDS] __attribute__((aligned(8)));
 };
 
-static struct task tasks[TASKS]; /* the first one is the most urgent, the last one never waits */
+static struct task tasks[TASKS]; /* the first is the most urgent, the last never waits */
 static struct task *volatile current;
 static struct task *volatile next;
 static struct task *owner;
@@ -119,7 +119,7 @@ typedef float number;
 typedef uint32_t number;
 #endif
 
-/* Locks, works, and sleeps with the mutex held or not. */
+/* Lock, work, sleep with the mutex held, work again and sleep without it. */
 static void worker(uint32_t rounds, uint32_t pause, uint32_t hold)
 {
     number sum = 0;
@@ -197,7 +197,7 @@ int main(void)
     set_control(2);
     ICSR = PEND_PENDSV;
     barrier();
-    for (;;) { /* the process stack is the idle task's from here on */
+    for (;;) { /* from here on the process stack belongs to the idle task */
         idle();
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PRIMASK, BASEPRI and FAULTMASK hold exceptions back; those that are pending come when they fall.
- */
+/* PRIMASK, BASEPRI and FAULTMASK hold exceptions back; pending ones are taken when the mask
+ * falls. */
 #include "trace.h"
 
 static uint32_t mask(uint32_t which)
@@ -48,7 +48,7 @@ static void nmi(void)
 static void masking_line(void)
 {
     note("masking line", ipsr());
-    SET_MASK(faultmask, 1); /* falls with the return */
+    SET_MASK(faultmask, 1); /* cleared by the return */
     masks();
 }
 

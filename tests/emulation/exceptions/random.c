@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does whatever SEED says with priorities, masks and pending exceptions, in and out of handlers. */
+/* Random changes of priorities, masks and pending exceptions, drawn from SEED, in thread mode
+ * and in handlers. */
 #include "trace.h"
 
 enum { STEPS = 150, LINES = 6, FIRST = LINE_A };
@@ -61,7 +62,7 @@ static void act(void)
         pend_system(draw(5));
         break;
     case 10:
-        ISPR = value << FIRST & 0x3Fu << FIRST; /* several at once */
+        ISPR = value << FIRST & 0x3Fu << FIRST; /* several lines at once */
         break;
     default:
         ISPR = 1u << line;

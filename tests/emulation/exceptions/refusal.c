@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accesses that the device of test_device.py refuses. The handler notes the fault and goes on
- * behind the access, whose instructions are therefore all narrow. */
+/* Accesses that the device of test_device.py refuses. The handler reports the fault and resumes
+ * after the access, so every such instruction is narrow (2 bytes). */
 #include "trace.h"
 
 #define DEVICE      0x4F000000u
-#define IT_BITS     0x0600FC00u /* of a stacked xPSR */
+#define IT_BITS     0x0600FC00u /* the IT bits of a stacked xPSR */
 #define BUSFAULTENA (1u << 17)
 
 static const char *volatile what;
@@ -13,7 +13,7 @@ __attribute__((used)) static uint32_t skip(uint32_t *frame, uint32_t exc_return)
 {
     say(what);
     note(": cfsr", CFSR);
-    trace_length--; /* the end of the line */
+    trace_length--; /* removes the end of the line */
     note(" bfar", BFAR);
     CFSR = CFSR;
     frame[6] += 2;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same device without a handler of one's own: the start-up's records the fault. */
+/* The same device in a firmware without its own handler: the start-up's handler records the
+ * fault. */
 #include "trace.h"
 
 int main(void)
 {
-    (void)handle; /* the vectors stay those of the start-up */
+    (void)handle; /* the start-up's vectors stay in use */
     volatile uint32_t *device = (volatile uint32_t *)0x4F000000u;
     begin();
     device[0] = 7;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WFI, WFE and sleep on exit, and SysTick that wakes the core. */
+/* WFI, WFE, sleep on exit, and SysTick waking the core. */
 #include "trace.h"
 
 static volatile uint32_t ticks;
@@ -15,7 +15,7 @@ static void systick(void)
 static void last(void)
 {
     note("line", ipsr());
-    SCR = 0; /* so that the core does not sleep again */
+    SCR = 0; /* so that the core stays awake */
 }
 
 static void start(uint32_t reload)
@@ -31,7 +31,7 @@ int main(void)
     handle(SYSTICK, systick);
     handle(LINE0 + LINE_A, last);
     ISER = 1u << LINE_A;
-    note("reset", CSR & 3u); /* whether there is a reference clock is the board's choice */
+    note("reset", CSR & 3u); /* the board decides whether there is a reference clock */
     note("reload", RVR);
 
     say("wfi\n");

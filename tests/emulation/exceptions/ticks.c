@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends how many instructions lie between SysTick interrupts, and what SysTick shows of known
- * stretches. */
+/* Sends the number of instructions between SysTick interrupts, and SysTick's reading over
+ * stretches of known length. */
 #include "trace.h"
 
 enum { PERIOD = 1000, COUNT = 5 };

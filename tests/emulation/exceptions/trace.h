@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs of this folder share: a trace in memory that is sent at the end, handlers, and
- * the registers of the system control space. The traces hold nothing that depends on time. */
+/* Shared code of this folder's programs: a trace in memory that is sent at the end, handlers,
+ * and the registers of the system control space. The traces contain nothing that depends on
+ * time. */
 #ifndef TRACE_H
 #define TRACE_H
 
@@ -22,7 +23,7 @@
 #define AIRCR REGISTER(0xE000ED0Cu)
 #define SCR   REGISTER(0xE000ED10u)
 #define CCR   REGISTER(0xE000ED14u)
-#define SHPR  ((volatile uint8_t *)0xE000ED14u) /* by exception number, from 4 on */
+#define SHPR  ((volatile uint8_t *)0xE000ED14u) /* indexed by exception number, from 4 on */
 #define SHCSR REGISTER(0xE000ED24u)
 #define CFSR  REGISTER(0xE000ED28u)
 #define HFSR  REGISTER(0xE000ED2Cu)
@@ -46,7 +47,7 @@ enum {
 };
 enum { VECTORS = 64, TRACE_BYTES = 16384 };
 
-/* Lines that no device of these boards drives, and that all of them have. */
+/* Interrupt lines that all of these boards have and no device of theirs drives. */
 enum { LINE_A = 26, LINE_B, LINE_C, LINE_D };
 
 extern const uint32_t ferrule_vectors[16];
@@ -103,7 +104,7 @@ static inline void set_control(uint32_t value)
 
 #define SET_MASK(name, value) __asm volatile("msr " #name ", %0\n\tisb" ::"r"(value) : "memory")
 
-/* A handler in assembly that calls function(frame, exc_return) and returns by what that returns. */
+/* An assembly handler that calls function(frame, exc_return) and returns to the value it got. */
 #define HANDLER_WITH_FRAME(name, function)                                                         \
     __attribute__((naked)) static void name(void)                                                  \
     {                                                                                              \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures stretches of known length by CYCCNT and sends what it found; the test knows the lengths.
- */
+/* Measures stretches of known length with CYCCNT and sends the counts; the test knows the
+ * lengths. */
 #include "guest.h"
 
 #define MEASURE(body)                                                                              \
@@ -29,7 +29,7 @@ int main(void)
         uint32_t before;
         uint32_t after;
         uint32_t extra = 0;
-        /* were ITSTATE left over after the block, the last additions would be suppressed */
+        /* if ITSTATE remained after the block, the last additions would be suppressed */
         __asm volatile("ldr %0, [%3]\n\tcmp %3, #0\n\tittt ne\n\tldrne %1, [%3]\n\taddne %2, #1\n\t"
                        "addne %2, #1\n\tcmp %3, %3\n\tb 3f\n\t3: add %2, #1\n\tadd %2, #1\n\t"
                        : "=&r"(before), "=&r"(after), "+&r"(extra)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures a loop of 6,000,001 instructions by whatever this machine counts with; sends (source,
- * count). */
+/* Measures a loop of 6,000,001 instructions with this machine's counter; sends (source, count). */
 #include "ferrule/counter.h"
 #include "guest.h"
 

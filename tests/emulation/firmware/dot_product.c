@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An int8 dot product over and over: most of what a network does. With TICK, SysTick interrupts it
- * every so many instructions. */
+/* An int8 dot product in a loop, the main work of a network. With TICK, SysTick interrupts it
+ * every TICK instructions. */
 #include "guest.h"
 
 enum { ELEMENTS = 4096, ROUNDS = 10000 };
@@ -27,7 +27,7 @@ __attribute__((noinline)) void put_result(uint32_t sum)
 #endif
 
 static volatile uint32_t ticks;
-static volatile uint32_t period = TICK; /* 0: no ticks, but the same code */
+static volatile uint32_t period = TICK; /* 0: the same code without ticks */
 
 void ferrule_systick_handler(void);
 void ferrule_systick_handler(void)

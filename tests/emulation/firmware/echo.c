@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends each byte back with some bits turned. */
+/* Echoes each byte with some bits flipped. */
 #include "guest.h"
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the test firmwares share; UART_BASE comes from the compiler's command line. */
+/* Shared code of the test firmwares; UART_BASE is defined on the compiler's command line. */
 #ifndef GUEST_H
 #define GUEST_H
 

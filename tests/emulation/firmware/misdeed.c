@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says that it is ready, then does what the byte that it receives names. */
+/* Reports that it is ready, then commits the misdeed named by the byte it receives. */
 #include "guest.h"
 
 #define NOWHERE   0x70000000u
@@ -49,7 +49,7 @@ static void commit(uint8_t misdeed)
     case 'z':
         __asm volatile("wfi");
         break;
-    case 't': /* a SysTick interrupt that nobody handles */
+    case 't': /* a SysTick interrupt without a handler */
         REGISTER(0xE000E014u) = 1000;
         REGISTER(0xE000E018u) = 0;
         REGISTER(0xE000E010u) = 7;
@@ -59,18 +59,18 @@ static void commit(uint8_t misdeed)
         REGISTER(0xE000ED04u) = 1u << 28;
         __asm volatile("dsb\n\tisb" ::: "memory");
         break;
-    case 'q': /* reset */
+    case 'q': /* resets the system */
         REGISTER(0xE000ED0Cu) = 0x05FA0004u;
         break;
-    case 'v': /* waits for ever on registers that Python models */
+    case 'v': /* waits for ever on a register modelled in Python */
         while (REGISTER(SLOW_BASE) == 0) {
         }
         break;
-    case 'l': /* faults where no fault handler may run */
+    case 'l': /* faults where no fault handler can run */
         __asm volatile("cpsid f" ::: "memory");
         (void)REGISTER(NOWHERE);
         break;
-    case 'm': /* mute */
+    case 'm': /* receives but cannot send */
         REGISTER(UART_BASE + 0x08u) = 2;
         put('x');
         break;

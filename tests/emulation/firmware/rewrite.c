@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs code in RAM, rewrites it with as many bytes but other instructions, and runs it again; sends
- * both counts. */
+/* Runs code in RAM, rewrites it with different instructions of the same total size, and runs it
+ * again; sends the counts. */
 #include "guest.h"
 
 #define BX_LR 0x4770u

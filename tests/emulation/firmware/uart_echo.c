@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers each byte with its bits changed: polling, or from the interrupt that TEST_INTERRUPT
- * switches on at TEST_ENABLE. With TEST_BROKEN the transmitter is switched off first. */
+/* Echoes each byte with some bits flipped, by polling, or from the interrupt that TEST_INTERRUPT
+ * enables at TEST_ENABLE. With TEST_BROKEN the transmitter is switched off first. */
 #include <stddef.h>
 #include <stdint.h>
 

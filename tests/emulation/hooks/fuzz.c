@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hooks round a core that does anything: random blocks, accesses, traps and register contents,
- * in memories of exact size, so that sanitizers see what leaves them. Arguments: seed, rounds. */
+/* The hooks around a core that does anything: random blocks, accesses, traps and register
+ * contents, in memories of exact size, so that sanitizers detect accesses beyond them.
+ * Arguments: seed, rounds. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ enum {
     FLASH = 0x00000000,
     RAM = 0x20000000,
     FLASH_BYTES = 0x400,
-    RAM_BYTES = 0x1FE, /* the last word is not whole */
+    RAM_BYTES = 0x1FE, /* the last word is incomplete */
     LINES = 240,
     UARTS = 3,
     LAST_REGISTER = FERRULE_D0 + 8,
@@ -45,7 +46,7 @@ static uint32_t below(uint32_t limit)
     return random_word() % limit;
 }
 
-/* Often near the edges of what is there. */
+/* Return an address that is often near the limits of a memory or register range. */
 static uint32_t random_address(void)
 {
     static const uint32_t EDGES[] = {FLASH, FLASH + FLASH_BYTES, RAM,         RAM + RAM_BYTES,
@@ -154,7 +155,7 @@ static void change_registers(void)
     }
 }
 
-/* As unicorn does: first the refusal, then the access. */
+/* As in unicorn: first the refusal, then the access. */
 static bool access_memory(void)
 {
     const bool ours = below(8) != 0;
@@ -207,7 +208,7 @@ static int start_emulation(void *engine, uint64_t begin, uint64_t until, uint64_
     }
 }
 
-/* Sets a timer again, now and then another one, and to a time that is over. */
+/* Set the timer again, sometimes another timer, and sometimes to a time in the past. */
 static void expire(void *context)
 {
     const uint32_t own = (uint32_t)((struct ferrule_timer *)context - core.timers);
@@ -254,7 +255,7 @@ static void make_core(uint8_t *flash, uint8_t *ram)
     }
 }
 
-/* Gives input of exact size, and takes what was sent. */
+/* Provide input of exact size, and take the output. */
 static void serve(struct ferrule_uart *uart)
 {
     assert(uart->output_bytes <= FERRULE_UART_OUTPUT);
@@ -282,7 +283,7 @@ static void check(void)
     assert(guest.window_count == 2);
 }
 
-/* Half of it WFE and WFI. */
+/* Return a byte of code; half of it is WFE and WFI. */
 static uint8_t random_code(uint32_t at)
 {
     if (below(4) == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of the hooks, each alone, round a core of registers that executes nothing. The argument
- * names the check; a failed one ends the process. */
+/* Parts of the hooks, each tested alone, around a core that has registers and executes nothing.
+ * The argument names the check; a failed check ends the process. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 enum {
     RAM = 0x20000000,
     RAM_BYTES = 0x100,
-    FRAME = 0x40, /* of the exceptions that return, in RAM */
+    FRAME = 0x40, /* offset in RAM of the frame of returning exceptions */
     LINE0 = 16,
     LAST_REGISTER = FERRULE_D0 + 8,
     DATA = 0x0,
@@ -63,7 +63,7 @@ static int write_register(void *engine, int id, const void *value)
     return 0;
 }
 
-/* Executes all that the limit allows, and pauses. */
+/* Execute as far as the limit allows, and pause. */
 static int start_emulation(void *engine, uint64_t begin, uint64_t until, uint64_t timeout,
                            uint64_t count)
 {
@@ -119,7 +119,7 @@ static void write(uint32_t offset, uint32_t value)
     ferrule_uart_write(NULL, offset, 4, value, &uart);
 }
 
-/* Every register that an interrupt depends on drives its line when it is written. */
+/* Writing any register on which an interrupt depends drives the interrupt's line. */
 static void lines(void)
 {
     static const uint8_t input[] = {1, 2};
@@ -151,7 +151,7 @@ static void expire(void *context)
     ++*(uint32_t *)context;
 }
 
-/* The budget and the next timer bound what is executed without a look. */
+/* The budget and the next timer limit how much is executed without a check. */
 static void limit(void)
 {
     uint32_t expired = 0;
@@ -169,7 +169,8 @@ static void limit(void)
     CHECK(limit_seen == UINT64_MAX && runs == 5);
 }
 
-/* An exception returns to the thread: of `others` that are active, too, where CCR allows it. */
+/* Return whether an exception may return to thread mode; with `others` active, too, CCR must
+ * allow it. */
 static bool returns(uint32_t architecture, uint32_t allowed, bool others)
 {
     reset(architecture);

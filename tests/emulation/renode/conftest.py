@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Renode to run firmware in: the real one where RENODE points to one, else a stand-in."""
+"""A Renode that runs firmware: the real one if RENODE points to it, otherwise a stand-in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from renode_install import renode_program
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The stand-in for Renode, whatever RENODE says."""
+    """The stand-in for Renode, regardless of RENODE."""
     require_module("unicorn", "pip install 'ferrule[run]'")
     program = tmp_path / "renode"
     command = f"{shlex.quote(sys.executable)} {shlex.quote(fake_renode.__file__)}"
@@ -28,7 +28,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def renode(request: pytest.FixtureRequest) -> Path:
-    """The real Renode, or the stand-in."""
+    """The real Renode, or the stand-in if there is none."""
     program = renode_program()
     if program is None or os.environ.get("FERRULE_FAKE_RENODE") == "1":
         program = Path(request.getfixturevalue("stand_in"))

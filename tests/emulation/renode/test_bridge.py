@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our end of the bridge, against a script of what the other end says."""
+"""Our end of the bridge, against a scripted peer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HELLO, READ, WRITE, RESET, EVENT, GET, PUT, DATA, LINE, ANSWER = 1, 2, 3, 4, 5, 
 
 
 class Bridge:
-    """The other end."""
+    """The peer at the other end of the bridge."""
 
     def __init__(self, model: DeviceModel) -> None:
         self.end, ours = socket.socketpair()
@@ -114,8 +114,8 @@ def test_refused_dma_is_a_refused_access() -> None:
     [
         ((HELLO, 2, 0x1000, 0, 0), "the bridge has version 2"),
         ((HELLO, 1, 0x2000, 0, 0), "a window of 0x2000 B"),
-        ((READ, 0, 8, 0, 0), "the bridge asks for 2"),
-        ((99, 0, 0, 0, 0), "the bridge asks for 99"),
+        ((READ, 0, 8, 0, 0), "the bridge requests 2"),
+        ((99, 0, 0, 0, 0), "the bridge requests 99"),
     ],
 )
 def test_what_the_protocol_does_not_have(request_: tuple[int, ...], message: str) -> None:
@@ -128,8 +128,8 @@ def test_what_the_protocol_does_not_have(request_: tuple[int, ...], message: str
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        ((READ, 0, 0, 0, 0), "sent 2 where DATA was awaited"),
-        ((DATA, 0, 0, 0, 0), "gives 0 B, 100 were asked for"),
+        ((READ, 0, 0, 0, 0), "sent 2 where DATA was expected"),
+        ((DATA, 0, 0, 0, 0), "returned 0 B, 100 were requested"),
         ((DATA, 0, 0, 1 << 30, 0), "a message of 1073741824 B"),
     ],
 )
@@ -145,7 +145,7 @@ def test_wrong_replies_to_dma(reply: tuple[int, ...], message: str) -> None:
 def test_a_connection_that_breaks_inside_of_a_message() -> None:
     bridge = Bridge(Copier())
     bridge.end.sendall(b"\x02\x00")
-    assert "22 B were awaited" in str(bridge.finish())
+    assert "22 B were expected" in str(bridge.finish())
 
 
 def test_a_view_is_a_copy() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The co-simulation peer against what Renode 1.16.1 said, and against messages of both releases and none."""
+"""The co-simulation peer against a recording of Renode 1.16.1, messages of both formats, and invalid ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ferrule.emulation.renode.stream import Stream
 
 
 class RecordedDevice(DeviceModel):
-    """What the device of the recording did: a memory, a register that refuses, and a doorbell that copies by DMA."""
+    """The recording's device: a memory, a register that refuses access, and a doorbell that copies by DMA."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ def peer_of(player: Player, device: DeviceModel) -> CosimulationPeer:
 
 def test_a_session_with_renode_1_16_1() -> None:
     conversation = chunks("cosim")
-    # Where a barrier reads, and what data goes with an error, is each peer's own: the rest is equal in every bit.
+    # Each peer chooses the address a barrier reads and the data in an error; all else equals the recording.
     player = Player(conversation)
     device = RecordedDevice()
     peer = peer_of(player, device)
@@ -98,7 +98,7 @@ TABLE = RegisterTable(name="t", registers=(Register(name="A", offset=0), Registe
 
 
 class Delayed(RegisterModel):
-    """Raises its interrupt a while after a write of A, and writes memory then."""
+    """Raises its interrupt some cycles after a write of A, and writes memory at that moment."""
 
     table = TABLE
 
@@ -125,7 +125,7 @@ class Delayed(RegisterModel):
 
 
 class Renode:
-    """The other side, by hand."""
+    """Renode's side, scripted by the test."""
 
     def __init__(self, device: DeviceModel, wire: WireFormat = WireFormat.V1_16, *, ticks: bool = False) -> None:
         self.wire = wire
@@ -157,7 +157,7 @@ class Renode:
         return Message.decode(end.recv(self.wire.size_bytes, socket.MSG_WAITALL), self.wire)
 
     def expect(self, *actions: Action) -> None:
-        """Answer DMA and barriers as Renode does, on the way to a reply on main."""
+        """Expect these messages on the second socket, and answer DMA and barriers as Renode does."""
         for action in actions:
             message = self.hear(self.other)
             assert message.action == action
@@ -201,7 +201,7 @@ def test_without_ticks_work_is_done_before_the_write_is_answered() -> None:
 
 
 def test_a_request_right_behind_a_reset_waits_for_its_turn() -> None:
-    """Renode gets no reply to a reset, so that it does not wait before the next request."""
+    """Renode does not wait after a reset, since a reset has no reply."""
     renode = Renode(Delayed())
     renode.send(Action.RESET_PERIPHERAL)
     renode.send(Action.WRITE_DOUBLE_WORD, 4, 0x77)
@@ -237,7 +237,7 @@ def test_with_ticks_time_passes_with_them() -> None:
     renode.send(Action.TICK_CLOCK, data=10)
     renode.expect(Action.TICK_CLOCK)
     renode.send(Action.TICK_CLOCK, data=10)
-    renode.expect(Action.PUSH_BYTE, Action.PUSH_WORD, Action.GET_DOUBLE_WORD)  # how SysTick is
+    renode.expect(Action.PUSH_BYTE, Action.PUSH_WORD, Action.GET_DOUBLE_WORD)  # reads the reload value of SysTick
     renode.expect(Action.INTERRUPT, Action.GET_DOUBLE_WORD, Action.TICK_CLOCK)
     renode.send(Action.DISCONNECT)
     renode.finish()
@@ -255,7 +255,7 @@ def test_an_interrupt_that_would_make_renode_stand_still_ends_it(wire: WireForma
         renode.expect(Action.GET_DOUBLE_WORD)
     renode.expect(Action.TICK_CLOCK)
     renode.finish()
-    assert "its interrupt came with a tick, where Renode would stand still" in str(renode.error)
+    assert "its interrupt rose within a tick, where it would deadlock Renode" in str(renode.error)
 
 
 def test_log_lines() -> None:
@@ -274,7 +274,7 @@ def test_what_no_peripheral_is_asked(action: int) -> None:
     renode = Renode(Delayed())
     renode.send(action)
     renode.finish()
-    assert f"asks for the action {int(action)}" in str(renode.error)
+    assert f"requests the action {int(action)}" in str(renode.error)
 
 
 def test_a_wrong_reply_to_dma_ends_it() -> None:
@@ -283,7 +283,7 @@ def test_a_wrong_reply_to_dma_ends_it() -> None:
     assert renode.hear(renode.other).action == Action.PUSH_BYTE
     renode.send(Action.READ_BYTE)
     renode.finish()
-    assert "sent the action 21 where PUSH_CONFIRMATION was awaited" in str(renode.error)
+    assert "sent the action 21 where PUSH_CONFIRMATION was expected" in str(renode.error)
 
 
 def test_a_lost_connection_ends_it() -> None:
@@ -291,7 +291,7 @@ def test_a_lost_connection_ends_it() -> None:
     renode.main.sendall(b"\x17\x00")
     renode.main.close()
     renode.finish()
-    assert "24 B were awaited, 2 came" in str(renode.error)
+    assert "24 B were expected, 2 came" in str(renode.error)
 
 
 @settings(max_examples=100)

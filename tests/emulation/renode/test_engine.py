@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine `renode`, end to end: with a real Renode where RENODE points to one, else with a stand-in.
+"""The engine `renode`, end to end: with a real Renode if RENODE points to one, otherwise with a stand-in.
 
-The stand-in is a process that speaks Renode's protocols and runs the firmware by the engine unicorn. It proves our
-side of them, not Renode's.
+The stand-in is a process that speaks Renode's protocols and runs the firmware in the engine unicorn. It verifies our
+side of the protocols, not Renode's.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Build = Callable[..., Machine]
 
 @pytest.fixture(scope="session")
 def firmware(tmp_path_factory: pytest.TempPathFactory) -> ferrule.Firmware:
-    """A network for the CPU alone."""
+    """A network that runs on the CPU alone."""
     return ferrule.compile(dense(), toolchain="arm-none-eabi-gcc", out=tmp_path_factory.mktemp("cpu") / "project")
 
 
 @pytest.fixture(scope="session")
 def accelerated(tmp_path_factory: pytest.TempPathFactory) -> ferrule.Firmware:
-    """The same network on the accelerator."""
+    """The same network on an accelerator."""
     folder = tmp_path_factory.mktemp("woofles") / "project"
     return ferrule.compile(dense(), toolchain="arm-none-eabi-gcc", backends=("Woofles", "CpuAcc"), out=folder)
 
@@ -65,7 +65,7 @@ def test_a_network_on_an_accelerator(arm_gcc: str, accelerated: ferrule.Firmware
 
 
 class Reads:
-    """What firmware reads of all models of Woofles."""
+    """The values that firmware reads from all models of Woofles."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._values: dict[int, list[int]] = {}
@@ -79,7 +79,7 @@ class Reads:
         monkeypatch.setattr(WooflesModel, "read", recorded)
 
     def of(self, register: str, field: str) -> list[int]:
-        """Return what it has read in a field, in order."""
+        """Return the values of a field that were read, in order."""
         found = TABLE.register(register)
         return [found.field(field).get(value) for value in self._values.get(found.offset, [])]
 
@@ -133,7 +133,7 @@ def test_interrupts_that_ticks_can_not_bring_are_refused(
     monkeypatch.setenv("FAKE_RENODE_VERSION", found)
     device = AttachedDevice(name="npu0", model=WooflesModel(), address=0xA000_0000, interrupt=28)
     machine = Machine(board=load_board(board), elf=build("echo").elf, devices=(device,))
-    with pytest.raises(EngineError, match=f"device npu0: its interrupt can't come with a tick .*{message}"):
+    with pytest.raises(EngineError, match=f"device npu0: its interrupt cannot rise within a tick .*{message}"):
         engine("renode:cosimulation-ticks").start(machine)
 
 
@@ -146,7 +146,7 @@ def test_the_wire_format_of_1_15(
 
 
 HELLO = bytes(byte ^ 0x55 for byte in b"hello")
-"""What the firmware `echo` answers."""
+"""The answer of the firmware `echo` to "hello"."""
 
 
 def say(session: Session, text: bytes, answer: bytes) -> bytes:
@@ -186,7 +186,7 @@ def test_a_fault_is_reported(build: Build, renode: Path) -> None:
 
 
 class Stubborn(DeviceModel):
-    """A window of registers that answers nothing."""
+    """A register window that refuses every access."""
 
     size_bytes = 0x1000
 
@@ -253,7 +253,7 @@ def test_without_a_namespace_it_refuses(
     )
     refusing.write_text(text)
     monkeypatch.setattr(supervisor, "__file__", str(refusing))
-    with pytest.raises(EngineError, match=r"no network namespace can be had \(no\).*all interfaces") as caught:
+    with pytest.raises(EngineError, match=r"no network namespace is available \(no\).*all interfaces") as caught:
         engine("renode").start(build("echo"))
     assert caught.value.hint == "set FERRULE_RENODE_NETWORK=host to allow that"
 

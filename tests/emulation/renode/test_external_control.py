@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The External Control client against what Renode 1.16.1 said, and against peers that misbehave."""
+"""The External Control client against recorded messages of Renode 1.16.1, and against misbehaving peers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_handshake_that_renode_1_16_1_refused() -> None:
 
 @contextlib.contextmanager
 def answering(*answers: bytes) -> Iterator[socket.socket]:
-    """Return the client's end of a peer that says some bytes and closes."""
+    """Yield the client's end of a peer that sends these bytes and closes."""
     client, server = socket.socketpair()
     with client, server:
         server.sendall(b"".join(answers))
@@ -81,10 +81,10 @@ def answering(*answers: bytes) -> Iterator[socket.socket]:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"", "closed the connection: 1 B were awaited, 0 came"),
-        (b"\x03\x02\x08\x00\x00\x00\x01", "8 B were awaited, 1 came"),
+        (b"", "closed the connection: 1 B were expected, 0 came"),
+        (b"\x03\x02\x08\x00\x00\x00\x01", "8 B were expected, 1 came"),
         (b"\x03\x02\xff\xff\xff\xff", "announces 4294967295 B"),
-        (b"\x03\x01\x00\x00\x00\x00", "answers RUN_FOR, GET_TIME was asked for"),
+        (b"\x03\x01\x00\x00\x00\x00", "answers RUN_FOR, GET_TIME was requested"),
         (b"\x03\x02\x04\x00\x00\x00abcd", "answers with 4 B, expected 8"),
         (b"\x04\x02", "answers with 0 B, expected 8"),
         (b"\x01\x03\x00\x00\x00off", "ends the connection: off"),
@@ -145,7 +145,7 @@ def test_pins_and_converters_are_asked_by_number() -> None:
 
 
 class FramedPeer:
-    """A small Renode after 1.16.1: answers GET_TIME, and puts an event before it."""
+    """A minimal Renode later than 1.16.1: it sends an event before each answer to GET_TIME."""
 
     def __init__(self, *, version_answer: int = 2) -> None:
         self.client, self._server = socket.socketpair()

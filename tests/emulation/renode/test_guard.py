@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device may reach in Renode, and what Renode is told of it."""
+"""The memory that a device may access in Renode, and how Renode is told."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_releases(text: str, found: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "does not tell"), ("Renode, version 1.9.0", r"this is Renode 1\.9")]
+    ("text", "message"), [("", "does not report"), ("Renode, version 1.9.0", r"this is Renode 1\.9")]
 )
 def test_no_release(text: str, message: str) -> None:
     with pytest.raises(RenodeError, match=message):

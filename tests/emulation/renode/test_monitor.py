@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Monitor's client against what Renode 1.16.1 said, and against peers that misbehave."""
+"""The Monitor client against recorded messages of Renode 1.16.1, and against misbehaving peers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_no_prompt(data: bytes, message: str) -> None:
 
 def test_silence_ends() -> None:
     client, server = socket.socketpair()
-    with client, server, pytest.raises(RenodeConnectionError, match=r"nothing came within 0\.05 s"):
+    with client, server, pytest.raises(RenodeConnectionError, match=r"no data arrived within 0\.05 s"):
         Monitor(stream(client, 0.05))
 
 

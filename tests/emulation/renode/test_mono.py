@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FerruleBridge.cs itself: compiled against stubs of Renode's classes, and run by Mono against our server."""
+"""FerruleBridge.cs itself, compiled against stubs of Renode's classes and run by Mono against our server."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ RELEASES = {"1.15": ["-d:RENODE_1_15"], "1.16": []}
 
 @pytest.fixture(scope="session")
 def mono() -> str:
-    """Mono and its compiler."""
+    """The path of Mono; its compiler is installed, too."""
     require_program("mcs", "apt-get install mono-mcs", rare=True)
     return require_program("mono", "apt-get install mono-runtime", rare=True)
 
 
 @pytest.fixture(scope="session", params=list(RELEASES))
 def program(mono: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bridge, compiled with the signatures of a release."""
+    """The bridge, compiled with the signatures of one Renode release."""
     out = tmp_path_factory.mktemp("mono") / "bridge.exe"
     command = ["mcs", "-langversion:6", "-warnaserror+", "-nowarn:649", f"-out:{out}", *RELEASES[request.param]]
     done = subprocess.run([*command, str(STUBS), str(SOURCE)], capture_output=True, text=True, check=False)
@@ -44,7 +44,7 @@ def program(mono: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.
 
 
 class Bridged:
-    """A model, our server before it, and the bridge in Mono."""
+    """A model behind our server, and the bridge in Mono."""
 
     def __init__(self, program: Path, model: DeviceModel, size_bytes: int | None = None) -> None:
         self._model = model
@@ -71,7 +71,7 @@ class Bridged:
                 self.error = error
 
     def do(self, *words: object) -> str:
-        """Have the bridge do something, and return what comes of it; log lines are kept."""
+        """Send the bridge's program a line, and return its answer; lines of its log are collected."""
         assert self._process.stdin is not None
         self._process.stdin.write(" ".join(map(str, words)) + "\n")
         self._process.stdin.flush()
@@ -139,14 +139,14 @@ def test_time(program: Path) -> None:
     bridged.do("w", 4, 0, 1000)
     bridged.do("t", 300)
     assert bridged.do("r", 4, 4) == "700"
-    bridged.do("s", 200)  # the core is told that time is wanted
+    bridged.do("s", 200)  # a read tells the core to report its time
     assert bridged.do("r", 4, 4) == "500"
     bridged.do("t", 499)
     assert bridged.do("i") == "0"
     bridged.do("t", 1)
     assert bridged.do("i") == "1"
     bridged.do("w", 4, 0, 1000)
-    bridged.do("s", 5000)  # the event falls into the request
+    bridged.do("s", 5000)  # the event falls due during the read
     assert bridged.do("r", 4, 4) == "0"
     assert bridged.do("i") == "1"
     assert bridged.end() == 0
@@ -161,7 +161,7 @@ def test_a_window_of_another_size_is_refused(program: Path) -> None:
 
 
 class Leaving(Copier):
-    """Breaks the connection at the first read."""
+    """A model whose connection breaks at the first read."""
 
     def read(self, offset: int, width: int) -> int:
         raise RenodeError("gone")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `--emit-renode` writes: its parts, and the test's bytes against the firmware on the engine unicorn."""
+"""The files of `--emit-renode`: their parts, and the generated test's bytes on the engine unicorn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ferrule.firmware.project import Project
 
 
 def steps(text: str, test: str) -> list[tuple[str, bytes]]:
-    """Return what a test case sends and awaits."""
+    """Return the bytes that a test case sends and awaits, in order."""
     body = text.partition(f"\n{test}\n")[2].partition("\n\n")[0]
     found: list[tuple[str, bytes]] = []
     for line in body.splitlines():
@@ -38,7 +38,7 @@ def steps(text: str, test: str) -> list[tuple[str, bytes]]:
 
 @pytest.fixture
 def generated(tmp_path: Path) -> Project:
-    """A small network's project, with the files beside it."""
+    """A small network's project, with Renode's files beside it."""
     return ferrule.generate(
         dense(), out=tmp_path / "project", toolchain="arm-none-eabi-gcc", renode=tmp_path / "files" / "renode"
     )
@@ -52,7 +52,7 @@ def test_the_files(generated: Project, tmp_path: Path) -> None:
     assert read_platform(folder / "mps2-an386.repl").entries.keys() == read_platform(board.platform).entries.keys()
     lines = (folder / "ferrule.resc").read_text().splitlines()
     searched, loaded = "path add $ORIGIN", "machine LoadPlatformDescription $ORIGIN/mps2-an386.repl"
-    assert lines.index(searched) < lines.index(loaded)  # the description includes another one
+    assert lines.index(searched) < lines.index(loaded)  # the description includes another file
     assert "sysbus LoadELF $ORIGIN/../../project/build/firmware.elf" in lines
     assert "sysbus.cpu PerformanceInMips 25" in lines
     assert lines.index('mach create "ferrule"') < lines.index("sysbus.cpu VectorTableOffset 0x0")

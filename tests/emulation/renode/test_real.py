@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the recorded sessions say, asked of the Renode that RENODE points to."""
+"""The facts of the recorded sessions, checked with the Renode that RENODE points to."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RAM = 0x2000_0100
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RenodeProcess]:
-    """A Renode with a Monitor."""
+    """A running Renode with a Monitor."""
     program = renode_program()
     if program is None:
         lacking_variable("RENODE")
@@ -44,7 +44,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RenodeProcess]
 
 @pytest.fixture(scope="module")
 def server(process: RenodeProcess) -> Iterator[RobotServer]:
-    """Its robot server."""
+    """The robot server of the running Renode."""
     with RobotServer(process.robot_port(), connector=process.connect) as found:
         yield found
 
@@ -79,7 +79,7 @@ def test_keywords_that_fail(server: RobotServer, machine: Machine) -> None:
 def test_a_terminal_tester(server: RobotServer, machine: Machine) -> None:
     tester = server.terminal_tester("sysbus.uart0", 1.0)
     server.start()
-    for byte in b"hi\x5f":  # with the firmware's bits turned: the last one becomes the end of a line
+    for byte in b"hi\x5f":  # the firmware flips bits: the last byte becomes a line feed
         server.execute(f"sysbus.uart0 WriteChar {byte:#x}")
     line = tester.wait_for_line(bytes(byte ^ 0x55 for byte in b"hi").decode(), timeout_s=1.0)
     assert line.line == "=<" or release(server.execute("version")) < (1, 16)  # 1.15 returns an empty line here
@@ -96,7 +96,7 @@ def test_the_monitor(process: RenodeProcess, server: RobotServer, machine: Machi
         except RenodeConnectionError as error:
             lacking(
                 f"an answer of Renode's Monitor ({error})",
-                "run the test again: some starts of it stay silent",
+                "run the test again: the Monitor does not answer after some starts",
                 rare=True,
             )
         assert "version" in monitor.banner

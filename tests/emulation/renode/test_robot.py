@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot server's client against what Renode 1.16.1 said, and against servers that misbehave."""
+"""The robot server's client against recorded messages of Renode 1.16.1, and against misbehaving servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_session_with_renode_1_16_1() -> None:
     assert int(server.execute("sysbus ReadDoubleWord 0x0"), 0) == 0x2040_0000
     with pytest.raises(KeywordError, match=r"Could not find file 'nosuch\.repl'") as caught:
         server.execute("machine LoadPlatformDescription @nosuch.repl")
-    assert "Antmicro" not in str(caught.value)  # the traceback is Renode's business
+    assert "Antmicro" not in str(caught.value)  # Renode's traceback is of no use to the user
     tester = server.terminal_tester("sysbus.uart0")
     assert tester.number == 0
     server.start()
@@ -55,7 +55,7 @@ def test_a_session_with_renode_1_16_1() -> None:
 
 
 def take_request(end: socket.socket) -> None:
-    """Read a whole request: a connection that is closed with unread bytes is reset."""
+    """Read a whole request, since a connection closed with unread bytes is reset."""
     with end.makefile("rb") as stream:
         head = b"".join(iter(stream.readline, b"\r\n")).lower()
         stream.read(int(head.partition(b"content-length:")[2].split()[0]))
@@ -63,7 +63,7 @@ def take_request(end: socket.socket) -> None:
 
 @contextlib.contextmanager
 def saying(data: bytes, *, wait: bool = False) -> Iterator[RobotServer]:
-    """Return a client of a server that answers any request with some bytes and closes."""
+    """Yield a client of a server that answers any request with these bytes and closes."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -97,10 +97,10 @@ def value(answer: object) -> bytes:
         (b"", "Remote end closed connection"),
         (b"nonsense\r\n", "nonsense"),
         (http_answer(b"", "500 Internal Server Error"), "HTTP 500"),
-        (http_answer(b"<a>"), "is no XML-RPC"),
-        (http_answer(b""), "is no XML-RPC"),
-        (http_answer(b"<methodResponse><params></params></methodResponse>"), "is no XML-RPC"),
-        (http_answer(b"<?xml version='1.0'?><methodResponse><params><param><value><i4>x</i4></value>"), "no XML-RPC"),
+        (http_answer(b"<a>"), "is not XML-RPC"),
+        (http_answer(b""), "is not XML-RPC"),
+        (http_answer(b"<methodResponse><params></params></methodResponse>"), "is not XML-RPC"),
+        (http_answer(b"<?xml version='1.0'?><methodResponse><params><param><value><i4>x</i4></value>"), "not XML-RPC"),
         (value("text"), "without a status"),
         (value({"status": "MAYBE"}), "without a status"),
     ],
@@ -117,17 +117,17 @@ def test_a_failure_without_a_reason() -> None:
 
 @pytest.mark.parametrize("answer", [{}, {"status": "PASS", "return": "x"}, {"status": "PASS", "return": {"Groups": 1}}])
 def test_no_line(answer: dict[str, object]) -> None:
-    with saying(value(answer)) as server, pytest.raises(RenodeConnectionError, match=r"is no line|without a status"):
+    with saying(value(answer)) as server, pytest.raises(RenodeConnectionError, match=r"is not a line|without a status"):
         robot.TerminalTester(server, 0).wait_for_next_line()
 
 
 def test_no_tester() -> None:
-    with saying(value({"status": "PASS"})) as server, pytest.raises(RenodeConnectionError, match="no number"):
+    with saying(value({"status": "PASS"})) as server, pytest.raises(RenodeConnectionError, match="not the number"):
         server.terminal_tester("sysbus.uart0", 2.0)
 
 
 def test_no_list_of_keywords() -> None:
-    with saying(value(1)) as server, pytest.raises(RenodeConnectionError, match="no list"):
+    with saying(value(1)) as server, pytest.raises(RenodeConnectionError, match="not a list"):
         server.keywords()
 
 

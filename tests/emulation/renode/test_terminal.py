@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A UART over Renode's socket terminal, against what Renode 1.16.1 said."""
+"""A UART over Renode's socket terminal, against recorded messages of Renode 1.16.1."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_session_with_renode_1_16_1(split: int) -> None:
 
 
 def test_a_terminal_with_telnet_is_another() -> None:
-    """With `true` instead of `false` bytes are changed: why this client asks for `false`."""
+    """The client requests `false`, since with `true` the terminal speaks Telnet and changes bytes."""
     player = Player(chunks("uart", 2))
     terminal = SocketTerminal(player.ends["uart"])
     data = read_until(terminal, b"> ")
@@ -63,7 +63,7 @@ def test_renode_takes_nothing() -> None:
     ours, theirs = socket.socketpair()
     theirs.close()
     terminal = SocketTerminal(ours)
-    with pytest.raises(RenodeConnectionError, match="does not take data"):
+    with pytest.raises(RenodeConnectionError, match="no longer accepts data"):
         terminal.write(b"x")
     terminal.close()
     with pytest.raises(RenodeConnectionError, match="the connection broke"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model on two devices of one kind, on emulated boards: exact, and every call of a device as planned."""
+"""A model on two devices of one kind, on emulated boards: exact outputs, and device calls as planned."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_from_the_command_line(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "crossing.tflite").write_bytes(to_tflite(crossing()))
     (tmp_path / "ferrule.toml").write_text(CONFIGURATION)
-    imported = ferrule.load(tmp_path / "crossing.tflite").layers  # they have names of their own, in the same order
+    imported = ferrule.load(tmp_path / "crossing.tflite").layers  # imported layers have other names, but the same order
     names = {layer.name: found.name for layer, found in zip(crossing().layers, imported, strict=True)}
     hints = [word for layer, wish in HINTS.items() for word in ("--hint", f"{names[layer]}={wish}")]
     with pytest.raises(SystemExit) as left:
@@ -108,8 +108,8 @@ def test_from_the_command_line(
 
 
 FAULTS = """
-/* Every other run fails: run 2 at the drivers' first call, run 4 at the second, ... The first call of a run is that
- * which activates npu0. */
+/* Every second run fails: run 2 at the drivers' first call, run 4 at the second, and so on. The first call of a run
+ * activates npu0. */
 static int32_t board_fault(void *context, enum soft_npu_call call, uint32_t number)
 {
     static uint32_t runs;
@@ -126,7 +126,7 @@ static int32_t board_fault(void *context, enum soft_npu_call call, uint32_t numb
 
 
 def with_faults(firmware: ferrule.Firmware, folder: Path) -> Path:
-    """Build the project once more, with devices that fail; return the ELF file."""
+    """Build the project again with devices that fail, and return the ELF file."""
     shutil.copytree(firmware.project.folder, folder, ignore=shutil.ignore_patterns("build"))
     path = folder / "devices.c"
     text = path.read_text()
@@ -147,7 +147,7 @@ def test_faults_on_a_board(build: Build, tmp_path: Path, board: str, name: str, 
         request.getfixturevalue("qemu")
     firmware = build(board)
     elf = with_faults(firmware, tmp_path / "project")
-    failing = [call for call in firmware.artifact.device_calls if call.call is not Call.CLOSE]  # closing asks no driver
+    failing = [call for call in firmware.artifact.device_calls if call.call is not Call.CLOSE]  # no driver call
     x = sample(5)
     reference = crossing().run([x])
     with (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fault at every call of a device of a model with two: what was taken is given back, and the next run works."""
+"""A fault at every device call of a model with two devices: all devices are released, and the next run works."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CALLS = artifact().device_calls
 
 
 def check_run(bench: Bench, seed: int = 0) -> None:
-    """Run without a fault: the calls are the schedule, the outputs the reference's, and nothing stays taken."""
+    """Run without a fault: the calls follow the schedule, outputs equal the reference, no device stays in use."""
     x = sample(seed)
     outcome = bench.run({"x": x})
     assert (outcome.status, outcome.failed_operator) == (0, None)
@@ -76,7 +76,7 @@ def test_a_fault_at_every_call(bench: Bench, position: int) -> None:
 def test_a_fault_in_every_call_of_a_driver(bench: Bench) -> None:
     check_run(bench)
     count = bench.library.bench.driver_calls
-    assert count == len([call for call in CALLS if call.call is not Call.CLOSE])  # an open checks the device
+    assert count == len([call for call in CALLS if call.call is not Call.CLOSE])  # opening calls the driver's check
     for number in range(count):
         outcome = bench.run({"x": sample(3)}, driver_fail_at=number)
         assert outcome.status == FAULT, number
@@ -99,7 +99,7 @@ def test_a_call_that_fails_while_giving_back_does_not_hide_the_first_error(bench
 
 
 def bench_deactivation(bench: Bench, position: int) -> int:
-    """Return the number of the driver's call when the first device is deactivated after a fault at `position`."""
+    """Return the number of the driver call that deactivates the last released device after a fault at `position`."""
     bench.run({"x": sample()}, fail_at=position)
     return int(bench.library.bench.driver_calls) - 1
 
@@ -122,7 +122,7 @@ def test_a_device_that_the_user_holds_open_is_left_open(bench: Bench) -> None:
     assert bench.library.ferrule_device_activate(handle) == bench.library.ferrule_device_open(handle) == 0
     outcome = bench.run({"x": sample()})
     position = next(index for index, call in enumerate(CALLS) if (call.device, call.call) == ("npu1", Call.OPEN))
-    assert outcome.status == -7  # FERRULE_ERR_STATE: this thread has it open already
+    assert outcome.status == -7  # FERRULE_ERR_STATE: the same thread has it open already
     assert outcome.failed_operator == CALLS[position].operator
     assert bench.open_devices() == {"npu1"}
     assert bench.activations() == {"npu0": 0, "npu1": 1}
@@ -149,7 +149,7 @@ def test_more_than_there_is_room_for_is_refused(bench: Bench) -> None:
     handles = ffi.new("struct ferrule_device *[]", list(bench.handles.values()))
     entries = ffi.new("struct ferrule_held_entry[1]")
     fields = {"handles": handles, "entries": entries, "capacity": 1}
-    held = ffi.new("struct ferrule_held *", fields)  # without info: nobody is told
+    held = ffi.new("struct ferrule_held *", fields)  # without info: no callback
     library.bench.fail_at = library.bench.driver_fail_at = 2**32 - 1
     assert library.ferrule_held_activate(held, 0) == 0
     assert library.ferrule_held_open(held, 0) == -3  # FERRULE_ERR_MEMORY

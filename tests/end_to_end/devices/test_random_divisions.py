@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks, divided by lot over the core and two devices: every bit and every call is right."""
+"""Random networks, divided at random between the core and two devices: every output bit and every call is right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ferrule.network import Network
 from ferrule.testing.backends.random_networks import random_network
 
 SEEDS = (0, 1, 3, 6, 7, 9, 10, 11)
-"""Those that give layers to devices."""
+"""Seeds whose networks give layers to devices."""
 SOFT_NPU = BackendId("SoftNpu")
 
 

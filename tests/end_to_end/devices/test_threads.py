@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two threads run one model on the same two devices, on the Zephyr adapter over the fakes."""
+"""Two threads run one model on the same two devices, with the Zephyr adapter on the fakes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT = -9
 
 
 def build(folder: Path, edit: Callable[[str], str] = str) -> Adapter[ZephyrFakes]:
-    """Compile the model; `edit` changes its executor."""
+    """Compile the model; `edit` changes the text of its executor."""
     require_module("cffi", "pip install 'ferrule[run]'")
     require_cc()
     model = artifact()
@@ -41,7 +41,7 @@ def build(folder: Path, edit: Callable[[str], str] = str) -> Adapter[ZephyrFakes
 
 
 def runner(adapter: Adapter[ZephyrFakes], seed: int, runs: int) -> Callable[[], int]:
-    """Return what runs the model on an input of its own: 0, the first error, or 1 for a wrong output."""
+    """Return a function that runs the model on its own input; it returns 0, an error, or 1 for a wrong output."""
     x = sample(seed)
     h, late = crossing().run([x])
     buffers = [adapter.ffi.new("int8_t[]", data.tobytes()) for data in (x, h, late)]
@@ -49,7 +49,7 @@ def runner(adapter: Adapter[ZephyrFakes], seed: int, runs: int) -> Callable[[], 
 
 
 def interrupted(adapter: Adapter[ZephyrFakes]) -> list[tuple[int, int]]:
-    """Let a second thread run the model behind every call that unlocks something; return what both said each time."""
+    """Run the model in a second thread after each call that unlocks a mutex; return the pairs of results."""
     fakes = adapter.fakes
     first, second = runner(adapter, 1, 1), runner(adapter, 2, 1)
     fakes.forget_calls()
@@ -83,7 +83,7 @@ def test_a_thread_that_comes_between_waits_or_harms_nobody(tmp_path: Path) -> No
 
 
 def test_a_device_that_is_closed_while_it_holds_a_tensor_loses_it(tmp_path: Path) -> None:
-    """The mutant closes npu0 round the core's operator, though `a` lives in it."""
+    """The mutant closes npu0 around the core's operator, although `a` lives in npu0."""
     again = "".join(
         f"    if (status == FERRULE_OK) {{\n        status = ferrule_held_{call}(held, DEVICE_NPU0);\n    }}\n"
         for call in ("close", "open")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models whose layers go to an accelerator behind the board's second UART: exact, and the report says who ran what."""
+"""Models with layers on an accelerator behind the board's second UART: exact outputs, and a complete report."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ RUNS = [
     ("pretrainedResnet_quant", "mps2-an505", "unicorn"),
     ("vww_96_int8", "mps2-an386", "unicorn"),
 ]
-"""Each model, each board, each engine. QEMU takes some 40 us for each byte of a UART: the smallest model is for it."""
+"""Model, board and engine. QEMU takes about 40 us per byte of a UART, so the smallest model runs there."""
 
 
 def check(report: ferrule.RunReport, network: ferrule.Network) -> None:
-    """Exact, all that the accelerator takes is given to it, and what it took is told."""
+    """Check that the result is exact, and that the report has each layer the accelerator supports as run by it."""
     assert report.verdict is ferrule.Verdict.EXACT
     support = default_registry().create("UartWoofles").layer_support()
     taken = {layer.name for layer in network.layers if support.supports(network, layer, TARGET)}

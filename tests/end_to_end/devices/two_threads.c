@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model `crossing` on two devices that several threads share. Compiled with contexts.h, which
- * the test writes. */
+/* The model `crossing` on two devices that several threads share. The test writes the included
+ * contexts.h. */
 #include "two_threads.h"
 
 #include <stddef.h>

@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-/* The first error of making the devices. */
+/* Initialise and bind the devices; return the first error. */
 int32_t shared_start(void);
-/* Runs the model `runs` times in the calling thread, in memory of its own; the first error, or 1 if
- * an output is wrong. */
+/* Run the model `runs` times in the calling thread, in separate memory; return the first error,
+ * or 1 if an output is wrong. */
 int32_t shared_run(int32_t runs, const int8_t *x, const int8_t *h, const int8_t *late);
-/* How often the devices are active. */
+/* The sum of the devices' activations. */
 uint32_t shared_activations(void);
 
 #endif /* TWO_THREADS_H */

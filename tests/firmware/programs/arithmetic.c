@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints what start-up has to have prepared: initialised and cleared data, the FPU, the compiler's
- * arithmetic routines. */
+/* Prints results that depend on the start-up: initialised and zeroed data, the FPU, and the
+ * compiler's arithmetic routines. */
 
 #include <stdint.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs into a fault of the kind that TEST_FAULT says. */
+/* Causes the kind of fault that TEST_FAULT selects. */
 
 #include <stdint.h>
 
 #define UNMAPPED  1
 #define UNDEFINED 2
 #define OVERFLOW  3
-#define AT_TOP    4 /* with room for just the frame of the exception */
-#define ABOVE_TOP 5 /* with room for all of it but eight bytes */
+#define AT_TOP    4 /* sp at the top: the exception frame just fits */
+#define ABOVE_TOP 5 /* sp 8 bytes above the top: 8 bytes of the frame do not fit */
 
 int main(void);
 uint32_t recurse(volatile uint32_t *above);

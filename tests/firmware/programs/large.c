@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes as many bytes of each kind as it is told. */
+/* Occupies as many bytes of each kind of memory as the macros state. */
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tries memcpy, memmove, memset and memcmp over all alignments; compiled with them renamed to
- * test_..., for the host. */
+/* Tests memcpy, memmove, memset and memcmp over all alignments; on the host they are renamed to
+ * test_.... */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void fill(uint8_t *block, size_t bytes)
 static void try_copies(size_t to, size_t from, size_t bytes)
 {
     uint8_t *source =
-        malloc(from + bytes + 1); /* exact, so that a sanitizer sees every byte read too far */
+        malloc(from + bytes + 1); /* exact size: a sanitizer detects any read beyond it */
     uint8_t *target = malloc(to + bytes + 1);
     int right = 1;
 

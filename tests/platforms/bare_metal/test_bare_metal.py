@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bare-metal adapter on the host's fakes of the machine."""
+"""The bare-metal adapter on the host, with fakes of the machine."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_noticed(name: str, tmp_path: Path) -> None:
-    compiled()  # or skip
+    compiled()  # skips without a compiler
     good, bad, check = MUTANTS[name]
     folder = tmp_path / "bare_metal"
     shutil.copytree(resources.root() / "platforms" / "bare_metal", folder)
@@ -192,6 +192,6 @@ def test_a_mutant_is_noticed(name: str, tmp_path: Path) -> None:
 
 
 def test_sanitizers_find_nothing() -> None:
-    compiled()  # or skip
+    compiled()  # skips without a compiler
     require_sanitizers("address", "undefined")
     run_sanitized([__file__, "-k", "not mutant and not sanitizers"])

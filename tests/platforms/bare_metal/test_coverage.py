@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every line and every way of every branch of the bare-metal adapter is run by the tests beside this one."""
+"""The tests beside this one run every line and every branch of the bare-metal adapter, both ways."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cc
 
 
 def covered(tmp_path: Path, tests: str) -> FileCoverage:
-    """Run those tests whose names fit, and return what ran of the adapter."""
+    """Run the tests whose names match, and return the adapter's coverage."""
     (report,) = count_c(FOLDER, "test_bare_metal.py", "-k", tests, output=tmp_path / "counts.json")
     return report.file("bare_metal.c")
 

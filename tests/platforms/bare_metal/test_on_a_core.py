@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bare-metal adapter on emulated cores: what is an interrupt, and when interrupts are masked."""
+"""The bare-metal adapter on emulated cores: detection of interrupts, and when interrupts are masked."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ferrule.link.protocol import Status
 FOLDER = Path(__file__).parent / "firmware"
 EXPECTED = [
     *(Status.OK, Status.OK, Status.OK),  # init, bind, activate
-    *(1, 0),  # the exception came while the driver ran; nothing is masked afterwards
+    *(1, 0),  # the exception was taken while the driver ran; nothing is masked afterwards
     Status.OK,  # open
-    *(Status.INTERRUPT, Status.INTERRUPT, Status.INTERRUPT),  # open, close, destroy in the exception
+    *(Status.INTERRUPT, Status.INTERRUPT, Status.INTERRUPT),  # open, close and destroy within the exception
     *(Status.OK, Status.OK),  # close, deactivate
-    *(Status.OK, 1, 1),  # activate with interrupts masked: the exception did not come, and they still are
-    2,  # it came as soon as they were not
+    *(Status.OK, 1, 1),  # activate with interrupts masked: the exception was not taken, and they are still masked
+    2,  # taken as soon as interrupts were unmasked
     *(Status.OK, Status.OK),  # deactivate, destroy
 ]
 

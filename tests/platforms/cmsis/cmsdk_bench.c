@@ -15,7 +15,8 @@ FERRULE_USART_CMSDK(1, 0x50200000u, 20000000u, 32, 33, UART1_RX_Handler, UART1_T
 
 static struct cmsdk_line lines[LINES];
 static uint32_t masked;
-static uint32_t due = LINES; /* the line that interrupts once the mask goes, or LINES */
+static uint32_t due = LINES; /* the line to interrupt once interrupts are unmasked; LINES for
+                              * none */
 
 ARM_DRIVER_USART *cmsdk_driver(uint32_t number)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file Two instances of the driver, and the state of the interrupt controller, for Python. */
+/** @file Access for Python to two instances of the driver and the interrupt controller's state. */
 #ifndef CMSDK_BENCH_H
 #define CMSDK_BENCH_H
 
@@ -17,10 +17,10 @@ struct cmsdk_line {
 };
 struct cmsdk_line *cmsdk_line(uint32_t line);
 uint32_t cmsdk_masked(void);
-/* Once, as soon as the driver lets interrupts in again. */
+/* Raise the interrupt once, as soon as the driver unmasks interrupts. */
 void cmsdk_interrupt_when_unmasked(uint32_t line);
 
-/* ARM_USART_STATUS and its like as numbers. */
+/* ARM_USART_STATUS and similar bit fields as numbers. */
 uint32_t cmsdk_status(uint32_t number);
 uint32_t cmsdk_capabilities(uint32_t number);
 uint32_t cmsdk_modem(uint32_t number);

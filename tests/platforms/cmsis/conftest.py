@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CMSIS adapter on the host's fakes: with a kernel, with a kernel that allocates nothing, and without one.
+"""The CMSIS adapter on the host's fakes: with a kernel, with a kernel that allocates no memory, and without a kernel.
 
-And the CMSIS-Driver of the CMSDK UART, over models of two of them.
+It also provides the CMSIS-Driver of the CMSDK UART, on models of two such UARTs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS: dict[str, dict[str, int]] = {
     "static": {"FERRULE_CMSIS_RTOS2": 1, "FERRULE_CMSIS_MUTEX_BYTES": 28, "FERRULE_CMSIS_EVENT_FLAGS_BYTES": 16},
     "bare": {"FERRULE_CMSIS_RTOS2": 0},
 }
-"""Macros by what the adapter then stands on."""
+"""Macros by the kind of system below the adapter."""
 
 
 @cache
@@ -67,25 +67,25 @@ def fresh(kind: str) -> Iterator[Machine]:
 
 @pytest.fixture(params=list(KINDS))
 def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    """Each kind in turn."""
+    """The adapter of each kind in turn."""
     yield from fresh(str(request.param))
 
 
 @pytest.fixture(params=["kernel", "static"])
 def kernel(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    """Those with a kernel."""
+    """The adapters that use a kernel, in turn."""
     yield from fresh(str(request.param))
 
 
 @pytest.fixture
 def bare() -> Iterator[Machine]:
-    """The one without."""
+    """The adapter without a kernel."""
     yield from fresh("bare")
 
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    """Both instances, off."""
+    """Both driver instances, switched off."""
     made = Bench(compiled_driver())
     yield made
     made.machine.fakes.check()

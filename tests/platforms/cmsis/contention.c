@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two threads of equal priority use one device in turns, and see whether the other is in. */
+/* Two threads of equal priority use one device in turns, and detect whether the other is inside. */
 
 #include "ferrule/device.h"
 #include "ferrule/platform/cmsis.h"
@@ -14,13 +14,13 @@
 #include "cmsis_os2.h"
 
 #define ROUNDS      20
-#define STACK_BYTES 1536u /* which the kernel allocates: not every kernel takes a stack alone */
+#define STACK_BYTES 1536u /* kernel-allocated: some kernels accept no stack alone */
 #define DONE        1u
 
 extern ARM_DRIVER_USART Driver_USART0;
 FERRULE_CMSIS_USART(console, &Driver_USART0, 115200u);
 
-const struct ferrule_cmsis_stack ferrule_cmsis_link_stack; /* nothing is measured */
+const struct ferrule_cmsis_stack ferrule_cmsis_link_stack; /* stack use is not measured */
 
 static ferrule_device_t device;
 static osThreadId_t judge;
@@ -60,7 +60,7 @@ static void note(int32_t status)
     }
 }
 
-/* What the caller locked stays locked, and what it unlocks is unlocked. */
+/* A kernel that the caller locked stays locked, and is unlocked when the caller unlocks it. */
 static void use_with_kernel_locked(void)
 {
     (void)osKernelLock();
@@ -133,12 +133,12 @@ static void run(void *unused)
     start(work);
     start(work);
     (void)osThreadFlagsWait(DONE, osFlagsWaitAny, osWaitForever);
-    (void)osDelay(500u); /* both are done: they alternate */
+    (void)osDelay(500u); /* both are done by then, since they alternate */
 
     start(keep);
     (void)osDelay(10u);
     told.too_late = enter();             /* waits for a second; the other keeps it for three */
-    SCB->ICSR = SCB_ICSR_NMIPENDSET_Msk; /* an interrupt that nothing else has */
+    SCB->ICSR = SCB_ICSR_NMIPENDSET_Msk; /* an interrupt that nothing else uses */
     __DSB();
     __ISB();
     report();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Five threads of RTX5 share the model, a device's lock and a semaphore. The kernel tells of each
- * switch; the trace is sent at the end. Threads wake at given ticks and the trace counts in tens of
- * them, so it does not depend on how long instructions take. */
+/* Five threads of RTX5 share the model, a device's lock and a semaphore. The kernel reports each
+ * switch, and the trace is sent at the end. Threads wake at given ticks and the trace counts in
+ * tens of ticks, so it does not depend on the speed of execution. */
 
 #include "ferrule/device.h"
 #include "ferrule/platform/cmsis.h"
@@ -19,14 +19,14 @@
 
 #define ROUNDS      3u
 #define SLOT        10u  /* ticks */
-#define ROUND       100u /* ticks; the first begins after as many */
+#define ROUND       100u /* ticks; the first round begins after one such length */
 #define STACK_BYTES 2048u
 #define TRACE_BYTES 4096u
 
 extern ARM_DRIVER_USART Driver_USART0;
 FERRULE_CMSIS_USART(console, &Driver_USART0, 115200u);
 
-const struct ferrule_cmsis_stack ferrule_cmsis_link_stack; /* nothing is measured */
+const struct ferrule_cmsis_stack ferrule_cmsis_link_stack; /* stack use is not measured */
 
 static ferrule_device_t device;
 static osSemaphoreId_t ready;
@@ -65,7 +65,7 @@ static const char *name_of(const osRtxThread_t *thread)
     return thread->name != NULL ? thread->name : "unnamed";
 }
 
-void EvrRtxThreadSwitched(osThreadId_t thread_id); /* the kernel's own is weak */
+void EvrRtxThreadSwitched(osThreadId_t thread_id); /* replaces the kernel's weak function */
 
 void EvrRtxThreadSwitched(osThreadId_t thread_id)
 {
@@ -88,7 +88,7 @@ static void spin_until(uint32_t tick)
     }
 }
 
-/* Runs the model with the device open, and keeps it up to a tick. */
+/* Run the model with the device open, and keep the device until the given tick. */
 static void infer(uint32_t until)
 {
     expect(ferrule_device_open(&device));
@@ -107,7 +107,7 @@ static void high(void *unused)
     (void)unused;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         (void)osDelayUntil(begin(round) + 10u);
-        infer(0u); /* low has it, and is as high until it closes */
+        infer(0u); /* low holds the device, and inherits this priority until it closes it */
         expect(osSemaphoreAcquire(ready, osWaitForever));
     }
     osThreadExit();
@@ -124,7 +124,8 @@ static void middle(void *unused)
     osThreadExit();
 }
 
-/* Spins beside the other of its priority; the kernel gives each five ticks. */
+/* Spin together with the other thread of this priority; the kernel gives each five ticks at a
+ * time. */
 static void take_turns(uint32_t round)
 {
     (void)osDelayUntil(begin(round) + 50u);
@@ -163,7 +164,7 @@ static void start(const char *name, osThreadFunc_t function, osPriority_t priori
 static void report(void)
 {
     const struct ferrule_transport transport = ferrule_cmsis_usart_transport(&console);
-    silent = true; /* sending switches threads too */
+    silent = true; /* sending switches threads, too */
     say("failures ");
     say_number((uint32_t)failures);
     put('\n');

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CMSIS adapter: binding, power, locks, codes. Every call of CMSIS that can fail does so once."""
+"""The CMSIS adapter: binding, power, locks, status codes. Each call of CMSIS that can fail is made to fail once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def bound(machine: Machine) -> Any:  # noqa: ANN401
 
 
 def names(machine: Machine) -> list[str]:
-    """Return what was called of the accelerator."""
+    """Return the calls of the accelerator's access struct, except GetStatus."""
     calls = [call for call in machine.fakes.calls if call.name.startswith("acc_") and call.name != "acc_GetStatus"]
     return [f"{call.name[4:]}{call.arguments[0] if call.name == 'acc_PowerControl' else ''}" for call in calls]
 
@@ -80,7 +80,7 @@ def test_from_init_to_destroy(machine: Machine) -> None:
     assert lib.ferrule_device_deactivate(dev) == Status.OK
     assert names(machine) == ["Initialize", "PowerControl2", "PowerControl0", "Uninitialize"]
     assert lib.ferrule_device_destroy(dev) == Status.OK
-    assert lib.ferrule_device_init(dev) == Status.OK  # the storage is free again
+    assert lib.ferrule_device_init(dev) == Status.OK  # the storage can be used again
 
 
 def test_a_device_without_a_driver_of_cmsis_is_ready(machine: Machine) -> None:
@@ -107,7 +107,7 @@ def test_bind_refuses(machine: Machine) -> None:
     assert lib.ferrule_device_bind_accelerator(dev, lib.bench_accelerator(), null, null) == Status.ARGUMENT
     with machine.fakes.interrupt():
         assert bind(machine, dev) == Status.INTERRUPT
-    assert bind(machine, dev) == Status.OK  # nothing stuck
+    assert bind(machine, dev) == Status.OK  # the handle is not stuck
     assert bind(machine, dev) == Status.STATE
 
 
@@ -137,7 +137,7 @@ def test_power_that_fails_is_undone(machine: Machine, code: int) -> None:
     assert lib.ferrule_device_activate(dev) == DRIVER_CODES[code]
     assert names(machine) == ["Initialize", "PowerControl2", "PowerControl0", "Uninitialize"]
     assert lib.ferrule_device_open(dev) == Status.STATE
-    assert lib.ferrule_device_activate(dev) == Status.OK  # the next works
+    assert lib.ferrule_device_activate(dev) == Status.OK  # the next attempt works
     assert lib.ferrule_device_open(dev) == Status.OK
 
 
@@ -148,7 +148,7 @@ def test_power_off_that_fails_is_told(machine: Machine, name: str) -> None:
     machine.fakes.forget_calls()
     machine.fakes.fail(name, result=-3)
     assert lib.ferrule_device_deactivate(dev) == Status.TIMEOUT
-    # what still has power is not uninitialised
+    # a device that still has power is not uninitialised
     assert names(machine) == ["PowerControl0"] + ["Uninitialize"] * (name == "acc_Uninitialize")
     assert lib.ferrule_device_activate(dev) == Status.OK
 
@@ -219,7 +219,7 @@ def test_destroy_tells_what_the_kernel_says(kernel: Machine) -> None:
     dev = bound(kernel)
     kernel.fakes.fail("osMutexDelete", result=OS_RESOURCE)
     assert kernel.lib.ferrule_device_destroy(dev) == Status.BUSY
-    assert kernel.lib.ferrule_device_destroy(dev) == Status.HANDLE  # it is gone all the same
+    assert kernel.lib.ferrule_device_destroy(dev) == Status.HANDLE  # the handle is destroyed all the same
 
 
 @pytest.mark.parametrize("code", [code for code in KERNEL_CODES if code])
@@ -238,7 +238,7 @@ def test_close_tells_why_it_was_not_unlocked(kernel: Machine) -> None:
     assert lib.ferrule_device_open(dev) == Status.OK
     kernel.fakes.fail("osMutexRelease", result=OS_RESOURCE)
     assert lib.ferrule_device_close(dev) == Status.BUSY
-    assert lib.ferrule_device_open(dev) == Status.OK  # the same thread: the mutex is recursive
+    assert lib.ferrule_device_open(dev) == Status.OK  # works, since it is the same thread and the mutex is recursive
 
 
 def test_before_the_kernel_runs_there_is_one_thread(kernel: Machine) -> None:
@@ -326,14 +326,14 @@ def test_only_the_owner_closes(kernel: Machine) -> None:
     assert lib.ferrule_device_close(dev) == Status.OK
 
 
-# ---- without
+# ---- without a kernel
 
 
 def test_without_a_kernel_nobody_waits(bare: Machine) -> None:
     dev, lib = bound(bare), bare.lib
     assert lib.ferrule_device_activate(dev) == Status.OK
     assert lib.ferrule_device_open(dev) == Status.OK
-    with bare.fakes.as_thread(2):  # another of the tasks that take turns
+    with bare.fakes.as_thread(2):  # another cooperative task
         assert lib.ferrule_device_open(dev) == Status.BUSY
         assert lib.ferrule_device_close(dev) == Status.OWNER
     assert lib.ferrule_device_close(dev) == Status.OK

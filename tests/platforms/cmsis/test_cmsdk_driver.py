@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CMSIS-Driver of the CMSDK UART, over a model of its registers."""
+"""The CMSIS-Driver of the CMSDK UART, on a model of its registers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TX_BUSY, RX_BUSY, RX_OVERFLOW = 1, 2, 8
 
 
 class Bed:
-    """An instance with its UART, brought up as far as a test wants it."""
+    """A driver instance with its UART, started as far as a test requires."""
 
     def __init__(self, bench: Bench, number: int = 0) -> None:
         self.bench = bench
@@ -77,7 +77,7 @@ def bed(request: pytest.FixtureRequest, bench: Bench) -> Bed:
 
 def test_what_it_says_of_itself(bed: Bed) -> None:
     assert bed.lib.cmsdk_api(bed.number) == 0x204
-    assert bed.lib.cmsdk_capabilities(bed.number) == 1  # asynchronous, nothing else
+    assert bed.lib.cmsdk_capabilities(bed.number) == 1  # asynchronous mode only
     assert bed.lib.cmsdk_modem(bed.number) == 0
     assert bed.driver.SetModemControl(0) == UNSUPPORTED
 
@@ -92,7 +92,7 @@ def test_it_is_strict(bed: Bed) -> None:
     assert driver.PowerControl(FULL) == OK
     assert (driver.Send(byte, 1), driver.Receive(byte, 1)) == (ERROR, ERROR)
     assert driver.Control(TX, 1) == OK
-    assert driver.Send(byte, 1) == ERROR  # no mode yet
+    assert driver.Send(byte, 1) == ERROR  # no mode is set
     assert driver.Control(TX, 0) == OK
     assert driver.Control(ASYNCHRONOUS, 115_200) == OK
     assert (driver.Send(byte, 1), driver.Receive(byte, 1)) == (ERROR, ERROR)
@@ -112,7 +112,7 @@ def test_the_interrupts_leave_room_for_the_kernels(bed: Bed) -> None:
     bed.up()
     for line in bed.bench.lines[bed.number]:
         assert bed.lib.cmsdk_line(line).enabled == 1
-        assert bed.lib.cmsdk_line(line).priority == 6  # of 0 to 7
+        assert bed.lib.cmsdk_line(line).priority == 6  # on a scale of 0 to 7
 
 
 @pytest.mark.parametrize(("baud", "code"), [(0, BAUD_ERROR), (10, BAUD_ERROR), (2_000_000, BAUD_ERROR), (100, OK)])
@@ -186,7 +186,7 @@ def test_an_aborted_send_ends_after_the_byte_under_way(bed: Bed) -> None:
     bed.uart.interrupt()
     assert bed.driver.Control(ABORT_SEND, 0) == OK
     assert bed.status == 0
-    assert bed.send(b"xyz") == OK  # while the h is still in the register
+    assert bed.send(b"xyz") == OK  # while the h is still in the transmitter
     bed.uart.interrupt()
     bed.uart.settle()
     assert bytes(bed.uart.sent) == b"hxyz"
@@ -246,7 +246,7 @@ def test_a_byte_that_came_before_anybody_received_is_not_lost(bed: Bed) -> None:
 
 def test_an_overrun_is_told(bed: Bed) -> None:
     bed.up()
-    bed.arrive(b"ab")  # the second has no place
+    bed.arrive(b"ab")  # there is no place for the second byte
     buffer = bed.receive(2)
     bed.uart.settle()
     assert bed.events == [OVERFLOW]

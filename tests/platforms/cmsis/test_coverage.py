@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every line and every way of every branch of the C for CMSIS is run by the tests beside this one."""
+"""The tests beside this one run every line and every branch of the C for CMSIS, both ways."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.cc
 
 
 def covered(tmp_path: Path, *options: str) -> list[CoverageReport]:
-    """Run the tests, and return what ran in each build: three of the adapter, and one of the driver."""
+    """Run the tests, and return the coverage of each build: three of the adapter, and one of the driver."""
     reports = count_c(FOLDER, *TESTS, *options, output=tmp_path / "counts.json")
     own = [
         {name: file for name, file in report.files.items() if name != "device.c" and "bench" not in name}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same adapter on FreeRTOS, through its layer for CMSIS-RTOS2, on an emulated board.
+"""The CMSIS adapter on FreeRTOS, through its CMSIS-RTOS2 layer, on an emulated board.
 
-It runs where CMSIS_PATH and CMSIS_FREERTOS_PATH name checkouts of ARM-software/CMSIS_6 and ARM-software/CMSIS-FreeRTOS.
+The tests run where CMSIS_PATH and CMSIS_FREERTOS_PATH name checkouts of ARM-software/CMSIS_6 and
+ARM-software/CMSIS-FreeRTOS.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ KERNEL = ("tasks", "queue", "list", "timers", "event_groups", "stream_buffer", "
 
 
 def build(folder: Path, options: Sequence[str] = ()) -> Path:
-    """Build contention.c with the library of a project, and FreeRTOS as its kernel."""
+    """Build contention.c with a project's library, and with FreeRTOS as its kernel."""
     cmsis = require_variable("CMSIS_PATH") / "CMSIS"
     freertos = require_variable("CMSIS_FREERTOS_PATH")
     gcc = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What adapters get wrong, put into this one: a test beside this notices each."""
+"""Typical mistakes of adapters, put into this adapter: a test beside this one detects each."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ ROOT = resources.root()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A change of the adapter, and the test that sees it."""
+    """A change of the adapter, and the test that detects it."""
 
     file: str
     old: str
     new: str
     test: str
-    """Of test_adapter.py or test_usart.py, with a machine as its only argument."""
+    """A test of test_adapter.py or test_usart.py with a machine as its only argument, or a name from `checks`."""
     kernel: int = 1
 
 
@@ -137,7 +137,7 @@ MUTANTS = {
 
 
 def checks() -> dict[str, Callable[[Adapter[CmsisFakes]], None]]:
-    """Return the tests beside this, by name; those with more arguments under a name of their own."""
+    """Return the tests beside this one, by name; tests with more arguments are wrapped under other names."""
     adapter, usart = module("test_adapter"), module("test_usart")
     found = {name: each for part in (adapter, usart) for name, each in vars(part).items() if name.startswith("test_")}
     found["busy_accelerator"] = lambda machine: adapter.test_a_busy_or_broken_accelerator_does_not_open(machine, 1)
@@ -155,7 +155,7 @@ def module(name: str) -> ModuleType:
 
 
 def machine(folder: Path, mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> Adapter[CmsisFakes]:
-    """Build the adapter from a copy in which a piece of a file is another."""
+    """Build the adapter from a copy with the mutant's change."""
     require_module("cffi", "pip install 'ferrule[run]'")
     require_cc()
     shutil.copytree(ROOT / "platforms" / "cmsis", folder / "platforms" / "cmsis")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in for ferrule/port.h has all of it."""
+"""The replacement for ferrule/port.h defines all of its functions."""
 
 from __future__ import annotations
 

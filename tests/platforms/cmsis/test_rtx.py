@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generated projects with the real CMSIS 6 and RTX5, on emulated boards.
 
-They run where CMSIS_PATH and CMSIS_RTX_PATH name checkouts of ARM-software/CMSIS_6 and ARM-software/CMSIS-RTX.
+The tests run where CMSIS_PATH and CMSIS_RTX_PATH name checkouts of ARM-software/CMSIS_6 and ARM-software/CMSIS-RTX.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def running(
     devices: tuple[AttachedDevice, ...] = (),
     wires: tuple[AttachedWire, ...] = (),
 ) -> Iterator[LinkSession]:
-    """Run a firmware in an emulator, and talk to it."""
+    """Run a firmware in an emulator, and yield a session on its link."""
     if name == "qemu":
         require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     else:
@@ -70,7 +70,7 @@ def test_a_model_on_each_core(board: str, tmp_path: Path) -> None:
 
 def check(link: LinkSession, network: Network) -> None:
     info = link.model_info()
-    assert info.stack_bytes == 16384 - 8  # of the thread, less the kernel's mark
+    assert info.stack_bytes == 16384 - 8  # the thread's stack, less the kernel's mark
     for seed in range(3):
         inputs = samples(network, seed)
         result = link.run(inputs, profile=seed == 1)
@@ -83,7 +83,7 @@ def check(link: LinkSession, network: Network) -> None:
 
 @pytest.mark.parametrize("interrupt", [0, 1])
 def test_an_accelerator_with_registers(interrupt: int, tmp_path: Path) -> None:
-    """Woofles's model on the emulated bus, its driver in a thread of RTX5, waiting for its interrupt or polling."""
+    """Woofles's model is on the emulated bus; its driver, in a thread of RTX5, waits for the interrupt or polls."""
     network = small_networks.dense()
     device = Device(name="dog", backend=BackendId("Woofles"), binding={"use_interrupt": interrupt})
     job = Job(backends=("Woofles", "CpuAcc"), devices=(device,))
@@ -100,7 +100,7 @@ def test_an_accelerator_with_registers(interrupt: int, tmp_path: Path) -> None:
 
 
 def test_two_devices(tmp_path: Path) -> None:
-    """Two devices of one kind with memories of their own, and copies between them."""
+    """Two devices of one kind have separate memories, with copies between them."""
     network = device_networks.crossing()
     elf = build(tmp_path / "project", network, job=device_networks.job())
     artifact = device_networks.artifact()
@@ -116,7 +116,7 @@ def test_two_devices(tmp_path: Path) -> None:
 
 
 def test_an_accelerator_behind_a_usart(tmp_path: Path) -> None:
-    """UartWoofles's model at the other end of a UART, its driver in a thread of RTX5 that sleeps until it answers."""
+    """UartWoofles's model is behind a UART; its driver, in a thread of RTX5, sleeps until it answers."""
     network = small_networks.dense()
     device = Device(name="far", backend=BackendId("UartWoofles"), binding={"uart": "uart2"})
     job = Job(backends=("UartWoofles", "CpuAcc"), devices=(device,))
@@ -134,7 +134,7 @@ def test_an_accelerator_behind_a_usart(tmp_path: Path) -> None:
 
 
 def test_inputs_larger_than_the_ring(tmp_path: Path) -> None:
-    """The receiver stands still while the ring is full: nothing is lost, though QEMU sends as fast as it can."""
+    """The receiver pauses while the ring is full, so no byte is lost although QEMU sends as fast as it can."""
     network = Network("wide")
     network.add_input(small_networks.int8_input("x", 1, 4000))
     network.add_relu_layer("x", name="y")
@@ -148,7 +148,7 @@ def test_inputs_larger_than_the_ring(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("locked", [True, False])
 def test_two_threads_contend(locked: bool, tmp_path: Path) -> None:
-    """Two threads of RTX5 use one device in turns; without opening it they meet in it."""
+    """Two threads of RTX5 use a device in turns; without opening it they overlap."""
     cmsis_project.packs()
     folder = cmsis_project.write(tmp_path / "project", small_networks.dense()).folder
     (folder / "main.c").write_text((FOLDER / "contention.c").read_text(encoding="utf-8"), encoding="utf-8")
@@ -162,12 +162,12 @@ def test_two_threads_contend(locked: bool, tmp_path: Path) -> None:
 
 SWITCHES_START = "0 osRtxTimer, 0 judge, 0 high, 0 judge, 0 middle, 0 judge, 0 low, 0 judge, 0 twin, 0 judge, 0 idle"
 SWITCHES_TURNS = "4 idle, 5 twin, 5 low, 5 twin, 6 low, 6 twin, 6 idle"
-"""Twin and low wake together, and have five ticks each."""
+"""Twin and low wake together, and have time slices of five ticks."""
 
 
 @pytest.mark.parametrize("board", ["mps2-an385", "mps2-an386", "mps2-an505"])
 def test_threads_switch_as_under_qemu(board: str, tmp_path: Path) -> None:
-    """The kernel's own account of its switches: preemption, an inherited priority, a semaphore, turns, sleep."""
+    """The kernel's own trace of its switches: preemption, an inherited priority, a semaphore, time slices, sleep."""
     cmsis_project.packs()
     require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     require_module("unicorn", "pip install 'ferrule[run]'")

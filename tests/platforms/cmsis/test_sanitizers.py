@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests beside this once more, with sanitizers in the C."""
+"""The tests beside this one, with sanitizers in the C."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The USART transport of the CMSIS adapter, over the kit's strict driver."""
+"""The USART transport of the CMSIS adapter, on the strict driver of the fakes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_start_that_fails_is_undone(machine: Machine, step: int, code: int) ->
     undone = ["PowerControl", "Uninitialize"] if step > 0 else []
     assert calls == [*STEPS[: step + 1], *undone]
     assert write(machine, usart, b"x") == Status.STATE
-    assert machine.lib.ferrule_cmsis_usart_start(usart) == Status.OK  # the next works
+    assert machine.lib.ferrule_cmsis_usart_start(usart) == Status.OK  # the next attempt works
 
 
 @pytest.mark.parametrize("code", range(-6, -14, -1))
@@ -108,7 +108,7 @@ def test_a_stop_that_fails_goes_on(machine: Machine, name: str, nth: int) -> Non
     machine.fakes.fail(name, result=-3, nth=nth)
     assert machine.lib.ferrule_cmsis_usart_stop(usart) == Status.TIMEOUT
     calls = [call[0] for call in driver_calls(machine)]
-    # what still has power is not uninitialised
+    # a driver that still has power is not uninitialised
     assert calls == ["Control"] * 3 + ["PowerControl"] + ["Uninitialize"] * (name == "Control")
     assert machine.lib.ferrule_cmsis_usart_start(usart) == Status.OK
 
@@ -168,7 +168,7 @@ def test_init_without_a_clock(bare: Machine) -> None:
     assert bare.lib.ferrule_cmsis_usart_init(usart) == Status.ARGUMENT
 
 
-# ---- as a device's
+# ---- as a device's transport
 
 
 def bind(machine: Machine, dev: Any, usart: Any, driver: Any) -> int:  # noqa: ANN401
@@ -226,7 +226,7 @@ def test_an_answer_that_comes_before_it_is_read(machine: Machine) -> None:
     far = machine.fakes.usart(0)
     far.answer_with(bytes.upper)
     assert write(machine, usart, b"abc") == Status.OK
-    machine.fakes.advance_ms(50)  # long before anybody reads
+    machine.fakes.advance_ms(50)  # long before the read
     assert read(machine, usart, 3) == (Status.OK, b"ABC")
     assert far.received == b"abc"
 
@@ -247,7 +247,7 @@ def test_a_read_ends_with_its_time(machine: Machine, timeout_ms: int) -> None:
     begin = machine.fakes.now_us
     assert read(machine, usart, 3, timeout_ms) == (Status.TIMEOUT, b"ab")
     assert machine.fakes.now_us - begin < (timeout_ms + 2) * 1000
-    machine.fakes.usart(0).send(b"c")  # what comes late is not lost
+    machine.fakes.usart(0).send(b"c")  # late bytes are not lost
     assert read(machine, usart, 1) == (Status.OK, b"c")
 
 
@@ -296,7 +296,7 @@ def test_a_full_ring_stops_the_receiver(machine: Machine) -> None:
     usart = started(machine)
     for byte in range(RING):
         machine.fakes.usart(0).send(bytes([byte]))
-    assert len(machine.fakes.calls_of("Receive")) == RING - 1  # not after the last
+    assert len(machine.fakes.calls_of("Receive")) == RING - 1  # not called after the last byte
     assert read(machine, usart, 4) == (Status.OK, bytes(range(4)))
     machine.fakes.usart(0).send(b"x")
     assert read(machine, usart, RING - 3) == (Status.OK, bytes(range(4, RING)) + b"x")
@@ -308,7 +308,7 @@ def test_a_loss_is_told_once_after_what_came_before(machine: Machine, error: int
     far = machine.fakes.usart(0)
     far.send(b"ab")
     machine.fakes.signal(0, error)
-    far.send(b"c")  # nobody could say where it belongs
+    far.send(b"c")  # its position in the data is unknown
     assert read(machine, usart, 3) == (Status.DEVICE, b"ab")
     far.send(b"d")
     assert read(machine, usart, 1) == (Status.OK, b"d")
@@ -325,7 +325,7 @@ def test_a_receiver_that_does_not_start_again(machine: Machine) -> None:
     usart = started(machine)
     machine.fakes.fail("Receive", result=-1, times=2)
     machine.fakes.usart(0).send(b"a")
-    assert read(machine, usart, 2) == (Status.DEVICE, b"a")  # it tries once more, in vain
+    assert read(machine, usart, 2) == (Status.DEVICE, b"a")  # one more attempt fails, too
     machine.fakes.usart(0).send(b"b", after_ms=1)
     assert read(machine, usart, 1) == (Status.OK, b"b")
 
@@ -341,13 +341,13 @@ def test_many_bytes_are_one_signal(kernel: Machine) -> None:
     usart = started(kernel)
     for _ in range(3):
         kernel.fakes.usart(0).send(b"abcd")
-    assert len(kernel.fakes.calls_of("osEventFlagsSet")) == 1  # kernels have little room for them
+    assert len(kernel.fakes.calls_of("osEventFlagsSet")) == 1  # kernels have small queues for signals from interrupts
     assert read(kernel, usart, 12) == (Status.OK, b"abcd" * 3)
     kernel.fakes.signal(0, OVERFLOW)
     assert len(kernel.fakes.calls_of("osEventFlagsSet")) == 2
 
 
-# ---- as the link's
+# ---- as the link's UART
 
 
 def test_the_link_reads_and_writes_bytes(machine: Machine) -> None:
@@ -356,7 +356,7 @@ def test_the_link_reads_and_writes_bytes(machine: Machine) -> None:
     machine.fakes.usart(0).send(b"a\xff")
     assert [lib.ferrule_cmsis_usart_read_byte(usart) for _ in range(3)] == [0x61, 0xFF, -1]
     lib.ferrule_cmsis_usart_write_byte(usart, 0x80)
-    assert machine.fakes.usart(0).received == b""  # a new far end: what was sent before is gone
+    assert machine.fakes.usart(0).received == b""  # the second far end does not have earlier bytes
     far = machine.fakes.usart(0)
     lib.ferrule_cmsis_usart_write_byte(usart, 0x81)
     assert far.received == b"\x81"
@@ -384,15 +384,15 @@ def test_the_link_lets_others_run(kernel: Machine) -> None:
     kernel.fakes.usart(0).send(b"a", after_ms=20)
     lib.ferrule_cmsis_usart_wait(usart, 0xFFFFFFFF)
     assert 20_000 <= kernel.fakes.now_us < 21_000
-    lib.ferrule_cmsis_usart_wait(usart, 1000)  # there is a byte already
+    lib.ferrule_cmsis_usart_wait(usart, 1000)  # a byte is available already
     assert kernel.fakes.now_us < 21_000
     assert lib.ferrule_cmsis_usart_read_byte(usart) == 0x61
-    lib.ferrule_cmsis_usart_wait(usart, 10)  # the old signal may still stand
+    lib.ferrule_cmsis_usart_wait(usart, 10)  # the earlier signal may still be set
     lib.ferrule_cmsis_usart_wait(usart, 10)
     begin = kernel.fakes.now_us
     assert begin >= 30_000
     kernel.fakes.usart(0).send(b"b", after_ms=5)
-    lib.ferrule_cmsis_usart_wait(usart, 1000)  # the second byte is told like the first
+    lib.ferrule_cmsis_usart_wait(usart, 1000)  # the second byte is signalled like the first
     assert kernel.fakes.now_us - begin < 10_000
 
 
@@ -413,7 +413,7 @@ def test_the_kernels_timer_counts(kernel: Machine) -> None:
     lib.ferrule_counter_start(counter)
     assert counter.source == 2
     kernel.fakes.fail("osKernelGetSysTimerCount", result=0x10, times=1)
-    assert lib.ferrule_counter_read(counter) == 0x20  # it went round
+    assert lib.ferrule_counter_read(counter) == 0x20  # the timer wrapped
     kernel.fakes.fail("osKernelGetSysTimerCount", result=0x30, times=1)
     assert lib.ferrule_counter_read(counter) == 0x40
     lib.ferrule_counter_reset(counter)

@@ -21,7 +21,7 @@
 #define INCLUDE_vTaskDelay                   1
 #define INCLUDE_vTaskSuspend                 1
 
-/* the names of src_c/startup/vectors.c */
+/* names used in src_c/startup/vectors.c */
 #define vPortSVCHandler     ferrule_svcall_handler
 #define xPortPendSVHandler  ferrule_pendsv_handler
 #define xPortSysTickHandler ferrule_systick_handler

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two tasks use one device in turns; a third one judges, and sends what it found. UART_BASE comes
- * from the command line. */
+/* Two tasks use one device in turns; a third judges and sends the results. UART_BASE is defined
+ * on the command line. */
 #include "guest.h"
 
 #include "ferrule/platform/freertos.h"
@@ -52,7 +52,7 @@ static void user(void *unused)
     vTaskSuspend(NULL);
 }
 
-/* Of higher priority than the judge, who has the device open meanwhile. */
+/* A task of higher priority than the judge, which holds the device open meanwhile. */
 static void stranger(void *unused)
 {
     (void)unused;
@@ -85,7 +85,7 @@ static void judge(void *unused)
     send(ferrule_device_activate(&npu0));
     send(ferrule_device_open(&npu0));
     start(stranger, 3, 3);
-    own_priority = (uint32_t)uxTaskPriorityGet(NULL); /* lent by the stranger, who waits */
+    own_priority = (uint32_t)uxTaskPriorityGet(NULL); /* inherited from the stranger, which waits */
     put_word(own_priority);
     while (done < 3) {
         vTaskDelay(1);
@@ -104,7 +104,7 @@ int main(void)
     static const struct ferrule_driver driver = {.name = "npu"};
 
     start_uart();
-    send(ferrule_device_init(&npu0)); /* before the scheduler */
+    send(ferrule_device_init(&npu0)); /* before the scheduler runs */
     send(ferrule_device_bind(&npu0, &driver, NULL));
     start(user, 0, 2);
     start(user, 1, 2);

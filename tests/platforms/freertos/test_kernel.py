@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The adapter of examples/platform_template with the real FreeRTOS kernel, on an emulated board.
 
-It runs where FREERTOS_KERNEL_PATH names a checkout of FreeRTOS/FreeRTOS-Kernel, version 11 or newer.
+The tests run where FREERTOS_KERNEL_PATH names a checkout of FreeRTOS/FreeRTOS-Kernel, version 11 or later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORDS = (
 
 
 def run(folder: Path, adapter: Path, arm_gcc: str, name: str = "unicorn") -> dict[str, int]:
-    """Build the program with the kernel, run it, and return what it sends."""
+    """Build the program with the kernel, run it, and return the values that it sends."""
     sources, root = require_variable("FREERTOS_KERNEL_PATH"), resources.root()
     port = sources / "portable" / "GCC" / "ARM_CM3"
     flags = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every line and every way of every branch of the Zephyr adapter is run by the tests beside this one."""
+"""The tests beside this one run every line and every branch of the Zephyr adapter, both ways."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cc
 
 
 def covered(tmp_path: Path, tests: str) -> dict[str, FileCoverage]:
-    """Run those tests whose names fit, and return what ran of the adapter's files in any of its configurations."""
+    """Run the tests whose names match, and return the coverage of the adapter's files over all configurations."""
     reports = count_c(FOLDER, *TESTS, "-k", f"not mutant and ({tests})", output=tmp_path / "counts.json")
     files = reduce(or_, reports).files
     del files["device.c"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Zephyr adapter on the host: what it promises, every call that can fail, and mutants of it."""
+"""The Zephyr adapter on the host: its contract, every call that can fail, and mutants."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ FAILING = {
 
 
 def calls_in_a_life(bench: Bench) -> list[tuple[str, int]]:
-    """Return each call that can fail in a device's life, with its number among those of its name."""
+    """Return each call that can fail in a device's life, with its number among calls of that name."""
     for name in LIFE:
         assert (bench.bind() if name == "bind" else bench.call(name)) == OK
     made = [call.name for call in bench.fakes.calls if call.name in FAILING]
@@ -128,9 +128,9 @@ def test_every_failing_call_is_told_and_leaves_a_device_that_works(adapter: Adap
             assert status == OK, (name, nth, step)
         assert len(results) == 1, (name, nth)
         failed = results[0]
-        if name == "k_mutex_unlock":  # the real one fails for a thread that has not got it alone; the fake still has
+        if name == "k_mutex_unlock":  # really fails only for a thread without the lock; the fake keeps it
             continue
-        if failed in {"init", "activate", "open"}:  # as before: from here on everything works
+        if failed in {"init", "activate", "open"}:  # the state is as before, so this step and all later ones work
             rest = LIFE[LIFE.index(failed) :]
         else:
             rest = LIFE[LIFE.index(failed) + 1 :] if name == "pm_device_runtime_put" else LIFE[LIFE.index(failed) :]
@@ -180,7 +180,7 @@ def keep_all(adapter: Adapter[ZephyrFakes]) -> None:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder like the repository, one for all mutants: what a mutant leaves alone is compiled once."""
+    """A folder like the repository, shared by all mutants, so that unchanged files are compiled once."""
     require_module("cffi", "pip install 'ferrule[run]'")
     root, folder = resources.root(), tmp_path_factory.mktemp("mutants")
     for name in ("include", "src_c"):
@@ -202,11 +202,11 @@ def test_a_mutant_is_found(name: str, copy: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def mutate(folder: Path, good: str, bad: str) -> None:
-    """Replace a piece of C, wherever its lines are broken, that occurs once."""
+    """Replace a passage of C that occurs once, regardless of its line breaks."""
     pattern = re.compile(r"\s+".join(map(re.escape, good.split())))
     changed = 0
     for source in folder.glob("*.c"):
         text, count = pattern.subn(lambda _: bad, source.read_text())
         source.write_text(text)
         changed += count
-    assert changed == 1, f"the source has changed, so that the mutant must be: {good}"
+    assert changed == 1, f"the source has changed, so the mutant must be adapted: {good}"

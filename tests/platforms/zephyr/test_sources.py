@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands beside the device API: the counter, and Zephyr's side of devices in the devicetree."""
+"""Zephyr sources beside the device API: the counter, and the Zephyr side of devices in the devicetree."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transport and link port on a UART of Zephyr's, by interrupts and by polling."""
+"""Transport and link port on a Zephyr UART, by interrupts and by polling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TX_BYTES = 64
 
 @dataclass(slots=True, kw_only=True)
 class Ends:
-    """A transport and a link port on one UART, and the far end of its wire."""
+    """A transport and a link port on the same UART, and the far end of its wire."""
 
     adapter: Adapter[ZephyrFakes]
     uart: Any
@@ -49,7 +49,7 @@ class Ends:
         return status
 
     def read(self, count: int, timeout_ms: int = 100) -> tuple[int, bytes]:
-        """Return the status and what came."""
+        """Return the status and the received bytes."""
         buffer = self.adapter.ffi.new("uint8_t[]", max(count, 1))
         received = self.adapter.ffi.new("size_t *")
         status = int(self.transport.read(self.transport.context, buffer, count, timeout_ms, received))
@@ -121,14 +121,14 @@ def test_what_arrives_is_read(ends: Ends) -> None:
     assert ends.read(0) == (OK, b"")
     ends.wire.send(b"ghi", after_ms=20)
     assert ends.read(5) == (OK, b"efghi")
-    for turn in range(10):  # round the ring
+    for turn in range(10):  # more than once around the ring
         data = bytes(range(turn, turn + 50))
         ends.wire.send(data)
         assert ends.read(50) == (OK, data)
 
 
 def test_what_came_before_the_start_is_dropped(by_interrupt: Ends) -> None:
-    """It makes no interrupt any more, so that a UART that holds one byte would be stuck with it."""
+    """Such a byte raises no further interrupt, so that a UART with a one-byte buffer would stay stuck."""
     ends = by_interrupt
     ends.wire.send(b"noise")
     assert ends.start() == OK
@@ -151,7 +151,7 @@ def test_read_ends_in_time_with_what_came(ends: Ends) -> None:
 def test_write_ends_in_time_where_the_uart_takes_nothing(by_interrupt: Ends) -> None:
     ends = by_interrupt
     assert ends.start() == OK
-    ends.fakes.fail("uart_irq_tx_enable", result=0, times=None)  # as if the line were held
+    ends.fakes.fail("uart_irq_tx_enable", result=0, times=None)  # as if the line were blocked
     before = ends.fakes.now_us
     assert ends.write(b"x" * 10, 50) == TIMEOUT
     assert 50_000 <= ends.fakes.now_us - before < 52_000

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# A stand-in for Zephyr's CMake package: it calls the modules, and records what they want compiled. A module's library
-# can be compiled for the host, with warnings that Zephyr's own builds can be told to have.
-project(stand_in LANGUAGES C) # as Zephyr does it
+# A stand-in for Zephyr's CMake package: it includes the modules, and records the sources that they add. A module's
+# library can be compiled for the host, with warnings that Zephyr's own builds can enable, too.
+project(stand_in LANGUAGES C) # as in Zephyr
 add_library(zephyr_interface INTERFACE)
 target_compile_options(zephyr_interface INTERFACE -Wall -Wextra -Wconversion -Werror)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends that are wrong in one thing each, and the family that finds it."""
+"""Backends with one defect each, and the test family that finds it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ONE_MANAGER = HostMemoryManager()
 
 
 class Spoiled:
-    """Runs another workload, then does something to the arrays of its inputs and outputs."""
+    """Runs another workload, and then changes the arrays of its inputs and outputs."""
 
     def __init__(self, inner: Workload, info: WorkloadInfo, spoil: Callable[[list[Array], list[Array]], None]) -> None:
         self._inner = inner
@@ -70,7 +70,7 @@ class RefusingFactory(WorkloadFactory):
 
 
 class MortalFactory(CpuRefWorkloadFactory):
-    """Needs the backend object to live on."""
+    """A factory that fails once its backend object is gone."""
 
     def __init__(self, backend: CpuRef) -> None:
         self._backend = weakref.ref(backend)
@@ -104,7 +104,7 @@ class Stubborn(HostTensorHandle):
 
 
 class OneForAll(HostTensorHandle):
-    """All tensors begin at the same byte."""
+    """A handle class whose tensors all start at the same byte."""
 
     _bytes = np.zeros(100_000, np.uint8)
 
@@ -177,7 +177,7 @@ def sometimes_fail(view: SubgraphView) -> OptimizationViews:
 
 
 class Silent:
-    """A context that answers nothing."""
+    """A context whose methods return None."""
 
     def before_load_network(self, network: int) -> None:
         pass

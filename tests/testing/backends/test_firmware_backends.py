@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The family of the firmware face on every backend that has one."""
+"""The family for the firmware face, run on every backend that has one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TestMyCustom(FirmwareFamily):
 
 
 class Confused:
-    """Lowers MAXIMUM as MINIMUM."""
+    """Lowers MAXIMUM as if it were MINIMUM."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
         target = CpuAcc().firmware_target()

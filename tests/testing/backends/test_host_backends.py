@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The families on every host backend there is: shipped ones, shared objects, the example in a folder."""
+"""The families on every available host backend: shipped ones, shared objects, the example folder."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file An accelerator in the manner of CMSIS-Driver, which always works. */
+/** @file An accelerator in the style of a CMSIS-Driver, whose calls always succeed. */
 #ifndef ACCELERATOR_H
 #define ACCELERATOR_H
 

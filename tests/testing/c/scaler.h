@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file A driver to be tested: an accelerator that multiplies, with some faults on demand. */
+/** @file A driver under test: an accelerator that multiplies, with deliberate faults on request. */
 #ifndef SCALER_H
 #define SCALER_H
 
@@ -20,7 +20,7 @@ enum scaler_register {
 
 struct scaler {
     uintptr_t base;
-    uint32_t served; /* interrupts */
+    uint32_t served; /* number of interrupts served */
     bool at[2];
 };
 

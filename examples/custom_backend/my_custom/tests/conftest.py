@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the folder's package importable, wherever the folder lies."""
+"""Makes the folder's package importable, wherever the folder is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ read_manifest(FOLDER).load()
 
 @pytest.fixture
 def registry() -> BackendRegistry:
-    """All backends, and this one if it is not among them."""
+    """A registry with all backends, including this one."""
     from ferrule.backends.registry import default_registry
 
     return default_registry().scope() if "MyCustom" in default_registry() else registry_with([FOLDER])

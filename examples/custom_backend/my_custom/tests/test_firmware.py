@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The firmware face: one executor calls the folder's C and the portable kernels, on an emulated board."""
+"""Tests of the firmware face: one executor calls the folder's C and the portable kernels, on an emulated board."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host face: which layers it takes, what it makes of them, and how they run."""
+"""Tests of the host face: supported layers, optimised subgraphs, and execution."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add(made: Network, first: str, second: str, name: str, activation: Activatio
 
 
 def chain(dtype: DataType, *shape: int) -> Network:
-    """Three additions, of which the last reads the second twice over an activation of another backend."""
+    """Three additions; the last reads the output of the second twice, through an activation of another backend."""
     made = network(dtype, *shape)
     total = add(made, add(made, "a", "b", "ab"), "c", "abc", Activation.RELU)
     relu = made.add_relu_layer(total, name="relu")
@@ -185,7 +185,7 @@ def test_it_equals_the_reference(dtype: DataType, programs: bool, imports: bool,
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_network_of_additions(data: st.DataObject, registry: BackendRegistry) -> None:
-    """Programs never wait for themselves, whatever stands between their additions."""
+    """Programs never wait for their own outputs, whatever the layers between their additions."""
     dtype = data.draw(st.sampled_from(TYPES))
     made = network(dtype, 2, 3)
     weights = TensorInfo(name="weights", shape=(2, 3), dtype=dtype, quantization=quantization(dtype))

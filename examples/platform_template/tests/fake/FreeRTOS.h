@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file As much of FreeRTOS's names as the adapter uses, on threads of the host. */
+/** @file The names of FreeRTOS that the adapter uses, implemented with threads of the host. */
 #ifndef FAKE_FREERTOS_H
 #define FAKE_FREERTOS_H
 

@@ -11,7 +11,7 @@ BaseType_t xPortIsInsideInterrupt(void);
 void taskENTER_CRITICAL(void);
 void taskEXIT_CRITICAL(void);
 
-/** What the calling thread is: 0 a program before the scheduler, 1 a task, 2 an interrupt. */
+/** Set the kind of the calling thread: 0 before the scheduler starts, 1 a task, 2 an interrupt. */
 void fake_be(int what);
 
 #endif /* FAKE_TASK_H */

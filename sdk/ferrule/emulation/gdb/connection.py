@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way to one GDB: a listening socket on this machine, later the connection."""
+"""The connection to a GDB: first a listening socket on this machine, then the connected one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CHUNK_BYTES = 65536
 
 
 class GdbConnection:
-    """Waits for one GDB and exchanges packets with it."""
+    """Waits for a GDB and exchanges packets with it."""
 
     def __init__(self, port: int) -> None:
-        """Listen on a TCP port of this machine; 0 takes a free one.
+        """Listen on a TCP port of this machine; 0 selects a free port.
 
         Raises:
-            EngineError: the port can't be had.
+            EngineError: the port is not available.
         """
         try:
             self._listener = socket.create_server((HOST, port))
@@ -35,17 +35,17 @@ class GdbConnection:
         self._items: deque[Packet | Event] = deque()
 
     def accept(self) -> None:
-        """Wait until GDB has connected; at once if it has before."""
+        """Wait until GDB connects; return at once if it is connected."""
         if self._peer is None:
             self._peer, _ = self._listener.accept()
             self._peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, payload: bytes) -> None:
-        """Send a packet; to a GDB that is gone it says nothing, since the next `receive` does."""
+        """Send a packet; a lost connection is reported by the next `receive`, not here."""
         self.send_raw(frame(payload))
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes between packets."""
+        """Send bytes that are not a packet."""
         try:
             if self._peer is not None:
                 self._peer.sendall(data)
@@ -53,7 +53,7 @@ class GdbConnection:
             self._close_peer()
 
     def receive(self, timeout_s: float | None) -> Packet | Event | None:
-        """Return the next packet; None if none comes in time, or GDB is gone."""
+        """Return the next packet or event, or None if none arrives in time or GDB has disconnected."""
         while not self._items:
             if self._peer is None:
                 return None
@@ -72,7 +72,7 @@ class GdbConnection:
 
     @property
     def connected(self) -> bool:
-        """Whether GDB is there."""
+        """Whether GDB is connected."""
         return self._peer is not None
 
     def _close_peer(self) -> None:
@@ -81,6 +81,6 @@ class GdbConnection:
             self._peer = None
 
     def close(self) -> None:
-        """End it; a second call does nothing."""
+        """Close the connection and the listening socket; a second call does nothing."""
         self._close_peer()
         self._listener.close()

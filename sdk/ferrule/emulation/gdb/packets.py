@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 LARGEST = 16384
-"""Bytes of a payload that a receiver has to take; what is longer is dropped as damaged."""
+"""Largest payload, in bytes, that a receiver must accept; longer packets may be dropped as damaged."""
 INTERRUPT = 0x03
 _START, _END, _ESCAPE, _REPEAT = b"$#}*"
 _ESCAPED = 0x20
 
 
 class Event(Enum):
-    """What can arrive besides a packet."""
+    """Received items other than packets."""
 
     INTERRUPT = auto()
     """Ctrl-C."""
@@ -30,7 +30,7 @@ class Packet:
 
 
 def frame(payload: bytes) -> bytes:
-    """Return a payload as a packet."""
+    """Return the packet for a payload, escaped and with its checksum."""
     body = bytearray()
     for byte in payload:
         if byte in (_START, _END, _ESCAPE, _REPEAT):
@@ -54,13 +54,13 @@ def _unescape(body: bytes) -> bytes:
 
 
 class PacketReader:
-    """Finds packets in a stream; acknowledgements and noise between them are skipped."""
+    """Extracts packets from a stream; acknowledgements and noise between them are skipped."""
 
     def __init__(self) -> None:
         self._received = bytearray()
 
     def feed(self, data: bytes) -> list[Packet | Event]:
-        """Return what the bytes complete."""
+        """Return the packets and events that these bytes complete."""
         self._received += data
         found: list[Packet | Event] = []
         while (item := self._next()) is not None:

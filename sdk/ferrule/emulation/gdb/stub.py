@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stopped Arm M-profile core answers to GDB (GDB manual, E.2 to E.6, G.5.3)."""
+"""GDB's remote serial protocol for a halted Arm M-profile core (GDB manual, E.2 to E.6, G.5.3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr")
-"""In GDB's order; 32 bits each."""
+"""The registers in GDB's order, 32 bits each."""
 LARGEST_PACKET = 4096
 OK, UNKNOWN, ERROR = b"OK", b"", b"E01"
 
@@ -29,41 +29,41 @@ DESCRIPTION = _description()
 
 
 class GdbTarget(Protocol):
-    """A core that stands."""
+    """A halted core."""
 
     def register(self, name: str) -> int:
-        """Return one of REGISTERS."""
+        """Return the value of one of REGISTERS."""
 
     def set_register(self, name: str, value: int) -> None:
         """Set one of REGISTERS."""
 
     def read_memory(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes of a memory; fewer where it ends."""
+        """Read bytes of a memory; fewer if the memory ends earlier."""
 
     def write_memory(self, address: int, data: bytes) -> bool:
-        """Set bytes of a memory, code included; False if they do not lie in one."""
+        """Write bytes to a memory, including code; return False if they do not lie within one memory."""
 
     def set_breakpoint(self, address: int, wanted: bool) -> None:
-        """Have the core stop before an instruction, or not any more."""
+        """Set or remove a breakpoint, which halts the core before an instruction."""
 
 
 class Resume(Enum):
-    """How the core goes on."""
+    """GDB's request to resume the core."""
 
     CONTINUE = auto()
     STEP = auto()
     DETACH = auto()
-    """It runs on, and GDB has left."""
+    """The core continues and GDB disconnects."""
     KILL = auto()
 
 
 class GdbStub:
-    """Answers packets about one target."""
+    """Answers GDB's packets for one target."""
 
     def __init__(self, target: GdbTarget) -> None:
         self._target = target
         self.acknowledges = True
-        """False once GDB has asked for a stream without `+`."""
+        """Whether packets are acknowledged; False once GDB has requested QStartNoAckMode."""
         self._handlers: dict[bytes, Callable[[bytes], bytes | Resume]] = {
             b"?": lambda _rest: b"S05",
             b"g": lambda _rest: b"".join(self._hex(name) for name in REGISTERS),
@@ -86,7 +86,7 @@ class GdbStub:
         }
 
     def answer(self, payload: bytes) -> bytes | Resume:
-        """Return the reply, or how the core has to go on; the reply to a request nobody knows is empty."""
+        """Return the reply, or the request to resume the core; the reply to an unknown request is empty."""
         handler = self._handlers.get(payload[:1])
         if handler is None:
             return UNKNOWN

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU's system emulator for Arm."""
+"""The engine qemu: QEMU's system emulator for Arm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM = "qemu-system-arm"
 
 
 class QemuEngine(Engine):
-    """Runs the firmware in a process; one instruction takes 1 ns of virtual time."""
+    """Runs the firmware in a QEMU process; one instruction takes 1 ns of virtual time."""
 
     name = "qemu"
 
@@ -46,5 +46,5 @@ class QemuEngine(Engine):
     def start(self, machine: Machine) -> Session:
         program = shutil.which(PROGRAM)
         if program is None:
-            raise self.missing() or EngineError(f"{PROGRAM} came and went")
+            raise self.missing() or EngineError(f"{PROGRAM} is no longer available")
         return QemuSession(program, machine)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU's machine protocol (QMP), as much as a crash report needs."""
+"""The part of QEMU's machine protocol (QMP) that crash reports need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = {**{f"R{number:02d}": f"r{number}" for number in range(13)}, "R13": "sp
 
 
 class Monitor:
-    """A conversation over a connected socket."""
+    """A QMP client on a connected socket."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(TIMEOUT_S)
@@ -28,7 +28,7 @@ class Monitor:
         """Execute a command and return its result.
 
         Raises:
-            EngineError: it failed, or QEMU did not answer within 10 s.
+            EngineError: the command failed, or QEMU did not answer within 10 s.
         """
         if not self._greeted:
             self._receive()
@@ -38,7 +38,7 @@ class Monitor:
         try:
             self._connection.sendall(json.dumps(request).encode() + b"\n")
         except OSError as error:
-            raise EngineError(f"QEMU's monitor is gone: {error}") from error
+            raise EngineError(f"QEMU's monitor has closed the connection: {error}") from error
         while True:
             answer = self._receive()
             if "error" in answer:
@@ -53,7 +53,7 @@ class Monitor:
             except OSError as error:
                 raise EngineError(f"QEMU's monitor does not answer: {error}") from error
             if not chunk:
-                raise EngineError("QEMU's monitor is gone")
+                raise EngineError("QEMU's monitor has closed the connection")
             self._received += chunk
         line, self._received = self._received.split(b"\n", 1)
         answer: dict[str, Any] = json.loads(line)

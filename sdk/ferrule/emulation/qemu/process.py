@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The qemu-system-arm process: its arguments, its sockets, its end."""
+"""The qemu-system-arm process: arguments, sockets and termination."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MONITOR = "monitor"
 
 
 def _end(process: subprocess.Popen[bytes], stderr: IO[bytes], sockets: Sequence[socket.socket]) -> None:
-    """Have the supervisor kill QEMU, reap it, and close what led to it."""
+    """Make the supervisor kill QEMU, reap it and close its sockets."""
     try:
         if process.stdin is not None:
             process.stdin.close()
@@ -37,7 +37,7 @@ def _end(process: subprocess.Popen[bytes], stderr: IO[bytes], sockets: Sequence[
 
 
 def _arguments(program: str, board: Board, elf: Path, files: Mapping[str, int], gdb: int | None) -> list[str]:
-    """Return the command line; `files` maps the monitor and each UART to the descriptor of its socket."""
+    """Return QEMU's command line; `files` maps the monitor and each UART to its socket's file descriptor."""
     machine = board.qemu
     if machine is None:
         raise EngineError(f"board {board.name} has no QEMU machine", hint="run it with --engine unicorn")
@@ -53,14 +53,14 @@ def _arguments(program: str, board: Board, elf: Path, files: Mapping[str, int], 
         if name in machine.serial:
             indices[machine.serial[name]] = name
         elif name != MONITOR:
-            raise EngineError(f"board.toml of {board.name} doesn't say which -serial option {name} is")
+            raise EngineError(f"board.toml of {board.name} does not assign a -serial option to {name}")
     for index in range(max(indices, default=-1) + 1):
         argv += ["-serial", f"chardev:{indices[index]}" if index in indices else "null"]
     return argv
 
 
 class QemuProcess:
-    """A running QEMU. It ends by `stop`, when nobody refers to it, and when Python ends, however that ends."""
+    """A running QEMU, killed by `stop`, when the object is collected, and when Python ends for any reason."""
 
     def __init__(self, program: str, board: Board, elf: Path, uarts: Sequence[str], gdb: int | None = None) -> None:
         pairs = {name: socket.socketpair() for name in (MONITOR, *uarts)}
@@ -91,11 +91,11 @@ class QemuProcess:
         self.uarts = dict(zip(uarts, ours[1:], strict=True))
 
     def died(self) -> EngineError:
-        """Return the error for a process that ended on its own: its arguments, exit code and last words."""
+        """Return the error for a process that ended unexpectedly: its arguments, exit code and last output."""
         if not self._finalizer.alive:
             return EngineError("the session is over")
         return last_words(self._process, self._stderr, self.argv, name="QEMU", running="closed its connection")
 
     def stop(self) -> None:
-        """Kill and reap it; a second call does nothing."""
+        """Kill and reap the process; a second call does nothing."""
         self._finalizer()

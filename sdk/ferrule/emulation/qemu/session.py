@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A firmware in a QEMU process."""
+"""Sessions with a firmware in a QEMU process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ferrule.emulation.socket_wire import SocketWire
 from ferrule.link import Channel
 
 FIRST_SILENCE_S, SILENCE_S = 0.01, 0.5
-"""After so long without a byte QEMU is asked how it is; the wait doubles from the first to the second. Asking also
-wakes its main loop, which else may overlook that the firmware has switched its receiver on."""
+"""Times without a byte after which QEMU's state is queried; the wait doubles from the first to the second. The query
+also wakes QEMU's main loop, which may otherwise miss that the firmware has enabled its receiver."""
 CHUNK_BYTES = 65536
 
 
@@ -35,10 +35,10 @@ class QemuChannel(Channel):
 
     @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        """Return what the firmware has sent; empty on a time-out.
+        """Return the bytes that the firmware has sent; empty on a time-out.
 
         Raises:
-            EngineError: it faulted, or QEMU ended.
+            EngineError: the firmware faulted, or QEMU ended.
         """
         deadline = time.monotonic() + timeout_s
         silence = FIRST_SILENCE_S
@@ -47,7 +47,7 @@ class QemuChannel(Channel):
             moved = self._exchange(min(max(remaining, 0), silence))
             if not moved:
                 if not self._session.check_health():
-                    deadline = time.monotonic() + timeout_s  # a debugger has stopped it: no time passes
+                    deadline = time.monotonic() + timeout_s  # halted by a debugger: the time-out does not run
                 silence = min(2 * silence, SILENCE_S)
             if remaining <= 0:
                 break
@@ -56,12 +56,12 @@ class QemuChannel(Channel):
 
     @override
     def write(self, data: bytes) -> None:
-        """Queue bytes; those that QEMU does not take at once follow during `read`."""
+        """Queue bytes; those that QEMU does not accept at once are sent during `read`."""
         self._unsent += data
         self._exchange(0)
 
     def _exchange(self, timeout_s: float) -> bool:
-        """Move bytes both ways for a while; return whether any moved."""
+        """Transfer bytes in both directions, waiting up to `timeout_s`; return whether any were transferred."""
         self._session.require_running()
         senders = [self._connection] if self._unsent else []
         readable, writable, _ = select.select([self._connection], senders, [], timeout_s)
@@ -85,7 +85,7 @@ class QemuChannel(Channel):
 
 
 class QemuSession(EmulatorSession):
-    """A firmware in QEMU; it runs by itself."""
+    """A firmware in QEMU, which runs concurrently."""
 
     def __init__(self, program: str, machine: Machine) -> None:
         super().__init__(machine)
@@ -109,7 +109,7 @@ class QemuSession(EmulatorSession):
         return Counters(instructions=None, resolution=qemu.instructions_per_tick if qemu else 1)
 
     def died(self) -> EngineError:
-        """Return the error for a QEMU that ended on its own."""
+        """Return the error for a QEMU that ended unexpectedly, and end the session."""
         self._failure = self._process.died()
         self._process.stop()
         return self._failure
@@ -121,7 +121,7 @@ class QemuSession(EmulatorSession):
             raise self.died() from error
 
     def check_health(self) -> bool:
-        """Raise EngineError if QEMU is gone, or the firmware has recorded a fault; return whether the core runs."""
+        """Return whether the core runs; EngineError if QEMU has ended or the firmware has recorded a fault."""
         status = self._ask("query-status")
         for wire in self._wires:
             wire.check()
@@ -138,7 +138,7 @@ class QemuSession(EmulatorSession):
     @override
     def crash_report(self, reason: str) -> CrashReport:
         self.require_running()
-        self._ask("stop")  # only a core that stands has its registers in order
+        self._ask("stop")  # only a halted core has consistent registers
         registers = self._monitor.registers()
         record = self._recorded_fault()
         self._ask("cont")

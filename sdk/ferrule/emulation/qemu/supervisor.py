@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command until it ends or standard input closes, which the death of the parent does too.
+"""Runs a command until it ends or standard input closes, as it does when the parent dies.
 
-It is started as a script of its own, `python -I -S supervisor.py program arguments...`, so that an emulator never
-outlives the Python that wanted it, however that one ends.
+It is started as a separate script, `python -I -S supervisor.py program arguments...`, so that an emulator never
+outlives the Python process that started it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ POLL_S = 0.1
 
 
 def supervise(argv: list[str]) -> int:
-    """Return the command's exit code; 128 and the signal's number if a signal ended it."""
+    """Run a command and return its exit code; 128 plus the signal's number if a signal ended it."""
     null = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
     child = os.posix_spawn(argv[0], argv, os.environ, file_actions=[null])
     while True:

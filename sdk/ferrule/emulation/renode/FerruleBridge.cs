@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A window of registers whose device is modelled in another process. Renode compiles this file when a script says
+// A register window whose device is modelled in another process. Renode compiles this file when a script executes
 // `include @FerruleBridge.cs`; docs/renode.md describes the protocol. It is written for C# 6 and the classes of
 // Renode 1.15 and later.
 using System;
@@ -20,7 +20,7 @@ namespace Antmicro.Renode.Peripherals.Miscellaneous
 {
     public class FerruleBridge : IDoubleWordPeripheral, IWordPeripheral, IBytePeripheral, IKnownSize, IDisposable
     {
-        // frequency: cycles of the device per second of virtual time; timeout: milliseconds that an answer may take.
+        // frequency: cycles of the device per second of virtual time; timeout: limit in ms for an answer.
         public FerruleBridge(IMachine machine, int port, long size, uint frequency, int timeout = 60000)
         {
             this.machine = machine;
@@ -108,7 +108,7 @@ namespace Antmicro.Renode.Peripherals.Miscellaneous
                 }
                 if(busy && kind == Kind.Event)
                 {
-                    reached = true; // while time was synchronised for the request that is under way
+                    reached = true; // while time was synchronised for the current request
                     return 0;
                 }
                 if(busy)
@@ -134,7 +134,7 @@ namespace Antmicro.Renode.Peripherals.Miscellaneous
             }
         }
 
-        // Sends a request and serves the model until its answer; virtual time stands still meanwhile.
+        // Sends a request and serves the model until it answers; virtual time does not advance meanwhile.
         private uint Exchange(Kind kind, uint a, uint b, uint c)
         {
             Send(kind, a, b, c, Elapsed(kind), null);
@@ -168,7 +168,7 @@ namespace Antmicro.Renode.Peripherals.Miscellaneous
             }
         }
 
-        // Cycles since the model was asked last, as far as it waits for something.
+        // Cycles since the model's last answer, up to its next event; 0 if no event is pending.
         private ulong Elapsed(Kind kind)
         {
             if(kind == Kind.Event)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renode: clients for each of its servers, usable alone, and the engine that runs a firmware in it.
+"""Renode: clients for each of its servers, usable on their own, and the engine that runs a firmware in it.
 
-Each client speaks to a Renode that somebody has started; `docs/renode.md` has an example of each.
+Each client connects to a running Renode; `docs/renode.md` has an example of each.
 
-- `RobotServer`: keywords over XML-RPC; the best way to control Renode, since errors are errors.
+- `RobotServer`: keywords over XML-RPC; the best way to control Renode, since failures are reported as errors.
 - `Monitor`: the text console over telnet.
-- `ExternalControl`: time, buses, pins and converters, in the protocol of 1.16 and in the one after it.
+- `ExternalControl`: time, buses, pins and converters, in the protocol of 1.16 and in its successor.
 - `SocketTerminal`: the bytes of a UART.
 - `CosimulationPeer`: a device model behind the co-simulation socket of 1.15 and 1.16.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device models at a Renode that runs: each is served by a thread of this process."""
+"""Device models attached to a running Renode, each served by a thread of this process."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ END_TIMEOUT_S = 10.0
 
 
 class AttachmentKind(StrEnum):
-    """How device models are put onto the board's bus."""
+    """The ways to attach device models to the board's bus."""
 
     BRIDGE = "bridge"
-    """A peripheral of our own that Renode compiles; it moves whole blocks."""
+    """FerruleBridge.cs, a peripheral that Renode compiles; it transfers whole blocks."""
     COSIMULATION = "cosimulation"
-    """Renode's co-simulation socket: nothing is compiled, and DMA moves 8 bytes at a time. No time passes for models:
-    a write is answered when all that it begins is done."""
+    """Renode's co-simulation socket: nothing is compiled, and DMA transfers 8 bytes at a time. Models need no time:
+    a write is answered when everything that it starts is complete."""
     COSIMULATION_TICKS = "cosimulation-ticks"
-    """The same, and time passes in steps of `TICK_CYCLES` of the board's clock."""
+    """The same, with time passing for the models in steps of `TICK_CYCLES` of the board's clock."""
 
 
 class Attachment(ABC):
@@ -49,7 +49,7 @@ class Attachment(ABC):
 
     @property
     def failure(self) -> EngineError | None:
-        """What went wrong: an access that the model refused, DMA outside of its buffers, a broken connection."""
+        """The first failure: an access refused by the model, DMA outside its buffers, or a broken connection."""
         if self._model.failure is not None:
             return self._model.failure
         if self._error is not None and not self._ended:
@@ -58,24 +58,24 @@ class Attachment(ABC):
 
     @abstractmethod
     def entry(self) -> BridgedDevice | CosimulatedDevice:
-        """Return what the platform description says of it; called once, before Renode loads that."""
+        """Return the device's entry for the platform description; called once, before Renode loads the description."""
 
     @abstractmethod
     def connect(self, robot: RobotServer) -> None:
-        """Join it to Renode, which has loaded the platform."""
+        """Connect the device to Renode, which has loaded the platform."""
 
     @abstractmethod
     def _serve(self) -> None:
-        """Serve until Renode closes the connection."""
+        """Serve the model until Renode closes the connection."""
 
     def stop(self) -> None:
-        """Wait for the thread; Renode has ended, or is about to."""
+        """Wait for the thread to end; to be called when Renode has ended or is about to."""
         self._ended = True
         if self._thread is not None:
             self._thread.join(END_TIMEOUT_S)
 
     def ending(self) -> None:
-        """Note that Renode is being ended: that the connection breaks is no failure any more."""
+        """Note that Renode is being ended, so that a broken connection is no longer a failure."""
         self._ended = True
 
     def _run(self) -> None:
@@ -85,7 +85,7 @@ class Attachment(ABC):
             self._error = error
         except OSError as error:
             self._error = RenodeError(f"the connection broke: {error}")
-        except Exception as error:  # the model is the user's: whatever it raises is told in the thread of the session
+        except Exception as error:  # the model is user code: any exception is reported in the session's thread
             self._error = RenodeError(f"the model raised {type(error).__name__}: {error}")
             raise
 
@@ -95,7 +95,7 @@ class Attachment(ABC):
 
 
 class BridgeAttachment(Attachment):
-    """A model behind FerruleBridge.cs."""
+    """A device model behind FerruleBridge.cs."""
 
     def __init__(self, device: AttachedDevice, board: Board, process: RenodeProcess) -> None:
         super().__init__(device, board)
@@ -109,7 +109,7 @@ class BridgeAttachment(Attachment):
 
     @override
     def connect(self, robot: RobotServer) -> None:
-        """Do nothing: the bridge has connected when its platform was loaded."""
+        """Do nothing: the bridge connected when the platform was loaded."""
 
     @override
     def _serve(self) -> None:
@@ -120,7 +120,7 @@ class BridgeAttachment(Attachment):
 
 
 class CosimulationAttachment(Attachment):
-    """A model behind Renode's co-simulation socket."""
+    """A device model behind Renode's co-simulation socket."""
 
     def __init__(
         self,
@@ -176,19 +176,19 @@ class CosimulationAttachment(Attachment):
     def _serve_one(self, peer: CosimulationPeer) -> bool:
         try:
             return peer.serve_one()
-        except UntimelyInterruptError as error:  # served on, so that Renode can say where the firmware is
+        except UntimelyInterruptError as error:  # serving continues so that Renode can report the firmware's place
             self._error = self._error or error
             return True
 
 
 def _check_interrupt(device: AttachedDevice, board: Board, release: tuple[int, int]) -> None:
-    """Refuse interrupts that would come with a tick and make Renode stand still; `CosimulationPeer` has the reason."""
+    """Raise EngineError for an interrupt that could rise within a tick and deadlock Renode; see `CosimulationPeer`."""
     hint = "let its driver poll, or put it behind the bridge with the engine renode"
-    what = f"device {device.name}: its interrupt can't come with a tick of the co-simulation socket"
+    what = f"device {device.name}: its interrupt cannot rise within a tick of the co-simulation socket"
     if release < (1, 16):
         raise EngineError(f"{what} in Renode before 1.16", hint=hint)
     core = read_platform(board.platform).of_type("CPU.CortexM")[0]
-    if core.properties.get("enableTrustZone"):  # whether the secure SysTick is in use can't be read over the socket
+    if core.properties.get("enableTrustZone"):  # the socket cannot read whether the secure SysTick is in use
         raise EngineError(f"{what} on board {board.name}, which has TrustZone", hint=hint)
 
 
@@ -199,7 +199,7 @@ def attach(
     process: RenodeProcess,
     release: tuple[int, int],
 ) -> list[Attachment]:
-    """Return the attachments, ready for Renode to load the platform."""
+    """Return an attachment for each device, ready for Renode to load the platform."""
     if kind is AttachmentKind.BRIDGE:
         return [BridgeAttachment(device, board, process) for device in devices]
     ticks = kind is AttachmentKind.COSIMULATION_TICKS

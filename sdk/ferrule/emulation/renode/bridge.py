@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device model behind a peripheral of our own, FerruleBridge.cs, which Renode compiles when it loads a script.
+"""Serves a device model to FerruleBridge.cs, a peripheral that Renode compiles when it loads a script.
 
-It connects to this process and sends a message for each access to a register; before the answer the model reads and
-writes whole blocks of the guest's memory and sets its interrupt line. A message is a header of 24 bytes, kind, a, b,
-c (32 bits each) and d (64 bits), little-endian, and what follows it (c bytes, where the table says so)::
+The bridge connects to this process and sends a message for each register access; before it answers, the model can
+read and write whole blocks of the guest's memory and set its interrupt line. A message is a header of 24 bytes (kind,
+a, b and c of 32 bits each and d of 64 bits, all little-endian), followed by c bytes where the table says so::
 
     | from | kind | a, b, c, d | answered by |
     |---|---|---|---|
@@ -34,7 +34,7 @@ from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
 from ferrule.emulation.renode.stream import Stream
 
 SOURCE = Path(__file__).parent / "FerruleBridge.cs"
-"""The peripheral, for Renode's `include`."""
+"""The peripheral's source, for Renode's `include`."""
 CLASS = "Miscellaneous.FerruleBridge"
 VERSION = 1
 HEADER = struct.Struct("<IIIIQ")
@@ -42,7 +42,7 @@ MOST_BYTES = 64 << 20
 
 
 class Kind(IntEnum):
-    """What a message is; see the table above."""
+    """The kinds of messages; see the module's table."""
 
     HELLO = 1
     READ = 2
@@ -59,7 +59,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeMessage:
-    """One message."""
+    """One message of the bridge's protocol."""
 
     kind: int
     a: int = 0
@@ -69,18 +69,18 @@ class BridgeMessage:
     data: bytes = b""
 
     def encode(self) -> bytes:
-        """Return the message as it is sent."""
+        """Return the message's bytes."""
         return HEADER.pack(self.kind, self.a, self.b, len(self.data) or self.c, self.d) + self.data
 
 
 def receive(stream: Stream) -> BridgeMessage:
-    """Return the next message's header, without what follows it."""
+    """Read the header of the next message, without the data that follows it."""
     kind, a, b, c, d = HEADER.unpack(stream.read(HEADER.size))
     return BridgeMessage(kind=kind, a=a, b=b, c=c, d=d)
 
 
 def receive_data(stream: Stream, size_bytes: int) -> bytes:
-    """Return what follows a header."""
+    """Read the data that follows a header; RenodeError if it is too long."""
     if size_bytes > MOST_BYTES:
         raise RenodeError(f"a message of {size_bytes} B, at most {MOST_BYTES} are allowed")
     return stream.read(size_bytes)
@@ -95,17 +95,17 @@ class BridgeServer:
         model.attach(bus=BridgeBus(stream), irq=_Line(stream))
 
     def serve(self) -> None:
-        """Answer until Renode closes the connection.
+        """Answer requests until Renode closes the connection.
 
         Raises:
-            RenodeConnectionError: the connection broke inside of a message.
-            RenodeError: the bridge sent what the protocol does not have.
+            RenodeConnectionError: the connection broke within a message.
+            RenodeError: the bridge sent a message that the protocol does not have.
         """
         while self.serve_one():
             pass
 
     def serve_one(self) -> bool:
-        """Wait for one request and answer it; returns whether there may be another."""
+        """Wait for one request and answer it; return False once the connection is closed."""
         first = self._stream.read_some(HEADER.size)
         if not first:
             return False
@@ -140,7 +140,7 @@ class BridgeServer:
                     f"expected {VERSION} and {self._model.size_bytes:#x}"
                 )
             case _:
-                raise RenodeError(f"the bridge asks for {request.kind} ({request.b}), which the protocol does not have")
+                raise RenodeError(f"the bridge requests {request.kind} ({request.b}), which the protocol does not have")
         return 0
 
     def close(self) -> None:
@@ -149,26 +149,26 @@ class BridgeServer:
 
 
 class BridgeBus:
-    """Guest memory through the bridge: a round trip for each block, whatever its size."""
+    """The guest's memory through the bridge: one round trip per block of any size."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes."""
+        """Return a copy of the bytes at an address."""
         self._stream.send(BridgeMessage(kind=Kind.GET, a=address, b=size_bytes).encode())
         data = self._reply(address)
         if len(data) != size_bytes:
-            raise RenodeConnectionError(f"the bridge gives {len(data)} B, {size_bytes} were asked for")
+            raise RenodeConnectionError(f"the bridge returned {len(data)} B, {size_bytes} were requested")
         return data
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes."""
+        """Write bytes at an address."""
         self._stream.send(BridgeMessage(kind=Kind.PUT, a=address, data=data).encode())
         self._reply(address)
 
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return a copy; a writable view can't be had over a wire."""
+        """Return a copy of the bytes; BusError if `writable`, which a connection cannot provide."""
         if writable:
             raise BusError("a view through the bridge is a copy, which can't be written", address=address)
         return np.frombuffer(self.read(address, size_bytes), np.uint8)
@@ -176,7 +176,7 @@ class BridgeBus:
     def _reply(self, address: int) -> bytes:
         reply = receive(self._stream)
         if reply.kind != Kind.DATA:
-            raise RenodeError(f"the bridge sent {reply.kind} where DATA was awaited")
+            raise RenodeError(f"the bridge sent {reply.kind} where DATA was expected")
         data = receive_data(self._stream, reply.c)
         if reply.a:
             raise BusError(data.decode("utf-8", "replace"), address=address)
@@ -184,14 +184,14 @@ class BridgeBus:
 
 
 class _Line:
-    """Tells the bridge of every change; it follows before the next reply or answer does."""
+    """Sends every change of the interrupt line to the bridge, ahead of the next answer."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._level = False
 
     def set(self, level: bool) -> None:
-        """Raise or lower the line."""
+        """Raise or lower the line; setting the current level again sends nothing."""
         if level is not self._level:
             self._level = level
             self._stream.send(BridgeMessage(kind=Kind.LINE, a=int(level)).encode())

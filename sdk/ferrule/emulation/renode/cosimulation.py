@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device model behind Renode's co-simulation socket: the peripheral's end of CoSimulationPlugin.
+"""Serves a device model to Renode's co-simulation socket, as the peripheral's end of CoSimulationPlugin.
 
-Renode listens on two ports and the peripheral connects to both, first to `main` (requests and their replies, and
-replies to DMA), then to `async` (what the peripheral begins: DMA, interrupts, log lines, acknowledged ticks). The
-messages are those of Renode 1.16 (24 bytes) and of 1.15 and before (20 bytes, without the index).
+Renode listens on two ports, and the peripheral connects to both: first to `main` (requests, their replies and the
+replies to DMA), then to `async` (messages that the peripheral initiates: DMA, interrupts, log lines, acknowledged
+ticks). The messages are those of Renode 1.16 (24 bytes) and of 1.15 and earlier (20 bytes, without the index).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MASK64 = (1 << 64) - 1
 
 
 class Action(IntEnum):
-    """What a message asks for or answers."""
+    """The action of a message."""
 
     INVALID = 0
     TICK_CLOCK = 1
@@ -66,7 +66,7 @@ READS = {
     Action.READ_DOUBLE_WORD: 4,
     Action.READ_QUAD_WORD: 8,
 }
-"""Width in bytes by request."""
+"""Width in bytes by read request; WRITES has the same for write requests."""
 WRITES = {
     Action.WRITE_TO_BUS: 4,
     Action.WRITE_BYTE: 1,
@@ -75,20 +75,20 @@ WRITES = {
     Action.WRITE_QUAD_WORD: 8,
 }
 GETS = {1: Action.GET_BYTE, 2: Action.GET_WORD, 4: Action.GET_DOUBLE_WORD, 8: Action.GET_QUAD_WORD}
-"""DMA reads by width."""
+"""DMA reads by width in bytes; PUSHES has the same for DMA writes."""
 PUSHES = {1: Action.PUSH_BYTE, 2: Action.PUSH_WORD, 4: Action.PUSH_DOUBLE_WORD, 8: Action.PUSH_QUAD_WORD}
 
 
 class UntimelyInterruptError(RenodeError):
-    """An interrupt rose within a tick, where Renode can't take it; it has not been told, and may be served on."""
+    """An interrupt rose within a tick, where Renode cannot accept it; it was not sent, and serving may continue."""
 
 
 SYSTICK_RELOAD = 0xE000_E014
-"""Armv7-M and Armv8-M: SYST_RVR."""
+"""Address of SYST_RVR, in Armv7-M and Armv8-M."""
 
 
 class WireFormat(Enum):
-    """How a message lies on the wire; both little-endian and packed."""
+    """The layouts of a message, both little-endian and packed."""
 
     V1_15 = "<iQQ"
     """Releases up to 1.15: action, address, data."""
@@ -97,13 +97,13 @@ class WireFormat(Enum):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of a message."""
+        """Size of a message in bytes."""
         return struct.calcsize(self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message."""
+    """One message of the co-simulation protocol."""
 
     action: int
     address: int = 0
@@ -111,19 +111,19 @@ class Message:
     index: int = -1
 
     def encode(self, wire: WireFormat) -> bytes:
-        """Return the message as it is sent."""
+        """Return the message's bytes in a wire format."""
         fields = (self.action, self.address & _MASK64, self.data & _MASK64)
         return struct.pack(wire.value, *fields, *((self.index,) if wire is WireFormat.V1_16 else ()))
 
     @classmethod
     def decode(cls, data: bytes, wire: WireFormat) -> Message:
-        """Return the message in so many bytes as the format has."""
+        """Return the message in `data`, whose size is that of the wire format."""
         action, address, value, *index = struct.unpack(wire.value, data)
         return cls(action=action, address=address, data=value, index=index[0] if index else -1)
 
 
 class LogLevel(IntEnum):
-    """Levels of Renode's log."""
+    """The levels of Renode's log."""
 
     NOISY = -1
     DEBUG = 0
@@ -133,10 +133,10 @@ class LogLevel(IntEnum):
 
 
 class CosimulationPeer:
-    """Serves a device model to one peripheral of Renode, in one thread.
+    """Serves a device model to one of Renode's peripherals, in one thread.
 
-    The model's `bus` moves up to 8 bytes at a time over the wire, and its `irq` is line 0; both work only while a
-    request is being served, when Renode's core stands still.
+    The model's `bus` transfers up to 8 bytes per message, and its `irq` is line 0; both work only while a request is
+    being served, during which Renode's core is halted.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class CosimulationPeer:
         self._resetting = False
         self._deferred: deque[Message] = deque()
         self.warnings: list[str] = []
-        """Register accesses that the model refused, which Renode only logs."""
+        """The reasons of refused register accesses, which Renode only logs."""
         model.attach(bus=CosimulationBus(self), irq=_Line(self))
 
     @classmethod
@@ -173,7 +173,7 @@ class CosimulationPeer:
         index: int = 0,
         timeout_s: float = 60.0,
     ) -> CosimulationPeer:
-        """Connect to a peripheral that waits, `main` first, and return the peer, which then owns the connections."""
+        """Connect to a waiting peripheral, `main` first, and return the peer, which owns the connections."""
         main = Stream.connect(host, main_port, name="co-simulation, main", timeout_s=timeout_s)
         try:
             other = Stream.connect(host, async_port, name="co-simulation, async", timeout_s=timeout_s)
@@ -183,18 +183,18 @@ class CosimulationPeer:
         return cls(model, main, other, wire=wire, index=index)
 
     def serve(self) -> None:
-        """Answer until Renode disconnects.
+        """Answer requests until Renode disconnects.
 
         Raises:
-            RenodeConnectionError: the connection broke, or was silent for longer than its time-out.
-            UntimelyInterruptError: see there.
-            RenodeError: Renode sent what the protocol does not have.
+            RenodeConnectionError: the connection broke, or was idle for longer than its time-out.
+            UntimelyInterruptError: an interrupt rose within a tick.
+            RenodeError: Renode sent a message that the protocol does not have.
         """
         while self.serve_one():
             pass
 
     def serve_one(self) -> bool:
-        """Wait for one request and answer it; returns whether there may be another."""
+        """Wait for one request and answer it; return False once Renode disconnects."""
         request = self._deferred.popleft() if self._deferred else self._receive()
         match request.action:
             case Action.HANDSHAKE:
@@ -203,7 +203,7 @@ class CosimulationPeer:
                 return False
             case Action.RESET_PERIPHERAL:
                 self._resetting = True
-                self._model.reset()  # without a reply
+                self._model.reset()  # it has no reply
                 self._flush_interrupt()
                 self._resetting = False
             case Action.TICK_CLOCK:
@@ -215,7 +215,7 @@ class CosimulationPeer:
             case action if action in WRITES:
                 self._serve_write(request, WRITES[Action(action)])
             case _:
-                raise RenodeError(f"Renode asks for the action {request.action}, which a peripheral does not have")
+                raise RenodeError(f"Renode requests the action {request.action}, which a peripheral does not have")
         return True
 
     def close(self) -> None:
@@ -224,26 +224,26 @@ class CosimulationPeer:
         self._async.close()
 
     def log(self, text: str, level: LogLevel = LogLevel.INFO) -> None:
-        """Put a line into Renode's log."""
+        """Write a line to Renode's log."""
         data = text.encode("ascii", "replace")
         self._send(Message(action=Action.LOG_MESSAGE, address=len(data), data=level))
         self._async.send(data)
 
-    # ---- DMA, for the bus
+    # ---- DMA, used by the bus
 
     def get(self, address: int, width: int) -> int:
-        """Return `width` bytes (1, 2, 4 or 8) of guest memory."""
+        """Read `width` bytes (1, 2, 4 or 8) of the guest's memory as a little-endian number."""
         self._send(Message(action=GETS[width], address=address, index=self._index))
         reply = self._await(Action.WRITE_TO_BUS)
         return reply.data & ((1 << 8 * width) - 1)
 
     def push(self, address: int, width: int, value: int) -> None:
-        """Write `width` bytes of guest memory."""
+        """Write `width` bytes (1, 2, 4 or 8) of the guest's memory."""
         self._send(Message(action=PUSHES[width], address=address, data=value, index=self._index))
         self._await(Action.PUSH_CONFIRMATION)
 
     def set_line(self, level: bool) -> None:
-        """Raise or lower the interrupt line; Renode is told before the next reply."""
+        """Raise or lower the interrupt line; a change is sent before the next reply."""
         self._untold = self._untold or level is not self._level
         self._level = level
 
@@ -279,16 +279,17 @@ class CosimulationPeer:
         self._send(Message(action=Action.TICK_CLOCK))
         if not possible:
             raise UntimelyInterruptError(
-                "its interrupt came with a tick, where Renode would stand still: SysTick is in use, "
+                "its interrupt rose within a tick, where it would deadlock Renode: SysTick is in use, "
                 "or Renode is older than 1.16",
                 hint="let its driver poll, or put it behind the bridge with the engine renode",
             )
 
     def _line_can_change(self) -> bool:
-        """Return whether Renode can take what it has not been told of the interrupt line, within a tick.
+        """Return whether Renode can accept the unsent change of the interrupt line within a tick.
 
-        An interrupt that rises makes its NVIC change the timer of SysTick if that has a reload value, and look at it
-        in any case before 1.16. But Renode holds the lock of all timers until the tick is acknowledged.
+        A rising interrupt makes Renode's NVIC modify the SysTick timer if SysTick has a reload value; before 1.16 the
+        NVIC accesses the timer in any case. Renode, however, holds the lock of all timers until the tick is
+        acknowledged.
         """
         if not (self._untold and self._level):
             return True
@@ -297,13 +298,13 @@ class CosimulationPeer:
     _ticks = False
 
     def use_ticks(self) -> None:
-        """Let time pass with Renode's ticks; without, whatever takes time is over when the write is answered."""
+        """Let the model's time pass with Renode's ticks; otherwise it needs no time, and writes complete at once."""
         self._ticks = True
 
     def _flush_interrupt(self) -> None:
-        """Tell Renode of the line, and make sure that it knows before the core goes on.
+        """Send a changed level of the line, and make sure that Renode has processed it before the core continues.
 
-        Renode handles asynchronous messages in order, so a read of memory behind the message is a barrier.
+        Renode handles asynchronous messages in order, so a read of memory after the message is a barrier.
         """
         if not self._untold or self._level is None:
             return
@@ -315,9 +316,9 @@ class CosimulationPeer:
     # ---- messages
 
     def _await(self, action: Action) -> Message:
-        """Return the reply to DMA; what Renode asks meanwhile is served later.
+        """Return the reply to DMA; requests that arrive before it are served later.
 
-        A reset has no reply, so it may come at any time, and a request right behind it.
+        A reset has no reply, so it may arrive at any time, directly followed by a request.
         """
         while True:
             message = self._receive()
@@ -326,7 +327,7 @@ class CosimulationPeer:
             if message.action == Action.RESET_PERIPHERAL or self._after_reset(message):
                 self._deferred.append(message)
                 continue
-            raise RenodeError(f"Renode sent the action {message.action} where {action.name} was awaited")
+            raise RenodeError(f"Renode sent the action {message.action} where {action.name} was expected")
 
     def _after_reset(self, message: Message) -> bool:
         resets = self._resetting or any(each.action == Action.RESET_PERIPHERAL for each in self._deferred)
@@ -343,32 +344,32 @@ class CosimulationPeer:
 
 
 class CosimulationBus:
-    """Guest memory through the co-simulation socket: correct, and slow (a round trip for every 8 bytes)."""
+    """The guest's memory through the co-simulation socket; slow, with a round trip for every 8 bytes."""
 
     def __init__(self, peer: CosimulationPeer) -> None:
         self._peer = peer
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes."""
+        """Return a copy of the bytes at an address."""
         return b"".join(
             self._peer.get(at, width).to_bytes(width, "little") for at, width in _pieces(address, size_bytes)
         )
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes."""
+        """Write bytes at an address."""
         for at, width in _pieces(address, len(data)):
             piece = data[at - address : at - address + width]
             self._peer.push(at, width, int.from_bytes(piece, "little"))
 
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return a copy; a writable view can't be had over a wire."""
+        """Return a copy of the bytes; BusError if `writable`, which a connection cannot provide."""
         if writable:
             raise BusError("a view through the co-simulation socket is a copy, which can't be written", address=address)
         return np.frombuffer(self.read(address, size_bytes), np.uint8)
 
 
 def _pieces(address: int, size_bytes: int) -> list[tuple[int, int]]:
-    """Return aligned accesses that cover some bytes, as wide as possible: (address, width)."""
+    """Return the widest possible aligned accesses that cover a range, as pairs (address, width)."""
     pieces, end = [], address + size_bytes
     while address < end:
         width = next(w for w in (8, 4, 2, 1) if address % w == 0 and address + w <= end)

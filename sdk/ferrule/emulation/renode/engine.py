@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renode."""
+"""The engine renode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ferrule.errors import MissingToolError
 
 
 class RenodeEngine(Engine):
-    """Runs the firmware in a process of Renode 1.15 or later; device models stay in this one."""
+    """Runs the firmware in a process of Renode 1.15 or later; device models run in this process."""
 
     def __init__(self, kind: AttachmentKind = AttachmentKind.BRIDGE) -> None:
         self._kind = kind
@@ -44,5 +44,5 @@ class RenodeEngine(Engine):
     def start(self, machine: Machine) -> Session:
         program = find_renode()
         if program is None:
-            raise self.missing() or EngineError("Renode came and went")
+            raise self.missing() or EngineError("Renode is no longer available")
         return RenodeSession(program, machine, self._kind)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong between this process and Renode."""
+"""Errors in the communication with Renode."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ferrule.errors import FerruleError
 
 
 class RenodeError(FerruleError):
-    """Renode refused a command, or said something that does not fit the protocol."""
+    """Renode refused a command or violated the protocol."""
 
 
 class RenodeConnectionError(RenodeError):
-    """Renode can't be reached, has closed the connection, or did not answer in time."""
+    """Renode cannot be reached, closed the connection or did not answer in time."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renode's External Control API: run for a time, ask for the time, reach buses, pins and converters.
+"""Renode's External Control API: run for a time, read the time, access buses, pins and converters.
 
-Two protocols have the name: that of the releases 1.16.x (`LegacyControl`) and the one after 1.16.1 (`FramedControl`).
-Renode serves one client at a time and binds to all interfaces: keep it in a network namespace of its own.
+Two protocols have this name: that of the releases 1.16.x (`LegacyControl`) and the one after 1.16.1 (`FramedControl`).
+Renode serves one client at a time and listens on all interfaces: run it in a separate network namespace.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NS_PER_US = 1_000
 
 
 class Command(IntEnum):
-    """Commands of both protocols."""
+    """The commands of both protocols."""
 
     RUN_FOR = 1
     GET_TIME = 2
@@ -37,14 +37,14 @@ class Command(IntEnum):
 
 
 class ControlError(RenodeError):
-    """Renode refused a command; the message is its own."""
+    """Renode refused a command or violated the protocol; the message quotes Renode's reason, if any."""
 
 
 class Width(IntEnum):
-    """How a bus is accessed."""
+    """The width of bus accesses, in bytes."""
 
     BLOCK = 0
-    """Any number of bytes, as the bus likes."""
+    """A block of any size; the bus chooses the width."""
     BYTE = 1
     WORD = 2
     DOUBLE_WORD = 4
@@ -52,22 +52,22 @@ class Width(IntEnum):
 
 
 class Transport(Protocol):
-    """A way to carry a command to Renode."""
+    """A protocol that carries commands to Renode."""
 
     us_per_count: float
-    """The unit of times on the wire, in microseconds."""
+    """Microseconds per count of a time on the wire."""
 
     def ask(self, command: Command, payload: bytes) -> bytes:
-        """Return the answer's data.
+        """Send a command and return the data of the answer.
 
         Raises:
-            ControlError: Renode refused.
-            RenodeConnectionError: the connection broke, or there was no answer in time.
+            ControlError: Renode refused the command.
+            RenodeConnectionError: the connection broke, or no answer arrived in time.
         """
         ...
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         ...
 
 
@@ -86,7 +86,7 @@ class LegacyControl(Transport):
     _FAILED, _FATAL, _INVALID, _DATA, _DONE, _READY, _EVENT = range(7)
 
     def __init__(self, stream: Stream, versions: Mapping[Command, int] = VERSIONS) -> None:
-        """Shake hands; ControlError if Renode speaks other versions of the commands."""
+        """Perform the handshake; ControlError if Renode has other versions of the commands."""
         self._stream = stream
         pairs = b"".join(struct.pack("<BB", command, version) for command, version in versions.items())
         stream.send(struct.pack("<H", len(versions)) + pairs)
@@ -119,7 +119,7 @@ class LegacyControl(Transport):
         if code == self._FAILED:
             raise ControlError(f"Renode refuses {_name(answered)}: {self._text()}")
         if answered != command:
-            raise ControlError(f"Renode answers {_name(answered)}, {command.name} was asked for")
+            raise ControlError(f"Renode answers {_name(answered)}, {command.name} was requested")
         return self._stream.read(self._size()) if code == self._DATA else b""
 
     def _byte(self) -> int:
@@ -140,7 +140,7 @@ class LegacyControl(Transport):
 
 
 class FramedControl(Transport):
-    """The protocol after 1.16.1: frames with ids, times in nanoseconds; no release that has it was at hand."""
+    """The protocol after 1.16.1: frames with ids, times in nanoseconds; not tested with a release of Renode."""
 
     us_per_count: float = 1 / _NS_PER_US
     PROTOCOL_VERSION = 0
@@ -149,7 +149,7 @@ class FramedControl(Transport):
     _BY_CLIENT = 0x8000
 
     def __init__(self, stream: Stream) -> None:
-        """Check the version; ControlError if Renode speaks another."""
+        """Check the version of the protocol; ControlError if Renode has another."""
         self._stream = stream
         self._next = 0
         self._ask(self._CHECK_VERSION, struct.pack("<I", self.PROTOCOL_VERSION))
@@ -165,7 +165,7 @@ class FramedControl(Transport):
         while True:
             answered, replied, kind, data = self._receive()
             if not answered & self._BY_CLIENT:
-                self._send(answered, replied, self._DONE, b"")  # an event: nobody here waits for it
+                self._send(answered, replied, self._DONE, b"")  # an event, which is not used here
                 continue
             if answered != number or replied != command:
                 raise ControlError(
@@ -195,7 +195,7 @@ class FramedControl(Transport):
 
 
 MAX_DATA_BYTES = 64 << 20
-"""More than any answer has: what announces more is damaged."""
+"""Limit above the size of any answer; an answer that announces more is damaged."""
 
 
 def _name(command: int) -> str:
@@ -207,14 +207,14 @@ def _name(command: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RenodeMachine:
-    """A machine of the emulation."""
+    """A machine in the emulation."""
 
     name: str
     id: int
 
 
 class ExternalControl(Closing):
-    """What a client can do; the same over both protocols."""
+    """A client of the External Control API, with the same methods for both protocols."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -224,9 +224,9 @@ class ExternalControl(Closing):
     def connect(
         cls, port: int, host: str = "127.0.0.1", *, framed: bool = False, timeout_s: float = 60.0
     ) -> ExternalControl:
-        """Connect to a server made by `emulation CreateExternalControlServer`.
+        """Connect to a server created by `emulation CreateExternalControlServer`.
 
-        `framed` chooses the protocol after 1.16.1.
+        `framed` selects the protocol after 1.16.1.
         """
         stream = Stream.connect(host, port, name="external control", timeout_s=timeout_s)
         try:
@@ -236,13 +236,13 @@ class ExternalControl(Closing):
             raise
 
     def run_for(self, seconds: float) -> None:
-        """Let virtual time pass, in whole microseconds (nanoseconds after 1.16.1)."""
+        """Let virtual time pass, rounded to microseconds (after 1.16.1, nanoseconds)."""
         self._transport.ask(
             Command.RUN_FOR, struct.pack("<Q", round(seconds * _US_PER_S / self._transport.us_per_count))
         )
 
     def time_s(self) -> float:
-        """Return the virtual time."""
+        """Return the virtual time in seconds."""
         (count,) = self._unpack("<Q", self._transport.ask(Command.GET_TIME, b""))
         return count * self._transport.us_per_count / _US_PER_S
 
@@ -255,18 +255,18 @@ class ExternalControl(Closing):
     def read(
         self, machine: RenodeMachine, address: int, count: int, *, width: Width = Width.BLOCK, bus: str = "sysbus"
     ) -> bytes:
-        """Return `count` units of a bus (bytes for BLOCK)."""
+        """Read `count` units of the given width (bytes for BLOCK) from a bus."""
         answer = self._access(machine, bus, 0, width, address, count, b"")
         if len(answer) != count * max(width, 1):
-            raise ControlError(f"Renode gives {len(answer)} B of {bus}, {count * max(width, 1)} were asked for")
+            raise ControlError(f"Renode returned {len(answer)} B of {bus}, {count * max(width, 1)} were requested")
         return answer
 
     def write(
         self, machine: RenodeMachine, address: int, data: bytes, *, width: Width = Width.BLOCK, bus: str = "sysbus"
     ) -> None:
-        """Write to a bus. On 1.16.1 the time grows with the square of the size: 4 KiB take seconds."""
+        """Write to a bus. On 1.16.1 the duration grows with the square of the size: 4 KiB take seconds."""
         if len(data) % max(width, 1):
-            raise ControlError(f"{len(data)} B are no whole number of units of {width}")
+            raise ControlError(f"{len(data)} B are not a whole number of units of {width}")
         self._access(machine, bus, 1, width, address, len(data) // max(width, 1), data)
 
     def _access(
@@ -276,28 +276,28 @@ class ExternalControl(Closing):
         return self._on(Command.SYSTEM_BUS, machine, bus, payload)
 
     def pin(self, machine: RenodeMachine, port: str, number: int) -> bool:
-        """Return the level of a pin, such as of `sysbus.gpioPortA`."""
+        """Return the level of a pin of a port such as `sysbus.gpioPortA`."""
         answer = self._on(Command.GPIO, machine, port, struct.pack("<Bi", 0, number))
         return bool(self._unpack("<B", answer)[0])
 
     def set_pin(self, machine: RenodeMachine, port: str, number: int, *, level: bool) -> None:
-        """Drive a pin."""
+        """Set the level of a pin."""
         self._on(Command.GPIO, machine, port, struct.pack("<BiB", 1, number, level))
 
     def adc_channels(self, machine: RenodeMachine, converter: str) -> int:
-        """Return how many channels a converter has."""
+        """Return the number of channels of a converter."""
         return int(self._unpack("<i", self._on(Command.ADC, machine, converter, struct.pack("<B", 0)))[0])
 
     def adc_value(self, machine: RenodeMachine, converter: str, channel: int) -> int:
-        """Return what a channel is given."""
+        """Return the input value of a converter's channel."""
         return int(self._unpack("<I", self._on(Command.ADC, machine, converter, struct.pack("<Bi", 1, channel)))[0])
 
     def set_adc_value(self, machine: RenodeMachine, converter: str, channel: int, value: int) -> None:
-        """Give a channel a value."""
+        """Set the input value of a converter's channel."""
         self._on(Command.ADC, machine, converter, struct.pack("<BiI", 2, channel, value))
 
     def _on(self, command: Command, machine: RenodeMachine, name: str, payload: bytes) -> bytes:
-        """Send a command to something by its name; the first time Renode is asked for its number."""
+        """Send a command to an object by name; its number is queried on first use."""
         key = (command, machine.id, name)
         if key not in self._instances:
             data = name.encode()
@@ -313,5 +313,5 @@ class ExternalControl(Closing):
 
     @override
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._transport.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device model on the board's bus: what it may reach, and what went wrong with it."""
+"""Guards for device models: they limit accesses to memory and record the first failure."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ferrule.emulation.engine import AttachedDevice
 
 
 class BoardBus:
-    """Refuses what Renode only warns of: accesses where the board has no memory, and writes to its flash."""
+    """A bus that refuses accesses outside the board's memories and writes to its flash; Renode only warns of them."""
 
     def __init__(self, bus: Bus, board: Board) -> None:
         self._bus = bus
         self._board = board
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes."""
+        """Return a copy of the bytes at an address; BusError outside the memories."""
         self._check(address, size_bytes)
         return self._bus.read(address, size_bytes)
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes."""
+        """Write bytes at an address; BusError outside the memories or in flash."""
         if self._check(address, len(data)).kind is MemoryKind.FLASH:
             raise BusError(f"the memory at {address:#010x} is read-only", address=address)
         self._bus.write(address, data)
 
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the bytes."""
+        """Return the bytes at an address as an array; BusError as for `read` and `write`."""
         memory = self._check(address, size_bytes)
         if writable and memory.kind is MemoryKind.FLASH:
             raise BusError(f"the memory at {address:#010x} is read-only", address=address)
@@ -44,7 +44,7 @@ class BoardBus:
 
 
 class GuardedModel(DeviceModel):
-    """A model that remembers the first access which it refused, and the first DMA outside of its buffers."""
+    """Wraps a device model and records its first refused access or first DMA outside its buffers."""
 
     def __init__(self, device: AttachedDevice, board: Board) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class GuardedModel(DeviceModel):
         self._board = board
         self._guard: GuardedBus | None = None
         self.failure: EngineError | None = None
-        """What ends the run."""
+        """The first failure, which ends the run; None if there is none."""
 
     @override
     def attach(self, *, bus: Bus | None = None, irq: InterruptLine | None = None) -> None:

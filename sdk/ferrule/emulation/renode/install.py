@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds Renode, and tells its version and flavour."""
+"""Finds Renode and determines its version and flavour."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ REMEDY = (
     f"and put it on PATH or set {VARIABLE} to its program"
 )
 OLDEST = (1, 15)
-"""The first release whose wire formats and classes are known."""
+"""The oldest supported release, the first with known wire formats and classes."""
 _VERSION = re.compile(r"version\D{0,3}(\d+)\.(\d+)", re.IGNORECASE)
 _ELF = b"\x7fELF"
 
 
 def find_renode() -> Path | None:
-    """Return Renode's program: by the variable RENODE, or else from PATH; None if there is none."""
+    """Return the path of Renode's program, from the variable RENODE or PATH; None if it is not found."""
     named = os.environ.get(VARIABLE)
     found = shutil.which(named or "renode")
     return Path(found).resolve() if found else None
 
 
 def flavour(program: Path) -> str:
-    """Return what runs it: `portable`, `.NET`, `Mono`, or `unknown`."""
+    """Return the kind of runtime of Renode's program: `portable`, `.NET`, `Mono` or `unknown`."""
     try:
         head = program.read_bytes()[:65536]
     except OSError:
@@ -43,14 +43,14 @@ def flavour(program: Path) -> str:
 
 
 def release(text: str) -> tuple[int, int]:
-    """Return major and minor release from what Renode says of its version.
+    """Return the major and minor release in Renode's version text.
 
     Raises:
-        RenodeError: there is none in it, or it is older than 1.15.
+        RenodeError: the text contains no release, or one older than 1.15.
     """
     match = _VERSION.search(text)
     if match is None:
-        raise RenodeError(f"Renode does not tell its version: {text.strip()[:200]!r}")
+        raise RenodeError(f"Renode does not report its version: {text.strip()[:200]!r}")
     found = int(match[1]), int(match[2])
     if found < OLDEST:
         raise RenodeError(f"this is Renode {found[0]}.{found[1]}, at least {OLDEST[0]}.{OLDEST[1]} is needed")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Renode's Monitor over telnet (`-P port --plain`).
 
-Its errors are nothing but text: where success matters, use the robot server, whose commands fail with an error.
-Renode binds it to all interfaces: keep it in a network namespace of its own.
+The Monitor reports errors as plain text: where success matters, use the robot server, whose commands raise errors.
+Renode listens on all interfaces: run it in a separate network namespace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_CHARACTERS = 64 << 20
 
 
 class Telnet:
-    """Takes telnet's commands out of a stream of bytes, in whatever pieces it comes."""
+    """Removes telnet commands from a stream of bytes that arrives in arbitrary pieces."""
 
     _IAC, _BEGIN, _END = 0xFF, 0xFA, 0xF0
     _WITH_OPTION = range(0xFB, 0xFF)
@@ -28,7 +28,7 @@ class Telnet:
         self._pending = b""
 
     def decode(self, data: bytes) -> bytes:
-        """Return the bytes that are no command; an incomplete command is kept for the next piece."""
+        """Return the bytes that do not belong to commands; an incomplete command is kept for the next piece."""
         data, self._pending = self._pending + data, b""
         found, at = bytearray(), 0
         while at < len(data):
@@ -46,7 +46,7 @@ class Telnet:
         return bytes(found)
 
     def _command_size(self, data: bytes, at: int) -> int | None:
-        """Return the bytes of the command that begins somewhere, None if its end has not come yet."""
+        """Return the size in bytes of the command at a position, or None if it is incomplete."""
         if at + 1 >= len(data):
             return None
         if data[at + 1] in self._WITH_OPTION:
@@ -58,7 +58,7 @@ class Telnet:
 
 
 class Monitor(Closing):
-    """A conversation with the Monitor; for one thread."""
+    """A client of the Monitor, for use by one thread."""
 
     def __init__(self, stream: Stream) -> None:
         """Wait for the first prompt."""
@@ -66,13 +66,13 @@ class Monitor(Closing):
         self._telnet = Telnet()
         self._text = ""
         self.machine: str | None = None
-        """The machine that commands go to, as the prompt says; None where there is none."""
+        """Name of the current machine, taken from the prompt; None if there is none."""
         self.banner = self._until_prompt().strip()
-        """What Renode said first: its version."""
+        """The text before the first prompt, with Renode's version."""
 
     @classmethod
     def connect(cls, port: int, host: str = "127.0.0.1", *, timeout_s: float = 60.0) -> Monitor:
-        """Connect to a Monitor; RenodeConnectionError if there is none."""
+        """Connect to a Monitor; RenodeConnectionError if that fails."""
         stream = Stream.connect(host, port, name="Monitor", timeout_s=timeout_s)
         try:
             return cls(stream)
@@ -81,7 +81,7 @@ class Monitor(Closing):
             raise
 
     def execute(self, command: str) -> str:
-        """Execute one command and return what it prints; an error is text, too."""
+        """Execute one command and return its output; an error is returned as text as well."""
         if "\n" in command or "\r" in command:
             raise RenodeConnectionError("a Monitor command is one line", hint="execute a script by 'include @file'")
         self._stream.send(command.encode() + b"\n")
@@ -90,7 +90,7 @@ class Monitor(Closing):
         return (rest if echo.strip() == command.strip() else text).strip()
 
     def quit(self) -> None:
-        """End Renode, and close."""
+        """End Renode and close the connection."""
         self._stream.send(b"quit\n")
         while self._stream.read_some():
             pass
@@ -98,7 +98,7 @@ class Monitor(Closing):
 
     @override
     def close(self) -> None:
-        """Close the connection; Renode goes on."""
+        """Close the connection; Renode keeps running."""
         self._stream.close()
 
     def _until_prompt(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Renode process: its folder, its network, its end."""
+"""The Renode process: folder, network and termination."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ferrule.emulation.last_words import LAST_LINES, last_words
 from ferrule.emulation.renode import supervisor
 
 NETWORK_VARIABLE = "FERRULE_RENODE_NETWORK"
-"""`host` lets Renode run without a network namespace of its own."""
+"""Environment variable; with the value `host`, Renode runs without a separate network namespace."""
 START_TIMEOUT_S = 120.0
 END_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
@@ -28,7 +28,7 @@ _POLL_S = 0.02
 
 
 def _end(process: subprocess.Popen[bytes], control: socket.socket, output: IO[bytes]) -> None:
-    """Have the supervisor kill Renode, and reap it."""
+    """Make the supervisor kill Renode, and reap it."""
     control.close()
     try:
         process.wait(END_TIMEOUT_S)
@@ -40,20 +40,22 @@ def _end(process: subprocess.Popen[bytes], control: socket.socket, output: IO[by
 
 
 class RenodeProcess:
-    """A running Renode. It ends by `stop`, when nobody refers to it, and when Python ends, however that ends.
+    """A running Renode, killed by `stop`, when the object is collected, and when Python ends for any reason.
 
-    Its servers listen on all interfaces, but of a network namespace of their own.
+    Its servers listen on all interfaces, but by default of a separate network namespace.
     """
 
     def __init__(self, program: Path, folder: Path, *more: str) -> None:
-        """Start it in a folder, where its temporary files and its configuration go, too; `more` are further options.
+        """Start Renode in a folder, which also receives its temporary files and configuration.
+
+        `more` are further command-line options.
 
         Raises:
-            EngineError: it can't be started, or no network namespace can be had.
+            EngineError: Renode cannot be started, or a network namespace is not available.
         """
         self._folder = folder
         self.isolated = os.environ.get(NETWORK_VARIABLE) != "host"
-        """Whether it has a network of its own."""
+        """Whether Renode runs in a separate network namespace."""
         options = ["--disable-gui", "--plain", "--robot-server-port", "0", "--config", str(folder / "renode.config")]
         self.argv = [str(program), *options, *more]
         output = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
@@ -96,7 +98,7 @@ class RenodeProcess:
             self.stop()
             reason = state.partition(" ")[2]
             raise EngineError(
-                f"no network namespace can be had ({reason}); without one Renode's servers for commands and UARTs "
+                f"no network namespace is available ({reason}); without one Renode's servers for commands and UARTs "
                 "listen on all interfaces of this machine",
                 hint=f"set {NETWORK_VARIABLE}=host to allow that",
             )
@@ -104,10 +106,10 @@ class RenodeProcess:
             raise self.died()
 
     def connect(self, port: int, timeout_s: float = REQUEST_TIMEOUT_S) -> socket.socket:
-        """Return a connection to a port of Renode's; OSError if nobody listens there."""
+        """Return a connection to one of Renode's ports; OSError if that fails."""
         _, connected = self._ask(f"connect {port}")
         if connected is None:
-            raise OSError(f"no connection to port {port} was handed over")
+            raise OSError(f"no connection to port {port} was passed")
         connected.settimeout(timeout_s)
         return connected
 
@@ -115,11 +117,11 @@ class RenodeProcess:
         """Return a listening socket that Renode can connect to, and its port on 127.0.0.1."""
         port, listener = self._ask("listen")
         if listener is None:
-            raise OSError("no listening socket was handed over")
+            raise OSError("no listening socket was passed")
         return listener, port
 
     def free_port(self) -> int:
-        """Return a port that nobody uses."""
+        """Return an unused port."""
         return self._ask("free")[0]
 
     def _ask(self, request: str) -> tuple[int, socket.socket | None]:
@@ -132,10 +134,10 @@ class RenodeProcess:
         return int(rest), passed
 
     def robot_port(self) -> int:
-        """Wait until the robot server listens, and return its port.
+        """Wait until the robot server listens and return its port.
 
         Raises:
-            EngineError: Renode ended, or did not get so far within two minutes.
+            EngineError: Renode ended, or its server did not start within two minutes.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
@@ -148,7 +150,7 @@ class RenodeProcess:
         raise self.died()
 
     def died(self) -> EngineError:
-        """Return the error for a process that ended on its own, or hangs: its arguments and last words; it ends."""
+        """End the process and return the error for its unexpected end or hang, with its last output."""
         if not self._finalizer.alive:
             return EngineError("the session is over")
         error = last_words(self._process, self._output, self.argv, name="Renode", running="does not answer")
@@ -156,7 +158,7 @@ class RenodeProcess:
         return error
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until it has ended by itself, but no longer than a time."""
+        """Wait for the process to end, but no longer than `timeout_s`."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout_s)
 
@@ -169,5 +171,5 @@ class RenodeProcess:
         return [line.strip() for line in lines if "[ERROR]" in line][-LAST_LINES:]
 
     def stop(self) -> None:
-        """Kill and reap it; a second call does nothing."""
+        """Kill and reap the process; a second call does nothing."""
         self._finalizer()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that run a generated project with Renode alone: platform (.repl), script (.resc) and Robot test."""
+"""Files that run a generated project with Renode alone: platform description (.repl), script (.resc), Robot test."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ from ferrule.network.samples import pattern_sample
 
 SCRIPT_NAME, TEST_NAME = "ferrule.resc", "ferrule.robot"
 MOST_INPUT_BYTES = 4096
-"""A longer input would make the test thousands of lines long."""
+"""Limit on the input in the test; a larger one would make the test thousands of lines long."""
 RUN_TIMEOUT_S = 600
-"""Virtual time that one inference may take."""
+"""Limit for one inference, in seconds of virtual time."""
 _ROW_BYTES = 16
 _DIGEST_CHARACTERS = 8
-"""Enough to tell models apart, and few enough that no block of COBS ends within them but for very long names."""
+"""Enough to distinguish models, and few enough that a COBS block ends within them only for very long names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Exchange:
-    """What is sent to the firmware, and what has to come back somewhere."""
+    """Bytes sent to the firmware, and bytes that its answer must contain."""
 
     sent: bytes
     awaited: bytes
 
 
 def check_renode(artifact: Artifact, platform: str) -> None:
-    """Refuse what Renode alone can't run, before anything is written.
+    """Check, before anything is written, that Renode alone can run a project.
 
     Raises:
-        FerruleError: the project is for an RTOS, or has devices whose models are in Python.
+        FerruleError: the project is for an RTOS, or it has devices, whose models are in Python.
     """
     if platform != DEFAULT_PLATFORM:
         raise FerruleError(f"files for Renode are made for the platform {DEFAULT_PLATFORM}, not for {platform}")
@@ -68,10 +68,10 @@ def check_renode(artifact: Artifact, platform: str) -> None:
 
 
 def emit_renode(network: Network, artifact: Artifact, board: Board, project: Path, folder: Path) -> list[Path]:
-    """Write the files for a project into a folder, and return their paths; those of these names are replaced.
+    """Write the files for a project into a folder and return their paths; existing files of these names are replaced.
 
-    The test compares the firmware's identity, and for integer models of small inputs every output of one inference,
-    byte by byte, with the numpy reference.
+    The test checks the firmware's identity. For integer models with small inputs it also compares every output of one
+    inference, byte by byte, with the numpy reference.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -157,7 +157,7 @@ def _steps(exchanges: Sequence[_Exchange]) -> Iterator[str]:
 
 
 def _identity(artifact: Artifact) -> list[_Exchange]:
-    """Say hello and ask for the model; its digest stands in the answer as text, which COBS leaves as it is."""
+    """Exchange hello and query the model; its digest is text in the answer, which COBS leaves unchanged."""
     hello = _frames(MessageType.HELLO, 1, b"", b"").sent
     request = _frames(MessageType.MODEL_INFO, 2, b"", b"").sent
     return [
@@ -167,7 +167,7 @@ def _identity(artifact: Artifact) -> list[_Exchange]:
 
 
 def _inference(inputs: Sequence[Array], outputs: Sequence[Array]) -> Iterator[_Exchange]:
-    """Write the inputs, run, and read the outputs."""
+    """Write the inputs, run the model and read the outputs."""
     sequence = 3
     step = MAX_PAYLOAD_BYTES - WRITE_HEADER_BYTES
     for index, array in enumerate(inputs):
@@ -194,5 +194,5 @@ def _frames(kind: MessageType, sequence: int, payload: bytes, answer: bytes) -> 
 
 
 def _header(kind: int, sequence: int) -> bytes:
-    """Return the header of a frame as COBS leaves it; the sequence is below 255 and not 0."""
+    """Return a frame's header, which COBS leaves unchanged if the sequence number is 1 to 254."""
     return bytes([PROTOCOL_VERSION, kind, sequence])

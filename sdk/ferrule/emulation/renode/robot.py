@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renode's robot server: XML-RPC over HTTP, opened by `--robot-server-port`. It needs no Robot Framework.
+"""A client of Renode's robot server: XML-RPC over HTTP, enabled by `--robot-server-port`, without Robot Framework.
 
-Renode binds it to all interfaces: keep it in a network namespace of its own.
+Renode listens on all interfaces: run it in a separate network namespace.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from ferrule.closing import Closing
 from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
 
 Connector = Callable[[int, float], socket.socket]
-"""Returns a connection to a port of Renode's, given a time-out in seconds; OSError if there is none."""
+"""A function that returns a connection to a port within a time-out in seconds; OSError if that fails."""
 
 IDLE_S = 5.0
-"""A connection that was idle for longer is replaced: Renode closes it after 15 s, and a lost call can't be repeated."""
+"""A connection idle for longer is replaced: Renode closes it after 15 s, and a lost call must not be repeated."""
 
 
 class KeywordError(RenodeError):
-    """A keyword failed; the message is Renode's own."""
+    """A keyword failed; the message is Renode's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UartLine:
-    """What a terminal tester saw."""
+    """A line that a terminal tester received."""
 
     line: str
-    """The text, without bytes that are no ASCII."""
+    """The text of the line without non-ASCII bytes."""
     time_ms: float
-    """Virtual time."""
+    """Virtual time in milliseconds."""
     groups: tuple[str, ...] = ()
-    """Of the regular expression."""
+    """The matched groups of the regular expression."""
 
 
 class RobotServer(Closing):
-    """Renode's keywords; for one thread.
+    """Runs Renode's keywords; for use by one thread.
 
-    A keyword that fails raises KeywordError, a connection that breaks, is silent for longer than the time-out or
-    answers no XML-RPC RenodeConnectionError.
+    A failing keyword raises KeywordError. A connection that breaks, exceeds the time-out or does not return XML-RPC
+    raises RenodeConnectionError.
     """
 
     def __init__(
         self, port: int, host: str = "127.0.0.1", *, timeout_s: float = 120.0, connector: Connector | None = None
     ) -> None:
-        """Nothing is sent yet. `connector` makes the connections where the port can't be reached from here."""
+        """Create a client without connecting yet; `connector` replaces direct connections to the port."""
         self._transport = _Transport(connector or (lambda to, limit: socket.create_connection((host, to), limit)))
         self._transport.port = port
         self._transport.timeout_s = timeout_s
@@ -61,11 +61,11 @@ class RobotServer(Closing):
         """Return the names of all keywords."""
         names = self._call("get_keyword_names")
         if not isinstance(names, list):
-            raise RenodeConnectionError(f"{self._name}: {type(names).__name__} is no list of keywords")
+            raise RenodeConnectionError(f"{self._name}: {type(names).__name__} is not a list of keywords")
         return [str(name) for name in names]
 
     def run(self, keyword: str, *arguments: str | float | bool) -> object:
-        """Run a keyword and return what it returns; None if that is nothing."""
+        """Run a keyword and return its result, or None if it has none."""
         answer = self._call("run_keyword", keyword, list(arguments))
         if not isinstance(answer, Mapping) or answer.get("status") not in {"PASS", "FAIL"}:
             raise RenodeConnectionError(f"{self._name}: {keyword} is answered without a status")
@@ -75,11 +75,11 @@ class RobotServer(Closing):
         return result
 
     def execute(self, command: str) -> str:
-        """Execute a Monitor command and return what it prints, without the white space around it."""
+        """Execute a Monitor command and return its output, stripped of surrounding white space."""
         return str(self.run("ExecuteCommand", command) or "").strip()
 
     def script(self, path: str) -> str:
-        """Execute a script (.resc) and return what it prints."""
+        """Execute a script (.resc) and return its output, stripped."""
         return str(self.run("ExecuteScript", path) or "").strip()
 
     def reset(self) -> None:
@@ -87,24 +87,24 @@ class RobotServer(Closing):
         self.run("ResetEmulation")
 
     def start(self) -> None:
-        """Let virtual time pass."""
+        """Start the emulation; virtual time begins to pass."""
         self.run("StartEmulation")
 
     def terminal_tester(self, uart: str, timeout_s: float | None = None) -> TerminalTester:
-        """Watch a UART, such as `sysbus.uart0`; `timeout_s` is virtual and the default of its waits."""
+        """Create a tester for a UART such as `sysbus.uart0`; `timeout_s` is its default time-out in virtual time."""
         number = self.run("CreateTerminalTester", uart, *(() if timeout_s is None else (timeout_s,)))
         if not isinstance(number, int):
-            raise RenodeConnectionError(f"{self._name}: {number!r} is no number of a terminal tester")
+            raise RenodeConnectionError(f"{self._name}: {number!r} is not the number of a terminal tester")
         return TerminalTester(self, number)
 
     def stop(self) -> None:
-        """End Renode; it answers first."""
+        """End Renode and close the connection."""
         self._call("stop_remote_server")
         self.close()
 
     @override
     def close(self) -> None:
-        """Close the connection; Renode goes on."""
+        """Close the connection; Renode keeps running."""
         self._transport.close()
 
     def _call(self, method: str, *parameters: object) -> object:
@@ -118,7 +118,7 @@ class RobotServer(Closing):
             raise RenodeConnectionError(f"{self._name}: HTTP {error.errcode} {error.errmsg}") from None
         except (ExpatError, xmlrpc.client.Error, ValueError, TypeError, LookupError, ArithmeticError) as error:
             self.close()
-            raise RenodeConnectionError(f"{self._name}: the answer is no XML-RPC: {error}") from None
+            raise RenodeConnectionError(f"{self._name}: the answer is not XML-RPC: {error}") from None
         except TimeoutError:
             self.close()
             limit = self._transport.timeout_s
@@ -132,22 +132,22 @@ class RobotServer(Closing):
 
 
 class TerminalTester:
-    """Waits for what a firmware says on a UART. Times are virtual: while nobody waits, none passes."""
+    """Waits for text that a firmware sends on a UART; time-outs are in virtual time, which passes only during waits."""
 
     def __init__(self, server: RobotServer, number: int) -> None:
         self._server = server
         self.number = number
 
     def wait_for_line(self, text: str, *, timeout_s: float = 8.0, regex: bool = False) -> UartLine:
-        """Wait for a line that has some text in it; KeywordError with Renode's report if none comes."""
+        """Wait for a line that contains a text; KeywordError with Renode's report if none arrives in time."""
         return _line(self._server.run("WaitForLineOnUart", text, timeout_s, self.number, regex))
 
     def wait_for_next_line(self, *, timeout_s: float = 8.0) -> UartLine:
-        """Wait for a line."""
+        """Wait for the next line."""
         return _line(self._server.run("WaitForNextLineOnUart", timeout_s, self.number))
 
     def wait_for_prompt(self, text: str, *, timeout_s: float = 8.0, regex: bool = False) -> UartLine:
-        """Wait for text on a line that has not ended."""
+        """Wait for a text on a line that is not complete."""
         return _line(self._server.run("WaitForPromptOnUart", text, self.number, timeout_s, regex))
 
     def write(self, text: str) -> None:
@@ -155,28 +155,28 @@ class TerminalTester:
         self._server.run("WriteToUart", text, self.number)
 
     def write_line(self, text: str = "") -> None:
-        """Send a line to the firmware, and wait for its echo."""
+        """Send a line to the firmware and wait for its echo."""
         self._server.run("WriteLineToUart", text, self.number)
 
     def report(self) -> str:
-        """Return all that the tester saw and waited for."""
+        """Return Renode's report of everything that the tester received and waited for."""
         return str(self._server.run("GetTerminalTesterReport", self.number) or "")
 
 
 def _line(answer: object) -> UartLine:
     if not isinstance(answer, Mapping):
-        raise RenodeConnectionError(f"{answer!r} is no line of a terminal tester")
+        raise RenodeConnectionError(f"{answer!r} is not a line of a terminal tester")
     groups = answer.get("Groups")
     time_ms = answer.get("Timestamp", 0.0)
     if not isinstance(time_ms, int | float) or not isinstance(groups, list | None):
-        raise RenodeConnectionError(f"{answer!r} is no line of a terminal tester")
+        raise RenodeConnectionError(f"{answer!r} is not a line of a terminal tester")
     return UartLine(
         line=str(answer.get("Line", "")), time_ms=float(time_ms), groups=tuple(str(group) for group in groups or ())
     )
 
 
 def _reason(text: str) -> str:
-    """Return Renode's error without the name of its exception."""
+    """Return Renode's error message without the exception's name."""
     name, separator, rest = text.strip().partition(": ")
     return rest.strip() if separator and name.endswith("Exception") else text.strip()
 
@@ -192,7 +192,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _Transport(xmlrpc.client.Transport):
-    """HTTP with a time-out. It repeats no request: a command must not run twice."""
+    """HTTP with a time-out that never repeats a request, since a command must not run twice."""
 
     port = 0
     timeout_s = 120.0
@@ -218,7 +218,7 @@ class _Transport(xmlrpc.client.Transport):
         return connected
 
     def call(self, request: bytes) -> object:
-        """Return the one value of the answer."""
+        """Send a request and return the single value of its answer."""
         try:
             answer: tuple[object, ...] = self.single_request("127.0.0.1", "/", request)
         finally:

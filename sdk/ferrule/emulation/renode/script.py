@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Renode is told: a platform description (.repl) with the devices, and the commands of a script (.resc)."""
+"""Renode's input: a platform description (.repl) with the devices, and the commands of a script (.resc)."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from ferrule.emulation.engine import AttachedDevice
 from ferrule.emulation.renode import bridge
 
 MACHINE = "ferrule"
-"""Name of the machine in Renode."""
+"""The machine's name in Renode."""
 PLATFORM_FILE = "machine.repl"
 SCRIPT_FILE = "machine.resc"
 ELF_FILE = "firmware.elf"
 QUANTUM_S = 0.001
-"""Virtual time between two looks of the core at the world outside."""
+"""Virtual time between two synchronisations of the core with the rest of the emulation."""
 COSIMULATION_TIMEOUT_MS = 60_000
 TICK_CYCLES = 1000
-"""Cycles of the board's clock between two ticks of the co-simulation socket, each of which is a round trip."""
+"""Cycles of the board's clock between two ticks of the co-simulation socket; each tick is a round trip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgedDevice:
-    """A device behind the bridge: its model waits at a port."""
+    """A device behind the bridge, whose model listens on a port."""
 
     device: AttachedDevice
     port: int
 
     def entry(self, board: Board, controller: str) -> str:
-        """Return its entry of the platform description."""
+        """Return the device's entry in the platform description."""
         lines = [
             f"{self.device.name}: {bridge.CLASS} @ sysbus {self.device.address:#010x}",
             f"    port: {self.port}",
@@ -47,16 +47,16 @@ class BridgedDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CosimulatedDevice:
-    """A device behind the stock co-simulation socket."""
+    """A device behind Renode's own co-simulation socket."""
 
     device: AttachedDevice
     release: tuple[int, int]
-    """Of Renode; its classes have other names and parameters before 1.16."""
+    """Renode's release; before 1.16 its classes have other names and parameters."""
     ticks: bool = False
     """Whether Renode sends a tick every `TICK_CYCLES`."""
 
     def entry(self, board: Board, controller: str) -> str:
-        """Return its entry of the platform description."""
+        """Return the device's entry in the platform description."""
         where = f"@ sysbus <{self.device.address:#010x}, +{self.device.model.size_bytes:#x}>"
         common = ['    address: "127.0.0.1"', f"    timeout: {COSIMULATION_TIMEOUT_MS}"]
         if self.release >= (1, 16):
@@ -66,7 +66,7 @@ class CosimulatedDevice:
                 lines.append("    cosimToRenodeSignalRange: <0, +1>")
         else:
             lines = [f"{self.device.name}: Verilated.VerilatedPeripheral {where}", *common, "    maxWidth: 32"]
-            # its clock can't be switched off: one tick per second of virtual time costs nothing
+            # its clock cannot be disabled; one tick per second of virtual time is negligible
             lines += self._clock(board) if self.ticks else ["    frequency: 1", "    limitBuffer: 1"]
             if self.device.interrupt is not None:
                 lines.append("    numberOfInterrupts: 1")
@@ -92,7 +92,7 @@ def core_name(board: Board) -> str:
 
 
 def platform_text(board: Board, entries: Sequence[BridgedDevice | CosimulatedDevice]) -> str:
-    """Return a platform description: the board's own, and the devices."""
+    """Return a platform description that extends the board's own with the devices."""
     controller = _single(read_platform(board.platform), "IRQControllers.NVIC") if entries else ""
     parts = [
         f'using "{board.path_for_renode(board.platform).as_posix()}"\n',
@@ -104,10 +104,10 @@ def platform_text(board: Board, entries: Sequence[BridgedDevice | CosimulatedDev
 def machine_commands(
     board: Board, *, bridged: bool, terminals: Mapping[str, int] | None = None, seed: int = 1
 ) -> list[str]:
-    """Return the Monitor commands that make the machine and load the firmware; it does not run yet.
+    """Return the Monitor commands that create the machine and load the firmware without starting it.
 
-    With the core at as many instructions per microsecond as the clock has cycles, one instruction takes one cycle of
-    virtual time. `terminals` has a port for each UART that is wanted outside.
+    The core executes as many instructions per microsecond as its clock has cycles, so that one instruction takes one
+    cycle of virtual time. `terminals` maps each UART that is made accessible to its port.
     """
     core = core_name(board)
     commands = [
@@ -132,7 +132,7 @@ def machine_commands(
 def write_files(
     folder: Path, board: Board, entries: Sequence[BridgedDevice | CosimulatedDevice], elf: Path | None
 ) -> None:
-    """Write what the commands name: platform descriptions, the bridge if it is needed, the firmware if it is given."""
+    """Write the files that the commands name: platform descriptions and, if needed, the bridge and the firmware."""
     for file in board.files:
         if file.suffix == ".repl":
             target = folder / board.path_for_renode(file)

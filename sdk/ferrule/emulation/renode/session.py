@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A firmware in a Renode process."""
+"""Sessions with a firmware in a Renode process."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from ferrule.emulation.socket_wire import SocketWire
 from ferrule.link import Channel
 
 FIRST_SILENCE_S, SILENCE_S = 0.05, 1.0
-"""After so long without a byte Renode is asked how it is; the wait doubles from the first to the second."""
+"""Times without a byte after which Renode's state is queried; the wait doubles from the first to the second."""
 END_S = 5.0
-"""How long Renode may take to end when it is asked to."""
+"""Time limit for Renode to end on request."""
 RESOLUTION = 2.0
 """Measured with 1.16.1: the counts of a model are within one instruction of those of the engine unicorn. Before 1.16
-the cycle counter stands still within a quantum of virtual time."""
+the cycle counter does not advance within a quantum of virtual time."""
 _REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc")
 
 
 class RenodeChannel(Channel):
-    """The bytes of one UART."""
+    """The channel of one UART."""
 
     def __init__(self, session: RenodeSession, terminal: SocketTerminal) -> None:
         self._session = session
@@ -51,10 +51,10 @@ class RenodeChannel(Channel):
 
     @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        """Return what the firmware has sent; empty on a time-out.
+        """Return the bytes that the firmware has sent; empty on a time-out.
 
         Raises:
-            EngineError: it faulted, a device failed, or Renode ended.
+            EngineError: the firmware faulted, a device failed, or Renode ended.
         """
         self._session.require_running()
         deadline = time.monotonic() + timeout_s
@@ -86,7 +86,7 @@ class RenodeChannel(Channel):
 
 
 class RenodeSession(EmulatorSession):
-    """A firmware in Renode; it runs by itself, in virtual time that the host's does not hold back."""
+    """A firmware in Renode, which runs concurrently, in virtual time that is not tied to the host's clock."""
 
     def __init__(self, program: Path, machine: Machine, kind: AttachmentKind) -> None:
         super().__init__(machine)
@@ -121,7 +121,7 @@ class RenodeSession(EmulatorSession):
         return self._process, self._robot
 
     def _raised(self, error: Exception) -> EngineError:
-        """Return an error of Renode's as one of this engine's; what a device says comes first."""
+        """Return a device's failure, if there is one, otherwise Renode's error as an EngineError."""
         for attachment in self._attachments:
             if attachment.failure is not None:
                 return attachment.failure
@@ -162,7 +162,7 @@ class RenodeSession(EmulatorSession):
         )
 
     def died(self) -> EngineError:
-        """Return the error for a Renode that ended on its own, or that a device made end."""
+        """Return the error for a Renode that ended unexpectedly; a device's failure takes precedence."""
         if self._failure is None:
             process, _ = self._running
             failures = [each.failure for each in self._attachments if each.failure is not None]
@@ -179,7 +179,7 @@ class RenodeSession(EmulatorSession):
             wire.check()
 
     def check_health(self) -> None:
-        """Raise EngineError if Renode is gone, a device failed, or the firmware has recorded a fault."""
+        """Raise EngineError if Renode has ended, a device failed or the firmware has recorded a fault."""
         self.check_devices()
         if self._recorded_fault() is not None:
             report = self.crash_report("the firmware faulted")
@@ -203,7 +203,7 @@ class RenodeSession(EmulatorSession):
     @override
     def _record_words(self, address: int) -> list[int]:
         first = self._word(address)
-        if not first:  # the record begins with a mark; without one a single question is enough
+        if not first:  # the record begins with a mark; without it, one read is enough
             return [first]
         return [first, *(self._word(address + 4 * index) for index in range(1, len(FIELDS)))]
 

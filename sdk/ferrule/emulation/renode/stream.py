@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP connection to one of Renode's servers, read by exact sizes."""
+"""A connection to one of Renode's servers with reads of exact sizes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ferrule.emulation.renode.errors import RenodeConnectionError
 
 
 class Stream(Closing):
-    """Bytes to and from a server; for one thread, or one that reads and one that writes.
+    """A byte stream to a server, for use by one thread, or by one that reads and one that writes.
 
-    Every wait is bounded by `timeout_s`, if it is not None. What is written at once is sent by one call, without delay.
+    Every wait is limited to `timeout_s` unless it is None. Written data is sent at once, without Nagle's delay.
     """
 
     def __init__(self, connected: socket.socket, *, name: str, timeout_s: float | None = 10.0) -> None:
@@ -27,7 +27,7 @@ class Stream(Closing):
 
     @classmethod
     def connect(cls, host: str, port: int, *, name: str, timeout_s: float = 10.0) -> Self:
-        """Return a connection; RenodeConnectionError if nobody listens."""
+        """Connect to a server; RenodeConnectionError if that fails."""
         try:
             connected = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as error:
@@ -41,25 +41,25 @@ class Stream(Closing):
         try:
             self._socket.sendall(data)
         except OSError as error:
-            raise RenodeConnectionError(f"{self._name}: Renode does not take data any more: {error}") from error
+            raise RenodeConnectionError(f"{self._name}: Renode no longer accepts data: {error}") from error
 
     def read(self, size_bytes: int) -> bytes:
-        """Return exactly so many bytes.
+        """Read exactly `size_bytes` bytes.
 
         Raises:
-            RenodeConnectionError: they did not come in time, or the connection was closed before.
+            RenodeConnectionError: the bytes did not arrive in time, or the connection was closed before.
         """
         data = bytearray()
         while len(data) < size_bytes:
-            data += self._receive(size_bytes - len(data), f"{size_bytes} B were awaited, {len(data)} came")
+            data += self._receive(size_bytes - len(data), f"{size_bytes} B were expected, {len(data)} came")
         return bytes(data)
 
     def read_some(self, most_bytes: int = 65536) -> bytes:
-        """Return what has come, at least one byte; empty if Renode has closed the connection."""
+        """Wait for at least one byte and return the received bytes; empty if Renode has closed the connection."""
         try:
             return self._socket.recv(most_bytes)
         except TimeoutError:
-            raise RenodeConnectionError(f"{self._name}: nothing came within {self._timeout_s:g} s") from None
+            raise RenodeConnectionError(f"{self._name}: no data arrived within {self._timeout_s:g} s") from None
         except OSError as error:
             raise RenodeConnectionError(f"{self._name}: {error}") from error
 

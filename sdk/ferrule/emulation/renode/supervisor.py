@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs Renode in a network namespace of its own, and hands out connections into it.
+"""Runs Renode in a separate network namespace and provides connections into it.
 
-It is started as a script of its own, `python -I -S supervisor.py FD isolated|host program arguments...`. FD is one end
-of a socket pair of datagrams. First it says `isolated`, `host`, or `refused REASON`; then it answers `connect PORT`
-and `listen` by `ok PORT` with the socket's descriptor, `free` by `ok PORT`, and what fails by `error REASON`. When the
-other end closes, which the death of the parent does too, it kills Renode and whatever Renode has started.
+It is started as a separate script, `python -I -S supervisor.py FD isolated|host program arguments...`, where FD is one
+end of a pair of datagram sockets. It first sends `isolated`, `host` or `refused REASON`. It then answers `connect PORT`
+and `listen` with `ok PORT` and the socket's descriptor, `free` with `ok PORT`, and a failed request with
+`error REASON`. When the other end closes, as it does when the parent dies, it kills Renode and its child processes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SET_FLAGS, _UP = 0x8914, 0x41
 
 
 def isolate() -> None:
-    """Enter a new network namespace, by a user namespace where that needs one, and bring its loopback up."""
+    """Enter a new network namespace, within a user namespace if necessary, and enable its loopback interface."""
     libc = ctypes.CDLL(None, use_errno=True)
     user, group = os.getuid(), os.getgid()
     if libc.unshare(_NEW_NET) != 0:
@@ -42,7 +42,7 @@ def isolate() -> None:
 
 
 def answer(request: list[str]) -> tuple[str, socket.socket | None]:
-    """Return what is said to a request, and the socket that goes with it."""
+    """Return the answer to a request and the socket to pass with it, if any."""
     match request:
         case ["connect", port]:
             return f"ok {port}", socket.create_connection((LOOPBACK, int(port)), 10)
@@ -56,7 +56,7 @@ def answer(request: list[str]) -> tuple[str, socket.socket | None]:
 
 
 def serve(control: socket.socket) -> bool:
-    """Answer one request; return whether there may be more."""
+    """Answer one request; return False once the other end has closed."""
     data = control.recv(4096)
     if not data:
         return False
@@ -72,9 +72,9 @@ def serve(control: socket.socket) -> bool:
 
 
 def supervise(control: socket.socket, argv: list[str]) -> int:
-    """Return the program's exit code, 128 and the signal's number if a signal ended it."""
+    """Run the program and return its exit code; 128 plus the signal's number if a signal ended it."""
     null = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # so that Renode is killed, too
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # so that Renode is killed as well
     child = os.posix_spawnp(argv[0], argv, os.environ, file_actions=[null], setpgroup=0)
     try:
         while True:
@@ -93,7 +93,7 @@ def supervise(control: socket.socket, argv: list[str]) -> int:
 
 
 def main(descriptor: str, where: str, *argv: str) -> int:
-    """Do what the module says."""
+    """Run the supervisor, see the module's docstring, and return its exit code."""
     with socket.socket(fileno=int(descriptor)) as control:
         try:
             if where == "isolated":

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A UART of an emulated board behind Renode's socket terminal.
 
-The Monitor makes one by `emulation CreateServerSocketTerminal 3456 "term" false` and joins it to a UART by
-`connector Connect sysbus.uart0 term`. The `false` is needed: else telnet's commands are mixed into the bytes.
+In the Monitor, `emulation CreateServerSocketTerminal 3456 "term" false` creates a terminal, and
+`connector Connect sysbus.uart0 term` connects it to a UART. Without the `false`, telnet commands are mixed into the
+bytes.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ _CHUNK_BYTES = 65536
 
 
 class SocketTerminal(Channel):
-    """The bytes of one UART, unchanged, over a connection that it owns; for one thread."""
+    """The unmodified bytes of one UART over a connection that the terminal owns; for use by one thread."""
 
     def __init__(self, connected: socket.socket, *, timeout_s: float = 60.0) -> None:
-        """`timeout_s` is how long `write` may take."""
+        """Take over a connection; `timeout_s` limits the duration of a `write`."""
         connected.settimeout(timeout_s)
         if connected.family in {socket.AF_INET, socket.AF_INET6}:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -31,7 +32,7 @@ class SocketTerminal(Channel):
 
     @classmethod
     def connect(cls, port: int, host: str = "127.0.0.1", *, timeout_s: float = 60.0) -> SocketTerminal:
-        """Connect to a terminal; RenodeConnectionError if there is none."""
+        """Connect to a terminal; RenodeConnectionError if that fails."""
         try:
             return cls(socket.create_connection((host, port), timeout_s), timeout_s=timeout_s)
         except OSError as error:
@@ -41,7 +42,7 @@ class SocketTerminal(Channel):
 
     @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        """Return what has come, or comes within a time; empty if nothing does.
+        """Return the received bytes, waiting up to `timeout_s` for the first; empty on a time-out.
 
         Raises:
             RenodeConnectionError: Renode has closed the terminal.
@@ -70,7 +71,7 @@ class SocketTerminal(Channel):
         try:
             self._socket.sendall(data)
         except OSError as error:
-            raise RenodeConnectionError(f"UART: Renode does not take data any more: {error}") from error
+            raise RenodeConnectionError(f"UART: Renode no longer accepts data: {error}") from error
 
     @override
     def close(self) -> None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real boards: the firmware runs there, and only the link is ours."""
+"""Real boards: the firmware runs on the board, and Ferrule only has the link."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine that emulates nothing: a board with the firmware on it, behind a serial port."""
+"""The engine serial: a real board, with the firmware on it, behind a serial port."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ferrule.link import Channel, SerialChannel
 
 
 class SerialSession(Session):
-    """A board that runs by itself; nothing is known of it but what the link says."""
+    """A real board, of which only the link is visible."""
 
     def __init__(self, channel: SerialChannel) -> None:
         self._channel = channel
@@ -39,7 +39,7 @@ class SerialSession(Session):
 
 
 class SerialEngine(Engine):
-    """Talks to a board through pyserial: a port by its name, or a URL such as socket://host:port."""
+    """Communicates with a board through pyserial: a port's name, or a URL such as socket://host:port."""
 
     name = "serial"
 
@@ -57,7 +57,7 @@ class SerialEngine(Engine):
     @override
     def refuses_wires(self, names: Sequence[str]) -> str | None:
         del names
-        return None  # they are really there, or their driver says that nobody answers
+        return None  # the devices are real; if one is missing, its driver reports that it does not answer
 
     @override
     def lacks(self, options: EngineOptions) -> FerruleError | None:
@@ -72,5 +72,5 @@ class SerialEngine(Engine):
     def start(self, machine: Machine) -> Session:
         port = machine.options.port
         if port is None:
-            raise self.lacks(machine.options) or FerruleError("the port came and went")
+            raise self.lacks(machine.options) or FerruleError("the port is no longer available")
         return SerialSession(SerialChannel(port, baud=machine.options.baud))

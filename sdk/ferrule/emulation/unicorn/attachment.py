@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a device model that knows time and interrupts onto the guest's bus.
+"""Attaches a device model with time and interrupts to the guest's bus.
 
-A model is told how much time has passed before each access and when its next event is due; in between it costs
+The elapsed time is reported to a model before each access and when its next event is due; in between, the model costs
 nothing. Its interrupt line is `Processor.line(number)`, the memory for its DMA `Guest.memory_view(address, size)`.
 """
 
@@ -13,29 +13,29 @@ from ferrule.emulation.unicorn.processor import Processor
 
 
 class TimedModel(Protocol):
-    """A device model as the engine sees it; offsets, widths (in bytes) and times (in instructions) are integers."""
+    """The interface of device models for the engine; widths are in bytes, times in instructions."""
 
     def read(self, offset: int, width: int) -> int:
-        """Return a register."""
+        """Return the value of the register at an offset."""
 
     def write(self, offset: int, width: int, value: int) -> None:
-        """Set a register."""
+        """Write the register at an offset."""
 
     def advance(self, cycles: int) -> None:
-        """Let time pass."""
+        """Let time pass for the model."""
 
     def next_event(self) -> int | None:
-        """Return in how many cycles something happens by itself; None: never."""
+        """Return the number of cycles until the model's next internal event, or None."""
 
 
 class Attachment:
-    """A device model at an address."""
+    """A device model attached at an address."""
 
     def __init__(self, processor: Processor, model: TimedModel, *, address: int, size_bytes: int) -> None:
         """Map the model's registers.
 
         Raises:
-            EngineError: something else is there, or there are too many timers.
+            EngineError: the address range is occupied, or there are too many timers.
         """
         self._processor = processor
         self._model = model
@@ -69,6 +69,6 @@ class Attachment:
     def _arm(self) -> None:
         event = self._model.next_event()
         due = None if event is None else self._seen + max(event, 1)
-        if due != self._due:  # a firmware that polls asks often, and mostly for nothing new
+        if due != self._due:  # a polling firmware accesses often, mostly without a change
             self._due = due
             self._timer.set(due)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GDB at a guest: it stands until GDB lets it run, and stops at breakpoints and on Ctrl-C."""
+"""GDB support for a guest: it is halted until GDB resumes it, and halts at breakpoints and on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ferrule.emulation.unicorn.layout import Stop
 from ferrule.emulation.unicorn.processor import Processor
 
 SLICE_INSTRUCTIONS = 200_000
-"""Most instructions between two looks for Ctrl-C."""
+"""Largest number of instructions between two checks for Ctrl-C."""
 TRAPPED, INTERRUPTED, FAULTED, TERMINATED = b"S05", b"S02", b"S0b", b"X0b"
 _FATAL = (Stop.LOCKUP, Stop.RESET, Stop.EXCEPTION, Stop.ERROR)
 
 
 class _Target:
-    """The guest as GDB's stub sees it."""
+    """Adapts the guest to GDB's stub."""
 
     def __init__(self, guest: Guest) -> None:
         self._guest = guest
@@ -30,7 +30,7 @@ class _Target:
 
     def set_register(self, name: str, value: int) -> None:
         if name == "pc":
-            value |= 1  # Thumb, else the core would fault
+            value |= 1  # the Thumb bit, without which the core would fault
         self._guest.set_register("xpsr_nzcvqg" if name == "xpsr" else name, value)
 
     def read_memory(self, address: int, size_bytes: int) -> bytes:
@@ -47,7 +47,7 @@ class _Target:
 
 
 class Debugger:
-    """Runs a processor as GDB wants it."""
+    """Runs a processor under GDB's control."""
 
     def __init__(self, processor: Processor, connection: GdbConnection) -> None:
         self._processor = processor
@@ -58,10 +58,10 @@ class Debugger:
         self._stands = True
         self._attached = True
         self.waited_s = 0.0
-        """Seconds that the guest stood for GDB, in which no time-out should run."""
+        """Seconds during which GDB had halted the guest; time-outs must exclude them."""
 
     def run(self, instructions: int) -> Stop:
-        """Run about so many instructions, with GDB's pauses in between; see `Processor.run`.
+        """Run for about `instructions` instructions, with GDB's halts in between; see `Processor.run`.
 
         Raises:
             EngineError: GDB ended the run.
@@ -91,7 +91,7 @@ class Debugger:
         self._connection.send(why)
 
     def _end(self, stop: Stop) -> Stop:
-        """Let GDB look at a guest that can't go on, and leave."""
+        """Let GDB inspect a guest that cannot continue, then disconnect."""
         self._halt(FAULTED)
         self._wait()
         self._connection.send(TERMINATED)
@@ -99,12 +99,12 @@ class Debugger:
         return stop
 
     def _go_on(self) -> Stop | None:
-        """Let the guest go as GDB wants it; return what ended the run, if something did."""
+        """Resume the guest as GDB requests; return the reason if that ended the run, otherwise None."""
         how = self._wait()
         if how is Resume.DETACH:
             self._leave()
             return None
-        stop = self._processor.step()  # off a breakpoint, too
+        stop = self._processor.step()  # also steps off a breakpoint
         if stop in _FATAL:
             return self._end(stop)
         if how is Resume.STEP or self._guest.register("pc") in self._target.breakpoints:
@@ -115,10 +115,10 @@ class Debugger:
         return None
 
     def _wait(self) -> Resume:
-        """Serve GDB until it lets the guest go.
+        """Serve GDB until it resumes the guest.
 
         Raises:
-            EngineError: it ends the run.
+            EngineError: GDB ended the run.
         """
         start = time.monotonic()
         self._connection.accept()
@@ -144,7 +144,7 @@ class Debugger:
             if answer in (Resume.DETACH, Resume.KILL):
                 self._connection.send(b"OK")
             return answer
-        return Resume.DETACH  # it closed the connection
+        return Resume.DETACH  # GDB closed the connection
 
     def _leave(self) -> None:
         self._processor.set_breakpoints(())
@@ -152,10 +152,10 @@ class Debugger:
 
     @property
     def port(self) -> int:
-        """Where it waits for GDB."""
+        """The TCP port on which it waits for GDB."""
         return self._connection.port
 
     def close(self) -> None:
-        """Leave GDB; a second call does nothing."""
+        """Disconnect from GDB; a second call does nothing."""
         self._attached = False
         self._connection.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device models on the guest's bus: their registers, their DMA and their interrupt."""
+"""Device models on the guest's bus, with registers, DMA and interrupt."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ferrule.emulation.unicorn.processor import Processor
 
 
 class GuestBus:
-    """The guest's memory as a bus master sees it, without a copy."""
+    """The guest's memory as a bus for DMA, without copies."""
 
     def __init__(self, guest: Guest) -> None:
         self._guest = guest
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes."""
+        """Return a copy of the bytes at an address."""
         return self.view(address, size_bytes).tobytes()
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes."""
+        """Write bytes at an address."""
         self.view(address, len(data), writable=True)[:] = np.frombuffer(data, np.uint8)
 
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the guest's own bytes."""
+        """Return the guest's memory itself; BusError outside the memories."""
         try:
             view = self._guest.memory_view(address, size_bytes)
         except EngineError as error:
@@ -39,16 +39,16 @@ class GuestBus:
 
 
 class BoardDevice:
-    """A device model that sits on the board's bus; the engine calls it, and it watches the model's DMA.
+    """A device model on the board's bus, called by the engine, whose DMA is checked.
 
-    An access that the model refuses is a bus fault of the core. DMA outside of what the device was given ends the run
-    with an error that names the register.
+    An access that the model refuses is a bus fault of the core. DMA outside the device's ranges ends the run with an
+    error that names the register.
     """
 
     def __init__(self, guest: Guest, processor: Processor, device: AttachedDevice) -> None:
         self._device = device
         self.refusal: str | None = None
-        """Why the model refused the last access; None if it did not."""
+        """The reason why the model refused the last access; None if it did not."""
         self._model: DeviceModel = device.model
         bus: Bus = GuestBus(guest)
         self._guard = GuardedBus(bus, device.ranges) if device.ranges else None
@@ -83,7 +83,7 @@ class BoardDevice:
         self._check()
 
     def where(self, address: int) -> str | None:
-        """Return what an address that the core accessed is, and why the model refused; None if it is not its."""
+        """Describe an accessed address and the reason for its refusal; None if it is not in the device's window."""
         offset = address - self._device.address
         if not 0 <= offset < self._model.size_bytes:
             return None
@@ -91,12 +91,12 @@ class BoardDevice:
         return f" ({self._model.register_name(offset)} of device {self._device.name}{reason})"
 
     def advance(self, cycles: int) -> None:
-        """Let time pass."""
+        """Let time pass for the model."""
         self._model.advance(cycles)
         self._check()
 
     def next_event(self) -> int | None:
-        """Return when the model wants to be called."""
+        """Return the number of cycles until the model's next internal event, or None."""
         return self._model.next_event()
 
     def _refuse(self, error: BusError) -> None:

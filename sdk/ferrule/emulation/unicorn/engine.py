@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The default engine: the unicorn wheel."""
+"""The default engine, which uses the unicorn wheel."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a core did wrong, in words."""
+"""Descriptions of a core's faults in words."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ ACCESSES: Mapping[int, str] = {
     23: "read of {bytes} B at unreadable {address}{where}",
     24: "jump to unexecutable {address}{where}",
 }
-"""By unicorn's enum uc_mem_type."""
+"""Descriptions of refused accesses by unicorn's enum uc_mem_type."""
 PLAIN: Mapping[int, int] = {22: 20, 23: 19}
-"""Registers of devices have no protection, although they are mapped with one to have every access seen."""
+"""Types to report for device registers, which are unprotected but mapped as protected to intercept accesses."""
 
 EXCEPTIONS: Mapping[int, str] = {1: "undefined instruction", 2: "supervisor call (svc)", 3: "prefetch abort"}
-"""By the number that the emulator gives an exception; those of M-profile cores are handled before."""
+"""Names by the emulator's exception number; exceptions of M-profile cores are handled earlier."""
 
 
 def exception_text(number: int) -> str:
-    """Return what an exception means that no M-profile core has."""
+    """Describe an exception that M-profile cores do not have."""
     return f"{EXCEPTIONS.get(number, f'exception {number} of the emulator')}, which no M-profile core takes"
 
 
 def access_text(access: Fault, board: Board, devices: Sequence[BoardDevice] = ()) -> str | None:
-    """Return what a refused access means on this board, with these devices; None if no access was refused."""
+    """Describe a refused access on a board with some devices; None if no access was refused."""
     place = next((text for device in devices if (text := device.where(access.address))), None)
     form = ACCESSES.get(access.type if place is None else PLAIN.get(access.type, access.type))
     if form is None:
@@ -47,7 +47,7 @@ def access_text(access: Fault, board: Board, devices: Sequence[BoardDevice] = ()
 
 
 def fault_text(fault: CoreFault, board: Board, devices: Sequence[BoardDevice] = ()) -> str:
-    """Return what a fault means on this board: the exception first raised for it, and why."""
+    """Describe a fault on a board: the exception first raised for it and its causes."""
     causes = [text for bit, text in CFSR_BITS.items() if fault.status >> bit & 1]
     causes += [text for bit, text in HFSR_BITS.items() if fault.hard_status >> bit & 1]
     text = f"{FAULTS.get(fault.exception, 'fault')} ({', '.join(causes)})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A core with its memories in unicorn, counted by the C hooks."""
+"""A core with its memories in unicorn, whose instructions the C hooks count."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MODELS: Mapping[str, str] = {
 }
 
 ReadRegister = Callable[[int, int], int]
-"""(offset, bytes) -> value"""
+"""(offset, size in bytes) -> value"""
 WriteRegister = Callable[[int, int, int], None]
-"""(offset, bytes, value)"""
+"""(offset, size in bytes, value)"""
 _ASK = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64)
 
 
 class _Asked(NamedTuple):
-    """A peripheral in Python."""
+    """A peripheral whose model is in Python."""
 
     address: int
     size_bytes: int
@@ -43,7 +43,7 @@ class _Asked(NamedTuple):
 
 
 class Guest:
-    """One emulated core with its memories. It stands still except within `Processor.run`."""
+    """One emulated core with its memories; it executes only within `Processor.run` and `Processor.step`."""
 
     def __init__(self, board: Board) -> None:
         unicorn, arm_const, unicorn_const = (
@@ -62,10 +62,10 @@ class Guest:
         self.hooks = load_hooks()
         self._board_name = board.name
         self.failure: BaseException | None = None
-        """What a device model in Python raised."""
+        """The exception raised by a device model in Python; None if there is none."""
         self.failed_registers: dict[str, int] = {}
-        """The core's registers at the access that it was raised in; those after the block if it is not exact."""
-        # UC_MODE_MCLASS would make every core a Cortex-M33, whatever model is asked for afterwards.
+        """The core's registers when it was raised: at the access, or after the block if the access is not exact."""
+        # UC_MODE_MCLASS would make every core a Cortex-M33, whatever model is selected afterwards.
         self.engine: Any = unicorn.Uc(unicorn_const.UC_ARCH_ARM, unicorn_const.UC_MODE_THUMB)
         self.engine.ctl_set_cpu_model(getattr(arm_const, model))
         self.engine.ctl_exits_enabled(True)  # no address ends the emulation
@@ -93,7 +93,7 @@ class Guest:
             state.register_ids[index] = self.register_id(name)
 
     def register_id(self, name: str) -> int:
-        """Return unicorn's number of a register."""
+        """Return unicorn's number for a register."""
         return int(getattr(self._arm, f"UC_ARM_REG_{name.upper()}"))
 
     @staticmethod
@@ -101,7 +101,7 @@ class Guest:
         return ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0
 
     def check(self, error: int, what: str) -> None:
-        """Turn an error number of unicorn into an exception."""
+        """Raise EngineError if `error`, a unicorn error number, is not 0."""
         if error:
             raise EngineError(f"unicorn can't {what}: {self.error_text(error)}")
 
@@ -116,7 +116,7 @@ class Guest:
             permissions |= self._constants.UC_PROT_WRITE
         for base in (memory.address, *memory.aliases):
             if self.state.window_count == layout.WINDOWS:
-                raise EngineError(f"the unicorn engine holds {layout.WINDOWS} memories, aliases counted, and no more")
+                raise EngineError(f"the unicorn engine supports at most {layout.WINDOWS} memories, including aliases")
             self.check(
                 self._library.uc_mem_map_ptr(self._handle, base, size, permissions, address),
                 f"map the memory {memory.name} at {base:#x}",
@@ -140,7 +140,7 @@ class Guest:
         self._add_hook(constants.UC_HOOK_INTR, "ferrule_guest_on_exception")
 
     def load(self, image: Image) -> None:
-        """Write a firmware's bytes to its memories."""
+        """Write a firmware's segments to the board's memories."""
         for segment in image.segments:
             for window, storage in self._storages():
                 offset = segment.address - window.address
@@ -159,7 +159,7 @@ class Guest:
         return [(window, by_address[window.data]) for window in windows]
 
     def read_memory(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes of a memory; fewer where it ends."""
+        """Read bytes of a memory; fewer if the memory ends earlier."""
         for window, storage in self._storages():
             offset = address - window.address
             if 0 <= offset < window.bytes:
@@ -167,7 +167,7 @@ class Guest:
         return b""
 
     def write_memory(self, address: int, data: bytes) -> bool:
-        """Set bytes of a memory, code and flash included; False if they do not lie in one memory."""
+        """Write bytes to a memory, including code and flash; return False if they do not lie within one memory."""
         for window, storage in self._storages():
             offset = address - window.address
             if offset >= 0 and offset + len(data) <= window.bytes:
@@ -178,12 +178,12 @@ class Guest:
         return False
 
     def memory_view(self, address: int, size_bytes: int) -> memoryview:
-        """Return the guest's own bytes, for DMA: writable where the guest may write, of 8-bit items.
+        """Return a range of the guest's memory itself for DMA, in 8-bit items; writable only if the guest may write it.
 
-        `numpy.frombuffer` of it copies nothing. Code that is changed this way is not translated anew.
+        `numpy.frombuffer` on it makes no copy. Code changed through it is not translated again.
 
         Raises:
-            EngineError: they do not lie in one memory of the board.
+            EngineError: the range does not lie within one memory of the board.
         """
         for window, storage in self._storages():
             offset = address - window.address
@@ -197,7 +197,7 @@ class Guest:
     def map_c(
         self, address: int, size_bytes: int, read: str, write: str, unit: ctypes.Structure | ctypes.Array[ctypes.c_char]
     ) -> None:
-        """Attach a peripheral whose two functions are in the C hooks."""
+        """Attach a peripheral whose functions `read` and `write` are in the C hooks."""
         self._kept.append(unit)
         user = ctypes.addressof(unit)
         error = self._library.uc_mmio_map(
@@ -212,17 +212,17 @@ class Guest:
         self.check(error, f"map a peripheral at {address:#x}")
 
     def map_silent(self, address: int, size_bytes: int) -> None:
-        """Have a range read as zero and ignore writes."""
+        """Map a range that reads as zero and ignores writes."""
         error = self._library.uc_mmio_map(
             self._handle, ctypes.c_uint64(address), ctypes.c_size_t(_pages(size_bytes)), None, None, None, None
         )
         self.check(error, f"map {size_bytes} silent bytes at {address:#x}")
 
     def map_python(self, address: int, size_bytes: int, read: ReadRegister, write: WriteRegister) -> None:
-        """Attach a peripheral in Python: for registers, not for data.
+        """Attach a peripheral whose model is in Python, for registers rather than data.
 
-        A BusError in its functions becomes a bus fault of the access; anything else ends the run, which raises it.
-        `Processor.exact_now` is right within them, to the instruction.
+        A BusError in its functions becomes a bus fault of the access; any other exception ends the run and is raised by
+        it. Within the functions `Processor.exact_now` is exact to the instruction.
         """
         self.map_c(address, size_bytes, "ferrule_guest_answer", "ferrule_guest_accept", self.state)
         self.synchronise(address, size_bytes)
@@ -249,12 +249,12 @@ class Guest:
                 device.write(offset, size, value)
         except BusError:
             return 0
-        except BaseException as error:  # noqa: BLE001 (unicorn's frames lie between: `run` raises it)
+        except BaseException as error:  # noqa: BLE001 (unicorn's frames are in between: `run` raises it)
             self._fail(error)
         return 1
 
     def guarded(self, call: Callable[[], None]) -> None:
-        """Call something from within the run; what it raises ends the run, which raises it again."""
+        """Call a function during a run; an exception ends the run, which raises it."""
         if self.failure is not None:
             return
         try:
@@ -269,15 +269,15 @@ class Guest:
         self.state.limit = 0
 
     def synchronise(self, address: int, size_bytes: int) -> None:
-        """Have `state.now` exact at every access to a peripheral."""
+        """Make `state.now` exact at every access to a peripheral."""
         self.engine.mem_protect(address, _pages(size_bytes), self._constants.UC_PROT_NONE)
 
     def register(self, name: str) -> int:
-        """Return a core register: `r0` to `r12`, `sp`, `lr`, `pc`, `xpsr`."""
+        """Return the value of a core register: `r0` to `r12`, `sp`, `lr`, `pc` or `xpsr`."""
         return int(self.engine.reg_read(self.register_id(name))) & 0xFFFF_FFFF
 
     def registers(self) -> dict[str, int]:
-        """Return the core registers by name."""
+        """Return the values of the core registers by name."""
         return {name: self.register(name) for name in layout.FAULT_REGISTERS}
 
     def set_register(self, name: str, value: int) -> None:
@@ -285,12 +285,12 @@ class Guest:
         self.engine.reg_write(self.register_id(name), value)
 
     def executed(self) -> int:
-        """Return the instructions executed since reset."""
+        """Return the number of instructions executed since reset."""
         count: int = self.hooks.ferrule_guest_executed(ctypes.byref(self.state), self.register("pc"))
         return count
 
     def error_text(self, error: int) -> str:
-        """Return what an error number of unicorn means."""
+        """Return unicorn's text for an error number."""
         text: bytes = self._library.uc_strerror(error)
         return text.decode()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structs of the C hooks as ctypes sees them."""
+"""The structs of the C hooks as ctypes classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UART_WORDS = 32
 
 
 class Stop(IntEnum):
-    """Why the guest stands."""
+    """The reasons why the guest stopped; mirrors enum ferrule_guest_stop."""
 
     RUNS = 0
     BUDGET = 1
@@ -35,7 +35,7 @@ GUEST_REGISTERS = (
 )  # fmt: skip
 """Unicorn's names in the order of enum ferrule_register."""
 FAULT_REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr")
-"""In the order of ferrule_fault.registers."""
+"""Register names in the order of ferrule_fault.registers."""
 
 
 class Window(ctypes.Structure):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C hooks: compiled on first use, kept in the user's cache, loaded into this process."""
+"""The C hooks, which are compiled on first use, kept in the user's cache and loaded into this process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCES = (*HEADERS, "run")
 
 
 def compiled_hooks() -> Path:
-    """Return the shared library, compiled anew unless the cache has it whole; see `NativeLibrary.file`."""
+    """Return the path of the shared library, which is compiled unless it is cached; see `NativeLibrary.file`."""
     return NativeLibrary(
         name="unicorn_hooks",
         title="unicorn hooks",
@@ -51,7 +51,7 @@ def _check_layout(library: ctypes.CDLL) -> None:
 
 
 EXPIRE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-"""What a timer calls."""
+"""Type of the function that a timer calls."""
 _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ferrule_guest_executed", ctypes.c_uint64, (ctypes.POINTER(layout.GuestState), ctypes.c_uint32)),
     ("ferrule_core_bytes", ctypes.c_uint64, ()),
@@ -90,7 +90,7 @@ _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
 
 @cache
 def load_hooks() -> ctypes.CDLL:
-    """Return the loaded hooks."""
+    """Load the C hooks, once per process."""
     path = compiled_hooks()
     try:
         library = ctypes.CDLL(str(path))

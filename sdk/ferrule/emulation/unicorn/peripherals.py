@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model of each class of the platform description, and the cycle counter, which has no more to it."""
+"""Attaches the models of a board's peripherals to the guest."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ UART_TYPES = tuple(KINDS)
 TRACE_TYPES = ("Miscellaneous.DWT",)
 MODELLED = (*UART_TYPES, NVIC_TYPE, *TRACE_TYPES)
 TRACE_BYTES = 0x1000
-"""Registers of the data watchpoint and trace unit (Armv7-M ARM, C1.8): CTRL and CYCCNT are modelled."""
+"""Window size of the data watchpoint and trace unit (Armv7-M ARM, C1.8), of which CTRL and CYCCNT are modelled."""
 
 
 class CycleCounter:
-    """CYCCNT counts executed instructions while DEMCR.TRCENA and CTRL.CYCCNTENA are set and the core is awake."""
+    """CYCCNT, which counts instructions while DEMCR.TRCENA and CTRL.CYCCNTENA are set and the core is awake."""
 
     def __init__(self, guest: Guest, processor: Processor, address: int) -> None:
         self._state = layout.CycleCounterState(guest=ctypes.pointer(guest.state))
@@ -29,9 +29,9 @@ class CycleCounter:
 
 
 def interrupt_line(peripheral: Peripheral, output: str | None, board: Board) -> int | None:
-    """Return the line of the interrupt controller that an output leads to; None where it leads nowhere.
+    """Return the input of the interrupt controller that an output is connected to, or None if it is not connected.
 
-    `output` is None for a peripheral that has only one.
+    `output` is None for a peripheral with only one.
     """
     controllers = {each.name for each in board.peripherals if each.type == NVIC_TYPE}
     for interrupt in peripheral.interrupts:
@@ -41,7 +41,7 @@ def interrupt_line(peripheral: Peripheral, output: str | None, board: Board) -> 
 
 
 def attach(guest: Guest, processor: Processor, board: Board) -> dict[str, Uart]:
-    """Give the guest the board's peripherals; return its UARTs by name."""
+    """Attach the board's peripherals to the guest and return its UARTs by name."""
     uarts: dict[str, Uart] = {}
     for peripheral in board.peripherals:
         if peripheral.type in UART_TYPES:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a core has besides instructions: exceptions, sleep, interrupt lines and time. The C hooks do the work.
+"""The part of a core beyond its instructions, modelled by the C hooks: exceptions, sleep, interrupt lines and time.
 
-Time is counted in instructions since reset, those that a sleeping core would have executed included. Interrupts and
-timers come between two basic blocks, so at most one block late.
+Time is counted in instructions since reset, including those that a sleeping core would have executed. Interrupts and
+timers take effect between two basic blocks, and thus at most one block late.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ CPU_IDS: Mapping[str, int] = {
     "cortex-m7": 0x411F_C272,
     "cortex-m33": 0x410F_D213,
 }
-"""Part and revision, the same as QEMU's."""
+"""The values of CPUID, equal to QEMU's."""
 ARMV8 = ("cortex-m33",)
 LINES: Mapping[int, int] = {7: 240, 8: 480}
-"""Interrupt lines by architecture: as many as it allows."""
+"""Number of interrupt lines by architecture, the largest that it allows."""
 ALL_PRIORITY_BITS = 0xFF
 
 
 def _priority_mask(board: Board) -> int:
-    """Return the bits of a priority that the platform description says are there."""
+    """Return the mask of implemented priority bits; all bits if the platform description does not state it."""
     for controller in board.peripherals_of(NVIC_TYPE):
         mask = controller.properties.get("priorityMask")
         if isinstance(mask, int):
@@ -51,12 +51,12 @@ class InterruptLine:
         self.number = number
 
     def set(self, level: bool) -> None:
-        """Set the level; a rise makes the interrupt pending, and so does the end of a handler that left it high."""
+        """Set the level; the interrupt becomes pending on a rise, and when its handler ends with the level high."""
         self._processor.set_irq(self.number, level)
 
 
 class Timer:
-    """Calls a function when a time has come. Times are instructions since reset."""
+    """Calls a function at a given time, counted in instructions since reset."""
 
     def __init__(self, processor: Processor, index: int, function: Callable[[], None]) -> None:
         self._processor = processor
@@ -65,7 +65,7 @@ class Timer:
         self._function = function
 
     def set(self, due: int | None) -> None:
-        """Have the function called once, as soon as `due` is reached; None: not at all."""
+        """Schedule one call of the function at the time `due`; None cancels it."""
         moment = NEVER if due is None else min(max(due, 0), NEVER)
         self._processor.arm(self._index, moment, self._callback)
 
@@ -74,7 +74,7 @@ class Timer:
 
 
 class Processor:
-    """The exceptions, the sleep and the time of one guest."""
+    """Models the exceptions, sleep and time of one guest, and runs it."""
 
     def __init__(self, guest: Guest, board: Board, vector_table: int) -> None:
         self.guest = guest
@@ -103,23 +103,23 @@ class Processor:
         self.guest.synchronise(address, REGISTERS_BYTES)
 
     def attach_trace(self, function: str, unit: ctypes.Structure) -> None:
-        """Tell a unit of the C hooks about every change of DEMCR.TRCENA."""
+        """Make the C hooks report every change of DEMCR.TRCENA to a unit by calling `function`."""
         entry = ctypes.cast(getattr(self._hooks, function), ctypes.c_void_p)
         self._hooks.ferrule_core_attach_trace(self._core, entry, ctypes.addressof(unit))
 
     @property
     def now(self) -> int:
-        """The time at the end of the current basic block; exact while the guest stands."""
+        """The time at the end of the current basic block; exact while the guest is stopped."""
         return int(self._hooks.ferrule_core_time(self._core))
 
     @property
     def exact_now(self) -> int:
-        """The time before the instruction that accesses; valid within an access to an exact peripheral."""
+        """The time before the accessing instruction; valid only during an access to a synchronised peripheral."""
         return int(self._hooks.ferrule_core_exact_time(self._core))
 
     @property
     def awaits_event(self) -> bool:
-        """Whether SysTick or a timer will do something by itself."""
+        """Whether a SysTick interrupt or a timer is scheduled."""
         return int(self._hooks.ferrule_core_next_event(self._core)) != NEVER
 
     def set_irq(self, line: int, level: bool) -> None:
@@ -127,7 +127,7 @@ class Processor:
         self._hooks.ferrule_core_set_line(self._core, line, level)
 
     def line(self, number: int) -> InterruptLine:
-        """Return an interrupt line."""
+        """Return the interrupt line with a number, counted from 0."""
         return InterruptLine(self, number)
 
     def is_enabled(self, line: int) -> bool:
@@ -135,22 +135,22 @@ class Processor:
         return bool(self._hooks.ferrule_core_is_line_enabled(self._core, line))
 
     def timer(self, function: Callable[[], None]) -> Timer:
-        """Return a new timer.
+        """Return a new timer that calls a function.
 
         Raises:
-            EngineError: there are 16 already.
+            EngineError: there are 16 timers already.
         """
         if len(self._timers) == layout.TIMERS:
-            raise EngineError(f"the unicorn engine has {layout.TIMERS} timers for device models, and no more")
+            raise EngineError(f"the unicorn engine has only {layout.TIMERS} timers for device models")
         self._timers.append(Timer(self, len(self._timers), function))
         return self._timers[-1]
 
     def arm(self, index: int, due: int, callback: object) -> None:
-        """Set a timer; `Timer.set` is for everybody else."""
+        """Set a timer by index; used by `Timer.set`."""
         self._hooks.ferrule_core_set_timer(self._core, index, due, callback, None)
 
     def run(self, instructions: int) -> layout.Stop:
-        """Run until about so many instructions are executed, or something stops it.
+        """Run for about `instructions` instructions, or until another reason stops the guest; return the reason.
 
         Raises:
             Exception: what a device model raised.
@@ -160,7 +160,7 @@ class Processor:
     def step(self) -> layout.Stop:
         """Execute one instruction (an IT block counts as one), or enter one exception; a sleeping core wakes first.
 
-        It makes unicorn translate all code anew.
+        It makes unicorn translate all code again.
 
         Raises:
             Exception: what a device model raised.
@@ -174,23 +174,23 @@ class Processor:
         return layout.Stop(stop)
 
     def set_breakpoints(self, addresses: Sequence[int]) -> None:
-        """Have `run` stop before the instructions at these addresses, and at `bkpt`; none: neither."""
+        """Make `run` stop before the instructions at these addresses and at `bkpt`; an empty list disables both."""
         self.guest.state.breakpoints = len(addresses)
         self.guest.engine.ctl_set_exits(list(addresses))
         self.guest.engine.ctl_flush_tb()
 
     def read_register(self, offset: int, size_bytes: int) -> int:
-        """Return a register of the system control space, as the firmware would read it; only while it stands."""
+        """Read a register of the system control space as the firmware would; only while the guest is stopped."""
         self.guest.state.now = self.guest.executed()
         return int(self._hooks.ferrule_system_control_read(None, offset, size_bytes, self._core))
 
     def write_register(self, offset: int, size_bytes: int, value: int) -> None:
-        """Write a register of the system control space, as the firmware would; only while it stands."""
+        """Write a register of the system control space as the firmware would; only while the guest is stopped."""
         self.guest.state.now = self.guest.executed()
         self._hooks.ferrule_system_control_write(None, offset, size_bytes, value, self._core)
 
     @property
     def fault(self) -> layout.CoreFault | None:
-        """The last fault, as it was before any handler ran."""
+        """The last fault, recorded before any handler ran; None if there is none."""
         fault: layout.CoreFault = self._hooks.ferrule_core_fault(self._core).contents
         return fault if fault.exception else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A firmware that runs inside this process, and only while somebody reads from it."""
+"""Sessions with a firmware that runs inside this process, and only while one of its channels is being read."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from ferrule.emulation.unicorn.uart import Uart, UartWire
 from ferrule.link import Channel
 
 SLICE_INSTRUCTIONS = 2_000_000
-"""Most instructions between two looks at the clock: some 10 ms."""
+"""Largest number of instructions between two checks of the clock, about 10 ms."""
 SLICE_S = 0.05
-"""A slice that takes longer, since the firmware sits on slow registers, is halved next time."""
+"""Duration above which the next slice is halved, as when the firmware accesses slow registers."""
 IDLE_PATIENCE_INSTRUCTIONS = 100_000
-"""A firmware that polls an empty UART for so long sends nothing without further input, unless a timer runs."""
+"""Instructions of polling an empty UART after which the firmware counts as waiting for input, unless a timer runs."""
 
 
 class UnicornChannel(Channel):
-    """The bytes of one emulated UART."""
+    """The channel of one emulated UART."""
 
     def __init__(self, session: UnicornSession, uart: Uart) -> None:
         self._session = session
@@ -40,7 +40,7 @@ class UnicornChannel(Channel):
 
     @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        """Run the firmware until it has sent something; empty on a time-out, or when it waits for input.
+        """Run the firmware until it has sent bytes, and return them; empty on a time-out or when it waits for input.
 
         Raises:
             EngineError: the firmware faulted.
@@ -60,7 +60,7 @@ class UnicornChannel(Channel):
 
 
 class UnicornSession(EmulatorSession):
-    """A firmware in unicorn."""
+    """A firmware in unicorn, which runs during reads."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -102,7 +102,7 @@ class UnicornSession(EmulatorSession):
         return Counters(instructions=self._guest.executed(), resolution=1)
 
     def run_until_output(self, uart: Uart, wanted_bytes: int, timeout_s: float) -> None:
-        """Run until the UART has bytes, the firmware waits for input, or the wall-clock time is over."""
+        """Run until the UART has bytes, the firmware waits for input, or the wall-clock time has elapsed."""
         deadline = time.monotonic() + timeout_s
         waited_before_s = self._debugger.waited_s if self._debugger else 0.0
         idle_from: int | None = None
@@ -112,9 +112,9 @@ class UnicornSession(EmulatorSession):
                 stop = self._run_slice()
             except EngineError:
                 if uart.ready_bytes:
-                    return  # what it said before it failed comes first; the next read raises
+                    return  # bytes sent before the failure come first; the next read raises
                 raise
-            carried = any([wire.carry() for wire in self._wires])  # noqa: C419 all of them, not the first that answers
+            carried = any([wire.carry() for wire in self._wires])  # noqa: C419 all wires, not up to the first answer
             if uart.ready_bytes:
                 return
             entered = self._guest.state.entered
@@ -145,7 +145,7 @@ class UnicornSession(EmulatorSession):
         return stop
 
     def _check(self, stop: Stop) -> None:
-        """Raise if the firmware has recorded a fault, or stands where only a reset would help."""
+        """Raise EngineError if the firmware has recorded a fault or cannot continue without a reset."""
         record, fault = self._recorded_fault(), self._processor.fault
         if record is not None:
             self._failure = self._recorded_error(record, fault)
@@ -153,7 +153,7 @@ class UnicornSession(EmulatorSession):
             cause = fault_text(fault, self._board, self._devices) if fault else "supervisor call (svc)"
             self._failure = self._error(f"lockup, since no fault handler may run here: {cause}")
         elif stop is Stop.RESET:
-            self._failure = self._error("the firmware asked for a reset (AIRCR.SYSRESETREQ)")
+            self._failure = self._error("the firmware requested a reset (AIRCR.SYSRESETREQ)")
         elif stop is Stop.EXCEPTION:
             self._failure = self._error(exception_text(self._guest.state.exception))
         elif stop is Stop.ERROR:
@@ -175,7 +175,7 @@ class UnicornSession(EmulatorSession):
         return struct.unpack(f"<{len(data) // 4}I", data[: len(data) & ~3])
 
     def _recorded_error(self, record: FaultRecord, fault: CoreFault | None) -> EngineError:
-        """Return the error for a fault that the firmware's start-up has recorded, with what the engine knows of it."""
+        """Return the error for a fault recorded by the firmware's start-up code, with details from the engine."""
         same = fault is not None and fault.registers[FAULT_REGISTERS.index("pc")] == record.fields["pc"]
         if fault is None or not (same or not record.fields["frame_valid"]):
             return self._error(record.reason, registers=record.registers)
@@ -196,7 +196,7 @@ class UnicornSession(EmulatorSession):
         return self._stand(reason, self._guest.registers(), None)
 
     def _stand(self, reason: str, registers: Mapping[str, int], executed: int | None) -> CrashReport:
-        """Return the report on the guest at these registers; `executed` is None for the count so far."""
+        """Return the report on the guest with these registers; `executed` defaults to the current count."""
         notes = (
             f"{self._guest.executed() if executed is None else executed} instructions executed",
             *(note for uart in self._uarts.values() for note in uart.notes()),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UARTs between the guest and the host; their registers are in the C hooks."""
+"""UARTs between the guest and the host, whose registers the C hooks model."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ferrule.emulation.unicorn.guest import Guest
 
 NO_LINE = -1
 MOST_BYTES = 1 << 20
-"""A wire takes so many bytes from its UART at once."""
+"""Largest number of bytes that a wire takes from its UART at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UartKind:
-    """What the host has to know of a kind of UART."""
+    """The properties of a kind of UART that the host needs."""
 
     prefix: str
-    """Of its functions in the C hooks."""
+    """Prefix of its functions in the C hooks."""
     transmit_output: str | None
-    """Its interrupt output in the platform description; None for the only one."""
+    """Name of its transmit interrupt in the platform description; None if it has only one interrupt."""
     receive_output: str | None
     receive_interrupt: int
-    """The bits of UartState.control that are all set while a received byte interrupts."""
+    """The bits of UartState.control that must all be set for a received byte to raise an interrupt."""
     transmits_if: str
-    """When it transmits, for people."""
+    """The condition for transmitting, in words, for crash reports."""
     resets: bool = True
-    """Whether its state after reset is not all zero."""
+    """Whether its reset state is not all zero, so that it has a reset function."""
 
 
 KINDS: Mapping[str, UartKind] = {
@@ -58,11 +58,11 @@ KINDS: Mapping[str, UartKind] = {
         transmits_if="ENABLE 8, a pin in PSEL.TXD, TXD.PTR in RAM",
     ),
 }
-"""By Renode's class of the peripheral."""
+"""The kinds of UARTs by Renode's class of the peripheral."""
 
 
 class Uart:
-    """Both ends of a UART: the guest's registers and the host's bytes."""
+    """A UART with its registers for the guest and its bytes for the host."""
 
     def __init__(
         self, guest: Guest, peripheral: Peripheral, transmit_line: int | None, receive_line: int | None
@@ -85,7 +85,7 @@ class Uart:
             getattr(guest.hooks, f"{prefix}_reset")(ctypes.byref(self.state))
 
     def give(self, data: bytes) -> None:
-        """Append bytes to what the guest will receive; it takes the next one when it has read the last."""
+        """Append bytes to the guest's input; the guest receives each byte once it has read the previous one."""
         state = self.state
         self._input = self._input[state.input_taken :] + data
         state.input = ctypes.cast(ctypes.c_char_p(self._input), ctypes.c_void_p)
@@ -95,17 +95,17 @@ class Uart:
 
     @property
     def interrupts_on_input(self) -> bool:
-        """Whether the next byte that is given would raise the receive interrupt."""
+        """Whether the next input byte would raise the receive interrupt."""
         wanted = self.kind.receive_interrupt
         return self.receive_line is not None and int(self.state.control) & wanted == wanted
 
     @property
     def ready_bytes(self) -> int:
-        """How many bytes the guest has sent that nobody took."""
+        """Number of bytes sent by the guest and not yet taken."""
         return int(self.state.output_bytes)
 
     def take(self, max_bytes: int) -> bytes:
-        """Return and remove the oldest bytes that the guest has sent."""
+        """Remove and return the oldest bytes that the guest has sent."""
         ready = self.ready_bytes
         count = min(max_bytes, ready)
         data = bytes(self._output[:count])
@@ -115,7 +115,7 @@ class Uart:
         return data
 
     def notes(self) -> list[str]:
-        """Return what a crash report should say of it."""
+        """Return the notes on the UART for a crash report."""
         lost, waiting = self.state.output_lost, self.state.input_bytes - self.state.input_taken
         notes = []
         if lost:
@@ -126,7 +126,7 @@ class Uart:
 
 
 class UartWire:
-    """A serial line between a UART of the guest and a device's model: bytes are carried while the guest stands."""
+    """A serial line between a UART of the guest and a device model; bytes are carried while the guest is stopped."""
 
     def __init__(self, uart: Uart, model: SerialModel) -> None:
         self._uart = uart
@@ -134,7 +134,7 @@ class UartWire:
         uart.state.wired = 1
 
     def carry(self) -> bool:
-        """Give each end the bytes that the other has sent; return whether the guest got any."""
+        """Deliver the bytes that each end has sent to the other; return whether the guest received any."""
         answer = self._model.receive(self._uart.take(MOST_BYTES))
         if answer:
             self._uart.give(answer)

@@ -13,11 +13,11 @@ DEFAULT_PLATFORM = "bare-metal"
 PLATFORMS: Mapping[str, Platform] = {
     platform.name: platform for platform in (BareMetalPlatform(), CmsisPlatform(), ZephyrPlatform())
 }
-"""By the name that the user gives."""
+"""The platforms by name, the default first."""
 
 
 def platform(name: str) -> Platform:
-    """Return a platform; FerruleError if there is none of that name."""
+    """Return a platform by name; FerruleError if there is none."""
     try:
         return PLATFORMS[name]
     except KeyError:

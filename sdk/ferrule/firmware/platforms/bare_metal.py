@@ -28,7 +28,7 @@ _INTERRUPT_LINES = 128
 
 @dataclass(frozen=True, slots=True)
 class BareMetalPlatform(Platform):
-    """A program that owns the core: `main` runs the model once, and then serves the link for ever."""
+    """A program without an operating system: `main` runs the model once and then serves the link forever."""
 
     @property
     @override
@@ -80,7 +80,7 @@ class BareMetalPlatform(Platform):
 
 
 def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:
-    """Return the C behind the device API, and that of interrupts and serial lines where drivers need them."""
+    """Return the adapter of the device API, with interrupts and serial lines if drivers need them."""
     if not request.artifact.devices:
         return ()
     lines = [driver.contribution for _, driver in _wires(request)]
@@ -91,17 +91,17 @@ def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:
 
 
 def _wires(request: ProjectRequest) -> tuple[tuple[WireUse, UartDriver], ...]:
-    """Return the devices behind a UART, each with the driver of that UART.
+    """Return the devices behind UARTs, each with the driver of its UART.
 
     Raises:
-        FerruleError: the driver can't say when the transmitter has room, so that a write might wait for ever.
+        FerruleError: the driver cannot report whether the transmitter can accept a byte, so a write could wait forever.
     """
     found = tuple((wire, uart_driver(request.board, wire.uart)) for wire in wires(request.artifact, request.board))
     for wire, driver in found:
         if not driver.tells_room:
             raise FerruleError(
                 f"device '{wire.use.device.name}' can't be behind {wire.uart.name}: the driver {driver.header} has no "
-                f"{driver.prefix}_can_write, without which a write may wait for ever"
+                f"{driver.prefix}_can_write, without which a write may wait forever"
             )
     return found
 
@@ -110,7 +110,7 @@ def _interrupts(request: ProjectRequest) -> tuple[DeviceUse, ...]:
     """Return the devices whose drivers wait for an interrupt.
 
     Raises:
-        FerruleError: two have one line, or the vector table lacks it.
+        FerruleError: two devices share an interrupt, or the vector table has no entry for it.
     """
     uses = tuple(use for use in request.artifact.devices if use.driver.interrupt is not None)
     owners: dict[int, str] = {}
@@ -174,7 +174,7 @@ def _values(
 
 
 def _board_files(board: Board) -> dict[str, bytes]:
-    """Return the board's files by path in the project; they keep their places relative to each other."""
+    """Return the board's files by path in the project; their relative positions are preserved."""
     return dict(_each_board_file(board))
 
 

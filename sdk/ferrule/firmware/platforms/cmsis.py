@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projects for CMSIS 6 with RTX5: a csolution with layers, and a CMake list of the same files."""
+"""Projects for CMSIS 6 with RTX5: a csolution with layers, and a CMakeLists.txt for the same files."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ PLATFORM_LAYER = "platform.clayer.yml"
 
 DEFINITIONS: tuple[tuple[str, str], ...] = (
     ("FERRULE_CMSIS_RTOS2", "1"),
-    ("FERRULE_CMSIS_MUTEX_BYTES", "28"),  # of RTX5: nothing is allocated
+    ("FERRULE_CMSIS_MUTEX_BYTES", "28"),  # RTX5's size; nothing is allocated
     ("FERRULE_CMSIS_EVENT_FLAGS_BYTES", "16"),
-    ("FERRULE_PORT_H", "<ferrule/platform/cmsis_port.h>"),  # quotes would not get through every tool
+    ("FERRULE_PORT_H", "<ferrule/platform/cmsis_port.h>"),  # not every tool passes quotes on
 )
 _PLATFORM = (
     CMSIS,
     DEVICE.part("device"),
     LINK,
-    RUNTIME.without("counter"),  # it takes SysTick, which is the kernel's here; cmsis_counter.c stands in for it
+    RUNTIME.without("counter"),  # it uses SysTick, which the kernel needs here; cmsis_counter.c replaces it
     replace(STARTUP.part("fault"), include_dirs=(".",)),
 )
-"""What the layer of the platform takes along."""
+"""The contributions in the platform's layer."""
 
 _GCC = GccToolchain()
-"""CMSIS-Toolbox knows it as GCC; csolution's other compilers want another linker script."""
+"""CMSIS-Toolbox calls it GCC; csolution's other compilers need a different linker script."""
 
 _RTX_SOURCES = (
     "rtx_delay",
@@ -69,7 +69,7 @@ _RTX_SOURCES = (
 
 @dataclass(frozen=True, slots=True)
 class CmsisPlatform(Platform):
-    """A thread of CMSIS-RTOS2 runs the model once, and then serves the link."""
+    """A program in which a thread of CMSIS-RTOS2 runs the model once and then serves the link."""
 
     @property
     @override
@@ -135,7 +135,7 @@ def _rendered(values: Mapping[str, object], templates: Mapping[str, str]) -> dic
 
 
 def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
-    """Return what belongs to the model's layer, and to the platform's."""
+    """Return the contents of the model's layer and of the platform's layer."""
     artifact = request.artifact
     own, platform = Library.of(*artifact.contributions), Library.of(*_PLATFORM)
     kernels = tuple(name for name in own.sources if name not in own.third_party)
@@ -182,7 +182,7 @@ _LINK_FLAGS = ("-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-W
 
 
 def _compile_flags(request: ProjectRequest) -> tuple[str, ...]:
-    """Return GCC's flags but those for the core, the level of optimization and those that csolution has words for."""
+    """Return GCC's flags except those for the core, the optimization level and whatever csolution has keys for."""
     core = _GCC.target_flags(request.board)
     level = check_optimization(request.optimization)
     flags = _GCC.compile_flags(request.board, level)
@@ -233,7 +233,7 @@ def _values(request: ProjectRequest, board: CmsisBoard) -> dict[str, object]:
 
 
 def component_sources(board: CmsisBoard) -> tuple[str, ...]:
-    """Return the files that csolution takes from packs for `COMPONENTS`, as CMake names them."""
+    """Return the files that csolution takes from packs for `COMPONENTS`, as paths for CMake."""
     return (
         "${CMSIS_PATH}/CMSIS/RTOS2/Source/os_systick.c",
         "${CMSIS_RTX_PATH}/Config/RTX_Config.c",

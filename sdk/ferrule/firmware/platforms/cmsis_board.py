@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CMSIS must know of a board: its core, its interrupts, its UARTs."""
+"""The description of a board that CMSIS needs: core, interrupts, UARTs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ferrule.errors import FerruleError
 USART_CLASS = "UART.CMSDK_APB_UART"
 """Renode's class of the UART that `platforms/cmsis/drivers/usart_cmsdk.c` drives."""
 LINES = 240
-"""Interrupts that a core may have (Armv7-M ARM, B1.5.3, and what CMSIS-Core has room for)."""
+"""The largest number of interrupts of a core (Armv7-M ARM, B1.5.3, and the limit of CMSIS-Core)."""
 _TARGET_TYPE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
@@ -23,26 +23,26 @@ class CmsisCore:
     """A processor core as CMSIS names it."""
 
     device: str
-    """The generic device in ARM::Cortex_DFP."""
+    """Name of the generic device in ARM::Cortex_DFP."""
     header: str
-    """Of CMSIS-Core."""
+    """File name of CMSIS-Core's header for the core."""
     rtx_handlers: str
-    """The file of RTX5 with its exception handlers for GCC."""
+    """Name of RTX5's file with the exception handlers for GCC."""
     macros: tuple[tuple[str, str], ...]
-    """What a device's header says of the core before it includes that of CMSIS-Core."""
+    """Names and values of the macros that a device's header defines before it includes CMSIS-Core's header."""
     secure: bool = False
-    """Whether it has security states; the firmware runs in the secure one."""
+    """Whether the core has security states; the firmware runs in the secure state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vector:
-    """An interrupt that has a handler."""
+    """An interrupt with a handler."""
 
     number: int
     stem: str
-    """Of its names: UART0_RX in UART0_RX_Handler and UART0_RX_IRQn."""
+    """Common part of its names: UART0_RX in UART0_RX_Handler and UART0_RX_IRQn."""
     owner: str
-    """What interrupts."""
+    """Name of the UART or device that raises the interrupt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Usart:
     """A UART with its CMSIS-Driver."""
 
     index: int
-    """n of Driver_USART<n>."""
+    """The n in Driver_USART<n>."""
     name: str
     address: int
     rx: Vector
@@ -64,13 +64,13 @@ class CmsisBoard:
     core: CmsisCore
     usarts: tuple[Usart, ...]
     link_usart: int
-    """n of the link's Driver_USART<n>."""
+    """The n in Driver_USART<n> of the link."""
     devices: tuple[Vector, ...] = ()
     """Interrupts of the devices that run layers."""
 
     @property
     def vectors(self) -> tuple[Vector, ...]:
-        """All interrupts with a handler, by number."""
+        """All interrupts with a handler, ordered by number."""
         uarts = (each for usart in self.usarts for each in (usart.rx, usart.tx))
         return tuple(sorted((*uarts, *self.devices), key=lambda vector: vector.number))
 
@@ -85,16 +85,16 @@ class CmsisBoard:
 
     @property
     def vector_count(self) -> int:
-        """How many interrupts the vector table has."""
+        """Number of interrupts in the vector table."""
         return max(vector.number for vector in self.vectors) + 1
 
 
 def cmsis_board(board: Board, interrupts: Sequence[tuple[str, int]] = ()) -> CmsisBoard:
-    """Return what CMSIS must know; `interrupts` are the names and lines of devices that run layers.
+    """Return a board's description for CMSIS; `interrupts` holds name and interrupt number of devices that run layers.
 
     Raises:
-        FerruleError: there is no CMSIS device for its core or no CMSIS-Driver for its link UART, its name can't be
-            that of a target type, or two things share an interrupt.
+        FerruleError: there is no CMSIS device for the core or no CMSIS-Driver for the link UART, the board's name is
+            not valid as a target type, or an interrupt is used twice or does not exist.
     """
     if not _TARGET_TYPE.fullmatch(board.name):
         raise FerruleError(
@@ -123,12 +123,12 @@ def _check_lines(board: Board, found: CmsisBoard) -> None:
     for vector, other in itertools.pairwise(found.vectors):
         if vector.number == other.number:
             raise FerruleError(
-                f"board {board.name}: interrupt {vector.number} is that of {vector.owner} and of {other.owner}",
+                f"board {board.name}: interrupt {vector.number} is used by both {vector.owner} and {other.owner}",
                 hint="give the device another interrupt",
             )
     if found.vector_count > LINES:
         raise FerruleError(
-            f"board {board.name}: interrupt {found.vector_count - 1} is none of the core's, which has 0 to {LINES - 1}",
+            f"board {board.name}: interrupt {found.vector_count - 1} does not exist, the core has 0 to {LINES - 1}",
             hint="give the device another interrupt",
         )
 
@@ -137,7 +137,7 @@ def _core(board: Board) -> CmsisCore:
     make = _CORES.get(board.cpu.type)
     if make is None:
         raise FerruleError(
-            f"board {board.name}: its core {board.cpu.type} has no place in CMSIS projects",
+            f"board {board.name}: its core {board.cpu.type} is not supported in CMSIS projects",
             hint=f"known: {', '.join(_CORES)}",
         )
     return CmsisCore(

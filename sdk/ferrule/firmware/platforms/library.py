@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C of a project: the model's own, and the library of contributions that it is linked with."""
+"""The C files of a project: the model's own and the contributions that it is linked with."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER
 
 
 def model_files(artifact: Artifact) -> dict[str, bytes]:
-    """Return the generated C of the model by path in the project."""
+    """Return the model's generated files by path in the project."""
     return {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in artifact.files.items()}
 
 
 def model_sources(artifact: Artifact) -> tuple[str, ...]:
-    """Return the C files of the model by path in the project."""
+    """Return the paths of the model's C files in the project, sorted."""
     return tuple(sorted(f"{MODEL_FOLDER}/{name}" for name in artifact.files if name.endswith(".c")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """Contributions as they lie in a project; all paths are relative to the project."""
+    """The contributions in a project; all paths are relative to the project."""
 
     contributions: tuple[Contribution, ...]
 
     @classmethod
     def of(cls, *contributions: Contribution) -> Library:
-        """Return the library of contributions, parts of the same one put together.
+        """Return the library of some contributions; parts of the same contribution are merged.
 
         Raises:
             FerruleError: two contributions contradict each other.
@@ -39,7 +39,7 @@ class Library:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """The content of all files by path; FerruleError if one does not exist."""
+        """The contents of all files by path; FerruleError if a file does not exist."""
         return {
             _in_project(part, name): (part.folder / name).read_bytes()
             for part in self.contributions
@@ -53,7 +53,7 @@ class Library:
 
     @property
     def third_party(self) -> tuple[str, ...]:
-        """Those of the C files that are compiled without warnings, sorted."""
+        """The subset of `sources` that is compiled without warnings, sorted."""
         parts = self._with(Warnings.THIRD_PARTY)
         return tuple(sorted(_in_project(part, name) for part in parts for name in part.sources))
 
@@ -64,12 +64,12 @@ class Library:
 
     @property
     def system_include_dirs(self) -> tuple[str, ...]:
-        """The include folders of third parties."""
+        """Include folders of third-party code."""
         return self._include_dirs(Warnings.THIRD_PARTY)
 
     @property
     def defines(self) -> Mapping[str, str]:
-        """The macros of all contributions."""
+        """The macros that the contributions define."""
         return defines_of(self.contributions)
 
     def _with(self, warnings: Warnings) -> Iterator[Contribution]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform gives to a generated project: its files around the model."""
+"""The interface of platforms, which contribute the files around the model to a generated project."""
 
 from __future__ import annotations
 
@@ -11,65 +11,65 @@ from ferrule.boards import Board
 from ferrule.codegen import Artifact
 
 MODEL_FOLDER = "model"
-"""Where the generated C of the model lies in every project."""
+"""Folder of the model's generated C in every project."""
 LIBRARY_FOLDER = "lib"
-"""Where the C that comes with Ferrule lies in every project, as it lies in the sources: lib/include, lib/src_c, ..."""
+"""Folder of Ferrule's own C in every project, with the layout of the sources: lib/include, lib/src_c, ..."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRequest:
-    """What a project is generated from."""
+    """The inputs from which a project is generated."""
 
     artifact: Artifact
     board: Board
     toolchain: str
-    """Name of the toolchain that a project of bare metal is built with by default."""
+    """Name of the default toolchain of a bare-metal project."""
     optimization: str
     """O2, O3 or Os."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectFiles:
-    """The files of a project by path relative to its folder, `/` between the parts."""
+    """The files of a project by path relative to its folder, with `/` as the separator."""
 
     generated: Mapping[str, bytes]
-    """Written anew each time; one that was edited by hand stops the generation."""
+    """Files rewritten on each generation; if one was edited by hand, the generation stops."""
     starters: Mapping[str, bytes]
-    """The user's own after the first time, such as main.c: one that was edited by hand is left alone and told."""
+    """Files meant for editing, such as main.c; one that was edited by hand is left unchanged and reported."""
     sources: tuple[str, ...] = ()
-    """The C files of the program, where Ferrule itself can build it (`ferrule build`)."""
+    """The C files of the program if `ferrule build` can build it, otherwise empty."""
     third_party: tuple[str, ...] = ()
-    """Those of the C files that are compiled without warnings."""
+    """The subset of `sources` that is compiled without warnings."""
     include_dirs: tuple[str, ...] = ()
     system_include_dirs: tuple[str, ...] = ()
-    """The include folders of third parties."""
+    """Include folders of third-party code."""
     defines: Mapping[str, str] = field(default_factory=dict)
-    """Macros of all C files."""
+    """Macros defined for all C files."""
     board_folder: str = ""
-    """The folder with the board's description, where Ferrule itself can build the project."""
+    """The folder with the board's description if `ferrule build` can build the project, otherwise empty."""
     build_hint: str = ""
-    """How the user builds it, in one line, with {folder} for the project's folder."""
+    """The command that builds the project, with {folder} in place of the project's folder."""
     notes: tuple[str, ...] = field(default=())
-    """What the user should know, in one line each, such as a feature that this board can't have."""
+    """Notes for the user, one line each, such as a feature that the board does not support."""
 
 
 class Platform(Protocol):
-    """Makes projects for one platform: an RTOS, or none."""
+    """Generates projects for one platform: an RTOS or bare metal."""
 
     @property
     def name(self) -> str:
-        """How the user names it, such as "bare-metal"."""
+        """The name that users select the platform by, such as "bare-metal"."""
         ...
 
     @property
     def title(self) -> str:
-        """What it is, in some words."""
+        """A short description of the platform."""
         ...
 
     def files(self, request: ProjectRequest) -> ProjectFiles:
-        """Return the project; the same request gives the same bytes.
+        """Return the project's files; equal requests return equal bytes.
 
         Raises:
-            FerruleError: the board, the toolchain or the model can't be had on this platform; the message says why.
+            FerruleError: the platform does not support the board, the toolchain or the model; the message states why.
         """
         ...

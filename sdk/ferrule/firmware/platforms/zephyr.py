@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projects for Zephyr: an application that is a module too."""
+"""Projects for Zephyr: an application that is also a module."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from ferrule.firmware.wires import spare_uarts, wires
 from ferrule.resources import root
 
 MODULE_FOLDER = "platforms/zephyr"
-"""The module below the resources' root, and in `lib` of a project."""
+"""Path of the module in the resources' root and in a project's `lib`."""
 _MODULE = (DEVICE, LINK.without("serve"), RUNTIME.without("counter"))
-"""What the module's own CMakeLists.txt compiles; it counts and serves in Zephyr's way."""
+"""The contributions that the module's own CMakeLists.txt compiles; it has Zephyr versions of the parts left out."""
 _NATIVE_LINK = "uart1"
 _NATIVE_STEMS = ("native_sim", "native_sim_64")
-"""Names of the files of native_sim with 32 and 64 bits, which all releases understand."""
+"""File name stems for native_sim with 32 and 64 bits that all releases understand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZephyrBoard:
-    """What Zephyr calls a board."""
+    """The names of a board in Zephyr."""
 
     name: str
-    """With qualifiers, as since 3.7; its files have `_` for `/`, and so has the name before 3.7."""
+    """Name with qualifiers, as used since 3.7; file names, and names before 3.7, have `_` in place of `/`."""
     link: str
-    """Label of a UART that is not the console's."""
+    """Devicetree label of a UART that is not the console's."""
     before: tuple[str, str] | None = None
-    """For releases without it: the nearest board there, and which releases these are."""
+    """For releases without this board: the closest board and a text that names the releases."""
 
     @property
     def stems(self) -> tuple[str, ...]:
-        """Names of its files, without suffix."""
+        """Names of the board's files, without suffix."""
         own = self.name.replace("/", "_")
         return (own,) if self.before is None else tuple(dict.fromkeys((own, self.before[0])))
 
@@ -52,12 +52,12 @@ ZEPHYR_BOARDS: Mapping[str, ZephyrBoard] = {
     "mps2-an386": ZephyrBoard(name="mps2/an386", link="uart1", before=("mps2_an385", "Zephyr 3.5 and 3.6: an M3")),
     "mps2-an500": ZephyrBoard(name="mps2/an500", link="uart1"),
 }
-"""By Ferrule's name. Zephyr has AN386 since 4.1."""
+"""Zephyr's boards by Ferrule's name. Zephyr has AN386 since 4.1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZephyrPlatform(Platform):
-    """An application whose main thread runs the model once, and then serves the link."""
+    """An application whose main thread runs the model once and then serves the link."""
 
     @property
     @override
@@ -156,17 +156,17 @@ def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[
 
 
 def _nodes(artifact: Artifact) -> tuple[DeviceUse, ...]:
-    """Return the devices that need a node of the devicetree."""
+    """Return the devices that need a devicetree node."""
     return tuple(use for use in artifact.devices if use.driver.base is not None)
 
 
 def _runs_natively(request: ProjectRequest) -> bool:
-    """Whether native_sim has all that the devices need: it lacks registers, and a UART beside console and link."""
+    """Return whether the project runs on native_sim, which has no device registers and no UART for devices."""
     return not _nodes(request.artifact) and not wires(request.artifact, request.board)
 
 
 def _link(board: ZephyrBoard, request: ProjectRequest) -> str:
-    """Return the label of the link's UART, which is neither the console's nor leads to a device.
+    """Return the devicetree label of the link's UART, which is neither the console's nor a device's.
 
     Raises:
         FerruleError: no UART is left.
@@ -180,7 +180,7 @@ def _link(board: ZephyrBoard, request: ProjectRequest) -> str:
 
 
 def _platforms(request: ProjectRequest) -> tuple[str, ...]:
-    """Return the boards that the project runs on as it is, as Zephyr calls them today."""
+    """Return the boards that the project runs on without changes, by Zephyr's current names."""
     board = ZEPHYR_BOARDS.get(request.board.name)
     native = ("native_sim/native/64",) if _runs_natively(request) else ()
     return (*native, *(() if board is None else (board.name,))) or ("BOARD",)
@@ -190,7 +190,7 @@ def _notes(request: ProjectRequest) -> Iterable[str]:
     board = request.board
     if board.name not in ZEPHYR_BOARDS:
         yield (
-            f"ferrule knows no board of Zephyr's for {board.name}: an overlay boards/BOARD.overlay must choose "
+            f"no Zephyr board is known for {board.name}: an overlay boards/BOARD.overlay must choose "
             "ferrule,link-uart (README.md)"
         )
     if _nodes(request.artifact):
@@ -200,7 +200,7 @@ def _notes(request: ProjectRequest) -> Iterable[str]:
     if wired:
         yield f"native_sim has two UARTs: there is no overlay for it, since the model uses {', '.join(wired)}"
     if _has_single_uart(board):
-        yield f"{board.name} has one UART, which is the link's: shell and log are off (prj.conf)"
+        yield f"{board.name} has one UART, which the link uses: shell and log are disabled (prj.conf)"
 
 
 def _has_single_uart(board: Board) -> bool:

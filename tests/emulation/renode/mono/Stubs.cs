@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// As much of Renode's classes as FerruleBridge.cs uses, with the signatures of Renode 1.16, or of 1.15 where
-// RENODE_1_15 is defined; and a program that does on the bridge what its standard input says.
+// Stubs of the classes of Renode that FerruleBridge.cs uses, with the signatures of Renode 1.16, or of 1.15 if
+// RENODE_1_15 is defined, and a program that runs commands from its standard input on the bridge.
 using System;
 using System.Collections.Generic;
 using System.IO;
@@ -318,7 +318,7 @@ namespace FerruleTest
 
     public static class Program
     {
-        // Lines: w WIDTH OFFSET VALUE, r WIDTH OFFSET, p ADDRESS HEX, g ADDRESS SIZE, i, s CYCLES, t CYCLES, reset, end.
+        // Commands: w WIDTH OFFSET VALUE, r WIDTH OFFSET, p ADDRESS HEX, g ADDRESS SIZE, i, s CYCLES, t CYCLES, reset, end.
         public static int Main(string[] arguments)
         {
             var machine = new Machine();
@@ -369,7 +369,7 @@ namespace FerruleTest
                 return BitConverter.ToString(machine.ReadBytes(UInt64.Parse(words[1]), Int32.Parse(words[2]), false, null)).Replace("-", "");
             case "i":
                 return bridge.IRQ.IsSet ? "1" : "0";
-            case "s": // cycles that the core has executed, and not told of yet
+            case "s": // cycles that the core has executed but not yet reported
                 machine.Unsynchronised = UInt64.Parse(words[1]);
                 return "ok";
             case "t":

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uses a device from the thread and from exceptions, and sends what every call returned; UART_BASE
- * comes from the command line. */
+/* Uses a device from the thread and from exceptions, and sends the result of every call;
+ * UART_BASE is defined on the command line. */
 #include "guest.h"
 
 #include "ferrule/platform/bare_metal.h"
@@ -27,8 +27,8 @@ void ferrule_pendsv_handler(void)
     pendsv_count++;
 }
 
-/* An exception that is pending while the driver runs is taken at once, unless the caller of the
- * device API had masked it. */
+/* An exception that becomes pending while the driver runs is taken at once, unless the caller of
+ * the device API masked interrupts. */
 static int32_t activate(void *context)
 {
     uint32_t *seen = (uint32_t *)context;
@@ -71,7 +71,7 @@ int main(void)
     send(ferrule_device_close(&npu0));
     send(ferrule_device_deactivate(&npu0));
     __asm__ volatile("cpsid i" : : : "memory");
-    send(ferrule_device_activate(&npu0)); /* its exception has to wait */
+    send(ferrule_device_activate(&npu0)); /* the exception stays pending */
     put_word(seen);
     put_word(masked());
     __asm__ volatile("cpsie i\n\tisb" : : : "memory");

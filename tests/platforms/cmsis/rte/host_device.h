@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file What the driver of the CMSDK UART calls of CMSIS-Core, on the host. */
+/** @file The part of CMSIS-Core that the driver of the CMSDK UART calls, on the host. */
 #ifndef HOST_DEVICE_H
 #define HOST_DEVICE_H
 

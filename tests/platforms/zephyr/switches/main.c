@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Five threads of Zephyr share the model, a mutex and a semaphore. The kernel tells of each switch;
- * the trace is printed at the end. Threads wake at given times and the trace counts in slots, so it
- * does not depend on how long instructions take. */
+/* Five threads of Zephyr share the model, a mutex and a semaphore. The kernel reports each
+ * switch, and the trace is printed at the end. Threads wake at given times and the trace counts
+ * in slots, so it does not depend on the speed of execution. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,8 +14,8 @@
 #include "ferrule_dense_link.h"
 
 #define ROUNDS   3
-#define SLOT_MS  40 /* more than a busy host oversleeps */
-#define ROUND    10 /* slots; the first begins after as many */
+#define SLOT_MS  40 /* longer than a busy host oversleeps */
+#define ROUND    10 /* slots; the first round begins after one such length */
 #define STACK    2048
 #define SWITCHES 256
 
@@ -44,7 +44,7 @@ static void expect(int32_t status)
     failures += status != 0 ? 1 : 0;
 }
 
-/* The time of a tenth of a slot of a round. */
+/* Return the time at the given tenth of a slot within a round. */
 static int64_t at(int round, int tenths)
 {
     return SLOT_MS * ROUND * (round + 1) + SLOT_MS * tenths / 10;
@@ -56,7 +56,7 @@ static void spin_until(int64_t time)
     }
 }
 
-/* Runs the model with the mutex held, and keeps it up to some time. */
+/* Run the model with the mutex held, and keep the mutex until the given time. */
 static void infer(int64_t until)
 {
     struct ferrule_run_info info = {.failed_operator = FERRULE_NO_OPERATOR};
@@ -71,7 +71,7 @@ static void high(void)
 {
     for (int round = 0; round < ROUNDS; round++) {
         k_sleep(K_TIMEOUT_ABS_MS(at(round, 10)));
-        infer(0); /* low has it, and is as high until it unlocks */
+        infer(0); /* low holds the mutex, and inherits this priority until it unlocks it */
         expect(k_sem_take(&ready, K_FOREVER));
     }
 }
@@ -85,7 +85,7 @@ static void middle(void)
     }
 }
 
-/* Spins on while twin wakes, which has its priority. */
+/* Keep spinning while twin, which has the same priority, wakes. */
 static void low(void)
 {
     for (int round = 0; round < ROUNDS; round++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file The adder: here a loop on the core, on a real device the driver. */
+/** @file The adder: in this example a loop on the core, for a real device the driver. */
 #ifndef MY_CUSTOM_ADDER_H
 #define MY_CUSTOM_ADDER_H
 
@@ -9,14 +9,14 @@
 extern "C" {
 #endif
 
-/** How one input is brought to the common scale; see ferrule.operators.elementwise.Term. */
+/** Conversion of an input to the common scale; see ferrule.operators.elementwise.Term. */
 struct my_custom_term {
     int32_t offset;
     int32_t multiplier;
     int32_t shift;
 };
 
-/** One addition of int8 tensors of one shape. */
+/** One addition of int8 tensors of the same shape. */
 struct my_custom_add_s8 {
     int32_t elements;
     int32_t left_shift; /* of both inputs, 0 to 20 */
@@ -29,7 +29,7 @@ struct my_custom_add_s8 {
     int32_t high;
 };
 
-/** One addition of float32 tensors of one shape. */
+/** One addition of float32 tensors of the same shape. */
 struct my_custom_add_f32 {
     int32_t elements;
     float low;

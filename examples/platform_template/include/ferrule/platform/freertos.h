@@ -9,7 +9,7 @@
 #include "ferrule/device.h"
 #include "ferrule/platform.h"
 
-/** How long open waits for another task; 0 does not wait. */
+/** Longest time in milliseconds that open waits for another task; 0: open does not wait. */
 #ifndef FERRULE_FREERTOS_OPEN_TIMEOUT_MS
 #define FERRULE_FREERTOS_OPEN_TIMEOUT_MS 1000
 #endif
@@ -18,17 +18,17 @@
 extern "C" {
 #endif
 
-/** A handle; its fields are the adapter's. */
+/** A handle; its fields belong to the adapter. */
 struct ferrule_device {
     struct ferrule_device_core core;
     StaticSemaphore_t mutex;
-    SemaphoreHandle_t lock; /* of it */
+    SemaphoreHandle_t lock; /* handle of `mutex` */
 };
 
 /**
- * @brief Say which device it is. FreeRTOS knows of none, so the driver's context says all.
+ * @brief Bind the device. FreeRTOS has no type for devices, so the driver's context identifies it.
  * @retval FERRULE_ERR_ARGUMENT  `driver` is null
- * @retval FERRULE_ERR_STATE     bound already
+ * @retval FERRULE_ERR_STATE     the device is already bound
  */
 int32_t ferrule_device_bind(ferrule_device_t *dev, const struct ferrule_driver *driver,
                             void *context);

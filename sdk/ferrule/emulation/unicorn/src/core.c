@@ -91,7 +91,7 @@ uint32_t ferrule_core_is_line_enabled(const struct ferrule_core *core, uint32_t 
 void ferrule_core_set_timer(struct ferrule_core *core, uint32_t timer, uint64_t due,
                             void (*expire)(void *context), void *context)
 {
-    const uint64_t now = ferrule_core_time(core); /* time that is over can't be waited for */
+    const uint64_t now = ferrule_core_time(core); /* a time in the past means now */
     core->timers[timer] =
         (struct ferrule_timer){.due = due < now ? now : due, .expire = expire, .context = context};
     ferrule_core_look(core);
@@ -115,7 +115,7 @@ bool ferrule_core_is_privileged(struct ferrule_core *core)
            (ferrule_guest_read(guest, FERRULE_CONTROL) & CONTROL_NPRIV) == 0;
 }
 
-/* Priority that PRIMASK (unless `asleep`), BASEPRI and FAULTMASK raise the core to. */
+/* The priority to which PRIMASK (ignored if `asleep`), BASEPRI and FAULTMASK raise the core. */
 static int32_t masks(struct ferrule_core *core, bool asleep)
 {
     struct ferrule_guest *guest = core->guest;
@@ -123,7 +123,7 @@ static int32_t masks(struct ferrule_core *core, bool asleep)
     const bool privileged = (status & XPSR_EXCEPTION) != 0 ||
                             (ferrule_guest_read(guest, FERRULE_CONTROL) & CONTROL_NPRIV) == 0;
     int32_t priority = FERRULE_PRIORITY_NONE;
-    if (!privileged) { /* to such code the masks read as 0 */
+    if (!privileged) { /* the masks read as 0 to unprivileged code */
         ferrule_guest_write(guest, FERRULE_XPSR_ALL, status | FERRULE_HARD_FAULT);
     }
     const int32_t base =
@@ -193,7 +193,7 @@ void ferrule_core_set_limit(struct ferrule_core *core)
         guest->limit = event - core->slept;
     }
     if (core->masked != 0) {
-        guest->limit = 0; /* the masks change without a word */
+        guest->limit = 0; /* changes of the masks are not reported */
     }
 }
 
@@ -206,9 +206,9 @@ bool ferrule_core_wants_pause(struct ferrule_guest *guest)
     }
     if (!ferrule_core_is_privileged(core)) {
         if (core->masked == 0) {
-            return true; /* this is no place to change the mode and look */
+            return true; /* the mode cannot be changed here to check the masks */
         }
-        return false; /* such code can't change the masks */
+        return false; /* unprivileged code cannot change the masks */
     }
     const bool possible = ferrule_core_takeable(core) != 0;
     ferrule_core_set_limit(core);

@@ -8,7 +8,7 @@
 
 struct ferrule_cycle_counter {
     struct ferrule_guest *guest;
-    uint64_t since; /* guest->now when `value` was right */
+    uint64_t since; /* guest->now when `value` was last updated */
     uint32_t value;
     uint32_t control;
     uint32_t trace_enabled; /* DEMCR.TRCENA, kept by the system control space */

@@ -29,7 +29,7 @@
 
 enum {
     BASIC_WORDS = 8,
-    FLOAT_WORDS = 26, /* s0 to s15, FPSCR and one reserved word more */
+    FLOAT_WORDS = 26, /* with s0 to s15, FPSCR and a reserved word */
     FRAME_PC = 6,
     FRAME_XPSR = 7,
     FRAME_FPSCR = 24,
@@ -51,8 +51,8 @@ static void write_double(struct ferrule_guest *guest, int32_t index, uint64_t va
     (void)guest->write_register(guest->engine, guest->register_ids[FERRULE_D0] + index, &value);
 }
 
-/* Thread mode without privilege can't write CONTROL; handler mode of Armv7-M can't write its SPSEL.
- * So the privilege comes first, in handler mode, and everything else in thread mode. */
+/* Unprivileged thread mode cannot write CONTROL, and handler mode of Armv7-M cannot write its
+ * SPSEL. The privilege is therefore changed first, in handler mode, and the rest in thread mode. */
 static void leave_thread_control(struct ferrule_core *core, uint32_t control)
 {
     struct ferrule_guest *guest = core->guest;
@@ -67,7 +67,7 @@ static void leave_thread_control(struct ferrule_core *core, uint32_t control)
     }
 }
 
-/* Goes to the handler. The registers are saved already, or are those of the exception before. */
+/* Enters the handler; the registers are saved already, or are those of the previous exception. */
 static void take(struct ferrule_core *core, uint32_t exception, uint32_t exc_return)
 {
     struct ferrule_guest *guest = core->guest;
@@ -95,8 +95,7 @@ static void take(struct ferrule_core *core, uint32_t exception, uint32_t exc_ret
     ferrule_core_look(core);
 }
 
-/* Writes the words that an exception saves; a stack that is no memory gives a fault of its own, and
- * false. */
+/* Writes the exception frame; returns false, and raises a fault, if the stack is not in memory. */
 static bool push(struct ferrule_core *core, uint32_t address, uint32_t status, bool with_float)
 {
     struct ferrule_guest *guest = core->guest;
@@ -179,7 +178,7 @@ static bool pop(struct ferrule_core *core, uint32_t address, bool with_float, ui
     return true;
 }
 
-/* Whether EXC_RETURN is one, and leads where the active exceptions allow it to. */
+/* Returns whether EXC_RETURN is valid and the active exceptions allow its target mode. */
 static bool is_sound(const struct ferrule_core *core, uint32_t exc_return)
 {
     const uint32_t others = ferrule_nvic_active_count(&core->nvic);
@@ -192,7 +191,7 @@ static bool is_sound(const struct ferrule_core *core, uint32_t exc_return)
     return others == 0 || (core->words[FERRULE_SCS_CCR / 4] & CCR_NONBASETHRDENA) != 0;
 }
 
-/* A fault while returning: its handler runs on top, as if it had come before the return. */
+/* Handles a fault during a return: its handler runs as if the fault had preceded the return. */
 static void fail_return(struct ferrule_core *core, uint32_t exc_return, uint32_t fault,
                         uint32_t status)
 {
@@ -203,7 +202,7 @@ static void fail_return(struct ferrule_core *core, uint32_t exc_return, uint32_t
     }
 }
 
-/* Restores the mode; the stack pointers are right already. */
+/* Restores the mode; the stack pointers are set already. */
 static void resume(struct ferrule_core *core, uint32_t exc_return, uint32_t status)
 {
     struct ferrule_guest *guest = core->guest;

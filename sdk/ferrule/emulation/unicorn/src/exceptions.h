@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a core enters an exception, returns from one, and faults (Armv7-M ARM, B1.5). */
+/* Exception entry, exception return and faults of a core (Armv7-M ARM, B1.5). */
 #ifndef FERRULE_EMULATION_EXCEPTIONS_H
 #define FERRULE_EMULATION_EXCEPTIONS_H
 
@@ -25,17 +25,17 @@
 #define FERRULE_HFSR_FORCED   (1u << 30)
 #define FERRULE_HFSR_DEBUGEVT (1u << 31)
 
-/* Takes an exception that is pending: saves the registers and goes to its handler. */
+/* Takes a pending exception: saves the registers and enters its handler. */
 void ferrule_exception_enter(struct ferrule_core *core, uint32_t exception);
 
-/* Does what loading EXC_RETURN into the program counter asks for. */
+/* Performs the exception return that EXC_RETURN in the program counter requests. */
 void ferrule_exception_return(struct ferrule_core *core, uint32_t exc_return);
 
-/* Makes a synchronous exception pending, or HardFault in its stead; stops the guest if neither may
- * run. */
+/* Makes a synchronous exception pending, or HardFault if it may not run; stops the guest if neither
+ * may run. */
 void ferrule_exception_raise(struct ferrule_core *core, uint32_t exception);
 
-/* Likewise for a fault: sets the status bits, and keeps a record for the host. */
+/* As above for a fault, which also sets status bits and is recorded for the host. */
 void ferrule_exception_fault(struct ferrule_core *core, uint32_t exception, uint32_t status,
                              uint32_t hard_status);
 

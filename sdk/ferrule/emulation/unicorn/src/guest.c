@@ -6,10 +6,10 @@
 
 #include "core.h"
 
-/* Of unicorn's enum uc_mem_type. */
+/* Values of unicorn's enum uc_mem_type. */
 enum { UC_MEM_WRITE_PROT = 22, UC_MEM_READ_PROT = 23 };
 
-/* The private peripheral bus, where no device can be (Armv7-M ARM, B3.1). */
+/* The private peripheral bus, which has no devices (Armv7-M ARM, B3.1). */
 #define PRIVATE_ADDRESS 0xE0000000u
 
 /* Bits of CPSR that hold ITSTATE (Armv7-M ARM, B1.4.2). */
@@ -64,7 +64,7 @@ static uint32_t count_anew(struct ferrule_guest *guest, uint32_t address, uint32
     return instructions;
 }
 
-/* Apart from the exported function, so that the compiler may inline it into the hook. */
+/* Separate from the exported function, so that the compiler can inline it into the hook. */
 static inline uint32_t count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
 {
     const struct ferrule_guest_block *cached = slot_of(guest, address);
@@ -89,7 +89,7 @@ uint64_t ferrule_guest_executed(struct ferrule_guest *guest, uint32_t program_co
            ferrule_guest_count(guest, guest->block_address, offset);
 }
 
-/* unicorn refuses only registers that it does not know, which `register_ids` does not hold. */
+/* unicorn refuses only unknown registers, and `register_ids` contains none. */
 uint32_t ferrule_guest_read(struct ferrule_guest *guest, enum ferrule_register which)
 {
     uint32_t value = 0;
@@ -130,8 +130,8 @@ void ferrule_guest_stop(struct ferrule_guest *guest, enum ferrule_guest_stop rea
 }
 
 /*
- * Stops happen here only, before a block's first instruction: unicorn leaves right after this hook,
- * so that no instruction runs twice or half.
+ * The guest stops only here, before a block's first instruction: unicorn returns right after this
+ * hook, so that no instruction runs twice or partially.
  */
 void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void *guest)
 {
@@ -139,7 +139,7 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
     if (self->entered >= self->limit && ferrule_core_wants_pause(self)) {
         self->paused = 1;
         self->block_bytes = 0;
-        (void)self->stop_emulation(engine); /* it can't fail while the engine runs */
+        (void)self->stop_emulation(engine); /* it cannot fail while the engine runs */
         return;
     }
     self->block_address = (uint32_t)address;
@@ -147,7 +147,7 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
     self->entered += count(self, (uint32_t)address, bytes);
 }
 
-/* Forgets ITSTATE, which a look at the program counter restores: it would leak into the next
+/* Clears ITSTATE, which reading the program counter restores and which would affect the next
  * block. */
 static void clear_it_state(struct ferrule_guest *guest)
 {
@@ -167,9 +167,9 @@ static bool accepts(struct ferrule_guest *guest, int type, uint64_t address, int
 }
 
 /*
- * Synchronised registers are mapped without permissions, so that every access comes by here first,
- * the only place where unicorn tells which instruction of the block is the one that accesses, and
- * where an access can still be refused.
+ * Synchronised registers are mapped without permissions, so that every access first calls this
+ * hook. Only here does unicorn provide the address of the accessing instruction, and only here can
+ * an access still be refused.
  */
 bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int bytes, int64_t value,
                               void *guest)

@@ -43,8 +43,8 @@ int32_t ferrule_nvic_group_priority(const struct ferrule_nvic *nvic, int32_t pri
     return priority & (int32_t)(0xFFu & ~((2u << nvic->group) - 1u));
 }
 
-/* Lowest priority value in a set, FERRULE_PRIORITY_NONE if it is empty; ties go to the lowest
- * number. */
+/* Returns the lowest priority value in a set, or FERRULE_PRIORITY_NONE if it is empty; ties go to
+ * the lowest number. */
 static int32_t most_urgent(const struct ferrule_nvic *nvic, const uint32_t *words, uint32_t *which)
 {
     int32_t best = FERRULE_PRIORITY_NONE;

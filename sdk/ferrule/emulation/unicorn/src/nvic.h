@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which exceptions are enabled, pending and active, and which of them goes first (Armv7-M ARM,
- * B1.5.4 and B3.4). It knows neither registers nor a core.
+ * The state of exceptions (enabled, pending, active) and their order of priority (Armv7-M ARM,
+ * B1.5.4 and B3.4), independent of registers and of a core.
  */
 #ifndef FERRULE_EMULATION_NVIC_H
 #define FERRULE_EMULATION_NVIC_H
@@ -25,7 +25,7 @@ enum ferrule_exception {
 
 enum {
     FERRULE_EXCEPTIONS = 512,
-    FERRULE_PRIORITY_NONE = 0x100, /* of a core that executes no exception: all may interrupt it */
+    FERRULE_PRIORITY_NONE = 0x100, /* of thread mode, which every exception may interrupt */
 };
 
 /* A set of exceptions, one bit each. */
@@ -37,9 +37,9 @@ struct ferrule_nvic {
     struct ferrule_exception_set enabled;
     struct ferrule_exception_set pending;
     struct ferrule_exception_set active;
-    struct ferrule_exception_set high; /* lines whose level is high */
+    struct ferrule_exception_set high; /* lines with a high level */
     int16_t priority[FERRULE_EXCEPTIONS];
-    uint32_t count;         /* exceptions that exist, with the system's sixteen */
+    uint32_t count;         /* number of exceptions, including the sixteen of the system */
     uint32_t priority_mask; /* implemented bits of a priority */
     uint32_t group;         /* AIRCR.PRIGROUP */
     uint32_t reserved;
@@ -50,26 +50,26 @@ void ferrule_set_put(struct ferrule_exception_set *set, uint32_t exception, bool
 
 void ferrule_nvic_reset(struct ferrule_nvic *nvic, uint32_t lines, uint32_t priority_mask);
 
-/* The part of a priority that decides on preemption. */
+/* Returns the part of a priority that determines preemption. */
 int32_t ferrule_nvic_group_priority(const struct ferrule_nvic *nvic, int32_t priority);
 
-/* Group priority of the most urgent active exception, or FERRULE_PRIORITY_NONE. */
+/* Returns the group priority of the most urgent active exception, or FERRULE_PRIORITY_NONE. */
 int32_t ferrule_nvic_active_priority(const struct ferrule_nvic *nvic);
 
-/* The exception that would be taken first, 0 if none is pending; its group priority in `priority`.
- */
+/* Returns the pending exception that would be taken first, or 0; stores its group priority. */
 uint32_t ferrule_nvic_next(const struct ferrule_nvic *nvic, int32_t *priority);
 
 uint32_t ferrule_nvic_active_count(const struct ferrule_nvic *nvic);
 
-/* An exception begins, or ends; one whose line is still high is pending again. */
+/* Marks an exception as begun or ended; when it ends with its line high, it is pending again. */
 void ferrule_nvic_activate(struct ferrule_nvic *nvic, uint32_t exception);
 void ferrule_nvic_deactivate(struct ferrule_nvic *nvic, uint32_t exception);
 
-/* A line changes its level; a rise makes it pending. */
+/* Sets the level of a line; a rise makes its exception pending. */
 void ferrule_nvic_set_level(struct ferrule_nvic *nvic, uint32_t exception, bool high);
 
-/* Software clears a pending interrupt; one whose line is high and that is not active stays. */
+/* Clears a pending interrupt for software; it stays pending if its line is high and it is not
+ * active. */
 void ferrule_nvic_clear_pending(struct ferrule_nvic *nvic, uint32_t exception);
 
 #endif

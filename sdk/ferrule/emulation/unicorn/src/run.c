@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the core: instructions by unicorn, everything between them here. */
+/* Runs the core: unicorn executes instructions, and this file does everything in between. */
 #include <stddef.h>
 
 #include "core.h"
@@ -7,7 +7,7 @@
 #include "system_control.h"
 #include "systick.h"
 
-/* Of unicorn's enums uc_err and uc_mem_type, and the numbers that it gives exceptions. */
+/* Values of unicorn's enums uc_err and uc_mem_type, and its exception numbers. */
 enum { UC_ERR_OK = 0, UC_ERR_INSN_INVALID = 10 };
 enum { UC_MEM_FETCH_UNMAPPED = 21, UC_MEM_FETCH_PROT = 24 };
 enum {
@@ -41,7 +41,7 @@ enum {
 #define WFI_WIDE     0x8003u
 #define SEV_WIDE     0x8004u
 
-/* Most naps in one run, so that devices that never wake the core can't keep the host. */
+/* Limit of naps in one run, so that devices that never wake the core cannot block the host. */
 enum { NAPS = 1 << 16 };
 
 static void call_due(struct ferrule_core *core)
@@ -78,8 +78,8 @@ static bool wakes(struct ferrule_core *core)
     return event;
 }
 
-/* Lets time pass up to the next event. Waiting for an event is allowed to end by itself, waiting
- * for an interrupt is not. */
+/* Lets time pass until the next event. WFE may end without an event, but WFI may not end without an
+ * interrupt. */
 static void nap(struct ferrule_core *core)
 {
     const uint64_t next = ferrule_core_next_event(core);
@@ -97,11 +97,11 @@ static void nap(struct ferrule_core *core)
 static uint32_t halfword(struct ferrule_guest *guest, uint32_t address)
 {
     uint32_t word = 0;
-    (void)ferrule_guest_load(guest, address & ~3u, &word); /* 0 is no hint */
+    (void)ferrule_guest_load(guest, address & ~3u, &word); /* 0 is not a hint */
     return (address & 2u) != 0 ? word >> 16 : word & 0xFFFFu;
 }
 
-/* unicorn ends a block after WFE and YIELD, and calls both invalid instructions. */
+/* unicorn ends a block after WFE and YIELD, and reports both as invalid instructions. */
 static bool ends_with(struct ferrule_guest *guest, uint32_t end, uint32_t narrow, uint32_t wide)
 {
     const uint32_t last = halfword(guest, end - 2);
@@ -109,7 +109,7 @@ static bool ends_with(struct ferrule_guest *guest, uint32_t end, uint32_t narrow
            (last == narrow || (last == wide && halfword(guest, end - 4) == HINT_WIDE));
 }
 
-/* unicorn takes SEV for no operation, so it is looked for where it matters: before WFE. */
+/* unicorn executes SEV as a no-operation, so it is searched for where it matters: before WFE. */
 static bool has_sent_event(struct ferrule_guest *guest)
 {
     const uint32_t end = guest->block_address + guest->block_bytes;
@@ -213,7 +213,7 @@ static void handle_trap(struct ferrule_core *core, uint32_t trap, uint32_t addre
     }
 }
 
-/* The emulation ended without an error: asleep, at a breakpoint, or after one instruction. */
+/* Handles an end of the emulation without an error: sleep, a breakpoint or a single step. */
 static void handle_end(struct ferrule_core *core, uint32_t address, uint64_t count)
 {
     struct ferrule_guest *guest = core->guest;
@@ -226,7 +226,7 @@ static void handle_end(struct ferrule_core *core, uint32_t address, uint64_t cou
     }
 }
 
-/* Executes until something needs a look, or `count` instructions if that is not 0. */
+/* Executes until a check is needed, or `count` instructions if that is not 0. */
 static void execute(struct ferrule_core *core, uint64_t count)
 {
     struct ferrule_guest *guest = core->guest;

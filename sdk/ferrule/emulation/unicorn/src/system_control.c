@@ -10,7 +10,7 @@
 #define AIRCR_KEY_MASK      0xFFFF0000u
 #define AIRCR_VECTCLRACTIVE (1u << 1)
 #define AIRCR_SYSRESETREQ   (1u << 2)
-#define AIRCR_KEPT_8        0x6008u /* BFHFNMINS, PRIS, SYSRESETREQS: kept, without an effect */
+#define AIRCR_KEPT_8        0x6008u /* BFHFNMINS, PRIS, SYSRESETREQS: stored, without effect */
 #define ICSR_NMIPENDSET     (1u << 31)
 #define ICSR_PENDSVSET      (1u << 28)
 #define ICSR_PENDSVCLR      (1u << 27)
@@ -29,7 +29,7 @@
 #define MPU_RBAR_REGION     0xFu
 #define LINES_PER_WORD      32u
 
-/* Bits of SHCSR and the exceptions whose state they show (Armv7-M ARM, B3.2.13). */
+/* Bits of SHCSR and the exceptions whose state they hold (Armv7-M ARM, B3.2.13). */
 struct handler_bit {
     uint32_t bit;
     uint32_t exception;
@@ -40,7 +40,7 @@ static const struct handler_bit ACTIVE_BITS[] = {
     {11, FERRULE_SYSTICK},
 };
 static const struct handler_bit MORE_ACTIVE_BITS[] = {
-    {2, FERRULE_HARD_FAULT}, /* shown by Armv8-M only, and read-only here */
+    {2, FERRULE_HARD_FAULT}, /* in Armv8-M only, and read-only here */
     {5, FERRULE_NMI},
 };
 static const struct handler_bit PENDING_BITS[] = {
@@ -74,7 +74,7 @@ static void scatter(struct ferrule_exception_set *set, const struct handler_bit 
     }
 }
 
-/* 32 interrupt lines from a set. */
+/* Returns word `index` of a set's interrupt lines. */
 static uint32_t lines(const struct ferrule_exception_set *set, uint32_t index)
 {
     uint32_t value = 0;
@@ -129,7 +129,7 @@ static uint32_t read_line_bank(const struct ferrule_core *core, uint32_t offset)
     }
 }
 
-/* Four priorities, the first one that of `exception`. */
+/* Returns the priorities of four exceptions, starting with `exception`. */
 static uint32_t read_priorities(const struct ferrule_nvic *nvic, uint32_t exception)
 {
     uint32_t value = 0;
@@ -209,8 +209,8 @@ static void write_aircr(struct ferrule_core *core, uint32_t value)
     }
 }
 
-/* A region's base and attributes; the window has three aliases of both registers, which Armv8-M
- * gives to the next regions. */
+/* Returns the base or attributes of a region; the window has three aliases of both registers, which
+ * in Armv8-M refer to the next regions. */
 static uint32_t *region_register(struct ferrule_core *core, uint32_t offset)
 {
     const uint32_t pair = (offset - FERRULE_SCS_MPU_RBAR) / 8;
@@ -270,7 +270,8 @@ static uint32_t read_word(struct ferrule_core *core, uint32_t offset)
     }
 }
 
-/* Registers without a bit that acts by itself; those not named read as zero and ignore writes. */
+/* Returns whether a register merely holds its value; unknown registers read as zero and ignore
+ * writes. */
 static bool is_plain(uint32_t offset)
 {
     switch (offset) {
@@ -328,7 +329,7 @@ static void write_other(struct ferrule_core *core, uint32_t offset, uint32_t val
         }
         break;
     case FERRULE_SCS_FPCCR:
-        core->words[offset / 4] = value & ~FPCCR_LSPACT; /* the state is always saved at once */
+        core->words[offset / 4] = value & ~FPCCR_LSPACT; /* the FPU's state is never saved lazily */
         break;
     default:
         if (is_plain(offset)) {
@@ -338,7 +339,7 @@ static void write_other(struct ferrule_core *core, uint32_t offset, uint32_t val
     }
 }
 
-/* `merged` is the whole register with the written part in it, `written` that part alone. */
+/* Writes a register; `merged` is its whole new value, `written` only the written part. */
 static void write_word(struct ferrule_core *core, uint32_t offset, uint32_t merged,
                        uint32_t written)
 {

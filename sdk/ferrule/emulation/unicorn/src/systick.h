@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SysTick, which counts instructions (Armv7-M ARM, B3.3). It has no reference clock. */
+/* SysTick, which counts instructions and has no reference clock (Armv7-M ARM, B3.3). */
 #ifndef FERRULE_EMULATION_SYSTICK_H
 #define FERRULE_EMULATION_SYSTICK_H
 
@@ -16,10 +16,10 @@ void ferrule_systick_reset(struct ferrule_systick *systick);
 uint32_t ferrule_systick_read(struct ferrule_core *core, uint32_t offset);
 void ferrule_systick_write(struct ferrule_core *core, uint32_t offset, uint32_t value);
 
-/* Moves on to a time; makes its exception pending if it counted to zero. */
+/* Advances to a time; makes its exception pending if it has counted to zero. */
 void ferrule_systick_advance(struct ferrule_core *core, uint64_t time);
 
-/* When its exception becomes pending, or FERRULE_NEVER. */
+/* Returns the time at which its exception becomes pending, or FERRULE_NEVER. */
 uint64_t ferrule_systick_next(const struct ferrule_systick *systick);
 
 #endif

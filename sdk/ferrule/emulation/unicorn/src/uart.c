@@ -32,8 +32,8 @@ enum {
     BAUDDIV_MASK = 0xFFFFF,
 };
 
-/* A guest is idle once it has polled so often with no more instructions in between than this: few
- * polls are enough where it has sent something to a device that answers at once. */
+/* A guest is idle after IDLE_POLLS polls with at most IDLE_INSTRUCTIONS between two of them;
+ * ANSWER_POLLS are enough if it has sent bytes to a device that answers at once. */
 enum { IDLE_POLLS = 1024, IDLE_INSTRUCTIONS = 256, ANSWER_POLLS = 4 };
 
 uint64_t ferrule_uart_bytes(void)

@@ -27,7 +27,7 @@ enum {
     REG_CONFIG = 0x56C,
 };
 
-/* An event's bit in INTEN is its register's place among the events. */
+/* An event's bit in INTEN is the index of its register among the events. */
 #define EVENT_RXDRDY    (1u << 2)
 #define EVENT_ENDRX     (1u << 4)
 #define EVENT_TXDRDY    (1u << 7)
@@ -44,19 +44,19 @@ enum {
 #define ENABLE_UARTE        8u
 #define PSEL_NONE           (1u << 31)
 #define COUNT_MASK          0xFFFFu
-#define RAM_REGION          1u /* of 512 MiB: DMA reaches no flash */
+#define RAM_REGION          1u /* index of the 512 MiB region; DMA cannot access flash */
 
-/* What struct ferrule_uart has no field for. `control` is INTEN, `interrupts` the events,
- * `receives` whether DMA of input is under way. */
+/* Registers without a field in struct ferrule_uart, whose field `control` is INTEN, `interrupts`
+ * the events, and `receives` nonzero during DMA of input. */
 enum {
     WORD_SHORTS,
     WORD_ENABLE,
-    WORD_PSEL, /* of RTS, TXD, CTS, RXD */
+    WORD_PSEL, /* for RTS, TXD, CTS and RXD */
     WORD_CONFIG = WORD_PSEL + 4,
     WORD_RX_POINTER,
     WORD_RX_MOST,
     WORD_RX_AMOUNT,
-    WORD_RX_TARGET, /* of the DMA under way: RXD.PTR may be changed meanwhile */
+    WORD_RX_TARGET, /* of the current DMA; RXD.PTR may change meanwhile */
     WORD_RX_LIMIT,
     WORD_TX_POINTER,
     WORD_TX_MOST,
@@ -77,7 +77,7 @@ static void store_byte(struct ferrule_uart *uart, uint32_t address, uint8_t byte
 {
     uint32_t word;
     if (address >> 29 != RAM_REGION || !ferrule_guest_load(uart->guest, address & ~3u, &word)) {
-        return; /* it is lost, as on the chip */
+        return; /* the byte is lost, as on the chip */
     }
     const uint32_t shift = 8 * (address & 3u);
     word = (word & ~(0xFFu << shift)) | (uint32_t)byte << shift;
@@ -120,8 +120,9 @@ static void stop_receiver(struct ferrule_uart *uart)
     uart->interrupts |= EVENT_RXTO;
 }
 
-/* Moves input to memory, until the buffer is full or there is no more. On the chip a byte takes its
- * time; here the next one comes when the guest looks, but not before it has seen a full buffer. */
+/* Moves input to memory until the buffer is full or the input is exhausted. On the chip bytes
+ * arrive over time. Here they arrive when the guest polls, and after a full buffer not before the
+ * guest has cleared ENDRX. */
 static void receive(struct ferrule_uart *uart)
 {
     while ((uart->interrupts & EVENT_ENDRX) == 0 && ferrule_uart_has_input(uart)) {
@@ -163,7 +164,7 @@ static void transmit(struct ferrule_uart *uart)
     uart->interrupts |= EVENT_ENDTX | (count != 0 ? EVENT_TXDRDY : 0u);
 }
 
-/* The word that keeps a register; NULL if there is none. */
+/* Returns the word that holds a register, or NULL if there is none. */
 static uint32_t *kept(struct ferrule_uart *uart, uint64_t offset)
 {
     switch (offset) {

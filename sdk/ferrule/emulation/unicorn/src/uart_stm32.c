@@ -24,7 +24,7 @@ enum {
     HALF_MASK = 0xFFFF,
 };
 
-/* The interrupt enables of CR1 stand where SR has their flags: RXNEIE, TCIE, TXEIE. */
+/* The interrupt enables of CR1 (RXNEIE, TCIE, TXEIE) have the positions of their flags in SR. */
 enum { CR1_INTERRUPTS = SR_RX_FULL | SR_TX_COMPLETE | SR_TX_EMPTY };
 
 enum { WORD_CR2, WORD_CR3, WORD_GTPR };

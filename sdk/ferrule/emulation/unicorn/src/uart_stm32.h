@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The USART of ST's STM32F1, F2 and F4 (RM0090, chapter 30) as a UART of eight bits; it has one
- * interrupt line, transmit_line of struct ferrule_uart. */
+/* The USART of ST's STM32F1, F2 and F4 (RM0090, chapter 30) as a UART with eight data bits; its
+ * only interrupt line is transmit_line of struct ferrule_uart. */
 #ifndef FERRULE_EMULATION_UART_STM32_H
 #define FERRULE_EMULATION_UART_STM32_H
 
 #include "uart.h"
 
-/* As those of uart.h; `uart` is a struct ferrule_uart. */
+/* As the functions of uart.h; `uart` is a struct ferrule_uart. */
 void ferrule_uart_stm32_reset(struct ferrule_uart *uart);
 void ferrule_uart_stm32_update(struct ferrule_uart *uart);
 uint64_t ferrule_uart_stm32_read(void *engine, uint64_t offset, unsigned bytes, void *uart);

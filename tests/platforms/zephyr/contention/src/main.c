@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two threads want one device, on a real kernel: says PASS, or what was wrong. */
+/* Two threads contend for one device on a real kernel; prints PASS, or the failed checks. */
 #include <zephyr/device.h>
 #include <zephyr/devicetree.h>
 #include <zephyr/kernel.h>
@@ -55,7 +55,7 @@ static volatile int inside;
 static volatile int overlaps;
 static int runs[2];
 
-/* An inference: powered all the time, open for some of it. */
+/* Run inferences: activate and open the device, use it, close and deactivate it. */
 static void infer(void *number, void *second, void *third)
 {
     int *own = &runs[(intptr_t)number];
