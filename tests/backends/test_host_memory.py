@@ -279,10 +279,10 @@ def read_only() -> Array:
 @pytest.mark.parametrize(
     ("block", "message"),
     [
-        (MemoryError("all gone"), "has no 24 B: all gone"),
-        (None, "gave NoneType"),
-        (np.zeros(23, np.uint8), r"gave uint8\[23\]"),
-        (np.zeros(24, np.int8), r"gave int8\[24\]"),
+        (MemoryError("all gone"), "cannot provide 24 B: all gone"),
+        (None, "returned NoneType"),
+        (np.zeros(23, np.uint8), r"returned uint8\[23\]"),
+        (np.zeros(24, np.int8), r"returned int8\[24\]"),
         (misaligned((24,), "uint8"), "misaligned"),
         (read_only(), "read-only"),
     ],

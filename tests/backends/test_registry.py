@@ -17,7 +17,7 @@ import pytest
 from ferrule._typing import override
 from ferrule.backends import Backend, BackendId, LayerSupport, backend_ids, create_backend
 from ferrule.backends.context import BackendUnavailableError
-from ferrule.backends.cpu_ref.support import CpuRefSupport
+from ferrule.backends.cpu_ref.backend import CpuRefSupport
 from ferrule.backends.discovery import Found, shipped
 from ferrule.backends.origin import Origin, OriginKind
 from ferrule.backends.registry import BackendRegistry, DuplicateBackendError, default_registry
@@ -101,8 +101,8 @@ def raising() -> Backend:
     ("factory", "reason"),
     [
         (raising, "ValueError: no licence"),
-        (lambda: None, "gives NoneType"),
-        (lambda: "Own", "gives str"),
+        (lambda: None, "returns NoneType"),
+        (lambda: "Own", "returns str"),
         (Other, "with the id 'Other'"),
     ],
 )

@@ -40,7 +40,7 @@ def test_an_accepted_allocator_gives_the_memory_of_its_backend_alone() -> None:
 
 def test_a_refused_allocator_makes_its_backend_unusable() -> None:
     reason = reason_of(Mock, CreationOptions(custom_allocators={"Mock": CountingAllocator(MemorySource.DMA_BUF)}))
-    assert reason == "it refuses its custom allocator: the allocator's memory is DMA_BUF, Mock needs MALLOC"
+    assert reason == "it refuses its custom allocator: the allocator returns DMA_BUF memory, but Mock needs MALLOC"
     never = mock("Never", use_custom_memory_allocator=lambda self, allocator: "never")
     options = CreationOptions(custom_allocators={"Never": CountingAllocator()})
     assert reason_of(never, options) == "it refuses its custom allocator: never"

@@ -24,7 +24,7 @@ from needs import require_cc, require_module, require_sanitizers
 from ferrule.backends.contribution import Contribution, merged
 from ferrule.backends.cpu_acc.backend import CpuAccTarget
 from ferrule.backends.cpu_acc.host.calls import evaluate
-from ferrule.backends.cpu_acc.host.declarations import declarations
+from ferrule.backends.cpu_acc.host.library import declarations
 from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.target import CoreFeatures, Face, default_target

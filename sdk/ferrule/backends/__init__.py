@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends: who can run a layer, and how."""
+"""Backends: the interface through which layers are supported, optimised and run."""
 
 from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.contract import BrokenBackendError, asking

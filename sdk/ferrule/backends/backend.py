@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend is."""
+"""The interface of a backend."""
 
 from __future__ import annotations
 
@@ -28,99 +28,100 @@ from ferrule.graph import Graph, Layer, SubgraphView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Support:
-    """Whether a backend takes a layer, and why not."""
+    """Whether a backend supports a layer, and the reason if it does not."""
 
     reason: str = ""
-    """Empty if it takes the layer; else which tensor, type or parameter it refuses."""
+    """Empty if the backend supports the layer; otherwise names the tensor, type or parameter that it refuses."""
 
     def __bool__(self) -> bool:
         return not self.reason
 
 
 class LayerSupport(Protocol):
-    """A backend's answer to "may I give you this layer?"."""
+    """Answers which layers a backend supports."""
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether the backend can run the layer of that graph on the target's device."""
+        """Return whether the backend can run `layer` of `graph` on the target's device."""
         ...
 
 
 class Backend(ABC):
     """A lightweight, stateless factory; nothing may depend on the lifetime of a backend object.
 
-    It is made and dropped many times: once per question. A backend has a host face (workloads), a firmware face
-    (a firmware target), or both; the methods of a face that it lacks return None or nothing, as they do here.
+    A backend object may be created and dropped for every single call. A backend has a host face (workloads), a
+    firmware face (a firmware target), or both; the methods of a missing face return None or an empty sequence, as the
+    defaults here do.
     """
 
     id: ClassVar[BackendId]
 
     @abstractmethod
     def layer_support(self) -> LayerSupport:
-        """Return who knows which layers this backend takes."""
+        """Return the object that answers which layers this backend supports."""
 
     def capabilities(self) -> Capabilities:
-        """Return what it can do besides running layers."""
+        """Return the features that the backend has besides running layers."""
         return {}
 
     def model_options(self) -> Sequence[BackendOption] | None:
-        """Return the options that users may give it with a model; others are refused. None takes whatever comes."""
+        """Return the options that users may set for a model; others are refused. None accepts any option."""
         return ()
 
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
-        """Return what becomes of a subgraph all of whose layers this backend takes on the target's device."""
+        """Return how to rewrite a subgraph; the backend supports each of its layers on the target's device."""
         del target
         return untouched(view)
 
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
-        """Return "" if the backend takes its memory from `allocator`, else why it does not."""
+        """Return "" if the backend will take its memory from `allocator`, otherwise the reason why it will not."""
         del allocator
         return f"{self.id} has no custom allocators"
 
     def profiling_context(self, options: CreationOptions) -> BackendProfilingContext | None:
-        """Return the backend's own profiling for a new runtime, if it has any."""
+        """Return the backend's profiling context for a new runtime; None if it has no profiling."""
         del options
         return None
 
     # ---- host face
 
     def has_host_face(self) -> bool:
-        """Whether it runs layers on the host."""
+        """Whether the backend runs layers on the host."""
         return type(self).workload_factory is not Backend.workload_factory
 
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory | None:
-        """Return what makes workloads for one loaded network, with the manager that `memory_manager` gave for it."""
+        """Return the workload factory for one loaded network; `memory` is what `memory_manager` returned for it."""
         del memory, options
         return None
 
     def workload_factory_in(
         self, runtime: RuntimePart, memory: MemoryManager | None, options: ModelOptions
     ) -> WorkloadFactory | None:
-        """Return `workload_factory` for a network of a runtime: what a backend overrides that needs its context there.
+        """Return the workload factory for a network that a runtime loads; override it to use the runtime's context.
 
-        It still has to have a `workload_factory`, for workloads outside of a runtime.
+        A backend that overrides this method must still define `workload_factory`, for workloads outside a runtime.
         """
         del runtime
         return self.workload_factory(memory, options)
 
     def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager | None:
-        """Return a new owner of the memory of one loaded network; None if its factories own what they make."""
+        """Return a new memory manager for one loaded network; None if each tensor handle owns its memory."""
         del allocator
         return None
 
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        """Return its factories, the preferred one first; the ids are the same for every manager."""
+        """Return the tensor handle factories, the preferred one first; their ids do not depend on `memory`."""
         del memory
         return ()
 
     def handle_factory_preferences(self) -> Sequence[FactoryId]:
-        """Return ids of the factories that its workloads can read from and write to, the preferred one first."""
+        """Return the ids of the factories whose handles its workloads can read and write, the preferred one first."""
         return tuple(factory.id for factory in self.tensor_handle_factories(None))
 
     def context(self, options: CreationOptions) -> BackendContext | None:
-        """Return the backend's part of a new runtime, if it wants to be told of loads.
+        """Return the backend's context in a new runtime, which is notified of loads; None if it needs none.
 
         Raises:
-            BackendUnavailableError: the backend cannot work here; the runtime goes on without it.
+            BackendUnavailableError: the backend cannot work on this machine; the runtime continues without it.
         """
         del options
         return None
@@ -128,5 +129,5 @@ class Backend(ABC):
     # ---- firmware face
 
     def firmware_target(self) -> FirmwareTarget | None:
-        """Return how its layers become C; None if it runs on the host only."""
+        """Return the object that lowers layers to C; None if the backend runs on the host only."""
         return None

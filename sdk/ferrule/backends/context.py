@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a runtime hands to backends when it is created, and what it tells them afterwards."""
+"""The options that a runtime passes to backends when it is created, and the notifications that it sends them later."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ NetworkId = NewType("NetworkId", int)
 
 
 class CustomAllocator(Protocol):
-    """Memory of the application's own for a backend's tensors."""
+    """An allocator that an application provides for a backend's tensors."""
 
     @property
     def source(self) -> MemorySource:
-        """What kind of memory it hands out; DMA_BUF_PROTECTED needs the backend's protected-content capability."""
+        """The kind of memory it returns; DMA_BUF_PROTECTED requires the backend's protected-content capability."""
         ...
 
     def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
-        """Return a writable, C-contiguous uint8 array of that size and alignment; MemoryError if there is none."""
+        """Return a writable, C-contiguous uint8 array of this size and alignment; MemoryError if none is left."""
         ...
 
     def free(self, memory: Array) -> None:
-        """Take back what `allocate` gave."""
+        """Release an array that `allocate` returned."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationOptions:
-    """How a runtime is made."""
+    """Options for creating a runtime."""
 
     dynamic_backends_path: Path | None = None
-    """The only folder to look for dynamic backends in; None for the default folders."""
+    """The only folder that is searched for dynamic backends; None for the default folders."""
     custom_allocators: Mapping[str, CustomAllocator] = field(default_factory=dict)
-    """By backend id; a backend that does not accept its allocator is not usable in this runtime."""
+    """Allocators by backend id; a backend that does not accept its allocator is unusable in this runtime."""
     protected_mode: bool = False
-    """Tensors live in protected memory: only backends with a custom allocator and the capability are usable."""
+    """Tensors lie in protected memory: only backends with a custom allocator and the capability are usable."""
     profiling: bool = False
     """Record an event per workload."""
     backend_options: Mapping[str, Mapping[str, bool | int | float | str]] = field(default_factory=dict)
-    """By backend id; each backend knows its own."""
+    """Options by backend id; each backend interprets its own."""
 
 
 class BackendContext(Protocol):
-    """A backend's part of a runtime: made with it, told of every load and unload."""
+    """A backend's context in a runtime: created with the runtime, notified of every load and unload."""
 
     def before_load_network(self, network: NetworkId) -> bool:
         """Called before a network is loaded; False refuses the load."""
         ...
 
     def after_load_network(self, network: NetworkId) -> bool:
-        """Called after a network was loaded, or after its load failed half-way; the result is only reported."""
+        """Called after a network was loaded, or after its load failed part-way; the result is only reported."""
         ...
 
     def before_unload_network(self, network: NetworkId) -> bool:
@@ -69,35 +69,35 @@ class BackendContext(Protocol):
 
 
 class BackendProfilingContext(Protocol):
-    """A backend's own events; enabled with the runtime's profiling."""
+    """Collects a backend's own events; enabled together with the runtime's profiling."""
 
     def enable_profiling(self, *, enabled: bool) -> bool:
-        """Switch it; return whether it is as asked."""
+        """Switch profiling on or off; return whether it now has the requested state."""
         ...
 
     def take_events(self) -> list[BackendEvent]:
-        """Return what was recorded since the last call."""
+        """Return the events recorded since the last call."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendEvent:
-    """Something that a backend timed itself, such as a kernel on a device."""
+    """An interval that a backend measured, such as the run of a kernel on a device."""
 
     name: str
     start_ns: int
-    """On the clock of time.perf_counter_ns."""
+    """Nanoseconds on the clock of time.perf_counter_ns."""
     duration_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimePart:
-    """What a backend made for a runtime: it is handed back to the backend with every network that is loaded there."""
+    """The objects that a backend made for a runtime; the backend gets them back with every network loaded there."""
 
     context: BackendContext | None = None
     profiling: BackendProfilingContext | None = None
-    """Only where it could be enabled."""
+    """None if profiling is off or could not be enabled."""
 
 
 class BackendUnavailableError(FerruleError):
-    """A backend's context cannot be made here: the runtime goes on without the backend and reports the reason."""
+    """A backend cannot be used on this machine; the runtime continues without it and reports the reason."""

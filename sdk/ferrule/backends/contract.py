@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a backend's own faults: an error that names the backend and the question it was asked."""
+"""Faults of a backend, turned into errors that name the backend and the call that failed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ T = TypeVar("T")
 
 
 class BrokenBackendError(FerruleError):
-    """A backend raised what it may not raise, or answered something that is no answer."""
+    """A backend raised an unexpected exception, or returned a value of the wrong kind."""
 
 
 @contextmanager
 def asking(name: str, question: str, *, what: str = "backend") -> Iterator[None]:
-    """Turn what a backend (or `what`) raises by mistake into a BrokenBackendError; a FerruleError passes."""
+    """Turn unexpected exceptions of a backend into BrokenBackendError; a FerruleError passes through.
+
+    In the message, `question` names the call, and `what` replaces the word "backend".
+    """
     try:
         yield
     except FerruleError:
@@ -32,7 +35,7 @@ def asking(name: str, question: str, *, what: str = "backend") -> Iterator[None]
 
 
 def answer(value: object, kind: type[T], backend: str, question: str) -> T:
-    """Return a backend's answer; BrokenBackendError if it is none."""
+    """Return `value`, which a backend returned; BrokenBackendError if it is not of type `kind`."""
     if not isinstance(value, kind):
         raise BrokenBackendError(
             f"backend '{backend}' returned {_named(value)} from {question}, expected {kind.__name__}", hint=_HINT
@@ -41,7 +44,7 @@ def answer(value: object, kind: type[T], backend: str, question: str) -> T:
 
 
 def answer_with(value: T, methods: tuple[str, ...], name: str, question: str, *, what: str = "backend") -> T:
-    """Return a backend's answer, an object with some methods; BrokenBackendError if it lacks one."""
+    """Return `value`, an object that a backend returned; BrokenBackendError if it lacks one of `methods`."""
     for method in methods:
         if not callable(getattr(value, method, None)):
             raise BrokenBackendError(

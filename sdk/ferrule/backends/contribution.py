@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C for a firmware: the only road on which sources and headers reach one, and the C that Ferrule itself ships."""
+"""Contributions: the only way for C sources and headers into a firmware, and the C that Ferrule itself ships."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ class Warnings(StrEnum):
     """How strictly a contribution's C is compiled."""
 
     OWN = "own"
-    """With the warnings of Ferrule's own C, each of which is an error."""
+    """With the warnings of Ferrule's own C, and every warning is an error."""
     THIRD_PARTY = "third-party"
-    """Without warnings, and its headers are system headers, so that they cause none in sources that include them."""
+    """Without warnings; its headers are system headers, so that they cause no warnings in sources that include them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """Sources, and folders of headers, that a firmware is built with.
+    """C sources and header folders that a firmware is built with.
 
     Raises:
-        FerruleError: the name leads out of the project's library, the licence is no SPDX expression, or a macro is
-            none that every build tool passes on unchanged.
+        FerruleError: the name leads out of the project's library, the licence is not an SPDX expression, or a macro
+            is one that some build tool would not pass on unchanged.
     """
 
     name: str
-    """Names it in lists, and is the place of its files below `lib` in a project, such as backends/my_npu."""
+    """The name in lists and the folder of its files below `lib` in a project, such as backends/my_npu."""
     folder: Path
-    """Where the files are."""
+    """The folder that holds the files."""
     sources: tuple[str, ...] = ()
-    """C files, relative to the folder. The headers that stand beside them come along."""
+    """C files, relative to the folder. Headers in the same folders as these files belong to the contribution, too."""
     include_dirs: tuple[str, ...] = ()
-    """Folders relative to the folder; all headers below them come along."""
+    """Include folders, relative to the folder; all headers below them belong to the contribution."""
     defines: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Macros by name, an empty value for none. They hold in every C file of the firmware, since headers may depend on
-    them."""
+    """Macro values by name; an empty string defines a macro without a value. The macros apply to every C file of the
+    firmware, since headers may depend on them."""
     warnings: Warnings = Warnings.OWN
     licence: str = "NOASSERTION"
-    """An SPDX expression, such as "BSD-3-Clause"; SPDX's NOASSERTION where nothing is known."""
+    """An SPDX expression, such as "BSD-3-Clause"; NOASSERTION if the licence is unknown."""
 
     def __post_init__(self) -> None:
         place = PurePosixPath(self.name)
@@ -70,9 +70,9 @@ class Contribution:
                 )
 
     def part(self, *names: str) -> Contribution:
-        """Return the contribution with some of its sources alone; without names, its headers alone.
+        """Return the contribution reduced to the named sources; without names, to its headers.
 
-        A source is named by its file name without suffix, such as conv2d_s8.
+        A source is named by its file name without the suffix, such as conv2d_s8.
 
         Raises:
             FerruleError: there is no source of that name.
@@ -80,13 +80,13 @@ class Contribution:
         return replace(self, sources=tuple(dict.fromkeys(source for name in names for source in self._named(name))))
 
     def without(self, *names: str) -> Contribution:
-        """Return the contribution without some of its sources, named as in `part`."""
+        """Return the contribution without the named sources; names are as in `part`."""
         left_out = {source for name in names for source in self._named(name)}
         return replace(self, sources=tuple(source for source in self.sources if source not in left_out))
 
     @property
     def files(self) -> tuple[str, ...]:
-        """All files that go into a project, relative to the folder, sorted.
+        """All files that are copied into a project, relative to the folder, sorted.
 
         Raises:
             FerruleError: a source or an include folder does not exist.
@@ -114,12 +114,12 @@ class Contribution:
 
     @property
     def source_paths(self) -> tuple[Path, ...]:
-        """The C files where they are."""
+        """The paths of the C files."""
         return tuple(self.folder / source for source in self.sources)
 
     @property
     def include_paths(self) -> tuple[Path, ...]:
-        """The folders of headers where they are."""
+        """The paths of the include folders."""
         return tuple(self.folder / include for include in self.include_dirs)
 
     def _named(self, name: str) -> tuple[str, ...]:
@@ -140,11 +140,11 @@ def _by_stem(sources: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
 
 
 def merged(contributions: Iterable[Contribution]) -> tuple[Contribution, ...]:
-    """Return the contributions sorted by name, parts of the same one put together.
+    """Return the contributions sorted by name; parts of the same contribution are merged.
 
     Raises:
-        FerruleError: two have one name and different folders, one file comes with two kinds of warnings or licences,
-            or two macros of one name have different values.
+        FerruleError: two contributions have the same name and different folders, one file comes with two kinds of
+            warnings or licences, or two macros of the same name have different values.
     """
     given = tuple(contributions)
     folders: dict[str, Path] = {}
@@ -163,7 +163,7 @@ def merged(contributions: Iterable[Contribution]) -> tuple[Contribution, ...]:
 
 
 def defines_of(contributions: Iterable[Contribution]) -> dict[str, str]:
-    """Return all macros, sorted by name; FerruleError if two of one name have different values."""
+    """Return all macros, sorted by name; FerruleError if two of the same name have different values."""
     owners: dict[str, Contribution] = {}
     for each in contributions:
         for macro, value in each.defines.items():
@@ -197,7 +197,7 @@ def _check_sources(contributions: tuple[Contribution, ...]) -> None:
 
 
 def _shipped(name: str, *include_dirs: str) -> Contribution:
-    """Return a folder of C that comes with Ferrule, all its sources in it."""
+    """Return all sources of a folder of C that Ferrule ships, as one contribution."""
     folder = root() / name
     return Contribution(
         name=name,
@@ -211,18 +211,18 @@ def _shipped(name: str, *include_dirs: str) -> Contribution:
 HEADERS = _shipped("include", ".")
 """The public headers, which the generated C includes."""
 KERNELS = _shipped("src_c/kernels", "include")
-"""The kernels, one source each: `KERNELS.part("conv2d_s8")`."""
+"""The kernels, one source file each: `KERNELS.part("conv2d_s8")`."""
 DEVICE = _shipped("src_c/device")
-"""What a model with devices is linked with; the platform's adapter comes with it."""
+"""The device API, which every model with devices is linked with; it needs a platform's adapter."""
 RUNTIME = _shipped("src_c/runtime")
-"""The counter and the watch on the stack."""
+"""The cycle counter and the stack watch."""
 LINK = _shipped("src_c/link")
 """The serial protocol between host and firmware."""
 STARTUP = _shipped("src_c/startup", "include")
-"""Vector table, reset, fault handler, memcpy and its like."""
+"""Vector table, reset, fault handler, and functions such as memcpy."""
 UART_DRIVERS = _shipped("src_c/drivers")
-"""Polling drivers of UARTs, and the transport over one."""
+"""Polling UART drivers, and the transport over a UART."""
 BARE_METAL = _shipped("platforms/bare_metal", "include")
-"""The adapter of the device API to a core without an operating system."""
+"""The adapter of the device API for a core without an operating system."""
 CMSIS = _shipped("platforms/cmsis", "include", "drivers")
-"""The adapter of the device API, the link and the UARTs to CMSIS."""
+"""The adapter of the device API, the link and the UARTs for CMSIS."""

@@ -14,17 +14,17 @@ BackendId = NewType("BackendId", str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One device; a backend without an entry of its own has one that is called like it."""
+    """One device; a backend for which no device is declared has one of the backend's own name."""
 
     name: str
     """Unique; a C identifier."""
     backend: BackendId
     binding: Mapping[str, str | int] = field(default_factory=dict)
-    """How the platform finds it: base address, devicetree label, port."""
+    """How the platform finds the device: base address, devicetree label, port."""
     regions: tuple[str, ...] = ()
-    """Memory regions that it reaches; empty for all."""
+    """Memory regions that the device can access; empty for all."""
     activation_lead: int | None = None
-    """Operators before its first one at which it is activated; None for what its driver says."""
+    """Number of operators by which the activation precedes the device's first one; None for the driver's value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,5 +97,5 @@ def _text(device: Device, name: str, meaning: str) -> str:
 
 
 def default_device(backend: BackendId) -> Device:
-    """Return the device of a backend that has no entry."""
+    """Return the device of a backend for which none is declared."""
     return Device(name=str(backend), backend=backend)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding backends without importing them: shipped folders, the user's own, and installed packages' entry points."""
+"""Discovery of backends without importing them: shipped folders, the user's folders, and installed entry points."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "ferrule.backends"
-"""The entry point's name is the backend's id, its value a class or a function without arguments."""
+"""An entry point's name is the backend's id; its value is a class or a function, called without arguments."""
 FOLDERS_VARIABLE = "FERRULE_BACKENDS"
-"""Folders of backends, separated as in PATH: each is one backend's, or holds several."""
+"""The environment variable that lists folders, separated as in PATH; each is a backend's folder or holds several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A backend that is there, before anything of it is imported."""
+    """A backend that was found; none of its code is imported yet."""
 
     id: str
     factory: Callable[[], Backend]
@@ -32,9 +32,9 @@ class Found:
 
 
 def shipped(parent: Path | None = None) -> Iterator[Found]:
-    """Yield the backends whose folders stand below `parent` (default: here).
+    """Yield the backends whose folders are below `parent`, by default the shipped ones.
 
-    One whose manifest is malformed is called after its folder, and making it raises what is wrong.
+    A backend with a malformed manifest gets its folder's name as id, and its factory raises the error.
     """
     from ferrule.backends.manifest import SHIPPED_FOLDER, backend_folders
 
@@ -43,10 +43,10 @@ def shipped(parent: Path | None = None) -> Iterator[Found]:
 
 
 def in_folders(paths: Iterable[Path]) -> Iterator[Found]:
-    """Yield the backends of folders: each is one backend's, or holds several.
+    """Yield the backends in `paths`; each path is a backend's folder or a folder that holds several.
 
     Raises:
-        FerruleError: a folder is neither.
+        FerruleError: a path is neither.
     """
     from ferrule.backends.manifest import MANIFEST_NAME, backend_folders
 
@@ -65,7 +65,7 @@ def in_folders(paths: Iterable[Path]) -> Iterator[Found]:
 def environment() -> Iterator[Found]:
     """Yield the backends of the folders that the variable FERRULE_BACKENDS lists.
 
-    What is no such folder is called after its path, and making it raises what is wrong.
+    An entry that is not such a folder gets its path as id, and its factory raises the error.
     """
     for entry in filter(None, os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)):
         try:
@@ -76,7 +76,7 @@ def environment() -> Iterator[Found]:
 
 
 def installed() -> Iterator[Found]:
-    """Yield the backends that installed packages declare, by package and name."""
+    """Yield the backends that installed packages declare, sorted by package and name."""
     from importlib.metadata import entry_points
 
     points = entry_points(group=ENTRY_POINT_GROUP)
@@ -97,7 +97,7 @@ def _found(folder: Path, origin: Origin) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """The factory of a backend that cannot be made."""
+    """The factory of a backend that cannot be created; it raises the reason."""
 
     reason: str
 
@@ -107,7 +107,7 @@ class _Broken:
 
 @dataclass(frozen=True, slots=True)
 class _EntryPointFactory:
-    """Imports an entry point when the first backend is made."""
+    """Imports an entry point when the first backend object is made."""
 
     point: EntryPoint
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The firmware face of a backend: how its layers become C.
+"""The firmware face of a backend: the interface through which layers are lowered to C.
 
-The code generator knows backends through this module alone.
+The code generator uses backends through this interface alone.
 """
 
 from __future__ import annotations
@@ -57,71 +57,71 @@ class Blob:
     """A constant array that a lowered operator needs, such as packed weights."""
 
     name: str
-    """The C symbol; unique in the model, so it starts with `LoweringContext.prefix`."""
+    """The C symbol; it must be unique in the model and therefore starts with `LoweringContext.prefix`."""
     data: Array
-    """int8, uint8, int16, int32, int64 or float32."""
+    """Elements of int8, uint8, int16, int32, int64 or float32."""
     alignment: int = 4
     """Bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredOp:
-    """A layer as C: the statements that run it, and everything that they need."""
+    """A layer lowered to C: the statements that run it, and everything that they need."""
 
     kernel: str
     """A short name for reports, such as conv2d_s8."""
     statements: tuple[Statement, ...] = ()
-    """In the executor's scope; they use the expressions that the context gave."""
+    """Placed in the executor's scope; they use the expressions from the lowering context."""
     declarations: tuple[Declaration, ...] = ()
     """Parameter tables and generated functions, internal to the executor's source."""
     blobs: tuple[Blob, ...] = ()
     scratch_bytes: int = 0
-    """Workspace during this operator alone; `LoweringContext.scratch` points to it."""
+    """Workspace needed only while this operator runs; `LoweringContext.scratch` points to it."""
     scratch_alignment: int = 8
     overlaps: tuple[Overlap, ...] = ()
-    """How far an output may run over an input that dies with the operator."""
+    """How far an output may overlap an input whose last reader is this operator."""
     view_of: str | None = None
-    """The input whose storage the only output shares, unchanged; then there are no statements."""
+    """An input whose storage the only output shares unchanged; there are no statements then. None if there is none."""
     status: Expression | None = None
-    """A call, made after the statements, that returns an int32_t: what is not FERRULE_OK fails the run."""
+    """A call, made after the statements, that returns an int32_t; any value except FERRULE_OK fails the run."""
     headers: tuple[str, ...] = ()
-    """As they are included, such as ferrule/kernels/conv2d.h."""
+    """Headers to include, written as in an #include, such as ferrule/kernels/conv2d.h."""
     contributions: tuple[Contribution, ...] = ()
-    """The C that it calls, and the headers that it includes, such as `KERNELS.part("conv2d_s8")`."""
+    """The C sources that are called and the headers that are included, such as `KERNELS.part("conv2d_s8")`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweringContext:
-    """What a firmware target may ask while it lowers one layer."""
+    """The information that a firmware target gets for lowering one layer."""
 
     graph: Graph
     layer: Layer
     target: Target
-    """The device that runs the layer, with its binding; the core, the memories and the user's options."""
+    """The device that runs the layer, with its binding; also the core, the memories and the user's options."""
     prefix: str
-    """For C symbols of this layer, such as kws_conv_2d_0."""
+    """The prefix of this layer's C symbols, such as kws_conv_2d_0."""
     pointers: Mapping[str, Expression] = field(repr=False)
-    """A pointer to the elements of each tensor that is no constant and lies in the core's memory, typed; read-only for
-    the layer's inputs."""
+    """Typed pointers to the elements, by tensor, for tensors in the core's memory that are not constants; pointers to
+    the layer's inputs are read-only."""
     scratch: Expression = field(default=Identifier("scratch"))
-    """A void pointer to the operator's scratch; valid where LoweredOp.scratch_bytes > 0. For a device with a memory of
-    its own it is the offset of the scratch there, in bytes."""
+    """A void pointer to the operator's scratch; valid if LoweredOp.scratch_bytes > 0. For a device that has its own
+    memory, it is the byte offset of the scratch in that memory."""
     offsets: Mapping[str, Expression] = field(default_factory=dict, repr=False)
-    """By tensor in the memory of the device that runs the layer: its offset there, in bytes."""
+    """Byte offsets, by tensor, of the tensors in the memory of the device that runs the layer."""
     resource_handle: Expression = field(default=Null())
     """The device that runs the layer; null on the core."""
 
     @property
     def operands(self) -> Operands:
-        """What is known of the layer's inputs and outputs."""
+        """Shapes, types and quantization of the layer's inputs and outputs."""
         return Operands(inputs=self.graph.input_infos(self.layer), outputs=self.graph.output_infos(self.layer))
 
     def input(self, index: int) -> TensorInfo:
-        """Return what is known of an input that must be there."""
+        """Return shape, type and quantization of an input that must be present."""
         return self.operands.input(index)
 
     def constant(self, index: int) -> Array | None:
-        """Return the data of an input that must be a constant, None if it is absent.
+        """Return the data of an input that must be a constant; None if the input is absent.
 
         Raises:
             UnsupportedError: the tensor is computed at run time.
@@ -138,15 +138,15 @@ class LoweringContext:
         return data
 
     def is_constant(self, index: int) -> bool:
-        """Whether an input is a constant."""
+        """Return whether an input is a constant."""
         name = self.layer.inputs[index]
         return name is not None and self.graph.tensor(name).is_constant
 
     def pointer(self, tensor: str) -> Expression:
-        """Return a typed pointer to a tensor's elements; constants need a `Blob` of the lowering's own.
+        """Return a typed pointer to a tensor's elements; for a constant, the lowering must add a `Blob` instead.
 
         Raises:
-            UnsupportedError: the tensor lies in the memory of a device.
+            UnsupportedError: the tensor lies in a device's own memory.
         """
         if tensor in self.offsets:
             raise UnsupportedError(
@@ -156,7 +156,7 @@ class LoweringContext:
         return self.pointers[tensor]
 
     def device_offset(self, tensor: str) -> Expression:
-        """Return the offset, in bytes, of a tensor in the memory of the device that runs the layer.
+        """Return the byte offset of a tensor in the memory of the device that runs the layer.
 
         Raises:
             UnsupportedError: the tensor lies in the core's memory.
@@ -177,11 +177,11 @@ class LoweringContext:
         return self.pointer(self.layer.outputs[index])
 
     def symbol(self, suffix: str) -> str:
-        """Return a C symbol of this layer, unique in the model when `suffix` is unique in the layer."""
+        """Return a C symbol for this layer; it is unique in the model if `suffix` is unique in the layer."""
         return f"{self.prefix}_{suffix}"
 
     def blob(self, suffix: str, data: Array, alignment: int = 4) -> Blob:
-        """Return a constant array of this layer; refer to it by `Identifier(blob.name)`."""
+        """Return a constant array for this layer; statements refer to it by `Identifier(blob.name)`."""
         return Blob(name=self.symbol(suffix), data=data, alignment=alignment)
 
 
@@ -189,9 +189,9 @@ FieldValue = Expression | Blob | int | float | bool | None
 
 
 def parameter_table(context: LoweringContext, struct: str, **fields: FieldValue) -> tuple[Variable, Expression]:
-    """Return a constant `struct <struct>` of the layer and a pointer to it.
+    """Return a constant `struct <struct>` for the layer and a pointer to it.
 
-    Python numbers become literals (float: float32), None the null pointer, a Blob its array.
+    Python numbers become literals (a float becomes float32), None becomes the null pointer, and a Blob its array.
     """
     values = tuple(Field(_expression(value), name) for name, value in fields.items())
     variable = Variable(name=context.symbol("params"), type=Const(StructType(struct)), value=Aggregate(values))
@@ -199,7 +199,7 @@ def parameter_table(context: LoweringContext, struct: str, **fields: FieldValue)
 
 
 def numbers(values: Array) -> ArrayData:
-    """Return a small array member's initial value, such as strides in a parameter table."""
+    """Return the initial value of a small array member, such as the strides in a parameter table."""
     return ArrayData(np.ascontiguousarray(values))
 
 
@@ -231,67 +231,68 @@ def _expression(value: FieldValue) -> Expression:
 
 
 class FirmwareTarget(Protocol):
-    """How a backend's layers become C."""
+    """Lowers a backend's layers to C."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
-        """Return the layer of the context as C; UnsupportedError says what it refuses and why."""
+        """Return the context's layer as C; UnsupportedError, with the reason, if it cannot be lowered."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wire:
-    """A serial line that a driver talks over: the platform makes a `ferrule_transport` of one of the board's UARTs.
+    """A driver's serial line: the platform provides a `ferrule_transport` over one of the board's UARTs.
 
-    It is called `<device>_transport`; the driver's context fields point to it.
+    The transport is named `<device>_transport`; the driver's context fields point to it.
     """
 
     uart: str | None = None
-    """The UART, as the platform description calls it; None where no board was asked yet."""
+    """The UART's name in the platform description; None until a board is chosen."""
     baud: int = 115_200
     """Bits per second."""
     model: Callable[[int | None], SerialModel] | None = None
-    """Makes the model that stands at the other end on an emulated board; None if something else is there.
+    """Makes the model of the device at the other end of the line on an emulated board; None if there is no model.
 
-    Its argument seeds what the model chooses at random, so that runs can be repeated; None: each differs."""
+    The argument is the seed of the model's random choices; with None, every run differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeviceDriver:
-    """The C driver of one device: what a program includes, creates and binds for it."""
+    """The C driver of one device: the objects that a program includes, creates and binds for it."""
 
     driver: str
     """The symbol of the `const struct ferrule_driver`."""
     header: str
-    """Declares the driver, the context and whatever else its declarations name, as it is included."""
+    """The header that declares the driver, the context and all other names in its declarations; written as in an
+    #include."""
     context: str
-    """The tag of the structure that each device has one of."""
+    """The tag of the context structure; each device has its own context."""
     context_fields: tuple[tuple[str, FieldValue], ...] = ()
-    """Its initial value for this device; without any it is zero."""
+    """The context's initial value for this device, by member; zero if empty."""
     context_declarations: tuple[Declaration, ...] = ()
-    """Storage that the context points to, such as an array; the names start with the device's."""
+    """Storage that the context points to, such as an array; all names start with the device's name."""
     contributions: tuple[Contribution, ...] = ()
-    """Its C and headers."""
+    """The driver's C sources and headers."""
     memory_bytes: int = 0
-    """The device's own memory, which only its operators and copies reach; 0: it works on the core's."""
+    """Size of the device's own memory, which only its operators and copies access; 0 if it uses the core's memory."""
     alignment: int = 16
-    """Of the tensors in that memory, in bytes."""
+    """Alignment of the tensors in that memory, in bytes."""
     activation_lead: int = 0
-    """Operators before its first one at which the device is activated, for one that is slow to start."""
+    """Number of operators by which the activation precedes the device's first one; for devices that start slowly."""
     base: int | None = None
-    """Address of its registers, if it has any."""
+    """Address of the device's registers; None if it has none."""
     interrupt: int | None = None
-    """Number of its interrupt, if the driver waits for it."""
+    """Number of the device's interrupt; None if the driver does not use it."""
     handler: str = ""
-    """The function that the interrupt calls with the context; there is one if `interrupt` is given. It returns a bool:
-    false if the interrupt would come back at once, so that it has to be masked."""
+    """The interrupt handler, called with the context; required if `interrupt` is given. It returns a bool: false if the
+    interrupt would recur at once and must therefore be masked."""
     model: Callable[[], DeviceModel] | None = None
-    """Makes the model that stands for the device on an emulated board, at `base`; None if it needs none."""
+    """Makes the device model that an emulated board places at `base`; None if none is needed."""
     wire: Wire | None = None
-    """How the device is reached, if that is a serial line."""
+    """The serial line to the device; None if the device is not behind a serial line."""
 
 
 def device_declarations(name: str, driver: DeviceDriver) -> tuple[Declaration, ...]:
-    """Return the storage of a device that a program needs: what its context points to, and `<name>_context`."""
+    """Return the storage that a program needs for a device: the declarations of its context, and `<name>_context`."""
     fields = tuple(Field(_expression(value), member) for member, value in driver.context_fields)
     context = Variable(
         name=f"{name}_context", type=StructType(driver.context), value=Aggregate(fields) if fields else None
@@ -301,38 +302,38 @@ def device_declarations(name: str, driver: DeviceDriver) -> tuple[Declaration, .
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Socket:
-    """A place on a board's bus where a device that the board lacks can be put."""
+    """An address and an interrupt on a board's bus where an additional device can be placed."""
 
     address: int
     interrupt: int
-    """Line of the interrupt controller, counted from 0."""
+    """Line of the interrupt controller, numbered from 0."""
 
 
 @runtime_checkable
 class DeviceTarget(FirmwareTarget, Protocol):
-    """The firmware face of a backend whose layers run on devices behind the device API (`ferrule/device.h`).
+    """The firmware face of a backend whose layers run on devices through the device API (`ferrule/device.h`).
 
-    The operators get the device as `LoweringContext.resource_handle`, activated and open.
+    The operators receive the device as `LoweringContext.resource_handle`, activated and open.
     """
 
     def driver(self, device: Device) -> DeviceDriver:
-        """Return the driver of a device; FerruleError if its binding makes no sense."""
+        """Return the driver of a device; FerruleError if the device's binding is invalid."""
         ...
 
 
 @runtime_checkable
 class PluggableTarget(DeviceTarget, Protocol):
-    """Devices with registers on the board's bus, which can be put where the board has a place for them."""
+    """The firmware face of devices with registers on the board's bus, which can be placed in a socket of the board."""
 
     def plugged(self, device: Device, socket: Socket) -> Device:
-        """Return the device in a socket of the board: what its binding does not say is the socket's."""
+        """Return the device placed in `socket`; values that its binding leaves out are taken from the socket."""
         ...
 
 
 @runtime_checkable
 class WiredTarget(DeviceTarget, Protocol):
-    """Devices behind a serial line, which can be reached through any UART that the board has to spare."""
+    """The firmware face of devices behind a serial line, which can be connected to any free UART of the board."""
 
     def wired(self, device: Device, uart: str) -> Device:
-        """Return the device behind a UART of the board, unless its binding names another."""
+        """Return the device connected to `uart`, unless its binding names another UART."""
         ...

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend's folder says of itself, in backend.toml.
+"""The manifest of a backend's folder, backend.toml.
 
-A folder with this file is a backend: nothing outside of it names it. It plays the part of Arm NN's backend.cmake,
-common.cmake and backend.mk: which C sources and headers go into a firmware, which tests into the test suite, and which
-shared code the backend leans on. Nothing else in Ferrule reads the file.
+A folder with this file is a backend, and nothing outside the folder names it. The file corresponds to Arm NN's
+backend.cmake, common.cmake and backend.mk: it lists the C sources and headers for a firmware, the tests for the test
+suite, and the shared code that the backend uses. No other module of Ferrule reads the file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _loading = threading.RLock()
 
 
 class FirmwarePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """C of the folder that goes into a firmware; paths are relative to the folder and may hold wildcards."""
+    """C from the folder that goes into a firmware; paths are relative to the folder and may contain wildcards."""
 
     sources: tuple[str, ...] = ()
     include_dirs: tuple[str, ...] = ()
@@ -48,25 +48,25 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     id: str
     factory: str
-    """The class or function that makes a new backend object when it is called without arguments.
+    """The class or function that returns a new backend object when called without arguments, written `module:name`.
 
-    It is written `module:name`. Where the module's first name is the folder's own, the package is taken from the
-    folder, wherever that lies.
+    If the first part of the module's name is the name of the folder, the package is imported from the folder itself,
+    wherever the folder lies.
     """
     title: str = ""
-    """One line for lists."""
+    """One line of description for lists."""
     rank: int = 100
-    """Where it stands in lists: low first."""
+    """Position in lists; lower ranks come first."""
     firmware: FirmwarePart | tuple[FirmwarePart, ...] = ()
-    """One part, or several where licences or warnings differ."""
+    """One part, or several if licences or warnings differ."""
     tests: tuple[str, ...] = ()
     """Folders or files of tests, relative to the folder."""
     shared: tuple[str, ...] = ()
-    """Names of folders of `ferrule.backends.shared` that it leans on; empty for all of its own."""
+    """Names of the folders in `ferrule.backends.shared` that the backend uses."""
 
 
 class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A backend's folder and what it says of itself."""
+    """A backend's folder and its manifest."""
 
     folder: Path
     manifest: Manifest
@@ -75,7 +75,7 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
         """Return a new object of the backend.
 
         Raises:
-            FerruleError: the factory cannot be imported, or what it makes has another id.
+            FerruleError: the factory cannot be imported, or it returns a backend with another id.
         """
         module, _, name = self.manifest.factory.partition(":")
         where = self.folder / MANIFEST_NAME
@@ -89,10 +89,10 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
         return backend
 
     def load(self, module: str | None = None) -> ModuleType:
-        """Return a module of the backend, by default that of its factory; ImportError if there is none.
+        """Return a module of the backend, by default the factory's module; ImportError if it does not exist.
 
         Raises:
-            FerruleError: a package of the folder's name is there already, from another place.
+            FerruleError: a package with the folder's name is already imported from another place.
         """
         name = module or self.manifest.factory.partition(":")[0]
         with _loading:
@@ -101,7 +101,7 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
             return importlib.import_module(name)
 
     def contributions(self) -> tuple[Contribution, ...]:
-        """Return the C of the folder that goes into a firmware, one contribution per part of the manifest.
+        """Return the folder's C for a firmware, one contribution for each firmware part of the manifest.
 
         Raises:
             FerruleError: a pattern of the manifest matches nothing, or a licence or a macro is malformed.
@@ -123,12 +123,12 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def tests(self) -> tuple[Path, ...]:
-        """Return its tests; FerruleError if one does not exist."""
+        """Return the paths of the backend's tests; FerruleError if one does not exist."""
         with place(str(self.folder / MANIFEST_NAME)):
             return tuple(self.folder / name for name in self._expanded(self.manifest.tests))
 
     def shared(self) -> tuple[Path, ...]:
-        """Return the folders of shared code that it leans on; FerruleError if one does not exist."""
+        """Return the paths of the shared folders that the backend uses; FerruleError if one does not exist."""
         known = sorted(path.name for path in SHARED_FOLDER.iterdir() if (path / "__init__.py").is_file())
         for name in self.manifest.shared:
             if name not in known:
@@ -149,7 +149,7 @@ def read_manifest(folder: Path) -> BackendFolder:
     """Return the backend in a folder.
 
     Raises:
-        FerruleError: its backend.toml cannot be read or is malformed; the message names the field.
+        FerruleError: backend.toml cannot be read or is malformed; the message names the field.
     """
     path = folder / MANIFEST_NAME
     try:
@@ -174,7 +174,7 @@ def backend_folders(parent: Path = SHIPPED_FOLDER) -> Iterator[Path]:
 
 
 def _load_package(folder: Path) -> None:
-    """Import the package that a folder is, under its name, without a place on the search path."""
+    """Import a folder as a package under the folder's name, although its parent is not on the search path."""
     name, home = folder.name, (folder / "__init__.py").resolve()
     loaded = sys.modules.get(name)
     if loaded is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend makes of a subgraph that it was offered."""
+"""A backend's answer to a subgraph that it was offered."""
 
 from __future__ import annotations
 
@@ -10,54 +10,54 @@ from ferrule.errors import FerruleError
 from ferrule.graph import Descriptor, Layer, LayerType, SubgraphView, Tensor, TensorInfo
 
 ModelOptions = Mapping[str, bool | int | float | str]
-"""The user's options for one backend while it optimises."""
+"""The user's options for one backend and one model, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreCompiledDescriptor(Descriptor):
-    """PRE_COMPILED: an object that the backend that made it, and nobody else, can run."""
+    """The descriptor of PRE_COMPILED: an object that only the backend that made it can run."""
 
     payload: object = field(repr=False)
-    """Must be picklable and comparable by value where the network is to be cached; else any object."""
+    """Any object; it must be picklable and comparable by value if the network is to be cached."""
     label: str = "pre-compiled"
-    """For reports."""
+    """The layer's name in reports."""
     macs: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Substitution:
-    """Layers that take the place of others.
+    """Layers that replace others.
 
-    The replacement reads and writes the tensors of the replaced layers' border by their names: it may read any of
-    `replaced.inputs` (and constants of the graph, and `constants`), and it writes all of `replaced.outputs`.
+    The new layers use the tensors at the border of the replaced layers by name: they may read any of
+    `replaced.inputs`, constants of the graph and `constants`, and they must write all of `replaced.outputs`.
     """
 
     replaced: SubgraphView
     layers: tuple[Layer, ...]
-    """In an order that can be executed. Names are new in the graph, or those of replaced layers."""
+    """The new layers in an order of execution. Their names are new in the graph, or names of replaced layers."""
     tensors: tuple[TensorInfo, ...] = ()
-    """Tensors between the new layers; those of `replaced.outputs` keep what is known of them."""
+    """Tensors between the new layers; `replaced.outputs` keep their shapes, types and quantization."""
     constants: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizationViews:
-    """Every layer of the offered subgraph stands in exactly one of the four lists."""
+    """A backend's answer: every layer of the offered subgraph is in exactly one of the four lists."""
 
     substitutions: tuple[Substitution, ...] = ()
     failed: tuple[SubgraphView, ...] = ()
-    """Cannot run here after all: offered to the next backend."""
+    """Layers that this backend cannot run after all; they are offered to the next backend."""
     untouched: tuple[SubgraphView, ...] = ()
-    """Run here as they are."""
+    """Layers that this backend runs unchanged."""
     deleted: tuple[SubgraphView, ...] = ()
-    """Not needed: each has one input and one output of the same shape and type, and readers of the output read the
-    input instead."""
+    """Layers that are not needed: each view has one input and one output of the same shape and type, and readers of the
+    output read the input instead."""
     reasons: Mapping[str, str] = field(default_factory=dict)
-    """Why, for reports: by the name of a failed layer."""
+    """Reasons for reports, by the name of a failed layer."""
 
 
 class InvalidViewsError(FerruleError):
-    """What a backend returned does not cover the subgraph, or does not fit into the graph."""
+    """A backend returned views that do not cover the subgraph or do not fit into the graph."""
 
 
 def pre_compiled(name: str, view: SubgraphView, descriptor: PreCompiledDescriptor) -> Substitution:
@@ -69,5 +69,5 @@ def pre_compiled(name: str, view: SubgraphView, descriptor: PreCompiledDescripto
 
 
 def untouched(view: SubgraphView) -> OptimizationViews:
-    """Return the answer of a backend that runs everything as it is."""
+    """Return the answer of a backend that runs the whole subgraph unchanged."""
     return OptimizationViews(untouched=(view,) if view.names else ())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that a backend declares, and what users give for them."""
+"""The options that a backend declares, and the values that users set."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 
 class OptionError(FerruleError):
-    """An option that the backend does not have, or a value that it does not take; the hint lists what it has."""
+    """An option that the backend does not have, or a value that it does not accept; the hint lists its options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOption:
-    """One option of a backend for a model; it has the type of its default."""
+    """One option of a backend for a model; its type is the type of its default."""
 
     name: str
     default: OptionValue
     meaning: str
-    """One sentence for people, without the full stop."""
+    """One sentence for users, without the full stop."""
     choices: tuple[OptionValue, ...] = ()
-    """The only values; empty for all of the type and within the limits."""
+    """The allowed values; if empty, every value of the type within the limits is allowed."""
     lowest: float | None = None
     highest: float | None = None
-    """Limits of a number, included."""
+    """Limits of a number, inclusive; None for no limit."""
     host: bool = True
-    """Whether it means something where the layers run on the host."""
+    """Whether the option has an effect when layers run on the host."""
     firmware: bool = False
-    """Whether it means something where they run on a board."""
+    """Whether the option has an effect when layers run on a board."""
 
     @property
     def type(self) -> str:
@@ -43,14 +43,14 @@ class BackendOption:
 
     @property
     def expectation(self) -> str:
-        """What a value has to be, for messages."""
+        """A description of the allowed values, for messages."""
         if self.choices:
             return f"one of {', '.join(map(str, self.choices))}"
         limits = [(word, limit) for word, limit in (("from", self.lowest), ("to", self.highest)) if limit is not None]
         return " ".join((_KINDS[type(self.default)], *(f"{word} {limit:g}" for word, limit in limits)))
 
     def accepts(self, value: OptionValue) -> bool:
-        """Return whether a value has the type, and is one of the choices and within the limits."""
+        """Return whether a value has the right type, is one of the choices and lies within the limits."""
         kind = type(self.default)
         if type(value) is not kind and not (kind is float and type(value) is int):
             return False
@@ -61,7 +61,7 @@ class BackendOption:
         return (self.lowest is None or value >= self.lowest) and (self.highest is None or value <= self.highest)
 
     def parse(self, text: str) -> OptionValue | None:
-        """Return the value that a text means; None if it means none of the type."""
+        """Return the value that `text` spells; None if it does not spell a value of the type."""
         kind = type(self.default)
         if kind is str:
             return text
@@ -72,7 +72,7 @@ class BackendOption:
 
 
 def read_value(text: str) -> OptionValue:
-    """Return a text as true or false, as a number where it is one, else as it is."""
+    """Return `text` as a bool if it is true or false, as a number if it spells one, otherwise unchanged."""
     if text in _TRUTH:
         return _TRUTH[text]
     for kind in (int, float):
@@ -86,9 +86,9 @@ def read_value(text: str) -> OptionValue:
 def parse_options(
     backend: str, declared: Sequence[BackendOption] | None, texts: Mapping[str, str]
 ) -> dict[str, OptionValue]:
-    """Return options that are given as text, with their types.
+    """Return options given as text, converted to their types.
 
-    Where a backend declares nothing (None), each value is read as `read_value` does.
+    If `declared` is None, each value is converted by `read_value`.
 
     Raises:
         OptionError: the backend has no such option, or it does not take the value.
@@ -106,7 +106,7 @@ def parse_options(
 
 
 def check_options(backend: str, declared: Sequence[BackendOption] | None, given: Mapping[str, OptionValue]) -> None:
-    """Check options against what the backend declares; None stands for a backend that takes whatever comes.
+    """Check options against those that the backend declares; with None, every option is accepted.
 
     Raises:
         OptionError: the backend has no such option, or it does not take the value.

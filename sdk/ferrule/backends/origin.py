@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a backend comes from."""
+"""The origin of a backend: a shipped folder, a user's folder, a package, a shared object or the application."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ferrule.backends.device import BackendId
 
 
 class OriginKind(StrEnum):
-    """The roads into the registry."""
+    """The ways in which a backend can enter the registry."""
 
     SHIPPED = "shipped"
     FOLDER = "folder"
@@ -22,11 +22,11 @@ class OriginKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a backend comes from; its text is what reports print."""
+    """The origin of a backend; reports print it as text."""
 
     kind: OriginKind
     place: str = ""
-    """A folder, a package with its object, a shared object's canonical path; may be empty for an application."""
+    """A folder, a package and its object, or a shared object's canonical path; may be empty for an application."""
 
     @override
     def __str__(self) -> str:
@@ -40,4 +40,4 @@ class BackendRow:
     id: BackendId
     origin: Origin
     reason: str = ""
-    """Why it cannot be used; empty if it can."""
+    """The reason why the backend cannot be used; empty if it can."""

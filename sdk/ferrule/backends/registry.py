@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry: backends by id, as factory functions."""
+"""The registry of backends: factory functions by id."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ferrule.backends.origin import BackendRow, Origin, OriginKind
 from ferrule.errors import FerruleError, unknown_name
 
 BackendFactory = Callable[[], Backend]
-"""Returns a new backend object; a class without arguments is one."""
+"""Returns a new backend object; a backend class whose constructor takes no arguments is such a factory."""
 
 RESERVED_IDS = frozenset({"", "Unknown"})
 
 Source = Callable[[], Iterable[Found]]
-"""Looks for backends; called at most once per registry, when an id is asked for that is not there yet."""
+"""Finds backends; a registry calls it at most once, on the first look-up that needs it."""
 
 
 class DuplicateBackendError(FerruleError):
-    """A backend id is taken; the message names the origin of the first."""
+    """A backend id is already registered; the message names the origin of the first backend."""
 
 
 class _Entry:
@@ -57,17 +57,17 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Duplicate:
-    """A found backend that was not registered, and why."""
+    """A backend that was found but not registered, and the reason."""
 
     found: Found
     reason: str
 
 
 class BackendRegistry:
-    """Backends by id; only their factory functions are kept, no backend object.
+    """Backends by id; the registry keeps factory functions, never backend objects.
 
-    All methods may be called from several threads. An entry is counted by the registries that hold it: a `scope` has
-    entries of its own, so neither `close` of one scope nor `deregister` here takes a backend from another scope.
+    All methods are thread-safe. Each entry counts the registries that hold it. Every `scope` holds its own entries, so
+    neither closing one scope nor `deregister` on this registry removes a backend from another scope.
     """
 
     def __init__(self, sources: Sequence[Source] = ()) -> None:
@@ -84,11 +84,11 @@ class BackendRegistry:
         origin: Origin | str = "",
         on_release: Callable[[], None] | None = None,
     ) -> None:
-        """Add a backend; `on_release` is called once, when no registry holds the entry any more.
+        """Add a backend; `on_release` is called once, when no registry holds the entry any longer.
 
         Raises:
-            DuplicateBackendError: the id is taken.
-            FerruleError: the id is no proper one, or the factory is no function.
+            DuplicateBackendError: the id is already registered.
+            FerruleError: the id is reserved, or the factory is not callable.
         """
         where = origin if isinstance(origin, Origin) else Origin(OriginKind.APPLICATION, origin)
         if backend_id in RESERVED_IDS:
@@ -109,7 +109,7 @@ class BackendRegistry:
             self._entries[entry.id] = entry.hold()
 
     def deregister(self, backend_id: str) -> None:
-        """Take a backend out of this registry; FerruleError if it is not there."""
+        """Remove a backend from this registry; FerruleError if it is not registered."""
         with self._lock:
             entry = self._get(backend_id)
             del self._entries[entry.id]
@@ -119,8 +119,8 @@ class BackendRegistry:
         """Return a new object of a backend.
 
         Raises:
-            FerruleError: there is no backend of that id; the hint lists the near ones.
-            BackendUnavailableError: its factory fails, or gives something else; the message says what.
+            FerruleError: no backend has that id; the hint lists similar ids.
+            BackendUnavailableError: the factory fails, or returns something other than this backend.
         """
         entry = self._get(backend_id)
         try:
@@ -132,13 +132,13 @@ class BackendRegistry:
                 entry, str(error) if isinstance(error, FerruleError) else f"{type(error).__name__}: {error}"
             ) from error
         if not isinstance(backend, Backend):
-            raise _broken(entry, f"its factory gives {type(backend).__name__}, expected a Backend")
+            raise _broken(entry, f"its factory returns {type(backend).__name__}, expected a Backend")
         if getattr(backend, "id", None) != entry.id:
-            raise _broken(entry, f"its factory gives a backend with the id '{getattr(backend, 'id', None)}'")
+            raise _broken(entry, f"its factory returns a backend with the id '{getattr(backend, 'id', None)}'")
         return backend
 
     def ids(self) -> tuple[BackendId, ...]:
-        """Return the ids: shipped, then installed packages', then those registered later."""
+        """Return the ids: first those that the sources find, then those registered later."""
         with self._lock:
             self._look_everywhere()
             return tuple(self._entries)
@@ -148,11 +148,11 @@ class BackendRegistry:
             return isinstance(backend_id, str) and self._find(BackendId(backend_id)) is not None
 
     def origin(self, backend_id: str) -> Origin:
-        """Return where a backend comes from; FerruleError if there is none of that id."""
+        """Return the origin of a backend; FerruleError if no backend has that id."""
         return self._get(backend_id).origin
 
     def refusals(self) -> tuple[BackendRow, ...]:
-        """Return the found backends that were not registered, with the reason."""
+        """Return the backends that were found but not registered, with the reasons."""
         with self._lock:
             self._look_everywhere()
             return tuple(
@@ -161,7 +161,7 @@ class BackendRegistry:
             )
 
     def rows(self) -> tuple[BackendRow, ...]:
-        """Return all backends, each tried, with the reason where one cannot be used; then the refused ones."""
+        """Return all backends, then the refused ones; each backend is created once to test whether it is usable."""
         rows = []
         for backend_id in self.ids():
             reason = ""
@@ -173,7 +173,7 @@ class BackendRegistry:
         return (*rows, *self.refusals())
 
     def scope(self, without: Mapping[BackendId, str] | None = None) -> BackendRegistry:
-        """Return a registry with the same entries but those `without`; changes of one don't touch the other."""
+        """Return a registry with the same entries except those in `without`; later changes do not affect each other."""
         child = BackendRegistry()
         with self._lock:
             self._look_everywhere()
@@ -182,7 +182,7 @@ class BackendRegistry:
         return child
 
     def close(self) -> None:
-        """Let go of all entries; a second call does nothing."""
+        """Release all entries; a second call does nothing."""
         with self._lock:
             entries, self._entries = list(self._entries.values()), {}
             self._sources.clear()
@@ -221,18 +221,18 @@ class BackendRegistry:
 def default_registry() -> BackendRegistry:
     """Return the registry of the process.
 
-    It has the shipped backends, those of the folders in FERRULE_BACKENDS, and the entry points of group
+    It contains the shipped backends, those of the folders in FERRULE_BACKENDS, and those of the entry point group
     `ferrule.backends`.
     """
     return BackendRegistry(sources=(shipped, environment, installed))
 
 
 def registry_with(folders: Iterable[Path | str]) -> BackendRegistry:
-    """Return a registry of its own: what the default one has, and the backends of some folders.
+    """Return a new registry with the backends of the default registry and those of `folders`.
 
     Raises:
-        DuplicateBackendError: two backends have one id.
-        FerruleError: a folder is no backend's and holds none.
+        DuplicateBackendError: two backends have the same id.
+        FerruleError: a folder neither is a backend's folder nor holds one.
     """
     registry = default_registry().scope()
     for found in in_folders(map(Path, folders)):
@@ -241,12 +241,12 @@ def registry_with(folders: Iterable[Path | str]) -> BackendRegistry:
 
 
 def backend_ids() -> tuple[BackendId, ...]:
-    """Return the ids of the default registry."""
+    """Return the ids of the backends in the default registry."""
     return default_registry().ids()
 
 
 def create_backend(name: str) -> Backend:
-    """Return a new object of a backend of the default registry; raises as `BackendRegistry.create` does."""
+    """Return a new object of a backend in the default registry; raises the same errors as `BackendRegistry.create`."""
     return default_registry().create(name)
 
 

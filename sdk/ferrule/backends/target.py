@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend is asked for: on which face, on which device, beside which core and memories, with which options."""
+"""Targets: the face, device, core, memories and options for which a backend runs a layer."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ from ferrule.backends.optimization_views import ModelOptions
 
 
 class Face(StrEnum):
-    """Where a network is to run: which face of a backend it needs."""
+    """Where a network runs: the face of a backend that is used."""
 
     HOST = "host"
-    """In the runtime: tensors have handles, and data that changes hands is copied or imported by layers."""
+    """In the runtime: tensors have handles, and layers copy or import data that moves between backends."""
     FIRMWARE = "firmware"
-    """On a board: what goes to a device that has a memory of its own, or comes from there, is copied by layers; where
-    else a tensor lies is the code generator's decision."""
+    """On a board: layers copy data to and from devices that have their own memory; the code generator places all other
+    tensors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreFeatures:
-    """What the processor core that runs the generated C can do."""
+    """Features of the processor core that runs the generated C."""
 
     name: str
-    """As GCC's -mcpu names it, e.g. "cortex-m4"."""
+    """The core's name for GCC's -mcpu, e.g. "cortex-m4"."""
     fpu: bool = False
-    """Single precision in hardware."""
+    """Whether it has single-precision floating point in hardware."""
     dsp: bool = False
+    """Whether it has the DSP extension."""
     mve: bool = False
+    """Whether it has the M-profile Vector Extension."""
 
 
 class MemoryKind(StrEnum):
-    """Whether a memory keeps its contents without power; code and weights are linked into the first kind only."""
+    """Whether a memory keeps its contents without power (FLASH) or not (RAM); code and weights go into FLASH only."""
 
     FLASH = "flash"
     RAM = "ram"
@@ -62,30 +64,30 @@ class Memory(AddressRange):
 
     kind: MemoryKind
     cacheable: bool
-    """Whether the core's data cache may hold its lines."""
+    """Whether the core's data cache may hold lines of this memory."""
     line_bytes: int
-    """Bytes per line of that cache; 0 where nothing is cached."""
+    """Bytes per line of that cache; 0 if the memory is not cached."""
     masters: tuple[str, ...]
-    """Bus masters that reach it: `cpu`, and the names of devices."""
+    """Bus masters that can access it: `cpu`, and the names of devices."""
     aliases: tuple[int, ...] = ()
     """Further addresses at which the same bytes appear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a layer is to run: plain values, the same in each question about one device."""
+    """Where a layer runs, as plain values; the same target is passed in every call about one device."""
 
     face: Face
     device: Device
     """The instance of the backend, with its binding."""
     core: CoreFeatures | None = None
-    """The board's core; None on the host, and where no board is chosen yet."""
+    """The board's core; None on the host, or if no board is chosen yet."""
     memories: tuple[Memory, ...] = ()
-    """The board's memories; empty on the host, and where no board is chosen yet."""
+    """The board's memories; empty on the host, or if no board is chosen yet."""
     options: ModelOptions = field(default_factory=dict, hash=False)
     """The user's options for the backend."""
 
 
 def default_target(backend: BackendId, face: Face = Face.HOST, options: ModelOptions | None = None) -> Target:
-    """Return a backend's target without a board, on the device of a backend that has no entry."""
+    """Return a backend's target without a board, on the backend's default device."""
     return Target(face=face, device=default_device(backend), options=options or {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor handles: where the bytes of a tensor are while a network runs on the host, and who may touch them."""
+"""Tensor handles, which locate a tensor's bytes and control access to them while a network runs on the host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NewType, Protocol
 from ferrule.graph import Array, TensorInfo
 
 FactoryId = NewType("FactoryId", str)
-"""Unique among all factories; the first that registers an id keeps it."""
+"""Unique among all factories; if two factories have the same id, the one registered first is used."""
 
 
 class MemorySource(Flag):
@@ -23,37 +23,37 @@ class MemorySource(Flag):
     DMA_BUF = auto()
     DMA_BUF_PROTECTED = auto()
     DEVICE = auto()
-    """Memory of a device that the process does not see, such as an OpenCL buffer."""
+    """Memory of a device that the process cannot access, such as an OpenCL buffer."""
 
 
 class HandleCapability(Enum):
-    """What a factory can be asked about the connection of two layers."""
+    """Properties of a factory that restrict how two layers may be connected."""
 
     PADDING_REQUIRED = auto()
-    """Its tensors need room around them, so foreign memory does not fit."""
+    """The factory's tensors need padding around them, so it cannot use memory from elsewhere."""
     FALLBACK_IMPORT_DISABLED = auto()
-    """It does not import what another backend computed."""
+    """The factory does not import tensors that another backend computed."""
 
 
 class Event(Protocol):
-    """The end of something that was started."""
+    """The completion of work that was started."""
 
     def wait(self) -> None:
-        """Return when it is over; raises what went wrong in it."""
+        """Wait until the work is complete; raises the exception with which it failed."""
         ...
 
     def done(self) -> bool:
-        """Return whether it is over, without waiting."""
+        """Return whether the work is complete, without waiting."""
         ...
 
 
 class TensorHandle(ABC):
     """One tensor of a loaded network.
 
-    Order of calls: `manage` and `allocate` once, at load, for handles whose memory a manager owns; then, for each
-    run, `map`/`unmap` and `import_memory` as often as needed. `ready` is set by the runtime on the outputs of a
-    workload that returned an event, until the end of the run: so such a workload must not call `map` of its own
-    outputs behind its event, it would wait for itself.
+    Order of calls: `manage` and `allocate` once each, at load, for handles whose memory a manager owns; then, in each
+    run, `map`/`unmap` and `import_memory` as often as needed. If a workload returned an event, the runtime sets it as
+    `ready` of the workload's outputs until the end of the run. Such a workload must not map its own outputs before its
+    event is complete, or it would wait for itself.
     """
 
     ready: Event | None = None
@@ -63,33 +63,33 @@ class TensorHandle(ABC):
 
     @abstractmethod
     def manage(self) -> None:
-        """Tell the memory manager that the bytes are needed from here on (the producer's turn)."""
+        """Tell the memory manager that the bytes are needed from this layer on; called for the producer."""
 
     @abstractmethod
     def allocate(self) -> None:
-        """Tell the memory manager that the bytes are not needed any more (the last reader had its turn)."""
+        """Tell the memory manager that the bytes are no longer needed; called after the last reader."""
 
     @abstractmethod
     def map(self) -> Array:
-        """Return the elements as an array of the tensor's shape and dtype, a view where that is possible.
+        """Return the elements as an array of the tensor's shape and dtype, as a view if possible.
 
-        Waits for `ready`. Raises RuntimeError before memory is there.
+        Waits for `ready`. Raises RuntimeError if the handle has no memory yet.
         """
 
     @abstractmethod
     def unmap(self) -> None:
-        """End what `map` began; what was written in between is then seen by the backend."""
+        """End the access that `map` began; the backend then sees the data that was written."""
 
     def import_memory(self, memory: Array, source: MemorySource) -> bool:
-        """Use foreign memory in place of one's own from now on; False if it does not fit (alignment, layout, kind)."""
+        """Use `memory` from now on instead of the handle's own; False if its alignment, layout or kind does not fit."""
         del memory, source
         return False
 
     def end_import(self) -> None:  # noqa: B027 - nothing to do where nothing is kept
-        """Forget imported memory: it may be freed or changed by its owner from now on."""
+        """Stop using imported memory; its owner may then free or change it."""
 
     def can_import(self, memory: Array, source: MemorySource) -> bool:
-        """Return whether `import_memory` would succeed, without doing it."""
+        """Return whether `import_memory` would succeed; nothing is imported."""
         del memory, source
         return False
 
@@ -99,46 +99,46 @@ class MemoryManager(ABC):
 
     @abstractmethod
     def acquire(self) -> None:
-        """Get the memory; before the first run, and after a release. Called again while held it does nothing."""
+        """Get the memory before the first run or after a release; does nothing if it is already held."""
 
     @abstractmethod
     def release(self) -> None:
-        """Give the memory back, at unload."""
+        """Release the memory, at unload."""
 
 
 class TensorHandleFactory(ABC):
-    """Makes the handles of one kind of memory."""
+    """Makes tensor handles in one kind of memory."""
 
     id: FactoryId
     import_flags: MemorySource = MemorySource.UNDEFINED
-    """What its handles can import."""
+    """The kinds of memory that its handles can import."""
     export_flags: MemorySource = MemorySource.UNDEFINED
-    """As what kind of memory the bytes of its handles can be given away."""
+    """The kinds of memory that its handles can export."""
     supports_map_unmap: bool = True
-    """Whether the process can see the bytes through `map`."""
+    """Whether the process can access the bytes through `map`."""
     alignment_bytes: int = 1
-    """What memory that it imports must be aligned to."""
+    """Required alignment of imported memory."""
 
     @abstractmethod
     def create_handle(self, info: TensorInfo, *, managed: bool) -> TensorHandle:
-        """Return a handle; `managed` if the memory manager gives it memory, else it gets some by import."""
+        """Return a handle; its memory comes from the memory manager if `managed`, otherwise from an import."""
 
     def capabilities(self) -> frozenset[HandleCapability]:
-        """Return what holds for all connections."""
+        """Return the properties that hold for all connections."""
         return frozenset()
 
 
 class TensorHandleFactoryRegistry:
-    """The factories of all backends that take part in a network; filled anew for each."""
+    """The tensor handle factories of all backends of one network; each network has its own registry."""
 
     def __init__(self) -> None:
         self._factories: dict[FactoryId, TensorHandleFactory] = {}
 
     def register(self, factories: Iterable[TensorHandleFactory]) -> None:
-        """Add factories; of two with one id the first stays."""
+        """Add factories; if two have the same id, the first is kept."""
         for factory in factories:
             self._factories.setdefault(factory.id, factory)
 
     def get(self, factory_id: FactoryId) -> TensorHandleFactory | None:
-        """Return a factory, None if there is none of that id."""
+        """Return the factory of that id, None if there is none."""
         return self._factories.get(factory_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads: layers made ready to run on the host."""
+"""Workloads: layers prepared to run on the host."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from ferrule.operators.operator import Operands
 
 
 class Workload(Protocol):
-    """One layer of a loaded network; it keeps the handles that it was made with."""
+    """One prepared layer of a loaded network; it keeps the tensor handles with which it was created."""
 
     def execute(self) -> Event | None:
-        """Run the layer on what its input handles hold now.
+        """Run the layer on the current contents of its input handles.
 
-        Returns None when the outputs are written, or an event that ends when they are: then the backend has the
-        capability ASYNC_EXECUTION, and its workloads on one device take effect in the order of their starts. Raises
-        what goes wrong.
+        Returns None after the outputs are written, or an event that completes when they are. Only a backend with the
+        capability ASYNC_EXECUTION may return an event; its workloads on one device then take effect in the order in
+        which they were started. Raises an exception if the layer fails.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorkloadInfo:
-    """What a factory makes a workload from."""
+    """The description of a layer from which a factory makes a workload."""
 
     layer: Layer
     operands: Operands
     inputs: tuple[TensorHandle | None, ...]
-    """One per input of the layer; None where it is absent or a constant."""
+    """One handle per input of the layer; None if the input is absent or a constant."""
     constants: tuple[Tensor | None, ...]
-    """One per input of the layer: the tensor where it is a constant."""
+    """One tensor per input of the layer; None if the input is not a constant."""
     outputs: tuple[TensorHandle, ...]
     target: Target
     """The device instance that the layer is assigned to, and the user's options for the backend."""
@@ -63,8 +63,8 @@ class WorkloadFactory(ABC):
 
     @abstractmethod
     def create_workload(self, info: WorkloadInfo) -> Workload:
-        """Return the layer ready to run; whatever can be prepared once (weights, programs) is prepared here.
+        """Return a workload that is ready to run; weights, programs and the like are prepared here, once.
 
         Raises:
-            UnsupportedError: the backend does not run such a layer; its layer support said so before.
+            UnsupportedError: the backend does not support such a layer; its layer support refuses it, too.
         """

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cached_property
 
 from ferrule.backends.firmware import SCALARS
@@ -12,7 +13,6 @@ from ferrule.codegen.lowered import ARENA, LoweredGraph, LoweredLayer, offset_na
 from ferrule.codegen.schedule import Call as DeviceCallKind
 from ferrule.codegen.schedule import Schedule, ScheduledStep
 from ferrule.codegen.storage import StoragePlan
-from ferrule.codegen.unused import names_in, without_unused
 from ferrule.dom import (
     AddressOf,
     Assign,
@@ -114,7 +114,7 @@ class RunCode:
                 name="run_operators",
                 returns=Scalar.INT32,
                 parameters=(*(self._parameter(name) for name in self._structs_used()), HELD_PARAMETER),
-                body=Block(without_unused(self._body())),
+                body=Block(_without_unused(self._body())),
                 doc="Return at the first error; the caller then releases the devices that are still held.",
             )
 
@@ -122,14 +122,14 @@ class RunCode:
 
     def _run(self) -> Iterator[Statement]:
         if not self._uses:
-            yield from without_unused(self._body())
+            yield from _without_unused(self._body())
             return
         arguments: tuple[Expression, ...] = (*(Identifier(name) for name in self._structs_used()), AddressOf(HELD))
         yield from held_run(self._lowered.devices, Call(Identifier("run_operators"), arguments))
 
     def _structs_used(self) -> Iterator[str]:
         """Yield the names of the structs that the function of the operators reads."""
-        named = names_in(without_unused(self._body()))
+        named = _names_in(_without_unused(self._body()))
         yield from (name for name in ("inputs", "outputs", "memory") if name in named)
 
     def _parameter(self, name: str) -> Parameter:
@@ -304,3 +304,26 @@ def _checked_on_the_core(index: int, status: Expression) -> Iterator[Statement]:
 def _headline(index: int, item: LoweredLayer) -> str:
     runner = item.backend if item.device == item.backend else f"{item.backend}, device {item.device}"
     return f"{index}: {item.layer.name}, {item.layer.type} on {runner}"
+
+
+def _without_unused(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    """Return the statements without declarations of variables that no other statement names."""
+    body = tuple(statements)
+    named = _names_in(body)
+    return tuple(item for item in body if not isinstance(item, Declare) or item.name in named)
+
+
+def _names_in(statements: Iterable[Statement]) -> frozenset[str]:
+    """Return the identifiers that statements name; a declaration does not name its own variable."""
+    return frozenset(_names(tuple(statements)))
+
+
+def _names(node: object) -> Iterator[str]:
+    if isinstance(node, Identifier):
+        yield node.name
+    elif isinstance(node, tuple):
+        for item in node:
+            yield from _names(item)
+    elif is_dataclass(node):
+        for field in fields(node):
+            yield from _names(getattr(node, field.name))

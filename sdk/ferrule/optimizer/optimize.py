@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ferrule.backends.capability import HAS_FP16
 from ferrule.backends.contract import asking
@@ -11,13 +12,13 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import TensorHandleFactoryRegistry
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
-from ferrule.graph import Graph
+from ferrule.graph import Graph, GraphEditor, Layer, LayerType, renamed
 from ferrule.network.validation import check_layer
+from ferrule.operators.transfer import DebugDescriptor
 from ferrule.optimizer.assignment import RestartError, assign_layers, check_whole
 from ferrule.optimizer.candidate import BackendSource, Bench, make_bench
 from ferrule.optimizer.compatibility import add_compatibility_layers
 from ferrule.optimizer.conversion import remove_inverse_conversions
-from ferrule.optimizer.debugging import insert_debug_layers
 from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.domains import add_copies, devices_with_memory, select_edges
 from ferrule.optimizer.offering import offer_subgraphs
@@ -50,7 +51,7 @@ def optimize(
     graph = _prepared(network, bench, options, messages)
     decisions = _divided(graph, bench, messages)
     if options.debug:
-        insert_debug_layers(decisions)
+        _insert_debug_layers(decisions)
     handles = Handles(factories={}, edges={})
     if options.face is Face.HOST:
         table = _factory_table(decisions, bench)
@@ -133,3 +134,29 @@ def _factory_table(decisions: Decisions, bench: Bench) -> FactoryTable:
                 registry.register(candidate.backend.tensor_handle_factories(None))
                 preferences[candidate.id] = tuple(candidate.backend.handle_factory_preferences())
     return FactoryTable(registry, preferences)
+
+
+def _insert_debug_layers(decisions: Decisions) -> None:
+    """Insert a DEBUG layer after every output of every layer, assigned to the backend and device of that layer.
+
+    The DEBUG layer writes the tensor under its old name, so the readers and the graph's outputs do not change.
+    """
+    editor = GraphEditor(decisions.graph)
+    added: dict[str, str] = {}
+    for layer in decisions.graph.layers:
+        raw = {name: editor.fresh(f"{name}_raw") for name in layer.outputs}
+        editor.replace_layer(replace(editor.layer(layer.name), outputs=tuple(raw.values())))
+        last = layer.name
+        for index, (name, source) in enumerate(raw.items()):
+            editor.set_tensor(renamed(editor.tensor(name), source))
+            label = editor.fresh(f"debug-{index}-{layer.name}")
+            descriptor = DebugDescriptor(layer=layer.name, output=index)
+            editor.add_layer(
+                Layer(name=label, type=LayerType.DEBUG, descriptor=descriptor, inputs=(source,), outputs=(name,)),
+                behind=last,
+            )
+            added[label] = layer.name
+            last = label
+    decisions.replace_graph(editor.finish())
+    for label, layer_name in added.items():
+        decisions.assignment[label] = decisions.assignment[layer_name]

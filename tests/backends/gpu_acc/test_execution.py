@@ -18,7 +18,7 @@ from ferrule.backends.capability import ASYNC_EXECUTION, HAS_FP16
 from ferrule.backends.context import BackendUnavailableError, CreationOptions, RuntimePart
 from ferrule.backends.device import BackendId
 from ferrule.backends.gpu_acc import GpuAcc, opencl
-from ferrule.backends.gpu_acc.context import GpuContext
+from ferrule.backends.gpu_acc.backend import GpuContext
 from ferrule.backends.gpu_acc.handle import GpuTensorHandle
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import choose_device
@@ -236,7 +236,9 @@ def test_an_allocator_of_other_memory_is_refused() -> None:
     with Runtime(options) as runtime:
         assert "GpuAcc" not in runtime.registry
         (row,) = [row for row in runtime.backends if row.id == "GpuAcc"]
-    assert row.reason == "it refuses its custom allocator: the allocator's memory is DMA_BUF, GpuAcc needs MALLOC"
+    assert (
+        row.reason == "it refuses its custom allocator: the allocator returns DMA_BUF memory, but GpuAcc needs MALLOC"
+    )
 
 
 @pytest.mark.usefixtures("opencl_device")
@@ -245,7 +247,7 @@ def test_an_allocator_that_has_no_memory_is_told() -> None:
         def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
             raise MemoryError("all is taken")
 
-    with pytest.raises(FerruleError, match=r"the custom allocator has no \d+ B: all is taken"):
+    with pytest.raises(FerruleError, match=r"the custom allocator cannot provide \d+ B: all is taken"):
         GpuGraph(chain(), allocator=Empty())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CpuAcc backend: which layers it takes and how they become calls of the kernels in `src_c/kernels`."""
+"""The CpuAcc backend: its layer support, and its firmware and host faces, which call the kernels in `src_c/kernels`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from ferrule.operators.table import OPERATORS
 
 
 class CpuAccSupport:
-    """Takes each layer that the operator itself accepts and that has a kernel in C; lowers nothing to find out."""
+    """Supports every layer that its operator accepts and that has a C kernel; the check does not lower the layer."""
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether there is a kernel for the layer."""
+        """Return whether a C kernel exists for the layer and accepts it."""
         if layer.type not in LOWERINGS or layer.type not in OPERATORS:
             return Support(reason=f"there is no C kernel for {layer.type}")
         operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
@@ -50,7 +50,7 @@ class CpuAccSupport:
 
 
 class CpuAccTarget:
-    """Lowers layers to calls of the C kernels, with weights packed and constants folded beforehand."""
+    """Lowers layers to calls of the C kernels; weights are packed and constants folded during lowering."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
         """Return the layer as C; UnsupportedError if there is no kernel for it."""
@@ -61,7 +61,7 @@ class CpuAccTarget:
 
 
 class CpuAcc(HostMemoryBackend):
-    """C on the processor core: portable in firmware, with the host's own instructions on the host."""
+    """Runs layers as C on the processor core: portable C in firmware, vector instructions on the host."""
 
     id: ClassVar[BackendId] = BackendId("CpuAcc")
     factory_id: ClassVar[FactoryId] = FactoryId("Ferrule/CpuAcc")

@@ -1,24 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CpuRef backend: the reference, on the host only."""
+"""The CpuRef backend: the numpy reference, on the host only."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import LayerSupport
+from ferrule.backends.backend import LayerSupport, Support
 from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, HAS_FP16, Capabilities
-from ferrule.backends.cpu_ref.support import CpuRefSupport
 from ferrule.backends.cpu_ref.workloads import CpuRefWorkloadFactory
 from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import HostMemoryBackend
+from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.backends.workload import WorkloadFactory
+from ferrule.errors import FerruleError
+from ferrule.graph import Graph, Layer
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
+
+
+class CpuRefSupport:
+    """Supports every layer that its operator accepts; that is every type except PRE_COMPILED."""
+
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
+        """Return whether a numpy kernel exists for the layer and accepts it."""
+        operator = OPERATORS.get(layer.type)
+        if operator is None:
+            return Support(reason=f"there is no numpy kernel for {layer.type}")
+        if not isinstance(layer.descriptor, operator.descriptor):
+            found, wanted = type(layer.descriptor).__name__, operator.descriptor.__name__
+            return Support(reason=f"the descriptor is {found}, expected {wanted}")
+        operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+        try:
+            operator.check(layer.descriptor, operands)
+        except FerruleError as error:
+            return Support(reason=str(error))
+        return Support()
 
 
 class CpuRef(HostMemoryBackend):
-    """The numpy kernels, which define what is right; slow."""
+    """Runs layers with the numpy kernels, which define the correct results but are slow."""
 
     id: ClassVar[BackendId] = BackendId("CpuRef")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CpuRef's workloads: the numpy kernels on handles."""
+"""CpuRef's workloads: the numpy kernels applied to tensor handles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferrule.operators.table import OPERATORS
 
 
 class KernelWorkload:
-    """Runs an operator's kernel; constants and operands are looked up once, here."""
+    """Runs an operator's kernel; constants and operands are looked up once, at construction."""
 
     __slots__ = ("_arrays", "_descriptor", "_inputs", "_kernel", "_operands", "_outputs")
 
@@ -40,7 +40,7 @@ class KernelWorkload:
 
 
 class CpuRefWorkloadFactory(WorkloadFactory):
-    """Makes a workload for every layer that CpuRef's layer support takes."""
+    """Makes a workload for every layer that CpuRef supports."""
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
@@ -54,6 +54,6 @@ class CpuRefWorkloadFactory(WorkloadFactory):
 def _write(target: TensorHandle, result: Array) -> None:
     array = target.map()
     if array.shape != result.shape:
-        raise RuntimeError(f"the kernel gave shape {list(result.shape)} for tensor '{target.info.name}'")
+        raise RuntimeError(f"the kernel returned shape {list(result.shape)} for tensor '{target.info.name}'")
     np.copyto(array, result, casting="no")
     target.unmap()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GpuAcc backend: int8 layers on an OpenCL device, on the host only."""
+"""The GpuAcc backend: runs int8 layers on an OpenCL device of the host."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ferrule.backends.context import (
     BackendProfilingContext,
     CreationOptions,
     CustomAllocator,
+    NetworkId,
     RuntimePart,
 )
 from ferrule.backends.device import BackendId
-from ferrule.backends.gpu_acc.context import GpuContext
 from ferrule.backends.gpu_acc.handle import GpuTensorHandleFactory
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import DEVICE_OPTION, choose_device, chosen
@@ -31,6 +31,34 @@ from ferrule.backends.shared.host_memory.backend import refuse_other_memory
 from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.backends.workload import WorkloadFactory
 
+
+class GpuContext:
+    """Chooses the device when a runtime is created; the networks that the runtime loads use this device."""
+
+    def __init__(self, backend_id: str, options: CreationOptions) -> None:
+        self.device = choose_device(chosen(options.backend_options.get(backend_id, {})))
+
+    def before_load_network(self, network: NetworkId) -> bool:
+        """Allow the load."""
+        del network
+        return True
+
+    def after_load_network(self, network: NetworkId) -> bool:
+        """Do nothing."""
+        del network
+        return True
+
+    def before_unload_network(self, network: NetworkId) -> bool:
+        """Allow the unload."""
+        del network
+        return True
+
+    def after_unload_network(self, network: NetworkId) -> bool:
+        """Do nothing: the command queue is released with the network's workloads."""
+        del network
+        return True
+
+
 DEVICE = BackendOption(
     name=DEVICE_OPTION,
     default="",
@@ -39,9 +67,10 @@ DEVICE = BackendOption(
 
 
 class GpuAcc(Backend):
-    """OpenCL kernels, equal to the reference in every bit; workloads return before they have run.
+    """Runs layers as OpenCL kernels, bit-exact with the reference; workloads return before their kernels have run.
 
-    Option `device`, of the backend or of a model: number of an OpenCL device, or a part of its name or its platform's.
+    The option `device`, set for the backend or a model, is the number of an OpenCL device, or a part of the device's or
+    its platform's name.
     """
 
     id: ClassVar[BackendId] = BackendId("GpuAcc")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles of tensors in OpenCL buffers, and their factory."""
+"""Handles for tensors in OpenCL buffers, and their factory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
 GPU_FACTORY = FactoryId("Ferrule/GpuAcc")
 IMPORT_ALIGNMENT_BYTES = 64
-"""A cache line: what drivers ask for to use host memory in place. Those that want more keep a copy, see `publish`."""
+"""A cache line: the alignment that drivers require to use host memory in place; others keep a copy, see `publish`."""
 
 
 class GpuTensorHandle(TensorHandle):
-    """A tensor in a buffer: the manager's part, one of its own where there is no manager, or imported host memory."""
+    """A tensor in an OpenCL buffer.
+
+    The buffer is a part of the manager's buffer, a separate buffer if there is no manager, or imported host memory.
+    """
 
     def __init__(self, info: TensorInfo, *, managed: bool = True, manager: GpuMemoryManager | None = None) -> None:
         super().__init__(info)
@@ -41,7 +44,7 @@ class GpuTensorHandle(TensorHandle):
         """The buffer that holds the tensor now.
 
         Raises:
-            RuntimeError: there is no memory: nothing is acquired or imported.
+            RuntimeError: the tensor has no memory, since none is acquired or imported.
         """
         if self._imported is not None:
             return self._imported
@@ -53,13 +56,13 @@ class GpuTensorHandle(TensorHandle):
         return slot.memory
 
     def set_written_by_device(self) -> None:
-        """Note that a kernel writes the tensor: the process only reads it."""
+        """Mark the tensor as written by a kernel; the process may then only read it."""
         self._written_by_device = True
 
     def publish(self, event: GpuEvent) -> GpuEvent:
-        """Return when what a command wrote is there for whoever reads the tensor.
+        """Return an event that completes when the result of a command is visible to all readers of the tensor.
 
-        Imported memory is the process's own, which the device may hold a copy of.
+        Imported memory belongs to the process, and the device may work on a copy of it, which must be copied back.
         """
         if self._imported is None:
             return event
@@ -126,7 +129,7 @@ class GpuTensorHandle(TensorHandle):
 
 
 class GpuTensorHandleFactory(TensorHandleFactory):
-    """Makes handles in buffers; while they are mapped, what they hold is plain memory of the process."""
+    """Makes handles for tensors in buffers; while a handle is mapped, its contents are plain memory of the process."""
 
     id = GPU_FACTORY
     import_flags = MemorySource.MALLOC

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of one loaded network: one OpenCL buffer, laid out by the planner, and its session."""
+"""The memory of one loaded network: its session, and one OpenCL buffer whose layout the planner computes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class GpuMemoryManager(PlannedMemoryManager["cl.Buffer"]):
-    """Gives slots parts of one buffer, so that those whose lives do not meet share bytes: the session is in order.
+    """Places slots in one buffer; slots whose lifetimes do not overlap share bytes, since commands run in order.
 
-    The buffer lies in memory of the custom allocator if there is one; a device with memory of its own may keep a copy.
+    The buffer uses the custom allocator's memory if there is one; a device with its own memory may keep a copy.
     """
 
     def __init__(self, allocator: CustomAllocator | None = None) -> None:
@@ -29,13 +29,13 @@ class GpuMemoryManager(PlannedMemoryManager["cl.Buffer"]):
 
     @property
     def session(self) -> Session:
-        """The network's session; one on the default device if the workload factory has not chosen."""
+        """The network's session; a session on the default device is created if `use` was not called before."""
         if self._session is None:
             self._session = Session(choose_device())
         return self._session
 
     def use(self, session: Session) -> Session:
-        """Use a session if none was needed so far, and return the one in use."""
+        """Use `session` unless a session is already in use; return the session in use."""
         if self._session is None:
             self._session = session
         return self._session
@@ -68,21 +68,23 @@ class GpuMemoryManager(PlannedMemoryManager["cl.Buffer"]):
 
 
 def host_buffer(session: Session, memory: Array) -> cl.Buffer:
-    """Return a buffer in memory of the process; FerruleError if the device does not take it."""
+    """Return a buffer that uses memory of the process; FerruleError if the device does not accept the memory."""
     import pyopencl as cl
 
     access = cl.mem_flags.READ_WRITE if memory.flags.writeable else cl.mem_flags.READ_ONLY
     try:
         return cl.Buffer(session.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=memory.reshape(-1))
     except cl.Error as error:
-        raise FerruleError(f"{session.device.title} does not take {memory.nbytes} B of host memory: {error}") from error
+        raise FerruleError(
+            f"{session.device.title} does not accept {memory.nbytes} B of host memory: {error}"
+        ) from error
 
 
 def new_buffer(session: Session, size_bytes: int) -> cl.Buffer:
-    """Return a new buffer on the session's device; FerruleError if it has no room."""
+    """Return a new buffer on the session's device; FerruleError if the device has too little memory."""
     import pyopencl as cl
 
     try:
         return cl.Buffer(session.context, cl.mem_flags.READ_WRITE, max(size_bytes, 1))
     except cl.Error as error:
-        raise FerruleError(f"{session.device.title} has no buffer of {size_bytes} B: {error}") from error
+        raise FerruleError(f"{session.device.title} cannot provide a buffer of {size_bytes} B: {error}") from error

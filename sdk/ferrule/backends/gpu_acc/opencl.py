@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenCL devices of this machine, and the choice of one."""
+"""The OpenCL devices of this machine, and the choice of a device."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 WORK_GROUP = 64
-"""Work items in a group of every kernel; a device must take as many."""
+"""Work items in a work-group of every kernel; a device must support at least this size."""
 DEVICE_OPTION = "device"
-"""The backend's and the model's option: number of a device, or a part of its name or its platform's."""
+"""The option of the backend and of a model: a device's number, or a part of the device's or its platform's name."""
 _REMEDY = "pip install 'ferrule[gpu]' brings pyopencl and PoCL, which runs OpenCL on the processor"
 _NEWER = (
     "install a newer driver; for a processor that PoCL from PyPI does not know: apt-get install pocl-opencl-icd, "
@@ -30,31 +30,32 @@ class OpenClDevice:
     """A device that can run the kernels."""
 
     number: int
-    """Its place among all usable devices of all platforms."""
+    """Position among the usable devices of all platforms, counted from 0."""
     name: str
     platform: str
     is_gpu: bool
     has_float64: bool
     alignment_bytes: int
-    """What the beginning of a part of a buffer must be aligned to."""
+    """Required alignment of the start of a sub-buffer."""
     device: cl.Device
     context: cl.Context
-    """Of this device alone: in one of several, PoCL 3.0 gives wrong values even where only one of them is used."""
+    """A context of this device alone: in a context of several devices, PoCL 3.0 computes wrong values even if only one
+    device is used."""
 
     @property
     def title(self) -> str:
-        """Number, name and platform, for messages."""
+        """Number, name and platform of the device, for messages."""
         return f"{self.number}: {self.name} ({self.platform})"
 
 
 @cache
 def opencl_devices() -> tuple[OpenClDevice, ...]:
-    """Return the devices, in the order of the platforms; they are looked for once per process.
+    """Return the usable devices, in the order of the platforms; the search runs once per process.
 
-    A child process tries each platform first.
+    Each platform is first tried in a child process.
 
     Raises:
-        BackendUnavailableError: there is none, or pyopencl is missing.
+        BackendUnavailableError: no device is usable, or pyopencl is missing.
     """
     try:
         import pyopencl as cl
@@ -68,7 +69,7 @@ def opencl_devices() -> tuple[OpenClDevice, ...]:
     obstacles: list[str] = []
     for index, platform in enumerate(platforms):
         trial = try_platform(index, WORK_GROUP)
-        if trial.death:  # not touched in this process
+        if trial.death:  # this process must not use such a platform
             obstacles.append(f"{platform.name.strip()} ({platform.version.partition('  ')[0].strip()}) {trial.death}")
             continue
         for device, obstacle in zip(_devices_of(platform), trial.obstacles, strict=True):
@@ -86,7 +87,7 @@ def opencl_devices() -> tuple[OpenClDevice, ...]:
 
 
 def unavailable_reason() -> str:
-    """Return why there is no device; "" if there is one."""
+    """Return the reason why no device is usable; "" if there is one."""
     try:
         opencl_devices()
     except BackendUnavailableError as error:
@@ -95,10 +96,10 @@ def unavailable_reason() -> str:
 
 
 def choose_device(wanted: object = None) -> OpenClDevice:
-    """Return the wanted device: a number or a part of a name; for None the first GPU, else the first device.
+    """Return the device with the number or the part of a name in `wanted`; for None, the first GPU or the first device.
 
     Raises:
-        BackendUnavailableError: there is no such device; the hint lists those that are there.
+        BackendUnavailableError: there is no such device; the hint lists the usable devices.
     """
     devices = opencl_devices()
     if wanted is None:
@@ -112,7 +113,7 @@ def choose_device(wanted: object = None) -> OpenClDevice:
 
 
 def chosen(options: Mapping[str, object]) -> object:
-    """Return what the options say of the device; None if nothing, or an empty text."""
+    """Return the value of the option `device`; None if it is not set or empty."""
     wanted = options.get(DEVICE_OPTION)
     return None if wanted == "" else wanted
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the devices took for each command, on the clock of the process."""
+"""The duration of each command on the device, on the clock of the process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 MOST_EVENTS = 100_000
-"""Commands that are kept until somebody takes them; older ones are dropped."""
+"""The number of commands kept until `take_events`; older ones are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,13 @@ class _Command:
     name: str
     event: cl.Event
     submitted_ns: int
-    """When it was enqueued, on the clock of time.perf_counter_ns; the event knows the same moment on its own clock."""
+    """Time of submission, on the clock of time.perf_counter_ns; the event has the same time on the device's clock."""
 
 
 class Recorder:
-    """The profiling context of a runtime: keeps the events of commands while it is enabled.
+    """The profiling context of a runtime: keeps the events of commands while profiling is enabled.
 
-    Sessions that begin after it was made have queues that measure; several threads may record.
+    A session with a recorder uses a command queue that measures; several threads may record.
     """
 
     def __init__(self) -> None:
@@ -37,20 +37,20 @@ class Recorder:
         self._lock = threading.Lock()
 
     def enable_profiling(self, *, enabled: bool) -> bool:
-        """Switch it; always as asked."""
+        """Switch profiling on or off; always succeeds."""
         self._enabled = enabled
         return True
 
     def record(self, name: str, event: cl.Event, submitted_ns: int) -> None:
-        """Keep a command that was just enqueued."""
+        """Keep a command that has just been enqueued, if profiling is enabled."""
         if self._enabled:
             with self._lock:
                 self._commands.append(_Command(name, event, submitted_ns))
 
     def take_events(self) -> list[BackendEvent]:
-        """Return the commands that are over since the last call, in the order of submission; failed ones are left out.
+        """Return the commands completed since the last call, in the order of submission; failed ones are left out.
 
-        Commands that are not over stay for the next call.
+        Commands that are still running are kept for the next call.
         """
         with self._lock:
             commands, self._commands = self._commands, deque(maxlen=MOST_EVENTS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels' program, built once per device, and the structs that its kernels take."""
+"""The OpenCL program, built once per device, and the parameter structs of its kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 _FOLDER = Path(__file__).parent / "kernels"
-# in this order: each may use the functions of those before it
+# the order matters: a source may use the functions of the sources before it
 _SOURCES = ("fixed_point", "conv2d", "depthwise_conv2d", "elementwise", "pool2d", "table", "softmax", "quantize")
 _OPTIONS = ["-cl-std=CL1.2"]
 _LOCK = threading.Lock()
@@ -27,15 +27,15 @@ _LOCK = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """The struct of a kernel: its declaration in OpenCL C is made from the fields of the subclass."""
+    """The parameter struct of a kernel; its declaration in OpenCL C is generated from the fields of the subclass."""
 
     struct: ClassVar[str]
     lengths: ClassVar[dict[str, int]] = {}
-    """Elements of the fields that are arrays."""
+    """Numbers of elements, by name, of the fields that are arrays."""
 
     @classmethod
     def declaration(cls) -> str:
-        """Return the struct in OpenCL C: an int per field, an array of int for those that have a length."""
+        """Return the struct in OpenCL C; each field is an int, or an array of int if it has a length."""
         members = [
             f"    int {field.name}{f'[{cls.lengths[field.name]}]' if field.name in cls.lengths else ''};\n"
             for field in fields(cls)
@@ -43,7 +43,7 @@ class Parameters:
         return f"struct {cls.struct} {{\n{''.join(members)}}};\n"
 
     def pack(self) -> Array:
-        """Return the struct's bytes as int32; what exceeds 32 bits is cut to the nearest number."""
+        """Return the struct's contents as int32; values that exceed 32 bits are clamped."""
         values: list[int] = []
         for field in fields(self):
             value = getattr(self, field.name)
@@ -54,7 +54,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedParameters(Parameters):
-    """Of conv2d_s8 and depthwise_conv2d_s8."""
+    """The parameters of conv2d_s8 and depthwise_conv2d_s8."""
 
     struct: ClassVar[str] = "weighted_parameters"
     height: int
@@ -64,7 +64,7 @@ class WeightedParameters(Parameters):
     output_width: int
     output_channels: int
     output_pixels: int
-    """Of all images of the batch."""
+    """The number of pixels in all images of the batch."""
     window_height: int
     window_width: int
     stride_h: int
@@ -74,7 +74,7 @@ class WeightedParameters(Parameters):
     padding_top: int
     padding_left: int
     multiplier: int
-    """Output channels per input channel; for depthwise_conv2d_s8."""
+    """Output channels per input channel; used by depthwise_conv2d_s8."""
     channel_stride: int
     """Weights per tap: the output channels, rounded up to 8."""
     input_zero_point: int
@@ -85,7 +85,7 @@ class WeightedParameters(Parameters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementwiseParameters(Parameters):
-    """Of sum_s8, product_s8, maximum_s8 and minimum_s8; the last two read the first five fields."""
+    """The parameters of sum_s8, product_s8, maximum_s8 and minimum_s8; the last two use only the first five fields."""
 
     struct: ClassVar[str] = "elementwise_parameters"
     lengths: ClassVar[dict[str, int]] = {"extents": 6, "first_strides": 6, "second_strides": 6}
@@ -93,7 +93,7 @@ class ElementwiseParameters(Parameters):
     same_shape: int
     extents: tuple[int, ...]
     first_strides: tuple[int, ...]
-    """0 on axes where the input is repeated."""
+    """Steps in elements; 0 on axes along which the input is repeated."""
     second_strides: tuple[int, ...]
     first_offset: int = 0
     second_offset: int = 0
@@ -112,7 +112,7 @@ class ElementwiseParameters(Parameters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolParameters(Parameters):
-    """Of average_pool2d_s8 and max_pool2d_s8."""
+    """The parameters of average_pool2d_s8 and max_pool2d_s8."""
 
     struct: ClassVar[str] = "pool_parameters"
     elements: int
@@ -133,7 +133,7 @@ class PoolParameters(Parameters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableParameters(Parameters):
-    """Of table_s8 and table_s8_f32."""
+    """The parameters of table_s8 and table_s8_f32."""
 
     struct: ClassVar[str] = "table_parameters"
     elements: int
@@ -141,7 +141,7 @@ class TableParameters(Parameters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftmaxParameters(Parameters):
-    """Of softmax_s8."""
+    """The parameters of softmax_s8."""
 
     struct: ClassVar[str] = "softmax_parameters"
     rows: int
@@ -150,12 +150,12 @@ class SoftmaxParameters(Parameters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizeParameters(Parameters):
-    """Of quantize_f32_s8."""
+    """The parameters of quantize_f32_s8."""
 
     struct: ClassVar[str] = "quantize_parameters"
     elements: int
     scale_bits: int
-    """The scale as float32, its bits read as int32."""
+    """The bits of the float32 scale, as an int32."""
     zero_point: int
 
 
@@ -170,10 +170,10 @@ _STRUCTS: tuple[type[Parameters], ...] = (
 
 
 def kernel(device: OpenClDevice, name: str) -> cl.Kernel:
-    """Return a kernel of its own for the caller: arguments belong to a kernel object.
+    """Return a new kernel object for the caller; OpenCL stores the arguments in the kernel object.
 
     Raises:
-        FerruleError: the device's compiler does not take the program.
+        FerruleError: the device's compiler rejects the program.
     """
     import pyopencl as cl
 

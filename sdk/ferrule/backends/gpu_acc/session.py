@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command queue of one loaded network, and the events of what it holds."""
+"""The command queue of one loaded network, and the events of its commands."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 DEFAULT_INSTANCE = "GpuAcc"
-"""The device instance that a backend without named ones has."""
+"""The name of the device instance when the user declares none."""
 
 Command = Callable[["cl.CommandQueue", "list[cl.Event]"], "cl.Event"]
-"""Enqueues something that waits for the events, and returns its own."""
+"""Enqueues a command that waits for the given events, and returns the command's own event."""
 
 
 class GpuEvent:
-    """The end of a command."""
+    """The completion of a command."""
 
     __slots__ = ("event", "session")
 
@@ -35,7 +35,7 @@ class GpuEvent:
         self.session = session
 
     def wait(self) -> None:
-        """Return when the command is over; RuntimeError if it failed."""
+        """Wait until the command is complete; RuntimeError if it failed."""
         import pyopencl as cl
 
         try:
@@ -44,14 +44,14 @@ class GpuEvent:
             raise RuntimeError(f"an OpenCL command failed on {self.session.device.title}: {error}") from error
 
     def done(self) -> bool:
-        """Return whether it is over, also by a failure, without waiting."""
+        """Return whether the command has completed or failed, without waiting."""
         return bool(self.event.command_execution_status <= 0)
 
 
 class Session:
-    """Runs the commands of one loaded network one after the other, in the order of submission, on one device.
+    """Runs the commands of one loaded network on one device, one after the other in the order of submission.
 
-    One thread at a time may submit.
+    Only one thread at a time may submit commands.
     """
 
     def __init__(self, device: OpenClDevice, recorder: Recorder | None = None) -> None:
@@ -61,12 +61,12 @@ class Session:
 
     @property
     def context(self) -> cl.Context:
-        """What buffers and programs of the session belong to."""
+        """The OpenCL context of the session's buffers and programs."""
         return self.device.context
 
     @property
     def queue(self) -> cl.CommandQueue:
-        """The in-order queue."""
+        """The in-order command queue, created on first use."""
         import pyopencl as cl
 
         if self._queue is None:
@@ -76,13 +76,14 @@ class Session:
         return self._queue
 
     def check_instance(self, name: str) -> None:
-        """Refuse a device instance other than the session's device: by the backend's name, or by a number at the end.
+        """Check that the device instance `name` denotes the session's device.
 
-        All layers of a network run on one device. Two would have to share buffers, by which PoCL 3.0 gives wrong
-        values where its devices are of two kinds (basic and pthread), also in a program without Ferrule.
+        The backend's name denotes the session's device, and a name that ends in a number denotes the device of that
+        number. All layers of a network run on one device. Two devices would need to share buffers, and PoCL 3.0 then
+        computes wrong values if its devices are of two kinds (basic and pthread), also in programs without Ferrule.
 
         Raises:
-            UnsupportedError: it means another device.
+            UnsupportedError: the name does not denote the session's device.
         """
         digits = name[len(name.rstrip("0123456789")) :]
         if name in {"", DEFAULT_INSTANCE} or (digits and int(digits) == self.device.number):
@@ -94,7 +95,7 @@ class Session:
         )
 
     def submit(self, command: Command, *, name: str, after: Sequence[Event | None] = ()) -> GpuEvent:
-        """Enqueue a command that waits for events, those of other backends too, and return its own."""
+        """Enqueue a command that runs after the events in `after`, of any backend; return the command's event."""
         started_ns = time.perf_counter_ns()
         event = command(self.queue, self._waits(after))
         self.queue.flush()
@@ -103,7 +104,7 @@ class Session:
         return GpuEvent(event, self)
 
     def map(self, buffer: cl.Buffer, shape: Shape, dtype: np.dtype[Any], *, writing: bool) -> Array:
-        """Return what a buffer holds when all commands so far are over; `unmap` gives it back."""
+        """Wait for all submitted commands and return the buffer's contents; `unmap` must release the array."""
         import pyopencl as cl
 
         flags: Any = cl.map_flags.READ | cl.map_flags.WRITE if writing else cl.map_flags.READ
@@ -112,14 +113,14 @@ class Session:
         return array
 
     def unmap(self, array: Array) -> GpuEvent:
-        """Give back what `map` returned; commands submitted from now on see what was written."""
+        """Release an array that `map` returned; commands submitted later see the data written to it."""
         mapping: Any = array.base  # pyopencl's MemoryMap
         event = mapping.release(self.queue)
         self.queue.flush()
         return GpuEvent(event, self)
 
     def publish(self, buffer: cl.Buffer, size_bytes: int) -> GpuEvent:
-        """Bring what was computed to where the process sees it, for a buffer in imported memory."""
+        """Make computed results in imported memory visible to the process; return the event of the transfer."""
         import pyopencl as cl
 
         array, _ = cl.enqueue_map_buffer(
@@ -128,7 +129,7 @@ class Session:
         return self.unmap(array)
 
     def finish(self) -> None:
-        """Return when all commands so far are over."""
+        """Wait until all submitted commands are complete."""
         if self._queue is not None:
             self._queue.finish()
 

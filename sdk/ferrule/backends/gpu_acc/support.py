@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which layers GpuAcc takes."""
+"""The layer support of GpuAcc."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _TYPES = {
 
 
 class GpuAccSupport:
-    """Takes layers of int8 that have a kernel, where the machine has an OpenCL device."""
+    """Supports int8 layers that have a kernel, if the machine has an OpenCL device."""
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether there is a kernel for the layer."""
+        """Return whether a usable OpenCL kernel exists for the layer."""
         if layer.type not in WORKLOADS:
             return Support(reason=f"there is no OpenCL kernel for {layer.type}")
         reason = unavailable_reason()
@@ -42,7 +42,7 @@ class GpuAccSupport:
 
 
 def _refusal(graph: Graph, layer: Layer, operands: Operands) -> str:
-    """Return what no kernel takes, of what the operator itself accepts; "" if nothing."""
+    """Return the reason why no kernel accepts a layer that its operator accepts; "" if there is none."""
     for info in (*operands.inputs, *operands.outputs):
         if info is not None and info.elements > _MOST_ELEMENTS:
             return f"tensor '{info.name}' has {info.elements} elements, OpenCL kernels take at most {_MOST_ELEMENTS}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenCL platforms tried in child processes, since a driver may end the process that first runs a kernel."""
+"""Trials of OpenCL platforms in child processes, since a driver may kill the process that first runs a kernel."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ import msgspec
 from ferrule.nativelib import cache_folder
 
 TIMEOUT_S = 120
-"""How long a platform may take: its compiler loads and compiles for the first time."""
+"""Time limit for one platform, which includes loading its compiler and the first compilation."""
 _CHILD = Path(__file__).with_name("trial_child.py")
 _LAST_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What became of a platform's kernel in a child process."""
+    """The result of running a kernel on a platform in a child process."""
 
     obstacles: tuple[str, ...] = ()
-    """Why a device cannot run kernels, "" if it can, for each device of the platform."""
+    """For each device of the platform, the reason why it cannot run kernels; "" if it can."""
     death: str = ""
-    """How the platform ended the process, with its last words; "" if it did not."""
+    """How the platform ended the process, with the last lines of its output; "" if it did not."""
 
 
 @cache
 def try_platform(index: int, work_group: int) -> Trial:
-    """Build and run a kernel on each device of a platform, in a child process; once per process.
+    """Build and run a kernel on each device of a platform in a child process; the result is cached in this process.
 
     Args:
-        index: of the platform, in the order of pyopencl.
-        work_group: work items that a group must take.
+        index: index of the platform, in the order of pyopencl.
+        work_group: number of work items that a work-group must support.
     """
     argv = [sys.executable, "-P", "-W", "ignore", str(_CHILD), str(index), str(work_group)]
     environment = {**os.environ, "POCL_CACHE_DIR": str(_kernels())}
@@ -57,9 +57,9 @@ def try_platform(index: int, work_group: int) -> Trial:
 
 
 def _kernels() -> Path:
-    """Return the folder where PoCL keeps the trial's kernel, of its own for each linker on the PATH.
+    """Return the folder in which PoCL caches the trial's kernel; each linker on the PATH has a separate folder.
 
-    From a common one PoCL would run, without a linker, what it linked while there was one.
+    With a common folder, a trial without a linker would run a kernel that was linked earlier with one.
     """
     linker = hashlib.sha256(f"{shutil.which('ld')}\0{os.environ.get('PATH')}".encode()).hexdigest()[:16]
     return cache_folder() / f"opencl_trial_{linker}"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries an OpenCL platform in a process of its own: run as a script, it imports nothing of Ferrule.
+"""A script that tries an OpenCL platform in a separate process; it imports nothing from Ferrule.
 
-Arguments: the platform's index, and the work items that a group must take. Its last line is a JSON list with a text for
-each device: why the device cannot run the kernels, "" if it can. A driver that ends the process ends only this one.
+Arguments: the platform's index, and the number of work items that a work-group must support. The last line of output is
+a JSON list with one string per device: the reason why the device cannot run the kernels, "" if it can. A driver that
+kills the process kills only this one.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ SOURCE = "__kernel void trial(__global int *out) { out[get_global_id(0)] = (int)
 
 
 def main() -> None:
-    """Try every device of the platform, and report."""
+    """Try every device of the platform and print the results."""
     forbid_core_dumps()
     index, work_group = int(sys.argv[1]), int(sys.argv[2])
     print(json.dumps([obstacle(device, work_group) for device in devices_of(index)]))  # noqa: T201
 
 
 def forbid_core_dumps() -> None:
-    """A crash is expected here: it leaves no file behind."""
+    """Prevent core dumps, since a crash of this process is an expected result."""
     try:
         import resource
     except ImportError:
@@ -37,7 +38,7 @@ def forbid_core_dumps() -> None:
 
 
 def devices_of(index: int) -> Sequence[cl.Device]:
-    """Return the devices of a platform; it may have none."""
+    """Return the devices of a platform; there may be none."""
     try:
         return cl.get_platforms()[index].get_devices()
     except cl.Error:
@@ -45,7 +46,7 @@ def devices_of(index: int) -> Sequence[cl.Device]:
 
 
 def obstacle(device: cl.Device, work_group: int) -> str:
-    """Return why a device cannot run the kernels; "" if it can."""
+    """Return the reason why a device cannot run the kernels; "" if it can."""
     if not device.available or not device.compiler_available:
         return "is not available, or has no compiler"
     if device.max_work_group_size < work_group:
@@ -54,14 +55,14 @@ def obstacle(device: cl.Device, work_group: int) -> str:
     program = cl.Program(context, SOURCE)
     try:
         program.build(cache_dir=False)  # type: ignore[arg-type]  # False: no cache, which its types leave out
-    except cl.Error:  # a compiler may be there and not know the processor that it compiles for
+    except cl.Error:  # a compiler may exist without support for this processor
         log = str(program.get_build_info(device, cl.program_build_info.LOG)).strip()  # type: ignore[no-untyped-call]
         return f"builds no kernel: {log.splitlines()[0] if log else 'its compiler says nothing'}"
     return run(context, program, work_group)
 
 
 def run(context: cl.Context, program: cl.Program, work_group: int) -> str:
-    """Run the kernel once, since some drivers link it only then; return what went wrong, "" if nothing."""
+    """Run the kernel once, since some drivers link it only then; return the fault, "" if there is none."""
     numbers = np.zeros(work_group, np.int32)
     try:
         queue = cl.CommandQueue(context)

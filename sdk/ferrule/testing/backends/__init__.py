@@ -10,7 +10,6 @@ A vendor's test module has a class per backend::
             return Subject.of_folder("AcmeNpu", "acme_npu")
 """
 
-from ferrule.testing.backends.families import BackendFamily
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.firmware import FirmwareFamily
 from ferrule.testing.backends.layers import LayerSupportFamily, WorkloadFamily
@@ -36,3 +35,17 @@ __all__ = [
     "WorkloadFamily",
     "check_network",
 ]
+
+
+class BackendFamily(
+    ObjectFamily,
+    LayerSupportFamily,
+    WorkloadFamily,
+    SubgraphFamily,
+    HandleFamily,
+    MemoryFamily,
+    ContextFamily,
+    RuntimeFamily,
+    EndToEndFamily,
+):
+    """Every interface of a backend with a host face, in the same form for each backend."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CpuAcc on the host: the C kernels, compiled for this machine and called from Python."""
+"""CpuAcc on the host: the C kernels are compiled for this machine and called from Python."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lowered operator as calls of compiled kernels: what the generated C would say, done through cffi."""
+"""Calls of compiled kernels through cffi, equivalent to the C generated for a lowered operator."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 
 SCRATCH = "scratch"
-"""The identifier of the scratch in calls."""
+"""The identifier of the scratch memory in calls."""
 
 
 class Calls:
-    """Parameter tables and constants in memory, and the calls that use them, in order.
+    """The kernel calls of a lowered operator, in order, with their parameter tables and constants in memory.
 
-    Arguments that are tensors are bound by name with `bind`, anew whenever the memory moves.
+    Tensor arguments are bound by name with `bind`, and bound again whenever their memory moves.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class Calls:
     ) -> None:
         """Prepare the calls of `op`.
 
-        `tensors` are the identifiers of its tensors, by tensor name, and `symbols` the pointers that further
-        identifiers stand for.
+        `tensors` maps the names of the operator's tensors to their identifiers; `symbols` maps further identifiers to
+        pointers.
         """
         self._ffi = library.ffi
         self._keep: list[object] = []
@@ -60,16 +60,16 @@ class Calls:
         for declaration in op.declarations:
             self._declare(op, declaration)
         self.calls = tuple(self._call(op, statement, library) for statement in op.statements)
-        """Functions and their arguments."""
+        """Pairs of a function and its arguments."""
 
     def bind(self, name: str, address_: int) -> None:
-        """Let a tensor, or the scratch, be at an address from now on."""
+        """Set the address of a tensor, or of the scratch, for the following calls."""
         pointer = self._ffi.cast("void *", address_)
         for arguments, index in self._places[name]:
             arguments[index] = pointer
 
     def _constant(self, data: Array) -> object:
-        """Return a pointer to a copy of a constant that is aligned to a cache line."""
+        """Return a pointer to a copy of a constant; the copy is aligned to a cache line."""
         copy = aligned_empty((data.size,), DataType(data.dtype.name))
         copy[:] = data.reshape(-1)
         self._keep.append(copy)
@@ -104,12 +104,12 @@ class Calls:
 
 
 def evaluate(node: Expression, symbols: Mapping[str, Any], null: object) -> Any:  # noqa: ANN401 - cffi's is untyped
-    """Return what cffi takes for an argument, or for a member of a parameter table.
+    """Return the value of an argument, or of a member of a parameter table, in a form that cffi accepts.
 
-    `symbols` are the pointers that identifiers stand for, `null` is cffi's null pointer.
+    `symbols` maps identifiers to pointers; `null` is cffi's null pointer.
 
     Raises:
-        UnsupportedError: the expression is none of those that lowerings put there.
+        UnsupportedError: lowerings do not use this kind of expression.
     """
     match node:
         case Integer(value) | Float(value) | Boolean(value):

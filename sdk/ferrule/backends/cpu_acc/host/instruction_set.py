@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The vector instructions that CpuAcc has kernels for, and which of them this host has."""
+"""The vector instruction sets for which CpuAcc has kernels, and the choice of a set for this host."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ PORTABLE = "portable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionSet:
-    """How weights are packed for a set; the numbers are those of its header in src_c/simd."""
+    """The layout of weights for an instruction set; the numbers match the set's header in src_c/simd."""
 
     name: str
-    """The suffix of its kernels."""
+    """Name of the set, and the suffix of its kernels."""
     feature: int
-    """The bit of ferrule_host_features."""
+    """The set's bit in the result of ferrule_host_features."""
     lanes: int
-    """Sums in a vector."""
+    """Number of sums in a vector."""
     word_elements: int
-    """int8 products that each lane adds at once; a word of them has 4 bytes."""
+    """Number of int8 products that each lane adds at once; their weights fill a word of 4 bytes."""
     parts: int
-    """Vectors of sums that a vector of depthwise data fills."""
+    """Number of vectors of sums that correspond to one vector of depthwise data."""
     group: int
-    """Taps of a depthwise window that are added at once."""
+    """Number of taps of a depthwise window that are added at once."""
     unsigned: bool
-    """Whether int8 data is multiplied as the stored value plus 128; else as the stored value less its zero point."""
+    """Whether int8 data is multiplied as stored value plus 128; otherwise as stored value minus zero point."""
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of an element of an int8 image in scratch."""
+        """Bytes per element of an int8 image in scratch memory."""
         return 4 // self.word_elements
 
     @property
     def vector_elements(self) -> int:
-        """Neighbouring elements that a depthwise kernel takes at once."""
+        """Number of neighbouring elements that a depthwise kernel processes at once."""
         return self.lanes * self.parts
 
     @property
     def order(self) -> Array:
-        """Which element of a depthwise vector each lane of each part has: bytes are unpacked in runs of 4 lanes."""
+        """Indices, [part, lane], of the elements of a depthwise vector; bytes are unpacked in runs of 4 lanes."""
         part, lane = np.arange(self.parts)[:, np.newaxis], np.arange(self.lanes)
         return 4 * self.parts * (lane // 4) + 4 * part + lane % 4
 
@@ -56,20 +56,20 @@ SETS = (
     InstructionSet(name="avx2", feature=1, lanes=8, word_elements=2, parts=2, group=2, unsigned=False),
     InstructionSet(name="neon", feature=4, lanes=4, word_elements=2, parts=2, group=2, unsigned=False),
 )
-"""The fastest first."""
+"""All instruction sets, the fastest first."""
 
 
 def available(library: HostLibrary) -> tuple[InstructionSet, ...]:
-    """Return the sets of this host, the fastest first."""
+    """Return the instruction sets that this host supports, the fastest first."""
     features = library.functions.ferrule_host_features()
     return tuple(item for item in SETS if features & item.feature)
 
 
 def choose(library: HostLibrary, name: str = AUTOMATIC) -> InstructionSet | None:
-    """Return a set by name, or the fastest; None for the portable kernels.
+    """Return the instruction set of that name, or the fastest for "auto"; None stands for the portable kernels.
 
     Raises:
-        FerruleError: this host has no such set.
+        FerruleError: this host does not support the set.
     """
     found = available(library)
     if name == AUTOMATIC:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C kernels as a shared library of this host."""
+"""The C kernels as a shared library of this host, and their declarations in the form that cffi reads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -12,7 +13,6 @@ from typing import Any
 
 from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.contribution import KERNELS, Contribution
-from ferrule.backends.cpu_acc.host.declarations import declarations
 from ferrule.errors import FerruleError
 from ferrule.nativelib import NativeLibrary
 
@@ -25,7 +25,7 @@ HOST = Contribution(
     include_dirs=("include",),
     licence="Apache-2.0",
 )
-"""C for the host alone; it reaches no firmware."""
+"""C for the host only; it is never part of a firmware."""
 _PARTS = (KERNELS, HOST)
 
 
@@ -34,13 +34,13 @@ class HostLibrary:
     """The loaded kernels."""
 
     ffi: Any
-    """A cffi.FFI that knows the parameter tables of all kernels."""
+    """A cffi.FFI with the declarations of the parameter tables of all kernels."""
     functions: Any
-    """Has the kernels as attributes."""
+    """The loaded library; the kernels are its attributes."""
 
 
 def native_library(extra_flags: Sequence[str] = ()) -> NativeLibrary:
-    """Return what the library is made from: the portable kernels, and those for the host's own instructions."""
+    """Return the library to build: the portable kernels and the kernels for vector instructions."""
     return NativeLibrary(
         name="cpu_acc",
         title="kernels of CpuAcc",
@@ -52,12 +52,12 @@ def native_library(extra_flags: Sequence[str] = ()) -> NativeLibrary:
 
 
 def load(path: Path) -> HostLibrary:
-    """Return a compiled library with the declarations of its functions."""
+    """Load a compiled library and return it with the declarations of its functions."""
     from cffi import FFI
 
     folders = [path for part in _PARTS for path in part.include_paths]
     found = [path.relative_to(folder) for folder in folders for path in sorted(folder.rglob("*.h"))]
-    headers = [path.as_posix() for path in found if not path.name.endswith(".inc.h")]  # those are bodies, for sources
+    headers = [path.as_posix() for path in found if not path.name.endswith(".inc.h")]  # .inc.h: bodies, for sources
     ffi = FFI()
     ffi.cdef(declarations(headers, folders))
     return HostLibrary(ffi=ffi, functions=ffi.dlopen(str(path)))
@@ -65,7 +65,7 @@ def load(path: Path) -> HostLibrary:
 
 @cache
 def host_library() -> HostLibrary:
-    """Return the kernels, compiled now unless they are in the cache.
+    """Return the loaded kernels; they are compiled first unless the cache has them.
 
     Raises:
         BackendUnavailableError: cffi or a compiler is missing, or the compilation failed.
@@ -79,3 +79,44 @@ def host_library() -> HostLibrary:
         raise BackendUnavailableError(f"the compiled kernels can't be loaded: {error}") from error
     except FerruleError as error:
         raise BackendUnavailableError(str(error), hint=error.hint) from error
+
+
+_INCLUDE = re.compile(r'#include "(.*)"')
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_INLINE_FUNCTION = re.compile(r"^static inline[^{;]*\{.*?^\}$", re.DOTALL | re.MULTILINE)
+_NUMBER = re.compile(r"^#define[ ]+(\w+)[ ]+([\w()+\- *]+)$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^#(?:.*\\\n)*.*$", re.MULTILINE)
+
+
+def declarations(headers: Iterable[str], include_dirs: Sequence[Path]) -> str:
+    """Return the declarations in `headers` and in the headers that they include, without inline functions.
+
+    `headers` are named as in an #include. Numeric macros become enumerators. Code under a condition other than the
+    include guard is left out, and so are headers of the compiler and the C library, whose types cffi knows.
+    """
+    seen: set[str] = set()
+    text = "\n".join(_with_includes(header, include_dirs, seen) for header in headers)
+    for pattern, replacement in (
+        (_COMMENT, ""),
+        (_INLINE_FUNCTION, ""),
+        (_NUMBER, r"enum { \1 = \2 };"),
+        (_DIRECTIVE, ""),
+    ):
+        text = pattern.sub(replacement, text)
+    return "\n".join(line for line in text.splitlines() if line.strip())
+
+
+def _with_includes(header: str, include_dirs: Sequence[Path], seen: set[str]) -> str:
+    if header in seen:
+        return ""
+    seen.add(header)
+    path = next(folder / header for folder in include_dirs if (folder / header).is_file())
+    lines = []
+    depth = 0
+    for line in path.read_text(encoding="utf-8").splitlines():
+        depth += line.startswith("#if")
+        own = _INCLUDE.match(line)
+        if depth <= 1:
+            lines.append(_with_includes(own[1], include_dirs, seen) if own else line)
+        depth -= line.startswith("#endif")
+    return "\n".join(lines)

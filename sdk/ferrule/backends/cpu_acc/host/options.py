@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's options for CpuAcc on the host."""
+"""The options that users may set for CpuAcc on the host."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ HOST_OPTIONS = (NUM_THREADS, INSTRUCTIONS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOptions:
-    """What may be chosen; results are the same with all of them, but for the rounding of float32 sums."""
+    """The options' values; they do not change results, except for the rounding of float32 sums."""
 
     num_threads: int = 0
-    """Threads that may share the work of a layer, the caller's included; 0 for as many as the process may use at once.
-    Only layers that are large enough to gain from it are shared."""
+    """Threads that may share the work of a layer, including the caller's; 0 for one per processor that the process may
+    use. Only layers that are large enough to benefit are shared."""
     instructions: str = AUTOMATIC
-    """A name of `instruction_set.SETS`, "portable", or "auto" for the fastest that the host has."""
+    """A name in `instruction_set.SETS`, "portable", or "auto" for the fastest set that the host supports."""
 
     @classmethod
     def parse(cls, options: Mapping[str, OptionValue]) -> HostOptions:
-        """Return the options by name; OptionError as `check_options` raises it."""
+        """Return the values of the options, by name; raises the OptionError of `check_options`."""
         check_options("CpuAcc", HOST_OPTIONS, options)
         return cls(
             num_threads=int(options.get(NUM_THREADS.name, NUM_THREADS.default)),
@@ -47,12 +47,12 @@ class HostOptions:
 
     @property
     def threads(self) -> int:
-        """The number of threads that is meant."""
+        """The number of threads to use; never 0."""
         return self.num_threads or usable_processors()
 
 
 def usable_processors() -> int:
-    """Return on how many processors this process may run at once."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

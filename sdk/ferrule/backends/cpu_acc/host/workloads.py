@@ -24,7 +24,7 @@ from ferrule.graph import Array, DataType, Graph
 
 
 class KernelWorkload:
-    """The calls of one lowered layer on the memory of its handles."""
+    """Runs the kernel calls of one lowered layer on the memory of its tensor handles."""
 
     __slots__ = ("_arrays", "_bind", "_calls", "_handles", "_keep", "_names", "_scratch", "kernel")
 
@@ -39,7 +39,7 @@ class KernelWorkload:
         self._keep = (calls, scratch)
 
     def execute(self) -> None:
-        """Run the kernels; the interpreter is free for other threads meanwhile."""
+        """Run the kernels; the interpreter lock is released while they run."""
         arrays = self._arrays
         for index, handle in enumerate(self._handles):
             array = handle.map()
@@ -61,7 +61,7 @@ class KernelWorkload:
 
 
 class ViewWorkload:
-    """Copies the elements of a tensor to one of another shape, where the generated C would share the storage."""
+    """Copies a tensor's elements to a tensor of another shape; the generated C would share the storage instead."""
 
     __slots__ = ("_source", "_target")
 
@@ -70,7 +70,7 @@ class ViewWorkload:
         self._target = target
 
     def execute(self) -> None:
-        """Copy."""
+        """Copy the elements."""
         target = self._target.map()
         np.copyto(target, self._source.map().reshape(target.shape), casting="no")
         self._target.unmap()
@@ -78,30 +78,30 @@ class ViewWorkload:
 
 
 class Scratch:
-    """Memory that the workloads of one network use one after the other; it is there from the first run on."""
+    """Scratch memory that the workloads of one network use in turn; it is allocated at the first run."""
 
     def __init__(self) -> None:
         self._size_bytes = 0
         self._array: Array | None = None
 
     def require(self, size_bytes: int) -> None:
-        """Ask for room; all requests come before the first use."""
+        """Request at least `size_bytes`; all requests must come before the first use."""
         if self._array is not None:
             raise RuntimeError("a workload is made after the first run")
         self._size_bytes = max(self._size_bytes, size_bytes)
 
     def address(self) -> int:
-        """Return where it is, aligned to a cache line."""
+        """Return the address of the memory, which is aligned to a cache line."""
         if self._array is None:
             self._array = aligned_empty((self._size_bytes,), DataType.UINT8)
         return address(self._array)
 
 
 class CpuAccWorkloadFactory(WorkloadFactory):
-    """Makes a workload for every layer that CpuAcc's lowering takes; workloads of one factory run one at a time."""
+    """Makes a workload for every layer that CpuAcc can lower; workloads of one factory must run one at a time."""
 
     def __init__(self, options: HostOptions | None = None, *, library: HostLibrary | None = None) -> None:
-        """Take the kernels from `library`, by default the host's own."""
+        """Use the kernels of `library`; the default is the library of this host."""
         chosen = options or HostOptions()
         self._library = library or host_library()
         instructions = choose(self._library, chosen.instructions)
@@ -125,7 +125,7 @@ class CpuAccWorkloadFactory(WorkloadFactory):
         return KernelWorkload(op.kernel, Calls(op, self._library, names, symbols), handles, scratch)
 
     def _threads_for(self, op: LoweredOp) -> object:
-        """Return the pool if the work is shared, else the null pointer; threads end with the last workload."""
+        """Return the pool if the work is shared, otherwise the null pointer; threads end with the last workload."""
         if pieces_of(op) == 1:
             return self._library.ffi.NULL
         if self._pool is None:
@@ -159,7 +159,7 @@ def _lower(graph: Graph, names: dict[str, str], target: Target, host: Host | Non
 
 
 def _graph_of(info: WorkloadInfo) -> Graph:
-    """Return a graph of the layer alone."""
+    """Return a graph that contains only the layer."""
     layer = info.layer
     graph = Graph(layer.name)
     seen = set()

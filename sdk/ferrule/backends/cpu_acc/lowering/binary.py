@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ADD, SUB, MUL, MAXIMUM and MINIMUM in C.
 
-ADD and SUB of int8 use two tables of 256 words where the output is large enough and the tables are proved to give
-the exact result for all 65536 pairs of inputs; they take about 8 instructions per element on a Cortex-M4.
+ADD and SUB of int8 use two tables of 256 words if the output is large enough and a check of all 65536 pairs of inputs
+shows that the tables give the exact results; this takes about 8 instructions per element on a Cortex-M4.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from ferrule.operators.broadcast import MAX_AXES
 from ferrule.operators.elementwise import Product, Result, Sum, Term, int8_results
 
 TABLE_MIN_ELEMENTS = 1024
-"""From here on two tables, 2048 bytes of flash, are worth 25 instructions or more per element."""
+"""The number of elements from which two tables (2048 bytes of flash) pay off, as they save 25 instructions or more
+per element."""
 
 _SUFFIX = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.INT32: "s32", DataType.FLOAT32: "f32"}
 _FRACTION_BITS = 20
-"""FRACTION_BITS of the C kernel."""
+"""The value of FRACTION_BITS in the C kernel."""
 _TIE_BREAKERS = (0.0, 2.0**-22, 2.0**-20, 2.0**-18, -(2.0**-20))
-"""Relative changes of the tables to try. A small one turns halves away from zero, as the reference rounds them."""
+"""Relative changes of the tables to try; a small change rounds halves away from zero, as the reference does."""
 _NUDGES = (0, -1, 1)
 
 
@@ -78,7 +79,7 @@ def lower_extremum(context: LoweringContext) -> LoweredOp:
 
 
 def broadcast_shape(context: LoweringContext) -> Aggregate:
-    """Return the `struct ferrule_broadcast` of the layer's two inputs, with the fewest axes."""
+    """Return the initial value of a `struct ferrule_broadcast` for the two inputs, with the fewest axes."""
     extents, first, second = _merged_axes(context)
     return Aggregate(
         (
@@ -90,7 +91,7 @@ def broadcast_shape(context: LoweringContext) -> Aggregate:
 
 
 def result_fields(result: Result) -> Aggregate:
-    """Return the `struct ferrule_result` of the layer."""
+    """Return the initial value of a `struct ferrule_result`."""
     return Aggregate(
         (
             Field(Integer(result.multiplier), "multiplier"),
@@ -111,7 +112,7 @@ def binary_call(
     contribution: Contribution | None = None,
     **fields: FieldValue,
 ) -> LoweredOp:
-    """Return the call ferrule_<kernel>(table, first, second, output); `contribution` is as in `kernel_call`."""
+    """Return the call ferrule_<kernel>(table, first, second, output); `contribution` as in `kernel_call`."""
     parameters, pointer = parameter_table(context, f"ferrule_{struct}", **fields)
     operands = context.operands
     blobs = [value for value in fields.values() if isinstance(value, Blob)]
@@ -141,14 +142,14 @@ def binary_call(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SumTables:
-    """Two tables, indexed by a stored value read as uint8; results are (first + second) >> 20, saturated to int8."""
+    """Two tables, indexed by a stored value read as uint8; the result is (first + second) >> 20, saturated to int8."""
 
     first: Array
     second: Array
 
 
 def sum_tables(total: Sum) -> SumTables | None:
-    """Return tables that give the exact result for every pair of int8 inputs, None if none were found."""
+    """Return tables with the exact result for every pair of int8 inputs; None if none were found."""
     if (total.result.low, total.result.high) != (-128, 127):
         return None
     wanted = int8_results(total).reshape(256, 256)
@@ -164,7 +165,7 @@ def sum_tables(total: Sum) -> SumTables | None:
         for nudge in _NUDGES:
             second_table = np.rint(second * factor * (1 + tie_breaker) + constant + nudge).astype(np.int64)
             sums = first_table[:, np.newaxis] + second_table
-            # The tables themselves must fit into words, too.
+            # The entries of the tables must fit into 32 bits, too.
             if max(np.abs(table).max() for table in (sums, first_table, second_table)) >= 2**31:
                 return None
             if np.array_equal(np.clip(sums >> _FRACTION_BITS, -128, 127), wanted):
@@ -220,7 +221,7 @@ def _without_parameters(context: LoweringContext, kernel: str) -> LoweredOp:
 
 
 def _merged_axes(context: LoweringContext) -> tuple[list[int], list[int], list[int]]:
-    """Return extents and both inputs' strides, outermost first, with neighbours merged where both inputs allow it."""
+    """Return extents and both inputs' strides, outermost first; neighbours are merged if both inputs allow it."""
     operands = context.operands
     shape = operands.output.shape
     strides = [repeated_strides(operands.input(index).shape, shape) for index in range(2)]
@@ -236,7 +237,7 @@ def _merged_axes(context: LoweringContext) -> tuple[list[int], list[int], list[i
 
 
 def repeated_strides(shape: Shape, wanted: Shape) -> tuple[int, ...]:
-    """Return the strides, in elements, of a dense tensor that broadcasts to the wanted shape; 0 repeats it."""
+    """Return the strides, in elements, of a dense tensor that broadcasts to shape `wanted`; 0 on repeated axes."""
     missing = len(wanted) - len(shape)
     strides = dense_strides(shape)
     own = tuple(0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True))

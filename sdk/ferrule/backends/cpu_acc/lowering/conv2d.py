@@ -27,7 +27,7 @@ _WORTH_LISTING = 0.75
 
 
 def lower_conv2d(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel that fits types, window and weights."""
+    """Return the call of the CONV_2D kernel that suits the types, the window and the weights."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, Conv2dDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
@@ -91,9 +91,10 @@ def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channe
 
 
 def _leave_out_inputs(context: LoweringContext, matrix: Array) -> tuple[Array, Blob | None]:
-    """Return the weights without the data that none of them multiplies, and the list of the data that is left.
+    """Return the weights without the inputs whose weights are all zero, and the list of the remaining inputs.
 
-    The list takes longer to collect than all in order, so it must save a quarter.
+    Collecting listed inputs takes longer than reading all in order. The weights are therefore unchanged, and the list
+    is None, unless at least a quarter of the inputs is left out.
     """
     used = np.flatnonzero(matrix.any(axis=0))
     words = -(-max(used.size, 1) // 4)

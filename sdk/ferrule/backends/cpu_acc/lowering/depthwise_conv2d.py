@@ -19,7 +19,7 @@ from ferrule.operators.window import Window
 
 
 def lower_depthwise_conv2d(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel that fits types, window and weights."""
+    """Return the call of the DEPTHWISE_CONV_2D kernel that suits the types, the window and the weights."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, DepthwiseConv2dDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
@@ -49,12 +49,12 @@ def lower_depthwise_conv2d(context: LoweringContext) -> LoweredOp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Axis:
-    """One axis of the image under a window of three."""
+    """One axis of the image, for a window of three pixels."""
 
     input_extent: int
     output_extent: int
     input_stride: int
-    """Elements from one index to the next, in the input."""
+    """Distance between neighbouring indices in the input, in elements."""
     output_stride: int
     window_stride: int
     pad: int
@@ -62,22 +62,22 @@ class _Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sliding:
-    """Which axis a window of 3x3 slides along, and which one from line to line."""
+    """The axis along which a 3x3 window slides (steps), and the axis across it (lines)."""
 
     lines: _Axis
     steps: _Axis
     transposed: bool
-    """The steps are rows."""
+    """Whether the steps go from row to row, not from column to column."""
 
     @property
     def words(self) -> int:
-        """How many pairs of pixels of a line the kernel reads."""
+        """The number of pixel pairs that the kernel reads of a line."""
         outputs = self.steps.output_extent
         return outputs + 1 if self.steps.window_stride == 2 else -(-outputs // 2) + 1
 
 
 def _choose_sliding(window: Window, image: tuple[int, ...], output: tuple[int, ...]) -> _Sliding | None:
-    """Return how the 3x3 kernel slides best: along the longer axis; None if it does not fit."""
+    """Return the best way for the 3x3 kernel to slide, along the longer axis; None if the kernel cannot be used."""
     if (window.height, window.width, window.dilation_h, window.dilation_w) != (3, 3, 1, 1):
         return None
     channels = image[3]
@@ -149,7 +149,7 @@ def _lower_3x3(
 
 
 def _line_words(matrix: Array, *, transposed: bool) -> Array:
-    """Return a word for each channel and line of the window: its weights as bytes w0, w1, w1, w2."""
+    """Return one word per channel and line of the window, which holds the weights as bytes w0, w1, w1, w2."""
     taps = (matrix if len(matrix) else np.zeros((1, 9), np.int8)).reshape(-1, 3, 3)
     if transposed:
         taps = taps.transpose(0, 2, 1)

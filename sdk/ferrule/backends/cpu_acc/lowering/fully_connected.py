@@ -15,7 +15,7 @@ from ferrule.operators.window import Window
 
 
 def lower_fully_connected(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel that fits types and weights."""
+    """Return the call of the FULLY_CONNECTED kernel that suits the types and the weights."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, FullyConnectedDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
@@ -27,7 +27,7 @@ def lower_fully_connected(context: LoweringContext) -> LoweredOp:
         channels = int8_channels(context, descriptor.activation, 0)
         if can_pair(channels, output, descriptor.activation):
             return _lower_paired(context, descriptor, channels, rows)
-    # A convolution over an image of one column does the same.
+    # A convolution over an image of one column is equivalent.
     return lower_plain(
         context,
         "conv2d",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of layers with one data input, one output and perhaps scratch: a parameter table and one call."""
+"""Kernel calls for layers with one data input and one output: a parameter table, one call and optional scratch."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def kernel_call(
 ) -> LoweredOp:
     """Return the call ferrule_<kernel>(parameters, input, output[, scratch]).
 
-    `fields` are the members of `struct ferrule_<table>`, by default `<kernel>_params`; `extra_blobs` are
-    those that its nested members refer to. `contribution` has the kernel's C, by default the source of its name among
-    the kernels that Ferrule ships. Input and output do not overlap.
+    `fields` are the members of `struct ferrule_<table>`; the default of `table` is `<kernel>_params`. `extra_blobs` are
+    the blobs to which nested members refer. `contribution` has the kernel's C; the default is the kernel's source among
+    those that Ferrule ships. The output must not overlap the input.
     """
     return table_call(
         context,
@@ -58,7 +58,7 @@ def table_call(
     extra_blobs: tuple[Blob, ...] = (),
     contribution: Contribution | None = None,
 ) -> LoweredOp:
-    """Return the same as `kernel_call`, the members in a mapping."""
+    """Return the same call as `kernel_call`, with the members in a mapping."""
     parameters, pointer = parameter_table(context, f"ferrule_{table}", **fields)
     blobs = [*extra_blobs, *(value for value in fields.values() if isinstance(value, Blob))]
     if context.is_constant(0):
@@ -112,7 +112,7 @@ def output_value(info: TensorInfo, activation: Activation) -> Expression:
 
 
 def float_limits(activation: Activation) -> tuple[Float, Float]:
-    """Return the clamp of float32 values; without a limit the largest finite number."""
+    """Return the lower and upper limit of float32 values; a missing limit is the largest finite number."""
     low, high = activation.limits
     return (
         Float(-_LARGEST_FLOAT32 if low is None else low),

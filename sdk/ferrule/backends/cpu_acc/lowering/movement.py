@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements moved from one layout to another: the fewest axes that describe it, and the call of the right kernel."""
+"""Layers that move elements from one layout to another, such as PAD, TRANSPOSE, SLICE and CONCATENATION, in C.
+
+A movement is reduced to the fewest axes, and the copy kernel that suits it is called.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +31,20 @@ from ferrule.dom import (
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Shape
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.pad import PadDescriptor, PadV2Descriptor, fill_value
+from ferrule.operators.slice import Range, SliceDescriptor, StridedSliceDescriptor, slice_ranges, strided_ranges
+from ferrule.operators.transpose import TransposeDescriptor
 
 KERNEL_AXES = 6
-"""FERRULE_COPY_AXES of the C kernels."""
+"""The value of FERRULE_COPY_AXES in the C kernels."""
 MIN_RUN_BYTES = 8
-"""Shorter runs are copied element by element, which takes fewer instructions than a call of memcpy."""
+"""Shorter runs are copied element by element, which takes fewer instructions than calling memcpy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis of a movement; strides in elements."""
+    """One axis of a movement; strides are in elements."""
 
     extent: int
     input_stride: int
@@ -46,7 +53,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Movement:
-    """Elements that are copied at each index of `axes`, outermost first; offsets in elements."""
+    """A copy of the elements at each index of `axes`, outermost first; offsets are in elements."""
 
     axes: tuple[Axis, ...]
     input_offset: int = 0
@@ -76,12 +83,12 @@ def dense_strides(shape: Shape) -> tuple[int, ...]:
 
 
 def axes_of(shape: Shape, input_strides: Sequence[int], output_strides: Sequence[int]) -> tuple[Axis, ...]:
-    """Return the axes of a movement of that shape."""
+    """Return the axes of a movement of `shape`."""
     return tuple(Axis(*axis) for axis in zip(shape, input_strides, output_strides, strict=True))
 
 
 class Movements:
-    """Collects the movements of one layer and becomes its lowering."""
+    """Collects the movements of one layer and returns them as its lowering."""
 
     def __init__(self, context: LoweringContext) -> None:
         self._context = context
@@ -91,7 +98,7 @@ class Movements:
         self._blobs: list[Blob] = []
 
     def source(self, index: int) -> Expression:
-        """Return a pointer to an input's elements, be it a constant or not."""
+        """Return a pointer to an input's elements, whether it is a constant or a tensor."""
         data = self._context.constant(index) if self._context.is_constant(index) else None
         if data is None:
             return self._context.input_pointer(index)
@@ -100,7 +107,7 @@ class Movements:
         return Identifier(blob.name)
 
     def copy(self, movement: Movement, size_bytes: int, source: Expression, target: Expression) -> None:
-        """Add the copy of elements of `size_bytes` each."""
+        """Add a copy of elements from `source` to `target`; each element has `size_bytes`."""
         merged = movement.merged()
         axes = merged.axes
         last = axes[-1] if axes else Axis(1, 1, 1)
@@ -110,12 +117,12 @@ class Movements:
                 "copy_runs", merged, axes[:-1], size_bytes, last.extent * size_bytes, source=source, target=target
             )
             return
-        # The kernel's inner loop is the fastest part, so it gets the longest axis.
+        # The longest axis comes last, since the kernel's inner loop is the fastest.
         ordered = sorted(axes, key=lambda axis: axis.extent)
         self._copy(f"copy_{8 * size_bytes}", merged, ordered, 1, 0, source=source, target=target)
 
     def fill(self, value: Array, count: int, target: Expression) -> None:
-        """Add the filling of `count` elements from the start with a value of one element."""
+        """Add a call that sets the first `count` elements of `target` to `value`, an array of one element."""
         bits = int.from_bytes(value.tobytes(), "little")
         name = f"fill_{8 * value.itemsize}"
         fields = (Field(Integer(count), "count"), Field(Integer(bits, unsigned=True), "value"))
@@ -123,7 +130,7 @@ class Movements:
         self._call(name, (pointer, target))
 
     def lowered(self, what: str) -> LoweredOp:
-        """Return the layer as C; `what` and the last kernel name it in reports."""
+        """Return the lowering; reports name it after `what` and the last kernel."""
         kernels = tuple(dict.fromkeys(self._kernels))
         return LoweredOp(
             kernel=f"{what}_{kernels[-1]}",
@@ -173,9 +180,113 @@ class Movements:
 
 
 def bytes_for_c(data: Array) -> Array:
-    """Return a constant's data in a type that a generated array can have: bool as bytes."""
+    """Return a constant's data in a type that generated arrays can have; bool becomes uint8."""
     return data.view(np.uint8) if data.dtype == np.bool_ else data
 
 
 def _int32s(values: Sequence[int]) -> ArrayData:
     return numbers(np.array(values, np.int32))
+
+
+def lower_view(context: LoweringContext) -> LoweredOp:
+    """Return RESHAPE, SQUEEZE or EXPAND_DIMS as a view of the input, or as a copy if the input is a constant."""
+    source = context.input(0)
+    if not context.is_constant(0):
+        return LoweredOp(kernel="view", view_of=source.name)
+    movements = Movements(context)
+    movement = Movement(axes=(Axis(source.elements, 1, 1),))
+    movements.copy(movement, source.dtype.size_bytes, movements.source(0), context.output_pointer())
+    return movements.lowered("reshape")
+
+
+def lower_pad(context: LoweringContext) -> LoweredOp:
+    """Return the calls for PAD or PADV2: the output is filled, then the input is copied into it."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, PadDescriptor | PadV2Descriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    source, output = context.input(0), context.operands.output
+    strides = dense_strides(output.shape)
+    movements = Movements(context)
+    if source.elements != output.elements:
+        value = np.array([fill_value(descriptor, context.operands)], output.dtype.numpy)
+        movements.fill(value, output.elements, context.output_pointer())
+    offset = sum(before * stride for before, stride in zip(descriptor.before, strides, strict=True))
+    movement = Movement(axes=axes_of(source.shape, dense_strides(source.shape), strides), output_offset=offset)
+    movements.copy(movement, source.dtype.size_bytes, movements.source(0), context.output_pointer())
+    return movements.lowered("pad")
+
+
+def lower_transpose(context: LoweringContext) -> LoweredOp:
+    """Return the copy for TRANSPOSE, which reads the input with its strides permuted."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, TransposeDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    source, output = context.input(0), context.operands.output
+    own = dense_strides(source.shape)
+    strides = tuple(own[axis] for axis in descriptor.permutation)
+    movements = Movements(context)
+    movement = Movement(axes=axes_of(output.shape, strides, dense_strides(output.shape)))
+    movements.copy(movement, source.dtype.size_bytes, movements.source(0), context.output_pointer())
+    return movements.lowered("transpose")
+
+
+def lower_slice(context: LoweringContext) -> LoweredOp:
+    """Return the copy for SLICE."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, SliceDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    return _lower_ranges(context, "slice", slice_ranges(descriptor, context.input(0)))
+
+
+def lower_strided_slice(context: LoweringContext) -> LoweredOp:
+    """Return the copy for STRIDED_SLICE."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, StridedSliceDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    return _lower_ranges(context, "strided_slice", strided_ranges(descriptor, context.input(0)))
+
+
+def _lower_ranges(context: LoweringContext, kernel: str, ranges: Sequence[Range]) -> LoweredOp:
+    source = context.input(0)
+    own = dense_strides(source.shape)
+    counts = tuple(taken.count for taken in ranges)
+    strides = tuple(taken.step * stride for taken, stride in zip(ranges, own, strict=True))
+    offset = sum(taken.start * stride for taken, stride in zip(ranges, own, strict=True))
+    movements = Movements(context)
+    movement = Movement(axes=axes_of(counts, strides, dense_strides(counts)), input_offset=offset)
+    movements.copy(movement, source.dtype.size_bytes, movements.source(0), context.output_pointer())
+    return movements.lowered(kernel)
+
+
+def lower_concatenation(context: LoweringContext) -> LoweredOp:
+    """Return the copies for CONCATENATION, one per input."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, ConcatenationDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    output = context.operands.output
+    strides = dense_strides(output.shape)
+    movements = Movements(context)
+    offset = 0
+    for index in range(len(context.layer.inputs)):
+        source = context.input(index)
+        movement = Movement(axes=axes_of(source.shape, dense_strides(source.shape), strides), output_offset=offset)
+        movements.copy(movement, source.dtype.size_bytes, movements.source(index), context.output_pointer())
+        offset += source.shape[descriptor.axis] * strides[descriptor.axis]
+    return movements.lowered("concatenation")
+
+
+def lower_split(context: LoweringContext) -> LoweredOp:
+    """Return the copies for SPLIT, one per output."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, SplitDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    source = context.input(0)
+    strides = dense_strides(source.shape)
+    movements = Movements(context)
+    origin = movements.source(0)
+    offset = 0
+    for index, output in enumerate(context.operands.outputs):
+        movement = Movement(axes=axes_of(output.shape, strides, dense_strides(output.shape)), input_offset=offset)
+        movements.copy(movement, source.dtype.size_bytes, origin, context.output_pointer(index))
+        offset += output.shape[descriptor.axis] * strides[descriptor.axis]
+    return movements.lowered("split")

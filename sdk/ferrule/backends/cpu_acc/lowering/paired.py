@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of two output channels in one 16-bit number, as `ferrule/kernels/paired.h` describes."""
+"""Weights of two output channels packed into one 16-bit number, as described in `ferrule/kernels/paired.h`."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from ferrule.operators.weighted import Factor, factors, folded_bias
 _LARGEST_DATA = 128
 """The largest magnitude of an int8."""
 _LARGEST_RIGHT_SHIFT = 22
-"""With it, a zero point of 8 bits and an accumulator below 2**30 fit 32 bits."""
+"""An 8-bit zero point, shifted left by this number, plus an accumulator below 2**30 fits into 32 bits."""
 _QUARTER = Factor(multiplier=1 << 30, shift=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Channels:
-    """What turns the int8 products of each output channel into stored values.
+    """The weights and scales that turn int8 data into the stored values of each output channel.
 
-    Dead channels, which store one value alone, have no weights, and neither has data that is always the same.
+    A dead channel always stores the same value. The weights of dead channels and of constant data are zero.
     """
 
     matrix: Array
     """int8 weights, [channels, products]."""
     bias: Array
-    """int64 per channel, with what the data's zero point contributes."""
+    """int64, one per channel; includes the contribution of the data's zero point."""
     factors: Sequence[Factor]
     dead: Array
-    """Which channels store one value alone."""
+    """bool, one per channel: whether the channel is dead."""
     fixed: Array
-    """int8: that value; without meaning for the others."""
+    """int8, one per channel: the value that a dead channel stores; undefined for other channels."""
 
     @property
     def reach(self) -> Array:
-        """The largest magnitude of each channel's accumulator, in whatever order it is summed."""
+        """The largest possible magnitude of each channel's accumulator, for any order of summation."""
         products: Array = np.abs(self.matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA
         return products + np.abs(self.bias)
 
     def chosen(self, channels: Array) -> Channels:
-        """Return some of the channels, by index."""
+        """Return the channels with the given indices."""
         return Channels(
             matrix=self.matrix[channels],
             bias=self.bias[channels],
@@ -65,7 +65,7 @@ class Channels:
 
 
 def int8_channels(context: LoweringContext, activation: Activation, channel_axis: int) -> Channels:
-    """Return what a weighted layer does with each output channel, dead ones and constant data folded."""
+    """Return the output channels of a weighted layer; dead channels and constant data are folded."""
     layer, operands = context.layer, context.operands
     data, output = operands.input(0), operands.output
     matrix = product_matrix(layer, weights_of(context))
@@ -90,7 +90,7 @@ def int8_channels(context: LoweringContext, activation: Activation, channel_axis
 
 
 def can_pair(channels: Channels, output: TensorInfo, activation: Activation) -> bool:
-    """Whether every channel keeps to the limits of the packed form."""
+    """Return whether every channel is within the limits of the packed form."""
     second = channels.matrix[1::2].astype(np.int64)
     if np.abs(second).sum(axis=1).max(initial=0) * _LARGEST_DATA >= 1 << 23 or (second == -128).any():
         return False
@@ -98,8 +98,8 @@ def can_pair(channels: Channels, output: TensorInfo, activation: Activation) -> 
 
 
 def can_scale(channels: Channels, output: TensorInfo, activation: Activation) -> bool:
-    """Whether `ferrule_store_s8` gives what the reference kernels give."""
-    # With zero point and clamp at the ends of int8 halves below zero are cut off; else they need a right shift.
+    """Return whether `ferrule_store_s8` has the same results as the reference kernels."""
+    # With zero point -128 and limits -128 and 127, halves below zero are clamped; otherwise they need a right shift.
     plain = (output.zero_point, *activation_range(activation, output)) == (-128, -128, 127)
     right = np.array([-factor.shift for factor in channels.factors] or [1], np.int64)
     if right.min() < (0 if plain else 1) or right.max() > _LARGEST_RIGHT_SHIFT:
@@ -110,8 +110,8 @@ def can_scale(channels: Channels, output: TensorInfo, activation: Activation) ->
 def pair_weights(matrix: Array, channels_per_block: int) -> Array:
     """Return the weights as int32 words of two 16-bit pairs.
 
-    Blocks of channels follow each other; in a block, groups of four products, bytes 0 and 2 of each before 1 and 3;
-    in each half of a group the block's channel pairs. What is missing is zero.
+    The order is: blocks of channels; in a block, groups of four products; in a group, products 0 and 2 before 1 and 3;
+    in each half of a group, the channel pairs of the block. Missing channels and products are zero.
     """
     channels, products = matrix.shape
     blocks, groups = max(-(-channels // channels_per_block), 1), max(-(-products // 4), 1)
@@ -124,7 +124,7 @@ def pair_weights(matrix: Array, channels_per_block: int) -> Array:
 
 
 def channel_words(channels: Channels, multiple: int) -> Array:
-    """Return twice the bias, multiplier and right shift of each channel; their number is rounded up with zeros."""
+    """Return twice the bias, the multiplier and the right shift per channel, zero-padded to `multiple` channels."""
     count = len(channels.factors)
     words = np.zeros((max(-(-count // multiple), 1) * multiple, 3), np.int64)
     words[:count, 0] = 2 * channels.bias
@@ -134,7 +134,7 @@ def channel_words(channels: Channels, multiple: int) -> Array:
 
 
 def live_blobs(context: LoweringContext, channels: Channels, live: Array) -> tuple[Blob, Blob | None]:
-    """Return the places of the live channels, and a pixel of the output if there are dead ones."""
+    """Return the indices of the live channels, and the values of the dead ones as an output pixel (None if none)."""
     fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
     return context.blob("positions", _at_least_one(live).astype(np.int16)), fixed
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weighted layers by the plain kernels, which take any window, scales and weights in the model's own order."""
+"""Weighted layers by the plain kernels, which accept any window and scales, and weights in the model's order."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ferrule.operators.window import Window
 
 _SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
 _LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
-"""The largest magnitude of a stored value less its zero point."""
+"""The largest magnitude of a stored value minus its zero point."""
 
 
 WEIGHTED = frozenset({LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED})
 
 
 def check_weighted(context: LoweringContext) -> None:
-    """Refuse what the lowerings of `WEIGHTED` refuse beyond the operator's own rules, without lowering.
+    """Check the rules that the lowerings of `WEIGHTED` add to the operator's own, without lowering the layer.
 
     Raises:
         UnsupportedError: weights or bias are computed at run time, or an accumulator may overflow.
@@ -43,9 +43,9 @@ def weights_of(context: LoweringContext) -> Array:
 
 
 def check_reach(context: LoweringContext, matrix: Array) -> None:
-    """Refuse accumulators that may overflow, where the reference kernels' result is undefined.
+    """Check that no accumulator can overflow, since the reference kernels' result would then be undefined.
 
-    `matrix` is [channels, products].
+    `matrix` has the shape [channels, products]. Raises UnsupportedError.
     """
     bias, data = _bias(context, len(matrix)), context.input(0)
     if data.dtype.is_float:
@@ -73,7 +73,7 @@ def lower_plain(
 ) -> LoweredOp:
     """Return the call of `<operator>_s8`, `_s16`, `_narrow_s16` (for an int32 bias) or `_f32`.
 
-    `fields` are members that the operator's parameter tables have beside window, weights, scales and clamp.
+    `fields` are the members of the operator's parameter table except the window, weights, scales and limits.
     """
     bias = _bias(context, channels)
     members: dict[str, FieldValue] = {

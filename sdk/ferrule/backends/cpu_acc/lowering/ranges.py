@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values each channel of an int8 tensor can take, whatever the network's inputs are.
+"""The range of values that each channel of an int8 tensor can have, for any input of the network.
 
-Trained networks have dead channels, which give one value alone. Knowing them, a lowering leaves out their weights, and
-those that read them, with the same result in every tensor.
+Trained networks have dead channels, which always have the same value. A lowering omits the weights of dead channels,
+and the weights by which later layers multiply them, without changing the result in any tensor.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ferrule.operators.window import NO_PADDING
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ranges:
-    """The lowest and highest stored value of each channel (the last axis), int64."""
+    """The lowest and highest stored value of each channel (the last axis), as int64."""
 
     low: Array
     high: Array
 
     @property
     def constant(self) -> Array:
-        """Which channels have one value alone."""
+        """bool, one per channel: whether it can have only one value."""
         found: Array = self.low == self.high
         return found
 
@@ -43,7 +43,7 @@ _KNOWN: WeakKeyDictionary[Graph, dict[str, Ranges]] = WeakKeyDictionary()
 
 
 def channel_ranges(graph: Graph, tensor: str) -> Ranges:
-    """Return the ranges of an int8 tensor; a scalar counts as one channel."""
+    """Return the ranges of an int8 tensor's channels; a scalar counts as one channel."""
     known = _KNOWN.setdefault(graph, {})
     chain: list[str] = []
     name: str | None = tensor
@@ -70,10 +70,9 @@ def _whole(info: TensorInfo) -> Ranges:
 
 
 def product_ranges(layer: Layer, data: TensorInfo, weights: TensorInfo, given: Ranges) -> Ranges | None:
-    """Return the ranges of the data that each product of a weighted layer takes, as [channels or 1, products].
+    """Return the ranges of the data in each product of a weighted layer, as [channels or 1, products].
 
-    None where the layer takes its products from other places than the data's channels. A padded pixel holds the zero
-    point.
+    None if the products do not correspond to the data's channels. Padded pixels have the value of the zero point.
     """
     match layer.descriptor:
         case Conv2dDescriptor(padding=padding):
@@ -99,7 +98,7 @@ def product_matrix(layer: Layer, weights: Array) -> Array:
 
 
 def stored_ranges(operands: Operands, activation: Activation, channel_axis: int, sums: tuple[Array, Array]) -> Ranges:
-    """Return the ranges of an output, from the lowest and highest sums of each channel, the bias among them."""
+    """Return the ranges of an output, given the lowest and the highest sum of each channel; sums include the bias."""
     output = operands.output
     low, high = activation_range(activation, output)
     found = factors(operands, channel_axis)
@@ -109,14 +108,14 @@ def stored_ranges(operands: Operands, activation: Activation, channel_axis: int,
         np.clip(multiply_by_quantized_multiplier(total, multipliers, shifts) + output.zero_point, low, high)
         for total in sums
     )
-    # Stored values do not fall while sums rise, as long as neither sums nor the left shift wrap.
+    # Stored values increase monotonically with the sums unless the sums or the left shift wrap.
     reach = np.maximum(np.abs(sums[0]), np.abs(sums[1])).astype(np.float64)
     whole = reach * np.exp2(np.maximum(shifts, 0)) < 2.0**31
     return Ranges(low=np.where(whole, lowest, low), high=np.where(whole, highest, high))
 
 
 def extreme_sums(matrix: Array, bias: Array, given: Ranges) -> tuple[Array, Array]:
-    """Return the lowest and highest value of bias plus products for each channel."""
+    """Return the lowest and the highest sum of bias and products for each channel."""
     wide = matrix.astype(np.int64)
     at_low, at_high = wide * given.low, wide * given.high
     return bias + np.minimum(at_low, at_high).sum(axis=1), bias + np.maximum(at_low, at_high).sum(axis=1)

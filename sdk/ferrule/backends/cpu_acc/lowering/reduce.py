@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MEAN and SUM in C."""
+"""Reductions in C: MEAN, SUM, AVERAGE_POOL_2D and MAX_POOL_2D."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ import math
 
 import numpy as np
 
+from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, kernel_call, window_value
 from ferrule.backends.cpu_acc.lowering.unary import unary_call
-from ferrule.backends.firmware import LoweredOp, LoweringContext, numbers
+from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, numbers
 from ferrule.dom import Aggregate, Field
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, Shape
-from ferrule.operators.fixed_point import wrap_int32
+from ferrule.graph import DataType, LayerType, Shape
+from ferrule.operators.fixed_point import activation_range, wrap_int32
+from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.reduce import ReduceDescriptor, divisor, reduced_count, rescaling
 
 _LOOPS = 4
 
 
 def lower_reduce(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel for the layer's type, with neighbouring axes joined to as few loops as possible."""
+    """Return the call for MEAN or SUM; neighbouring axes are merged so that the kernel has the fewest loops."""
     layer = context.layer
     descriptor = layer.descriptor
     if not isinstance(descriptor, ReduceDescriptor):
@@ -52,7 +54,7 @@ def lower_reduce(context: LoweringContext) -> LoweredOp:
 
 
 def loops(shape: Shape, axes: tuple[int, ...]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the extents and strides of the loops over kept and over reduced elements, outermost first."""
+    """Return (extent, stride) of the loops over the kept axes and over the reduced axes, outermost first."""
     found: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
     previous: bool | None = None
     for axis, extent in enumerate(shape):
@@ -70,9 +72,37 @@ def loops(shape: Shape, axes: tuple[int, ...]) -> tuple[list[tuple[int, int]], l
 
 
 def _aggregate(found: list[tuple[int, int]]) -> Aggregate:
-    """Return the initial value of a `ferrule_reduce_loops`."""
+    """Return the initial value of a `struct ferrule_reduce_loops`."""
     if len(found) > _LOOPS:
         raise UnsupportedError(f"there is no kernel for reductions with {len(found)} loops, expected at most {_LOOPS}")
     padded = [(1, 0)] * (_LOOPS - len(found)) + found
     extents, strides = np.array(padded, np.int32).T
     return Aggregate((Field(numbers(extents), "extents"), Field(numbers(strides), "strides")))
+
+
+_POOL_SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
+
+
+def lower_pool2d(context: LoweringContext) -> LoweredOp:
+    """Return the call for AVERAGE_POOL_2D or MAX_POOL_2D."""
+    descriptor, output = context.layer.descriptor, context.operands.output
+    if not isinstance(descriptor, Pool2dDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    low: FieldValue
+    high: FieldValue
+    if output.dtype.is_float:
+        table = "pool2d_f32_params"
+        low, high = float_limits(descriptor.activation)
+    else:
+        table = "pool2d_params"
+        low, high = activation_range(descriptor.activation, output)
+    kind = "average" if context.layer.type is LayerType.AVERAGE_POOL_2D else "max"
+    return kernel_call(
+        context,
+        f"{kind}_pool2d_{_POOL_SUFFIXES[output.dtype]}",
+        header="pool2d",
+        table=table,
+        window=window_value(descriptor.window, context.input(0), output),
+        low=low,
+        high=high,
+    )

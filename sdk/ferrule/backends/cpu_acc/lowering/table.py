@@ -1,26 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which function lowers which layer type."""
+"""The table of the functions that lower each layer type."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ferrule.backends.cpu_acc.lowering.activation import (
+    lower_hard_swish,
+    lower_logistic,
+    lower_prelu,
+    lower_rectify,
+    lower_softmax,
+    lower_tanh,
+)
 from ferrule.backends.cpu_acc.lowering.binary import lower_arithmetic, lower_extremum
 from ferrule.backends.cpu_acc.lowering.conv2d import lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import lower_depthwise_conv2d
 from ferrule.backends.cpu_acc.lowering.fully_connected import lower_fully_connected
-from ferrule.backends.cpu_acc.lowering.join import lower_concatenation, lower_split
-from ferrule.backends.cpu_acc.lowering.nonlinear import lower_hard_swish, lower_logistic, lower_tanh
-from ferrule.backends.cpu_acc.lowering.pad import lower_pad
-from ferrule.backends.cpu_acc.lowering.pool2d import lower_pool2d
-from ferrule.backends.cpu_acc.lowering.quantize import lower_dequantize, lower_quantize
-from ferrule.backends.cpu_acc.lowering.rectify import lower_prelu, lower_rectify
-from ferrule.backends.cpu_acc.lowering.reduce import lower_reduce
-from ferrule.backends.cpu_acc.lowering.reshape import lower_view
-from ferrule.backends.cpu_acc.lowering.slice import lower_slice, lower_strided_slice
-from ferrule.backends.cpu_acc.lowering.softmax import lower_softmax
-from ferrule.backends.cpu_acc.lowering.transpose import lower_transpose
-from ferrule.backends.cpu_acc.lowering.unary import lower_elementwise_unary
+from ferrule.backends.cpu_acc.lowering.movement import (
+    lower_concatenation,
+    lower_pad,
+    lower_slice,
+    lower_split,
+    lower_strided_slice,
+    lower_transpose,
+    lower_view,
+)
+from ferrule.backends.cpu_acc.lowering.reduce import lower_pool2d, lower_reduce
+from ferrule.backends.cpu_acc.lowering.unary import lower_dequantize, lower_elementwise_unary, lower_quantize
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
 
@@ -64,4 +71,4 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.FLOOR: lower_elementwise_unary,
     LayerType.NEG: lower_elementwise_unary,
 }
-"""One row per layer type with a kernel in C."""
+"""The lowering function of each layer type that has a C kernel."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of layers with one input and one output: a parameter table and one call."""
+"""Layers of one input and one output: a call with a parameter table, or a look-up in a table for int8.
+
+QUANTIZE, DEQUANTIZE, CEIL, FLOOR and NEG are lowered here.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ import numpy as np
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
 from ferrule.dom import Call, Evaluate, Expression, Identifier
-from ferrule.graph import DataType
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType
 from ferrule.memory.request import Overlap
+from ferrule.operators.quantize import requantization, requantize
 
 
 def unary_call(
@@ -23,11 +28,11 @@ def unary_call(
 ) -> LoweredOp:
     """Return the call ferrule_<kernel>(parameters, input, output).
 
-    The kernel must read each element before it writes the one at the same index, and none after that; so the output
-    may lie over the input.
+    The kernel must read each input element before it writes the output element of the same index, and must not read it
+    again; the output may therefore overlap the input.
 
     `parameters` is the tag of the parameter struct without `ferrule_`, and `fields` are its members in order.
-    `sources` names the kernel's other sources among the kernels that Ferrule ships.
+    `sources` names further kernel sources, among those that Ferrule ships, that the kernel needs.
     """
     source, output = context.input(0), context.operands.output
     variable, pointer = parameter_table(context, f"ferrule_{parameters}", **fields)
@@ -54,8 +59,24 @@ def unary_call(
     )
 
 
+_LOOK_UPS = {"int8": "lookup_s8", "int16": "lookup_s8_s16", "int32": "lookup_s8_s32"}
+
+
+def look_up(context: LoweringContext, table: Array) -> LoweredOp:
+    """Return the look-up of an int8 input in a table of 256 results, which starts with the result for -128."""
+    kernel = _LOOK_UPS[table.dtype.name]
+    return unary_call(
+        context,
+        kernel,
+        header="lookup",
+        parameters=f"{kernel}_params",
+        table=context.blob("table", table),
+        elements=context.input(0).elements,
+    )
+
+
 def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel that is called after the layer's type."""
+    """Return the call of the float32 kernel that is named after the layer's type."""
     return unary_call(
         context,
         f"{context.layer.type.lower()}_f32",
@@ -66,5 +87,70 @@ def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
 
 
 def _may_alias(source: DataType, output: DataType) -> bool:
-    """Whether C lets one piece of memory be read as one of the types and written as the other."""
+    """Return whether C allows the same memory to be read as one type and written as the other."""
     return source is output or DataType.INT8 in {source, output}
+
+
+_REQUANTIZE = {
+    (DataType.INT16, DataType.INT8): "requantize_s16_s8",
+    (DataType.INT16, DataType.INT16): "requantize_s16",
+    (DataType.INT16, DataType.INT32): "requantize_s16_s32",
+    (DataType.INT32, DataType.INT8): "requantize_s32_s8",
+    (DataType.INT32, DataType.INT16): "requantize_s32_s16",
+}
+_FROM_FLOAT = {DataType.INT8: "quantize_f32_s8", DataType.INT16: "quantize_f32_s16"}
+_TO_FLOAT = {DataType.INT8: "dequantize_s8", DataType.INT16: "dequantize_s16"}
+
+
+def lower_quantize(context: LoweringContext) -> LoweredOp:
+    """Return QUANTIZE as a table look-up for int8, otherwise as a call of the kernel for the data types."""
+    source, output = context.input(0), context.operands.output
+    if source.dtype is DataType.FLOAT32:
+        return unary_call(
+            context,
+            _quantize_kernel(context, _FROM_FLOAT.get(output.dtype)),
+            header="quantize",
+            parameters="quantize_f32_params",
+            scale=output.scale,
+            zero_point=output.zero_point,
+            elements=source.elements,
+        )
+    multiplier, shift = requantization(source, output)
+    if source.dtype is DataType.INT8:
+        inputs = np.arange(-128, 128, dtype=np.int8)
+        return look_up(context, requantize(inputs, source.zero_point, multiplier, shift, output))
+    return unary_call(
+        context,
+        _quantize_kernel(context, _REQUANTIZE.get((source.dtype, output.dtype))),
+        header="quantize",
+        parameters="requantize_params",
+        input_zero_point=source.zero_point,
+        output_zero_point=output.zero_point,
+        multiplier=multiplier,
+        shift=shift,
+        elements=source.elements,
+    )
+
+
+def lower_dequantize(context: LoweringContext) -> LoweredOp:
+    """Return the call for DEQUANTIZE."""
+    source = context.input(0)
+    return unary_call(
+        context,
+        _quantize_kernel(context, _TO_FLOAT.get(source.dtype)),
+        header="quantize",
+        parameters="dequantize_params",
+        scale=source.scale,
+        zero_point=source.zero_point,
+        elements=source.elements,
+    )
+
+
+def _quantize_kernel(context: LoweringContext, name: str | None) -> str:
+    if name is None:
+        source, output = context.input(0), context.operands.output
+        raise UnsupportedError(
+            f"layer '{context.layer.name}': there is no kernel for {context.layer.type} of {source.dtype} "
+            f"to {output.dtype}"
+        )
+    return name

@@ -13,7 +13,7 @@ static uint64_t extended_state(void)
     return ((uint64_t)high << 32) | low;
 }
 
-/* Bits as in Intel's Software Developer's Manual, volume 2, CPUID, and volume 1, chapter 13. */
+/* Bits from Intel's Software Developer's Manual, volume 2, CPUID, and volume 1, chapter 13. */
 enum {
     LEAF1_C_FMA = 1 << 12,
     LEAF1_C_OSXSAVE = 1 << 27,

@@ -8,24 +8,24 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* How often a thread looks before it sleeps or lets others run; some 20 microseconds. */
+/* Polls of the state before a thread sleeps or yields the processor; about 20 microseconds. */
 enum { SPINS = 2000 };
 
 struct ferrule_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool stop;
-    pid_t owner; /* helpers live in this process alone, not in a fork of it */
+    pid_t owner; /* helpers exist in this process only, not in its forks */
     int32_t helpers;
     pthread_t *threads;
 
-    /* The work, written under the lock. */
+    /* The current work; written under the lock. */
     void (*work)(void *context, int32_t piece);
     void *context;
     int32_t pieces;
 
-    /* The number of the work in the high half, the next piece in the low one: a helper that wakes
-     * late cannot take a piece of work that it did not see. */
+    /* The number of the work in the high half, the index of the next piece in the low half. A
+     * helper that wakes late therefore cannot take a piece of newer work. */
     atomic_uint_fast64_t next;
     atomic_int_fast32_t done;
 };
@@ -37,7 +37,7 @@ static void pause_briefly(void)
 #endif
 }
 
-/* Do pieces of the work with that number until none is left. */
+/* Do pieces of the work with this number until no piece is left. */
 static void take_pieces(struct ferrule_pool *pool, void (*work)(void *context, int32_t piece),
                         void *context, int32_t pieces, uint64_t number)
 {
@@ -108,7 +108,7 @@ struct ferrule_pool *ferrule_pool_create(int32_t threads)
 void ferrule_pool_destroy(struct ferrule_pool *pool)
 {
     if (pool->owner != getpid()) {
-        return; /* its helpers and whatever they held are gone, and so is what could free it */
+        return; /* a fork: the helpers are gone, so the pool cannot be freed */
     }
     (void)pthread_mutex_lock(&pool->lock);
     pool->stop = true;

@@ -2,7 +2,7 @@
 // DEPTHWISE_CONV_2D: 8 output channels per work item.
 // weights: [height][width][channel_stride]; channels: bias, multiplier and shift of each.
 
-// the pixels that the output channels from `first` on read; lanes beyond the last channel hold anything
+// the input values for 8 output channels, starting with `first`; lanes beyond the last channel are undefined
 static int8 load_channels(__constant const struct weighted_parameters *p, __global const char *pixel, int first)
 {
     if (p->multiplier == 1 && first + 8 <= p->channels) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ADD, SUB, MUL, MAXIMUM and MINIMUM of tensors that broadcast: one element per work item.
 
-// where the inputs of an output element stand
+// the indices of both inputs' elements for an output element
 static int2 places(__constant const struct elementwise_parameters *p, int element)
 {
     if (p->same_shape) {

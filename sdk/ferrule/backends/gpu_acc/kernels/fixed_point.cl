@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rounding of ferrule/operators/fixed_point.py. Right shifts of signed numbers keep the sign in OpenCL C.
 
-// round(a * b / 2^31), halves up, saturated where both are -2^31
+// round(a * b / 2^31), halves up; saturates if both factors are -2^31
 static int high_mul(int a, int b)
 {
     return (int)min(((long)a * b + (1L << 30)) >> 31, (long)INT_MAX);
@@ -26,7 +26,7 @@ static int rescale(int x, int multiplier, int shift)
     return (product >> right) + ((product & mask) > threshold);
 }
 
-// the stored value of a rescaled one; low may lie above high, then high it is
+// the stored value of a rescaled value; if low exceeds high, the result is high
 static char store_s8(int scaled, int zero_point, int low, int high)
 {
     const int moved = (int)((uint)scaled + (uint)zero_point);

@@ -2,8 +2,8 @@
 // AVERAGE_POOL_2D and MAX_POOL_2D: one element per work item; padded pixels do not count.
 
 struct pool_area {
-    int top, bottom, left, right; // ends not included
-    int place;                    // of the channel in the image's first pixel
+    int top, bottom, left, right; // bottom and right are exclusive
+    int place;                    // index of the channel in the image's first pixel
 };
 
 static struct pool_area area_of(__constant const struct pool_parameters *p, int element)
@@ -36,7 +36,7 @@ __kernel void average_pool2d_s8(__constant const struct pool_parameters *p, __gl
             sum += input[area.place + (y * p->width + x) * p->channels];
         }
     }
-    // halves go away from zero
+    // halves are rounded away from zero
     const int count = (area.bottom - area.top) * (area.right - area.left);
     const int magnitude = ((sum < 0 ? -sum : sum) + count / 2) / count;
     output[element] = (char)min(max(sum < 0 ? -magnitude : magnitude, p->low), p->high);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// QUANTIZE from float32: one element per work item. A quotient of two float32 that is rounded to float64 and then to
-// float32 is the correctly rounded one, which OpenCL's float32 division need not give.
+// QUANTIZE from float32: one element per work item. The quotient of two float32 numbers, rounded to float64 and then to
+// float32, is correctly rounded; OpenCL's float32 division is not guaranteed to be.
 
 #ifdef cl_khr_fp64
 __kernel void quantize_f32_s8(__constant const struct quantize_parameters *p, __global const float *input,
@@ -11,7 +11,7 @@ __kernel void quantize_f32_s8(__constant const struct quantize_parameters *p, __
         return;
     }
     const float steps = convert_float((double)input[element] / (double)as_float(p->scale_bits));
-    // halves go away from zero, NaN gives the zero point
+    // halves are rounded away from zero; NaN becomes the zero point
     const double moved = (isnan(steps) ? 0.0 : (double)round(steps)) + p->zero_point;
     output[element] = (char)min(max(moved, -128.0), 127.0);
 }

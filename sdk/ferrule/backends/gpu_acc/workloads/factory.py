@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes GpuAcc's workloads, layer type by layer type."""
+"""GpuAcc's workload factory, and the table of its layer types."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WORKLOADS: Mapping[LayerType, Callable[[Loading], Workload]] = {
     LayerType.SUB: arithmetic,
     LayerType.TANH: table,
 }
-"""How each layer type becomes a workload."""
+"""The function or class that makes a workload, by layer type."""
 
 
 class GpuAccWorkloadFactory(WorkloadFactory):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a workload of a kernel: its arguments, its size, and the handles that it reads and writes."""
+"""Workloads that launch a kernel: its arguments, its size, and the handles that it reads and writes."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 ELEMENTS_GROUP = (WORK_GROUP,)
-"""Work-group of kernels with one work item per element."""
+"""Work-group size of kernels with one work item per element."""
 CHANNELS_GROUP = (4, WORK_GROUP // 4)
-"""Work-group of kernels over blocks of channels and pixels."""
+"""Work-group size of kernels over blocks of channels (first) and pixels."""
 CHANNELS_PER_ITEM = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Launch:
-    """A kernel, and what it is given besides the layer's inputs and outputs."""
+    """A kernel, its size, and its arguments except the layer's inputs and outputs."""
 
     kernel: str
     parameters: Parameters
     constants: tuple[Array, ...] = ()
     items: tuple[int, ...]
-    """Work items that are needed; rounded up to whole groups."""
+    """Required work items per dimension; they are rounded up to whole work-groups."""
     group: tuple[int, ...] = ELEMENTS_GROUP
 
 
 class Loading:
-    """Prepares the workload of one layer, with its constants in buffers."""
+    """Prepares the workload of one layer and copies the layer's constants into buffers."""
 
     def __init__(self, info: WorkloadInfo, session: Session) -> None:
         self.info = info
@@ -55,7 +55,7 @@ class Loading:
         return cl.Buffer(self.session.context, flags, hostbuf=np.ascontiguousarray(array).reshape(-1))
 
     def source(self, index: int) -> cl.Buffer | GpuTensorHandle:
-        """Return an input: its handle, or a buffer if it is a constant."""
+        """Return the handle of an input, or a buffer with its data if the input is a constant."""
         handle, tensor = self.info.inputs[index], self.info.constants[index]
         if tensor is not None and tensor.data is not None:
             return self.constant(tensor.data)
@@ -68,7 +68,7 @@ class Loading:
         return handle
 
     def data(self, index: int) -> Array | None:
-        """Return a constant input that may be absent; UnsupportedError if it is computed at run time."""
+        """Return the data of a constant input, None if it is absent; UnsupportedError if it is computed at run time."""
         if index >= len(self.info.constants):
             return None
         tensor = self.info.constants[index]
@@ -85,7 +85,7 @@ class Loading:
 
 
 class KernelWorkload:
-    """Launches a kernel; `execute` returns before it has run."""
+    """Launches a kernel; `execute` returns before the kernel has run."""
 
     def __init__(self, loading: Loading, launch: Launch, inputs: Sequence[int] = (0,)) -> None:
         import pyopencl as cl
@@ -114,7 +114,7 @@ class KernelWorkload:
         compile_ahead(self._session.device, launch, len(arguments))
 
     def execute(self) -> GpuEvent:
-        """Enqueue the kernel and return the event that ends when the output is written."""
+        """Enqueue the kernel and return the event that completes when the output is written."""
         for place, handle in self._handles:
             buffer = handle.buffer
             if buffer is not self._bound[place]:
@@ -132,7 +132,7 @@ _COMPILED: set[tuple[int, str]] = set()
 
 
 def compile_ahead(device: OpenClDevice, launch: Launch, arguments: int) -> None:
-    """Launch a kernel with nothing to do, once per process: PoCL compiles at the first launch, which is slow."""
+    """Launch a kernel without work, once per process, since PoCL compiles at the first launch, which is slow."""
     import pyopencl as cl
 
     key = (device.number, launch.kernel)

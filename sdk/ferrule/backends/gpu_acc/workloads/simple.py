@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers without weights: elementwise, pools, tables, SOFTMAX, QUANTIZE and copies."""
+"""Workloads of layers without weights: elementwise layers, pooling, tables, SOFTMAX, QUANTIZE and copies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EXTREMA = {LayerType.MAXIMUM: "maximum_s8", LayerType.MINIMUM: "minimum_s8"}
 
 
 def arithmetic(loading: Loading) -> KernelWorkload:
-    """Return an ADD, SUB or MUL."""
+    """Return the workload of an ADD, SUB or MUL layer."""
     layer, operands = loading.info.layer, loading.info.operands
     descriptor = layer.descriptor
     assert isinstance(descriptor, BinaryDescriptor)
@@ -73,14 +73,14 @@ def arithmetic(loading: Loading) -> KernelWorkload:
 
 
 def extremum(loading: Loading) -> KernelWorkload:
-    """Return a MAXIMUM or MINIMUM."""
+    """Return the workload of a MAXIMUM or MINIMUM layer."""
     parameters = _elementwise(loading.info.operands)
     launch = Launch(kernel=_EXTREMA[loading.info.layer.type], parameters=parameters, items=(parameters.elements,))
     return KernelWorkload(loading, launch, inputs=(0, 1))
 
 
 def pool2d(loading: Loading) -> KernelWorkload:
-    """Return an AVERAGE_POOL_2D or MAX_POOL_2D."""
+    """Return the workload of an AVERAGE_POOL_2D or MAX_POOL_2D layer."""
     descriptor, operands = loading.info.layer.descriptor, loading.info.operands
     assert isinstance(descriptor, Pool2dDescriptor)
     image, output = operands.input(0), operands.output
@@ -106,7 +106,7 @@ def pool2d(loading: Loading) -> KernelWorkload:
 
 
 def table(loading: Loading) -> KernelWorkload:
-    """Return a function of one int8 as a table, which the numpy kernel fills."""
+    """Return the workload of a layer that is a function of one int8; the numpy kernel computes its table."""
     layer, operands = loading.info.layer, loading.info.operands
     every = np.arange(-128, 128).astype(np.int8)
     row = Operands(
@@ -124,7 +124,7 @@ def table(loading: Loading) -> KernelWorkload:
 
 
 def softmax(loading: Loading) -> KernelWorkload:
-    """Return a SOFTMAX."""
+    """Return the workload of a SOFTMAX layer."""
     descriptor, source = loading.info.layer.descriptor, loading.info.operands.input(0)
     assert isinstance(descriptor, SoftmaxDescriptor)
     known = exponentials(descriptor.beta, source.scale)
@@ -141,7 +141,7 @@ def softmax(loading: Loading) -> KernelWorkload:
 
 
 def quantize(loading: Loading) -> KernelWorkload:
-    """Return a QUANTIZE: of int8 a table, of float32 a division."""
+    """Return the workload of a QUANTIZE layer: a table for int8 input, a division for float32 input."""
     source, output = loading.info.operands.input(0), loading.info.operands.output
     if source.dtype is DataType.INT8:
         return table(loading)
@@ -154,7 +154,7 @@ def quantize(loading: Loading) -> KernelWorkload:
 
 
 class CopyWorkload:
-    """RESHAPE and its like: copies the bytes from buffer to buffer."""
+    """The workload of RESHAPE, SQUEEZE and EXPAND_DIMS: copies the bytes from buffer to buffer."""
 
     def __init__(self, loading: Loading) -> None:
         self._session = loading.session
@@ -164,7 +164,7 @@ class CopyWorkload:
         self._target = loading.target()
 
     def execute(self) -> GpuEvent:
-        """Enqueue the copy and return the event that ends when the output is written."""
+        """Enqueue the copy and return the event that completes when the output is written."""
         source = self._source
         after = [source.ready] if isinstance(source, GpuTensorHandle) else []
         event = self._session.submit(self._command, name=self._name, after=after)
@@ -189,7 +189,7 @@ def _elementwise(operands: Operands) -> ElementwiseParameters:
 
 
 def _strides(shape: Shape) -> tuple[int, ...]:
-    """Return the step of each of six axes in elements, 0 where the extent is one."""
+    """Return the step in elements of each of six axes; 0 on axes of extent 1."""
     steps: list[int] = []
     step = 1
     for extent in reversed(shape):

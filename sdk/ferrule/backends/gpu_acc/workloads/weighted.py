@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED."""
+"""Workloads of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ferrule.operators.window import Window
 
 
 def conv2d(loading: Loading) -> KernelWorkload:
-    """Return a CONV_2D."""
+    """Return the workload of a CONV_2D layer."""
     descriptor = loading.info.layer.descriptor
     assert isinstance(descriptor, Conv2dDescriptor)
     weights = _weights(loading)
@@ -32,7 +32,7 @@ def conv2d(loading: Loading) -> KernelWorkload:
 
 
 def depthwise_conv2d(loading: Loading) -> KernelWorkload:
-    """Return a DEPTHWISE_CONV_2D."""
+    """Return the workload of a DEPTHWISE_CONV_2D layer."""
     descriptor = loading.info.layer.descriptor
     assert isinstance(descriptor, DepthwiseConv2dDescriptor)
     weights = _weights(loading)
@@ -45,7 +45,7 @@ def depthwise_conv2d(loading: Loading) -> KernelWorkload:
 
 
 def fully_connected(loading: Loading) -> KernelWorkload:
-    """Return a FULLY_CONNECTED: a convolution of images of one pixel."""
+    """Return the workload of a FULLY_CONNECTED layer: a convolution of images of one pixel."""
     descriptor = loading.info.layer.descriptor
     assert isinstance(descriptor, FullyConnectedDescriptor)
     weights = _weights(loading)
@@ -72,7 +72,7 @@ def _parameters(
     size: tuple[int, ...],
     multiplier: int = 1,
 ) -> WeightedParameters:
-    """Return the struct for images of that shape and outputs of height and width `size`."""
+    """Return the parameters for images of shape `image` and outputs of height and width `size`."""
     data, output = loading.info.operands.input(0), loading.info.operands.output
     channels = output.shape[-1]
     height, width = size

@@ -3,8 +3,12 @@
 
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, address, aligned_empty, is_aligned
 from ferrule.backends.shared.host_memory.backend import HostMemoryBackend
-from ferrule.backends.shared.host_memory.event import FutureEvent
-from ferrule.backends.shared.host_memory.handle import HOST_FACTORY, HostTensorHandle, HostTensorHandleFactory
+from ferrule.backends.shared.host_memory.handle import (
+    HOST_FACTORY,
+    FutureEvent,
+    HostTensorHandle,
+    HostTensorHandleFactory,
+)
 from ferrule.backends.shared.host_memory.manager import HostMemoryManager
 from ferrule.backends.shared.host_memory.planned import take_block
 from ferrule.backends.shared.host_memory.transfer import MemCopyWorkload, MemImportWorkload, TensorImportError

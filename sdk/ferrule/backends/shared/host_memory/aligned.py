@@ -10,7 +10,7 @@ import numpy as np
 from ferrule.graph import Array, DataType, Shape
 
 ALIGNMENT_BYTES = 64
-"""A cache line, and the widest vector register of the hosts that we know."""
+"""The size of a cache line, and of the widest vector register of the supported hosts."""
 
 
 def address(array: Array) -> int:
@@ -19,12 +19,12 @@ def address(array: Array) -> int:
 
 
 def is_aligned(array: Array, alignment_bytes: int) -> bool:
-    """Return whether the first element stands at a multiple of `alignment_bytes`."""
+    """Return whether the address of the first element is a multiple of `alignment_bytes`."""
     return address(array) % alignment_bytes == 0
 
 
 def aligned_empty(shape: Shape, dtype: DataType, alignment_bytes: int = ALIGNMENT_BYTES) -> Array:
-    """Return a C-contiguous array without defined contents, its first element at a multiple of `alignment_bytes`."""
+    """Return an uninitialised C-contiguous array whose address is a multiple of `alignment_bytes`."""
     size = math.prod(shape) * dtype.size_bytes
     memory = np.empty(size + alignment_bytes - 1, np.uint8)
     start = -address(memory) % alignment_bytes

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles of tensors in memory of the process, and their factory."""
+"""Handles for tensors in memory of the process, their factory, and an event for `ready`."""
 
 from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
 
 from ferrule._typing import override
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, aligned_empty, is_aligned
@@ -11,14 +14,14 @@ from ferrule.backends.tensor_handle import FactoryId, MemorySource, TensorHandle
 from ferrule.graph import Array, TensorInfo
 
 HOST_FACTORY = FactoryId("Ferrule/Host")
-"""CpuRef's factory; a backend whose workloads read and write plain arrays may name it among its preferences."""
+"""The id of CpuRef's factory; a backend whose workloads read and write plain arrays may list it as a preference."""
 
 
 class HostTensorHandle(TensorHandle):
-    """A tensor as an array.
+    """A tensor that is an array in memory of the process.
 
-    Its memory is the manager's, its own where there is no manager, or, unless `managed`, only what it imports.
-    Imported memory has precedence until `end_import`.
+    Its memory belongs to the manager, or to the handle if there is no manager; a handle that is not `managed` has only
+    imported memory. Imported memory takes precedence until `end_import`.
     """
 
     def __init__(
@@ -57,7 +60,7 @@ class HostTensorHandle(TensorHandle):
         return self.memory()
 
     def memory(self) -> Array:
-        """Return the elements without waiting for `ready`: for workloads of a backend that keeps its own order."""
+        """Return the elements without waiting for `ready`, for a backend that orders its workloads by other means."""
         array = self._imported
         if array is None:
             array = self._slot.memory
@@ -94,10 +97,10 @@ class HostTensorHandle(TensorHandle):
 
 
 class HostTensorHandleFactory(TensorHandleFactory):
-    """Makes handles in memory of the process; `alignment_bytes` is what it asks of memory that it imports.
+    """Makes handles in memory of the process; `alignment_bytes` is the required alignment of imported memory.
 
-    Memory that it gets itself is aligned to 64 bytes at least. Tensors of several backends may share one id if they
-    are content with its handles.
+    Memory that the handles allocate is aligned to at least 64 bytes. Several backends may use the same factory id if
+    all of them can work with these handles.
     """
 
     def __init__(
@@ -124,3 +127,20 @@ class HostTensorHandleFactory(TensorHandleFactory):
             import_flags=self.import_flags,
             alignment_bytes=self.alignment_bytes,
         )
+
+
+class FutureEvent:
+    """An event (`ferrule.backends.tensor_handle.Event`) that completes together with a future."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: Future[Any]) -> None:
+        self._future = future
+
+    def wait(self) -> None:
+        """Wait for the future; raises the exception with which it failed."""
+        self._future.result()
+
+    def done(self) -> bool:
+        """Return whether the future is complete, without waiting."""
+        return self._future.done()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of one backend in one loaded network, as one array."""
+"""The memory of one backend in one loaded network: one array whose layout the planner computes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ferrule.graph import Array, DataType, TensorInfo
 
 
 class HostMemoryManager(PlannedMemoryManager[Array]):
-    """Gives slots places in one array of the process, so that those whose lives do not meet share bytes.
+    """Places slots in one array of the process; slots whose lifetimes do not overlap share bytes.
 
-    The order of `begin` and `end` calls is the order in which tensors come to life and die in each run; a slot
-    without an `end` lives on. The array comes from the custom allocator if there is one.
+    The order of the `begin` and `end` calls is the order in which tensors become live and dead in each run; a slot
+    without an `end` stays live. The array comes from the custom allocator if there is one.
     """
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of one backend in one loaded network: one block, laid out by the planner."""
+"""The memory of one backend in one loaded network: one block whose layout the planner computes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ferrule.memory import Lifetime, Region, Request, plan
 from ferrule.memory.search import Effort
 
 QUICK = Effort(placements=15_000, nodes=15_000)
-"""The search effort on a host, where a short load matters more than the last kilobyte."""
+"""A small search effort: on a host, a short loading time matters more than the last kilobyte."""
 
 Block = TypeVar("Block")
-"""The kind of memory: a numpy array, a buffer of a device."""
+"""The type of a block and of its parts: a numpy array, or a buffer of a device."""
 
 
 class Slot(Generic[Block]):
-    """A tensor and its part of the block; `memory` is None while no memory is held."""
+    """The place of a tensor's bytes; `memory` is None while there is no memory."""
 
     __slots__ = ("info", "memory")
 
@@ -38,7 +38,7 @@ class Slot(Generic[Block]):
 
 @dataclass(slots=True)
 class _Life(Generic[Block]):
-    """A slot and the calls between which it is needed; `last` is None until `end` is called for it."""
+    """A slot and the numbers of the calls between which it is needed; `last` is None until `end` is called."""
 
     slot: Slot[Block]
     first: int
@@ -46,10 +46,10 @@ class _Life(Generic[Block]):
 
 
 class PlannedMemoryManager(MemoryManager, Generic[Block]):
-    """Gives slots parts of one block, so that those whose lives do not meet share bytes.
+    """Places slots in one block; slots whose lifetimes do not overlap share bytes.
 
-    The order of `begin` and `end` calls is the order in which tensors come to life and die in each run; a slot
-    without an `end` lives on. The block lies in memory of the custom allocator if there is one.
+    The order of the `begin` and `end` calls is the order in which tensors become live and dead in each run; a slot
+    without an `end` stays live. The block is in the custom allocator's memory if there is one.
     """
 
     def __init__(self, allocator: CustomAllocator | None = None, *, effort: Effort | None = None) -> None:
@@ -73,18 +73,18 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
 
     @abstractmethod
     def _block_in(self, memory: Array) -> Block:
-        """Return a block that lies in memory of the custom allocator."""
+        """Return a block in memory of the custom allocator."""
 
     @abstractmethod
     def _part(self, block: Block, offset: int, info: TensorInfo) -> Block:
         """Return the part of a block that holds a tensor."""
 
     def _settle(self) -> None:
-        """Return when nothing uses the custom allocator's memory any more; called before it is given back."""
+        """Wait until nothing uses the custom allocator's memory; called before the memory is freed."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the block; 0 before it was acquired for the first time."""
+        """Size of the block in bytes; 0 before the memory is acquired for the first time."""
         return self._size_bytes
 
     @property
@@ -93,7 +93,7 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
         return self._block is not None
 
     def begin(self, slot: Slot[Block]) -> None:
-        """Note that a slot's bytes are needed from here on; a second call does nothing."""
+        """Mark a slot as live from now on; a second call does nothing."""
         if self._block is not None:
             raise RuntimeError(f"tensor '{slot.info.name}' is managed after the memory was acquired")
         if id(slot) not in self._lives:
@@ -102,7 +102,7 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
             self._offsets = None
 
     def end(self, slot: Slot[Block]) -> None:
-        """Note that a slot's bytes are not needed any more; RuntimeError if they never were."""
+        """Mark a slot as dead from now on; RuntimeError if `begin` was not called for it."""
         life = self._lives.get(id(slot))
         if life is None:
             raise RuntimeError(f"tensor '{slot.info.name}' is allocated before it is managed")
@@ -158,19 +158,21 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
 
 
 def take_block(allocator: CustomAllocator, size_bytes: int, alignment_bytes: int) -> Array:
-    """Return memory of a custom allocator; FerruleError if it has none, or gives something else."""
+    """Return memory from a custom allocator; FerruleError if it has none left or returns an unsuitable array."""
     try:
         block = allocator.allocate(size_bytes, alignment_bytes)
     except MemoryError as error:
-        raise FerruleError(f"the custom allocator has no {size_bytes} B: {error}") from error
+        raise FerruleError(f"the custom allocator cannot provide {size_bytes} B: {error}") from error
     wrong = _misfit(block, size_bytes, alignment_bytes)
     if wrong:
-        raise FerruleError(f"the custom allocator gave {wrong}, expected {size_bytes} B at {alignment_bytes}")
+        raise FerruleError(
+            f"the custom allocator returned {wrong}, expected {size_bytes} B aligned to {alignment_bytes} B"
+        )
     return block
 
 
 def _misfit(block: object, size_bytes: int, alignment_bytes: int) -> str:
-    """Return what is wrong with an allocator's block; "" if nothing is."""
+    """Return a description of the fault in an allocator's block; "" if there is none."""
     if not isinstance(block, np.ndarray):
         return type(block).__name__
     if block.dtype != np.uint8 or block.shape != (size_bytes,) or not block.flags.c_contiguous:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads that hand a tensor from one kind of memory to another."""
+"""Workloads that transfer a tensor from one kind of memory to another."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ferrule.errors import FerruleError
 
 
 class TensorImportError(FerruleError):
-    """A backend did not take the memory of another, though the optimizer had planned so."""
+    """A backend refused to import another backend's memory, although the optimizer had planned the import."""
 
 
 class MemCopyWorkload:
-    """Copies a tensor from one handle to another through the process's eyes."""
+    """Copies a tensor from one handle to another; both are mapped into the process."""
 
     __slots__ = ("_source", "_target")
 
@@ -23,16 +23,16 @@ class MemCopyWorkload:
         self._target = target
 
     def execute(self) -> None:
-        """Wait until the source is written, and copy."""
+        """Wait until the source is written, then copy it."""
         np.copyto(self._target.map(), self._source.map(), casting="no")
         self._target.unmap()
         self._source.unmap()
 
 
 class MemImportWorkload:
-    """Lets a handle use the memory of another in place of its own, until the other is unmapped.
+    """Makes the target handle use the source's memory instead of its own, until the source is unmapped.
 
-    Whoever runs it unmaps the source after the last reader of the target.
+    The caller must unmap the source after the last reader of the target.
     """
 
     __slots__ = ("_kind", "_names", "_source", "_target")
@@ -52,7 +52,7 @@ class MemImportWorkload:
         self._names = (source_backend, target_backend)
 
     def execute(self) -> None:
-        """Wait until the source is written, and import.
+        """Wait until the source is written, then import its memory into the target.
 
         Raises:
             TensorImportError: the target refuses the memory.

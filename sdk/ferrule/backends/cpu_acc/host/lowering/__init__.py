@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers as calls of the kernels for the host's vector instructions."""
+"""Lowering of layers to calls of the kernels for the host's vector instructions."""

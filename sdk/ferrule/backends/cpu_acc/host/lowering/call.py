@@ -1,42 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of the kernels for vector instructions, which threads may share."""
+"""Calls of the kernels for vector instructions, whose work threads may share, and the scales that they use."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from ferrule.backends.cpu_acc.host.instruction_set import InstructionSet
 from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.lowering.kernel_call import table_call
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Call, Evaluate, Identifier, Integer, Variable
+from ferrule.graph import Array
+from ferrule.operators.fixed_point import wrap_int32
+from ferrule.operators.weighted import Factor
 
 POOL = Identifier("pool")
-"""The pool of threads, or null, in calls."""
+"""The identifier of the thread pool in calls; its value may be null."""
 PIECES = "pieces"
-"""The member of parameter tables that says into how many pieces the work is divided."""
+"""The member of parameter tables with the number of pieces into which the work is divided."""
 MIN_PRODUCTS = 4_000_000
-"""Multiply-adds from which on a piece is worth waking a thread: some 20 microseconds of one core with AVX-512."""
+"""The fewest multiply-adds in a piece that justify waking a thread: about 20 microseconds of one core with AVX-512."""
 MIN_DEPTHWISE_PRODUCTS = 1_000_000
-"""The same for depthwise convolutions."""
+"""The same limit for depthwise convolutions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What layers are lowered for."""
+    """The host for which layers are lowered."""
 
     instructions: InstructionSet
     threads: int
-    """How many may share the work of one layer."""
+    """Number of threads that may share the work of one layer."""
 
     def pieces(self, products: int, least: int, most: int) -> int:
-        """Return into how many pieces to divide that many multiply-adds: each has `least`, and `most` can be made."""
+        """Return the number of pieces for `products` multiply-adds: at most `most`, each of at least `least`."""
         return max(1, min(self.threads, products // least, most))
 
 
 def pieces_of(op: LoweredOp) -> int:
-    """Return into how many pieces a call of a kernel is divided; 1 for kernels that cannot be."""
+    """Return the number of pieces into which a kernel call is divided; 1 if the kernel cannot divide its work."""
     for declaration in op.declarations:
         if isinstance(declaration, Variable) and isinstance(declaration.value, Aggregate):
             for field in declaration.value.fields:
@@ -64,3 +69,33 @@ def host_call(
     call = statement.expression
     shared = replace(call, arguments=(*call.arguments, POOL))
     return replace(op, statements=(Evaluate(shared),), headers=("ferrule/cpu_acc/host.h",))
+
+
+_UNSIGNED_OFFSET = 128
+
+
+def int8_scales(
+    context: LoweringContext, matrix: Array, channel_factors: Sequence[Factor], instructions: InstructionSet
+) -> Array:
+    """Return bias, multiplier, left shift and right shift as int32 [4, channels]; `matrix` is [channels, products]."""
+    bias = np.zeros(len(matrix), np.int64)
+    given = context.constant(2)
+    if given is not None:
+        bias += given.reshape(-1)
+    if instructions.unsigned:
+        # The kernels multiply x + 128 instead of x - zero point; the correction is exact modulo 2**32.
+        bias -= (context.input(0).zero_point + _UNSIGNED_OFFSET) * matrix.sum(axis=1, dtype=np.int64)
+    shifts = np.array([factor.shift for factor in channel_factors], np.int64)
+    rows = (
+        wrap_int32(bias),
+        np.array([factor.multiplier for factor in channel_factors], np.int64),
+        np.maximum(shifts, 0),
+        np.maximum(-shifts, 0),
+    )
+    return np.stack(rows).astype(np.int32)
+
+
+def float_bias(context: LoweringContext, channels: int) -> Array:
+    """Return the bias as float32 [1, channels]."""
+    given = context.constant(2)
+    return np.zeros((1, channels), np.float32) if given is None else given.reshape(1, -1).astype(np.float32)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.host.lowering.call import MIN_PRODUCTS, PIECES, Host, host_call
+from ferrule.backends.cpu_acc.host.lowering.call import MIN_PRODUCTS, PIECES, Host, float_bias, host_call, int8_scales
 from ferrule.backends.cpu_acc.host.lowering.image import Image
-from ferrule.backends.cpu_acc.host.lowering.scales import float_bias, int8_scales
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, weights_of
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
@@ -67,7 +66,7 @@ def lower_fully_connected(context: LoweringContext, host: Host) -> LoweredOp | N
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Convolution:
-    """The shapes and weights of a convolution."""
+    """The window, shapes and weights of a convolution."""
 
     window: Window
     image: Shape
@@ -76,7 +75,7 @@ class Convolution:
     """OHWI."""
 
     def flattened(self) -> Convolution:
-        """Return the same over an image of one row if the window is one pixel that meets each pixel once."""
+        """Return the equivalent convolution over an image of one row if the window is one pixel with stride 1."""
         window = self.window
         single = (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1)
         if not single or window.padding != NO_PADDING:
@@ -91,14 +90,14 @@ class Convolution:
         )
 
     def segments(self) -> Array:
-        """Return the weights as [channels, segments, elements]: the elements of a segment lie together in the image."""
+        """Return the weights as [channels, segments, elements]; a segment is contiguous in the image."""
         channels, height, width, depth = self.weights.shape
         if self.window.dilation_w == 1:
             return self.weights.reshape(channels, height, width * depth)
         return self.weights.reshape(channels, height * width, depth)
 
     def offsets(self, image: Image) -> Array:
-        """Return where the segments start."""
+        """Return the offset, in elements, of the start of each segment in the image."""
         window = self.window
         columns = 1 if window.dilation_w == 1 else window.width
         found = [
@@ -117,7 +116,7 @@ def lower_products(
     activation: Activation,
     channel_factors: Sequence[Factor],
 ) -> LoweredOp | None:
-    """Return the call of the tile kernel."""
+    """Return the call of the tile kernel; None for types other than int8 and float32."""
     dtype, info = context.input(0).dtype, context.operands.output
     if dtype not in {DataType.INT8, DataType.FLOAT32}:
         return None
@@ -161,7 +160,7 @@ def lower_products(
 
 
 def block_groups(channels: int, lanes: int) -> list[int]:
-    """Return the sizes of the groups of blocks that a kernel works on together, 4, 2 or 1 blocks each."""
+    """Return the sizes of the groups of blocks that a kernel processes together; each has 4, 2 or 1 blocks."""
     groups = []
     while channels > 0:
         groups.append(4 if channels > 3 * lanes else 2 if channels > lanes else 1)
@@ -170,7 +169,7 @@ def block_groups(channels: int, lanes: int) -> list[int]:
 
 
 def pack_weights(segments: Array, lanes: int, word_elements: int) -> Array:
-    """Return [channels, segments, elements] in the order of use: group, segment, word, block, lane, element."""
+    """Return weights [channels, segments, elements] in order of use: group, segment, word, block, lane, element."""
     channels, count, elements = segments.shape
     groups = block_groups(channels, lanes)
     words = -(-elements // word_elements)
@@ -185,12 +184,12 @@ def pack_weights(segments: Array, lanes: int, word_elements: int) -> Array:
 
 
 def as_bytes(weights: Array) -> Array:
-    """Return integer weights as the bytes of this host, which is what kernels of every set declare."""
+    """Return integer weights as bytes in this host's order, the type that kernels of every set declare."""
     return weights if weights.dtype == np.float32 else np.ascontiguousarray(weights).reshape(-1).view(np.int8)
 
 
 def pack_scales(scales: Array, lanes: int) -> Array:
-    """Return [kinds, channels] as one vector per block and kind."""
+    """Return scales [kinds, channels] as one vector per block and kind."""
     kinds, channels = scales.shape
     blocks = sum(block_groups(channels, lanes))
     whole = np.zeros((kinds, blocks * lanes), scales.dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DEPTHWISE_CONV_2D with the host's vector host.instructions."""
+"""DEPTHWISE_CONV_2D with the host's vector instructions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ import math
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.host.lowering.call import MIN_DEPTHWISE_PRODUCTS, PIECES, Host, host_call
+from ferrule.backends.cpu_acc.host.lowering.call import (
+    MIN_DEPTHWISE_PRODUCTS,
+    PIECES,
+    Host,
+    float_bias,
+    host_call,
+    int8_scales,
+)
 from ferrule.backends.cpu_acc.host.lowering.conv2d import Convolution, as_bytes, lower_products
 from ferrule.backends.cpu_acc.host.lowering.image import Image
-from ferrule.backends.cpu_acc.host.lowering.scales import float_bias, int8_scales
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, weights_of
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
@@ -20,7 +26,7 @@ from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted import factors
 
 MOST_VECTORS = 256
-"""Weights are repeated until channels and vectors meet; beyond that many vectors the portable kernel is better."""
+"""Weights are repeated until a whole number of vectors is filled; above this number, the portable kernel is better."""
 
 
 def lower_depthwise_conv2d(context: LoweringContext, host: Host) -> LoweredOp | None:
@@ -128,7 +134,7 @@ def _lower_float(
 def _common(
     context: LoweringContext, host: Host, descriptor: DepthwiseConv2dDescriptor, image: Image
 ) -> dict[str, FieldValue]:
-    """Return the members that both parameter tables have."""
+    """Return the members that the int8 and the float32 parameter table have in common."""
     _, height, width, channels = context.operands.output.shape
     window = descriptor.window(context.input(1))
     products = height * width * channels * window.height * window.width
@@ -142,6 +148,6 @@ def _common(
 
 
 def _repeated(channels: int, step: int) -> Array:
-    """Return the channel of each element of the vectors of a row, [vector, element], until they repeat."""
+    """Return the channel of each element in the vectors of a row, [vector, element], up to where they repeat."""
     period = channels // math.gcd(channels, step)
     return (np.arange(period * step) % channels).reshape(period, step)

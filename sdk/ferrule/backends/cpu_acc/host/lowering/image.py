@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a kernel lays out its input in scratch: `struct ferrule_host_image`."""
+"""The layout of a kernel's input in scratch memory: `struct ferrule_host_image`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ferrule.graph import Shape
 from ferrule.operators.window import Window
 
 SLACK_ELEMENTS = 64
-"""Kernels read up to a vector beyond the last element."""
+"""Kernels may read up to one vector beyond the last element."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """An image of `shape`, padded for a window; its extents count pixels, its steps elements."""
+    """An image of `shape`, padded for a window; extents are in pixels, steps in elements."""
 
     shape: Shape
     """NHWC."""
@@ -28,7 +28,7 @@ class Image:
 
     @classmethod
     def for_window(cls, window: Window, shape: Shape, output: Shape, *, zero_point: int, phases: int = 1) -> Image:
-        """Return the layout that holds every pixel that a window meets, and padding where there is none."""
+        """Return the layout that holds every pixel under a window, with padding outside the image."""
         columns = (output[2] - 1) * window.stride_w + (window.width - 1) * window.dilation_w + 1
         return cls(
             shape=shape,
@@ -42,15 +42,15 @@ class Image:
 
     @property
     def row_elements(self) -> int:
-        """Elements of a row."""
+        """Number of elements in a row."""
         return self.columns * self.shape[3]
 
     def scratch_bytes(self, element_bytes: int) -> int:
-        """Return the bytes of the image and of what kernels read beyond."""
+        """Return the size of the image in bytes, including the elements that kernels may read beyond it."""
         return (self.rows * self.row_elements + SLACK_ELEMENTS) * element_bytes
 
     def offset(self, row: int, column: int) -> int:
-        """Return where a pixel stands, in elements from the start."""
+        """Return the offset of a pixel from the start, in elements."""
         part = self.columns // self.phases
         return row * self.row_elements + (column % self.phases * part + column // self.phases) * self.shape[3]
 

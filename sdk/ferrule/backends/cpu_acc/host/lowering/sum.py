@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ADD and SUB of int8 with the host's vector instructions: one multiply-add per input where that is exact."""
+"""ADD and SUB of int8 with the host's vector instructions: one multiply-add per input, if the result is exact."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ferrule.operators.elementwise import Sum, Term, int8_results
 
 _LIMIT = 2**31
 _TIE_BREAKERS = (0.0, 2.0**-22, 2.0**-20, 2.0**-18, -(2.0**-20))
-"""Relative changes to try. A small one turns halves away from zero, as the reference rounds them."""
+"""Relative changes of the factors to try; a small change rounds halves away from zero, as the reference does."""
 _NUDGES = (0, -1, 1, -8, 8, -64, 64)
-"""Changes of the offset to try, in units of the last bit."""
+"""Changes of the offset to try, in units of its last bit."""
 _BITS = 3
-"""Bits after the point that may be given up."""
+"""The number of fractional bits that may be given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearSum:
-    """(first * a + second * b + offset) >> shift, to be clamped."""
+    """The coefficients of (a * first + b * second + offset) >> shift; the result is then clamped."""
 
     first: int
     second: int
@@ -38,7 +38,7 @@ class LinearSum:
 
 
 def lower_sum(context: LoweringContext, host: Host) -> LoweredOp | None:
-    """Return the call for int8 tensors of one shape, None for others and where no exact line is found."""
+    """Return the call for int8 tensors of one shape; None for others, or if no exact numbers are found."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, BinaryDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
@@ -67,7 +67,7 @@ def lower_sum(context: LoweringContext, host: Host) -> LoweredOp | None:
 
 
 def linear_sum(total: Sum) -> LinearSum | None:
-    """Return numbers of 32 bits that give the exact result for every pair of int8 inputs, None if none were found."""
+    """Return 32-bit numbers with the exact result for every pair of int8 inputs; None if none were found."""
     wanted = int8_results(total).reshape(256, 256)
     stored = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
     for line in _candidates(total):
@@ -101,6 +101,6 @@ def _candidates(total: Sum) -> Iterator[LinearSum]:
 
 
 def _slope(term: Term, total: Sum) -> float:
-    """Return by how much the result rises with a stored value, clamps and rounding aside."""
+    """Return the increase of the result per unit of the stored value, without limits and rounding."""
     scaled = math.ldexp(term.multiplier, term.shift - 31 + term.left_shift)
     return scaled * math.ldexp(total.result.multiplier, total.result.shift - 31)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file AVX2 with FMA: 8 lanes, words of two int16 (int8 less the zero point).
+ * @file AVX2 with FMA: 8 lanes, words of two int16 (int8 minus the zero point).
  */
 #ifndef FERRULE_CPU_ACC_SIMD_AVX2_H_INCLUDED
 #define FERRULE_CPU_ACC_SIMD_AVX2_H_INCLUDED
@@ -16,11 +16,11 @@
 enum {
     LANES = 8,
     WORD_ELEMENTS = 2,
-    TILE_4 = 2, /* pixels at once with 4 blocks of channels, 2, 1 */
+    TILE_4 = 2, /* pixels per tile with 4, 2 and 1 blocks of channels */
     TILE_2 = 5,
     TILE_1 = 8,
-    PARTS = 2, /* of a depthwise vector */
-    GROUP = 2, /* taps at once */
+    PARTS = 2, /* vectors of sums per depthwise vector */
+    GROUP = 2, /* taps added at once */
     VECTOR = LANES * PARTS,
 };
 
@@ -56,7 +56,7 @@ FERRULE_INLINE vector multiply_add(vector sum, vector data, vector weights)
     return _mm256_add_epi32(sum, _mm256_madd_epi16(data, weights));
 }
 
-/** Return ferrule_requantize of each lane, plus the zero point, clamped. */
+/** Return ferrule_requantize of each lane plus the zero point, clamped. */
 FERRULE_INLINE vector requantize(vector sum, const int32_t *scale,
                                  const struct ferrule_output_s8 *output)
 {
@@ -141,7 +141,7 @@ FERRULE_INLINE floats multiply_add_floats(floats sum, floats data, floats weight
     return _mm256_fmadd_ps(data, weights, sum);
 }
 
-/* The comparisons keep NaN, as those of ferrule_clamp_f32 do. */
+/* The comparisons keep NaN, like those of ferrule_clamp_f32. */
 FERRULE_INLINE floats clamp_floats(floats values, float low, float high)
 {
     return _mm256_min_ps(repeat_float(high), _mm256_max_ps(repeat_float(low), values));

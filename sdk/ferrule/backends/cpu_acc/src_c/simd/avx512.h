@@ -16,11 +16,11 @@
 enum {
     LANES = 16,
     WORD_ELEMENTS = 4,
-    TILE_4 = 6, /* pixels at once with 4 blocks of channels, 2, 1 */
+    TILE_4 = 6, /* pixels per tile with 4, 2 and 1 blocks of channels */
     TILE_2 = 12,
     TILE_1 = 12,
-    PARTS = 4, /* of a depthwise vector */
-    GROUP = 4, /* taps at once */
+    PARTS = 4, /* vectors of sums per depthwise vector */
+    GROUP = 4, /* taps added at once */
     VECTOR = LANES * PARTS,
 };
 
@@ -56,7 +56,7 @@ FERRULE_INLINE vector multiply_add(vector sum, vector data, vector weights)
     return _mm512_dpbusd_epi32(sum, data, weights);
 }
 
-/** Return ferrule_requantize of each lane, plus the zero point, clamped. */
+/** Return ferrule_requantize of each lane plus the zero point, clamped. */
 FERRULE_INLINE vector requantize(vector sum, const int32_t *scale,
                                  const struct ferrule_output_s8 *output)
 {
@@ -145,7 +145,7 @@ FERRULE_INLINE floats multiply_add_floats(floats sum, floats data, floats weight
     return _mm512_fmadd_ps(data, weights, sum);
 }
 
-/* The comparisons keep NaN, as those of ferrule_clamp_f32 do. */
+/* The comparisons keep NaN, like those of ferrule_clamp_f32. */
 FERRULE_INLINE floats clamp_floats(floats values, float low, float high)
 {
     return _mm512_min_ps(repeat_float(high), _mm512_max_ps(repeat_float(low), values));

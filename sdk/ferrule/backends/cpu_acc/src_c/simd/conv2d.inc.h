@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Template, included once per element type: a convolution as products of tiles of neighbouring
- * output pixels and blocks of LANES output channels. Needs KERNEL, PARAMS, SOURCE, TARGET (element
- * of the image), WEIGHT, OUTPUT, SUM (type of a vector of sums), WORD_STEP, VECTOR_STEP,
- * SCALE_STEP, LOAD_SUM, LOAD_WORD, LOAD_WEIGHTS, MULTIPLY_ADD, STORE and LAY_OUT. */
+ * output pixels and blocks of LANES output channels. Required macros: KERNEL, PARAMS, SOURCE,
+ * TARGET (element of the image), WEIGHT, OUTPUT, SUM (type of a vector of sums), WORD_STEP,
+ * VECTOR_STEP, SCALE_STEP, LOAD_SUM, LOAD_WORD, LOAD_WEIGHTS, MULTIPLY_ADD, STORE and LAY_OUT. */
 
-/* Everything that a group of blocks needs. */
+/* A group of blocks of channels, and its data. */
 struct FERRULE_JOIN(KERNEL, _group) {
     const PARAMS *params;
     const WEIGHT *weights;
     const SCALE *scales;
-    OUTPUT *output;   /* of the first pixel and the group's first channel */
-    int32_t channels; /* from the group's first channel on */
+    OUTPUT *output;   /* at the first pixel and the group's first channel */
+    int32_t channels; /* counted from the group's first channel */
 };
 
-/* `pixels` and `blocks` are constants where this is inlined, and sums are registers. */
+/* `pixels` and `blocks` are constants when this is inlined, so that the sums are registers. */
 FERRULE_INLINE void FERRULE_JOIN(KERNEL, _tile)(const struct FERRULE_JOIN(KERNEL, _group) * group,
                                                 const TARGET *image, OUTPUT *output, int32_t pixels,
                                                 int32_t blocks)
@@ -94,7 +94,7 @@ FERRULE_INLINE void FERRULE_JOIN(KERNEL, _tiles)(const struct FERRULE_JOIN(KERNE
 #undef FERRULE_TILE
 }
 
-/* All pixels from `first` up to `end`, row by row, in tiles of about the same size. */
+/* Computes pixels `first` to `end` - 1, row by row, in tiles of about the same size. */
 FERRULE_INLINE void FERRULE_JOIN(KERNEL,
                                  _group_pixels)(const struct FERRULE_JOIN(KERNEL, _group) * group,
                                                 const TARGET *image, int32_t first, int32_t end,
@@ -166,7 +166,7 @@ FERRULE_TARGET static void FERRULE_JOIN(KERNEL, _pixels)(const PARAMS *params, c
     }
 }
 
-/* What the threads share. */
+/* The data that the threads share. */
 struct FERRULE_JOIN(KERNEL, _work) {
     const PARAMS *params;
     const TARGET *image;

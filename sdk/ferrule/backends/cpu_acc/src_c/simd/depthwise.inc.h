@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Template, included once per element type: each channel on its own, with an output row taken as
- * one run of elements. Needs KERNEL, PARAMS, SOURCE, TARGET (element of the image), OUTPUT, STEP
- * (elements of a vector), COMPUTE(params, image, output, place, count) and LAY_OUT. */
+/* Template, included once per element type: a depthwise convolution that processes an output row as
+ * one run of elements. Required macros: KERNEL, PARAMS, SOURCE, TARGET (element of the image),
+ * OUTPUT, STEP (elements of a vector), COMPUTE(params, image, output, place, count), LAY_OUT. */
 
 FERRULE_TARGET static void FERRULE_JOIN(KERNEL, _rows)(const PARAMS *params, const TARGET *image,
                                                        OUTPUT *output, int32_t first, int32_t end)
@@ -18,7 +18,7 @@ FERRULE_TARGET static void FERRULE_JOIN(KERNEL, _rows)(const PARAMS *params, con
     }
 }
 
-/* What the threads share. */
+/* The data that the threads share. */
 struct FERRULE_JOIN(KERNEL, _work) {
     const PARAMS *params;
     const TARGET *image;

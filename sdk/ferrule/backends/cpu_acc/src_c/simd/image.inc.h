@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Template, included once per element type: lays out an image in scratch. Needs LAY_OUT (the name
- * of the function), SOURCE, TARGET, CONVERT(value, zero_point) and PADDING(zero_point). */
+/* Template, included once per element type: lays out an image in scratch. Required macros: LAY_OUT
+ * (the name of the function), SOURCE, TARGET, CONVERT(value, zero_point), PADDING(zero_point). */
 
 FERRULE_INLINE void FERRULE_JOIN(LAY_OUT, _run)(const SOURCE *restrict source,
                                                 TARGET *restrict target, int32_t count,
@@ -21,8 +21,8 @@ FERRULE_TARGET static void FERRULE_JOIN(LAY_OUT, _fill)(TARGET *target, int32_t 
     }
 }
 
-/* One row whose columns stand in phases; `unit` divides the channels and is a constant where this
- * is inlined, since runs of a known length take much less time. */
+/* Lays out one row whose columns are sorted by phase. `unit` divides the channels; it is a constant
+ * when this is inlined, since runs of known length are much faster. */
 FERRULE_INLINE void FERRULE_JOIN(LAY_OUT, _units)(const struct ferrule_host_image *image,
                                                   const SOURCE *source, TARGET *target,
                                                   int32_t inside, int32_t unit)
@@ -32,7 +32,7 @@ FERRULE_INLINE void FERRULE_JOIN(LAY_OUT, _units)(const struct ferrule_host_imag
     int32_t places = image->columns / phases;
 
     for (int32_t phase = 0; phase < phases; ++phase) {
-        /* place p has column phase + p * phases, which is inside from `left` to `left + inside` */
+        /* place p has column phase + p * phases; columns `left` to `left + inside` - 1 lie in it */
         int32_t first = image->left > phase ? (image->left - phase + phases - 1) / phases : 0;
         int32_t end =
             image->left + inside > phase ? (image->left + inside - phase + phases - 1) / phases : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Template, included once per instruction set after its primitives (avx512.h, avx2.h or neon.h):
- * all kernels of ferrule/cpu_acc/host.h. */
+ * defines all kernels of ferrule/cpu_acc/host.h. */
 
 #include "ferrule/cpu_acc/pieces.h"
 

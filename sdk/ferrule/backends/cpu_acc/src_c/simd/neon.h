@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file NEON: 4 lanes, words of two int16 (int8 less the zero point).
+ * @file NEON: 4 lanes, words of two int16 (int8 minus the zero point).
  */
 #ifndef FERRULE_CPU_ACC_SIMD_NEON_H_INCLUDED
 #define FERRULE_CPU_ACC_SIMD_NEON_H_INCLUDED
@@ -16,11 +16,11 @@
 enum {
     LANES = 4,
     WORD_ELEMENTS = 2,
-    TILE_4 = 4, /* pixels at once with 4 blocks of channels, 2, 1 */
+    TILE_4 = 4, /* pixels per tile with 4, 2 and 1 blocks of channels */
     TILE_2 = 8,
     TILE_1 = 8,
-    PARTS = 2, /* of a depthwise vector */
-    GROUP = 2, /* taps at once */
+    PARTS = 2, /* vectors of sums per depthwise vector */
+    GROUP = 2, /* taps added at once */
     VECTOR = LANES * PARTS,
 };
 
@@ -51,7 +51,7 @@ FERRULE_INLINE vector load_word(const element *source)
     return vdupq_n_s32(word);
 }
 
-/* Weights hold two int16 per lane, as data does. */
+/* Weights and data both have two int16 per lane. */
 FERRULE_INLINE vector multiply_add(vector sum, vector data, vector weights)
 {
     int16x8_t x = vreinterpretq_s16_s32(data);
@@ -62,7 +62,7 @@ FERRULE_INLINE vector multiply_add(vector sum, vector data, vector weights)
     return vaddq_s32(sum, vpaddq_s32(low, high));
 }
 
-/** Return ferrule_requantize of each lane, plus the zero point, clamped. */
+/** Return ferrule_requantize of each lane plus the zero point, clamped. */
 FERRULE_INLINE vector requantize(vector sum, const int32_t *scale,
                                  const struct ferrule_output_s8 *output)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Template, included once per instruction set: loops that compilers turn into its vectors. */
+/* Template, included once per instruction set: loops that compilers vectorise. */
 
 FERRULE_TARGET void
 FERRULE_NAMED(ferrule_host_sum_s8)(const struct ferrule_host_sum_s8_params *params,
@@ -14,7 +14,7 @@ FERRULE_NAMED(ferrule_host_sum_s8)(const struct ferrule_host_sum_s8_params *para
     }
 }
 
-/* The part of a window that is inside of the image. */
+/* The part of a window inside the image. */
 struct inside {
     const int8_t *corner;
     int32_t rows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file Work divided into pieces of about the same size.
+ * @file Division of work into pieces of about the same size.
  */
 #ifndef FERRULE_CPU_ACC_PIECES_H_INCLUDED
 #define FERRULE_CPU_ACC_PIECES_H_INCLUDED
@@ -9,13 +9,13 @@
 
 #include "ferrule/cpu_acc/pool.h"
 
-/** A range of a piece, the end excluded. */
+/** The range of one piece; `end` is exclusive. */
 struct ferrule_part {
     int32_t first;
     int32_t end;
 };
 
-/** @brief Return what piece `piece` of `pieces` has of `count`. */
+/** @brief Return the range of `piece` when `count` items are divided into `pieces`. */
 static inline struct ferrule_part ferrule_part_of(int32_t count, int32_t piece, int32_t pieces)
 {
     struct ferrule_part part = {(int32_t)((int64_t)count * piece / pieces),
@@ -23,7 +23,7 @@ static inline struct ferrule_part ferrule_part_of(int32_t count, int32_t piece, 
     return part;
 }
 
-/** @brief Do all pieces, with the pool's help if there is one. */
+/** @brief Do all pieces, on the pool's threads too if `pool` is not NULL. */
 static inline void ferrule_divide(struct ferrule_pool *pool,
                                   void (*work)(void *context, int32_t piece), void *context,
                                   int32_t pieces)
