@@ -19,13 +19,13 @@ class DeviceCalls:
         return int(self.lib.ferrule_device_activate(self.handle))
 
     def deactivate(self) -> int:
-        """Deactivate it."""
+        """Deactivate the device."""
         return int(self.lib.ferrule_device_deactivate(self.handle))
 
     def open(self) -> int:
-        """Open it."""
+        """Open the device."""
         return int(self.lib.ferrule_device_open(self.handle))
 
     def close(self) -> int:
-        """Close it."""
+        """Close the device."""
         return int(self.lib.ferrule_device_close(self.handle))
