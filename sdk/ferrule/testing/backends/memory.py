@@ -118,9 +118,11 @@ class MemoryFamily(Family):
         handle.manage()
         handle.allocate()
         for _ in range(2):
-            for manager in (*managers, *managers):
+            for manager in managers:
                 manager.acquire()
             write(handle, values(info, 1))
+            for manager in managers:
+                manager.acquire()
             assert np.array_equal(read(handle), values(info, 1)), "the values read are not those written"
             for manager in (*managers, *managers):
                 manager.release()
