@@ -48,4 +48,4 @@ class BackendFamily(
     RuntimeFamily,
     EndToEndFamily,
 ):
-    """Every interface of a backend with a host face, in the same form for each backend."""
+    """Tests of all interfaces of a backend with a host face, the same for each backend."""

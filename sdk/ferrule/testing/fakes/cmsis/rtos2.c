@@ -444,7 +444,7 @@ osEventFlagsId_t osEventFlagsNew(const osEventFlagsAttr_t *attr)
     return (osEventFlagsId_t)(intptr_t)fake_end(&call);
 }
 
-/* NULL if the id is wrong, or `flags` are none. */
+/* Returns NULL if the id is invalid or `flags` has the error bit set. */
 static struct object *events_of(osEventFlagsId_t id, uint32_t flags)
 {
     return (flags & osFlagsError) != 0u ? NULL : object_of(id, FLAGS);
