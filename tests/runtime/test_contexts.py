@@ -152,7 +152,7 @@ def test_a_broken_factory_costs_its_own_row() -> None:
         assert runtime.registry.ids() == (CpuRef.id,)
         (row,) = [row for row in runtime.backends if row.reason]
         assert (row.id, row.origin.place) == ("Null", "vendor")
-        assert "gives NoneType" in row.reason
+        assert "returns NoneType" in row.reason
 
 
 def test_contexts_get_the_options_and_live_with_the_runtime() -> None:
