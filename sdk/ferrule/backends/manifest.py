@@ -48,7 +48,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     id: str
     factory: str
-    """The class or function that returns a new backend object when called without arguments, written `module:name`.
+    """A module and its class or function that returns a new backend object when called, separated by a colon.
 
     If the first part of the module's name is the name of the folder, the package is imported from the folder itself,
     wherever the folder lies.
