@@ -226,10 +226,10 @@ def test_inspect_says_where_it_cannot_run(ferrule: Ferrule, sums: Path) -> None:
     assert "it cannot run in firmware: " in ferrule("inspect", sums, "--backends", "CpuRef").out
 
 
-def test_nobody_takes_it(ferrule: Ferrule, two_by_two: Path) -> None:
+def test_no_backend_supports_it(ferrule: Ferrule, two_by_two: Path) -> None:
     outcome = ferrule("inspect", two_by_two, "--backends", "MyCustom", "--config", EXAMPLE / "ferrule.toml")
     assert outcome.code == 0
-    assert "nobody" in outcome.out
+    assert "no backend" in outcome.out
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -43,7 +44,7 @@ def test_the_firmware_waits_for_gdb(
     outcome = ferrule("run", dense, "--engine", engine, "--gdb", port)
     thread.join()
     assert outcome.code == 0, outcome.err
-    assert f"firmware.elf -ex 'target remote localhost:{port}'" in outcome.err
+    assert re.search(rf"firmware\.elf -ex 'directory \S+/project' -ex 'target remote localhost:{port}'", outcome.err)
 
 
 def test_engines_without_gdb_say_so(ferrule: Ferrule, dense: Path) -> None:
