@@ -36,7 +36,8 @@ def run(sanitizer: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("sanitizer", [pytest.param("undefined", marks=pytest.mark.nightly), "address"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("sanitizer", ["undefined", "address"])
 def test_sanitizers_find_nothing(sanitizer: str) -> None:
     done = run(sanitizer, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(FOLDER / name) for name in MODULES))
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

@@ -36,7 +36,7 @@ from ferrule.operators.binary import BinaryDescriptor
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 (NEON,) = (item for item in SETS if item.name == "neon")
-FLAGS = ("-std=c11", "-O2", "-ffp-contract=off", "-static", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+FLAGS = ("-std=c11", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 
 class NeonTarget:
@@ -92,7 +92,7 @@ def run_emulated(network: Network, inputs: list[Array], folder: Path) -> tuple[l
             sources.append(str(folder / file))
     (folder / "main.c").write_text(program(artifact, network), encoding="utf-8")
     executable = str(folder / "network")
-    command = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-musl", *FLAGS]
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-musl", "-static", *FLAGS]
     command += [*(f"-I{path}" for path in includes), "-o", executable, *sources]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -116,7 +116,18 @@ def sums(type_: LayerType) -> Network:
     return layer_network(type_, BinaryDescriptor(), infos, Quantization.of(0.0731, -5))
 
 
-@settings(max_examples=4 if EXHAUSTIVE else 1, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+def test_the_sources_compile_for_aarch64() -> None:
+    """Without a warning; `make nightly` runs them, too."""
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    includes = (*contribution.KERNELS.include_paths, *HOST.include_paths, *contribution.HEADERS.include_paths)
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-musl", *FLAGS, "-fsyntax-only"]
+    command += [*(f"-I{path}" for path in includes), *(str(path) for path in HOST.source_paths)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.nightly
+@settings(max_examples=4 if EXHAUSTIVE else 2, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(data=st.data())
 def test_neon_kernels_are_the_numpy_ones(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     types = (DataType.INT8, DataType.INT8, DataType.FLOAT32)
