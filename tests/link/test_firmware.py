@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from ferrule.link.frame import Frame, FrameReceiver
 from ferrule.link.protocol import (
+    RESPONSE,
     ErrorCode,
     MessageType,
     counters_request,
@@ -42,6 +43,14 @@ def error_code(frames: list[Frame]) -> int:
     code, text = decode_error(frame.payload)
     assert text
     return code
+
+
+def test_a_delimiter_precedes_and_ends_each_answer(firmware: HostFirmware) -> None:
+    """The first delimiter ends noise on the line, such as the output of a boot loader, so that the frame survives."""
+    answer = firmware.exchange(HELLO.encode())
+    assert (answer[:1], answer[-1:]) == (b"\0", b"\0")
+    (frame,) = [each for each in FrameReceiver().feed(b"boot\xff" + answer) if each.sequence == HELLO.sequence]
+    assert frame.type == MessageType.HELLO | RESPONSE
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 17, 253, 254, 255, 256, 1024])

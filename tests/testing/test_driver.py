@@ -86,6 +86,15 @@ def run(driver: Adapter[Fakes], scaler: CData, value: int) -> tuple[int, int]:
     return driver.lib.scaler_run(scaler, value, result), result[0]
 
 
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    occupied = tmp_path / "file"
+    occupied.write_text("no folder")
+    monkeypatch.setenv("FERRULE_CACHE", str(occupied))
+    with pytest.raises(FerruleError, match=f"can't keep the compiled .* in {occupied}") as caught:
+        build_driver(sources=[FOLDER / "scaler.c"], headers=["scaler.h"], include_dirs=[FOLDER])
+    assert "FERRULE_CACHE" in (caught.value.hint or "")
+
+
 def test_what_cffi_sees(driver: Adapter[Fakes]) -> None:
     assert driver.lib.SCALER_TIMEOUT_US == 100
     assert driver.lib.SCALER_BITS == 12
