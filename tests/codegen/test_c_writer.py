@@ -164,7 +164,7 @@ def test_statements_run(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
         If(
             Binary(BinaryOperator.LESS, n, Integer(0)),
             Block((Return(Integer(-1)),)),
-            Block((Assembly('__asm__ volatile("");'),)),
+            Block((Assembly('__asm__ volatile("");'), Assign(total, Integer(100)))),
         ),
         For("i", Integer(0), n, Block((Assign(total, Binary(BinaryOperator.ADD, total, i)),))),
         Evaluate(total),
@@ -173,7 +173,7 @@ def test_statements_run(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     (tmp_path / "sum.h").write_text(write_header(module, "A banner."))
     source = write_source(module, "A banner.").replace("    total;\n", "")  # a statement without effect is a warning
     library = _compiled(tmp_path, host_cc, source)
-    assert library.run(5) == 10
+    assert library.run(5) == 110
     assert library.run(-5) == -1
 
 
