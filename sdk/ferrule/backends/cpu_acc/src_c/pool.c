@@ -128,6 +128,12 @@ void ferrule_pool_run(struct ferrule_pool *pool, void (*work)(void *context, int
 {
     uint64_t number;
 
+    if (pool->owner != getpid()) { /* a fork: helpers may have held the lock, or waited for it */
+        for (int32_t piece = 0; piece < pieces; ++piece) {
+            work(context, piece);
+        }
+        return;
+    }
     (void)pthread_mutex_lock(&pool->lock);
     pool->work = work;
     pool->context = context;
