@@ -147,9 +147,7 @@ def test_an_object_that_names_its_folder_is_not_kept(tmp_path: Path, compiled: l
     main = "int main(void)\n{\n    const char *volatile file = __FILE__;\n    return file[0];\n}\n"
     for name in ("first", "second"):
         folder = project(tmp_path / name, main)
-        plan = plan_build(
-            [folder / "main.c"], [], load_board("mps2-an386"), toolchain("arm-none-eabi-gcc"), folder / "build"
-        )
+        plan = plan_build([folder / "main.c"], [], load_board("mps2-an386"), toolchain("zig"), folder / "build")
         compiled.clear()
         assert f"{folder}/main.c".encode() in execute(plan).read_bytes()
         assert "main.o" in compiled
