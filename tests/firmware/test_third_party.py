@@ -150,6 +150,9 @@ def test_the_artifact_lists_both_parts(folder: Path) -> None:
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize(
+    "any_toolchain", [pytest.param("zig", marks=pytest.mark.nightly), "arm-none-eabi-gcc"], indirect=True
+)
 def test_bare_metal_by_ferrule_make_and_cmake(folder: Path, any_toolchain: Toolchain, tmp_path: Path) -> None:
     make, cmake = (require_program(name, f"apt-get install {name}") for name in ("make", "cmake"))
     project = written(artifact(folder), tmp_path / "project", "bare-metal", any_toolchain.name)

@@ -141,6 +141,7 @@ def test_a_library_that_cannot_be_loaded_is_named(fresh: pytest.MonkeyPatch, tmp
 
 
 @pytest.mark.cc
+@pytest.mark.nightly
 def test_the_wheel_of_a_compiler_serves_too(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
     require_module("ziglang", "pip install 'ferrule[run]'")
     fresh.setenv("PATH", str(tmp_path))
