@@ -73,7 +73,7 @@ def test_the_same_project_elsewhere_is_not_compiled_again(
     first = execute(planned(project(tmp_path / "first"), any_toolchain)).read_bytes()
     assert "main.o" in compiled
     compiled.clear()
-    second = execute(planned(project(tmp_path / "second in another place"), any_toolchain)).read_bytes()
+    second = execute(planned(project(tmp_path / "below" / "second in another place"), any_toolchain)).read_bytes()
     assert compiled == []
     assert second == first
 
@@ -102,6 +102,25 @@ def test_a_change_is_compiled(tmp_path: Path, compiled: list[str], change: Chang
     compiled.clear()
     assert execute(planned(folder)).read_bytes() == second
     assert compiled == []
+
+
+def test_a_file_that_changes_during_the_build_is_compiled_again(
+    tmp_path: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project(tmp_path / "project")
+    run = build._run
+
+    def interfering(argv: tuple[str, ...], cwd: Path) -> None:
+        run(argv, cwd)
+        if argv[-1].endswith("main.o"):
+            project(folder, part="#define PART 7\n")
+
+    monkeypatch.setattr(build, "_run", interfering)
+    first = execute(planned(folder)).read_bytes()
+    monkeypatch.setattr(build, "_run", run)
+    compiled.clear()
+    assert execute(planned(folder)).read_bytes() != first
+    assert compiled == ["main.o"]
 
 
 def test_another_command_is_another_object(tmp_path: Path, compiled: list[str]) -> None:

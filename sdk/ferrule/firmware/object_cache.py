@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from functools import cache
 from pathlib import Path
 
@@ -39,6 +40,7 @@ class ObjectCache:
         self._digest = cache(_file_digest)
         self._names = cache(_names_below)
         self._identity = cache(compiler_identity)
+        self._started_ns = time.time_ns()
         self._grew = False
 
     def restore(self, step: CompileStep) -> bool:
@@ -50,9 +52,9 @@ class ObjectCache:
                 return False
             if any(self._digest(self._absolute(name)) != known for name, known in json.loads(head).items()):
                 return False
+            step.output.write_bytes(data)
         except (OSError, ValueError):  # missing, damaged, or made from a file that no longer exists
             return False
-        step.output.write_bytes(data)
         return True
 
     def keep(self, step: CompileStep) -> None:
@@ -61,8 +63,10 @@ class ObjectCache:
             data = step.output.read_bytes()
             if self._place.encode() in data:
                 return
-            read = (self._relative(name) for name in _prerequisites(step.dependencies.read_text(encoding="utf-8")))
-            head = json.dumps({name: self._digest(self._absolute(name)) for name in read}).encode()
+            read = _prerequisites(step.dependencies.read_text(encoding="utf-8"))
+            if any(Path(name).stat().st_mtime_ns > self._started_ns for name in read):
+                return  # the compiler may have read earlier contents
+            head = json.dumps({self._relative(name): self._digest(Path(name)) for name in read}).encode()
             self._folder.mkdir(parents=True, exist_ok=True)
             checksum = hashlib.sha256(head + data).hexdigest().encode()
             write_atomically(self._entry(step), b"\n".join((checksum, head, data)))
@@ -111,7 +115,8 @@ def _file_digest(path: Path) -> str:
 
 def _names_below(folder: Path) -> tuple[str, ...]:
     """Return the paths of all headers in a folder; a new header may precede another on the compiler's search path."""
-    return (str(len(folder.parts)), *sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.h")))
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.h"))
+    return (str(len(names)), *names)
 
 
 def _prerequisites(rule: str) -> list[str]:
