@@ -68,7 +68,7 @@ class Backend(ABC):
         return ()
 
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
-        """Return how to rewrite a subgraph; the backend supports each of its layers on the target's device."""
+        """Return the rewriting of a subgraph; the backend supports each of its layers on the target's device."""
         del target
         return untouched(view)
 

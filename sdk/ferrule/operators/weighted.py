@@ -226,7 +226,7 @@ def float_finish(activation: Activation, bias: Array | None, *, repeat: int) -> 
 def finish_of(
     operands: Operands, activation: Activation, matrix: Array, bias: Array | None, *, channel_axis: int, repeat: int
 ) -> tuple[Finish, np.dtype[np.float32] | np.dtype[np.float64]]:
-    """Return how the sums are finished, and the float type in which they are exact; float32 sums are float64.
+    """Return the last step of the sums, and the float type in which they are exact; float32 sums are float64.
 
     `matrix` is the weights as [products, channels], `channel_axis` that of the weights' tensor.
     """

@@ -36,7 +36,7 @@ def random_inputs(graph: Graph, seed: int) -> list[Array]:
 
 
 def layer_difference(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]) -> str:
-    """Return how the outputs of a graph of one layer differ from the reference's; "" if they agree.
+    """Return the difference between a one-layer graph's outputs and the reference's; "" if they agree.
 
     Integers must be equal, floats within the tolerances of this module.
     """
@@ -46,7 +46,7 @@ def layer_difference(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]
 
 
 def network_difference(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]) -> str:
-    """Return how the outputs of a whole network differ from the reference's; "" if they agree."""
+    """Return the difference between a whole network's outputs and the reference's; "" if they agree."""
     wanted = run_graph(graph, inputs)
     floors = [
         np.asarray(NETWORK_FLOOR * np.nanmax(np.abs(array), initial=1.0) if array.dtype.kind == "f" else 0.0)
