@@ -32,12 +32,15 @@ class MissingToolError(FerruleError):
     """A compiler, emulator or Python package is not installed; the hint gives the command that installs it."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> FerruleError:
-    """Return the error for a name that is not in `known`; the hint lists similar names or, if there are none, all."""
+def unknown_name(kind: str, name: str, known: Iterable[str], *, where: str = "") -> FerruleError:
+    """Return the error for a name that is not in `known`; the hint lists similar names or, if there are none, all.
+
+    `where` follows the name in the message, such as "on board mps2-an386".
+    """
     names = sorted(known)
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
-    return FerruleError(f"there is no {kind} '{name}'", hint=hint)
+    return FerruleError(f"there is no {kind} '{name}'{where and f' {where}'}", hint=hint)
 
 
 @contextmanager

@@ -132,7 +132,7 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
         known = sorted(path.name for path in SHARED_FOLDER.iterdir() if (path / "__init__.py").is_file())
         for name in self.manifest.shared:
             if name not in known:
-                raise unknown_name(f"shared folder (in {self.folder / MANIFEST_NAME})", name, known)
+                raise unknown_name("shared folder", name, known, where=f"for {self.folder / MANIFEST_NAME}")
         return tuple(SHARED_FOLDER / name for name in self.manifest.shared)
 
     def _expanded(self, patterns: Iterable[str]) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ class Image:
         """Return the address of a symbol; FerruleError if there is none of that name."""
         symbol = self._by_name.get(name)
         if symbol is None:
-            raise unknown_name(f"symbol in {self.path.name}", name, self._by_name)
+            raise unknown_name("symbol", name, self._by_name, where=f"in {self.path.name}")
         return symbol.address
 
     def has(self, name: str) -> bool:
