@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ferrule.cli.console import console
+from ferrule.cli.console import console, print_json
 from ferrule.cli.options import JobOptions, division_options, dynamic_path_option, model_argument
 from ferrule.errors import FerruleError
 
@@ -51,9 +51,7 @@ def command(
     else:
         inspection = facade.inspect(network)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(inspection), indent=2).decode())
+        print_json(inspection)
         return
 
     from ferrule.report.inspection_console import print_inspection
