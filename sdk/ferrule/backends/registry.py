@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ferrule.backends.backend import Backend
 from ferrule.backends.context import BackendUnavailableError
+from ferrule.backends.contract import PLUGIN_FAULTS, described, pass_on_interrupts
 from ferrule.backends.device import BackendId
 from ferrule.backends.discovery import Found, environment, in_folders, installed, shipped
 from ferrule.backends.origin import BackendRow, Origin, OriginKind
@@ -127,10 +128,9 @@ class BackendRegistry:
             backend = entry.factory()
         except BackendUnavailableError:
             raise
-        except Exception as error:
-            raise _broken(
-                entry, str(error) if isinstance(error, FerruleError) else f"{type(error).__name__}: {error}"
-            ) from error
+        except PLUGIN_FAULTS as error:
+            pass_on_interrupts(error)
+            raise _broken(entry, str(error) if isinstance(error, FerruleError) else described(error)) from error
         if not isinstance(backend, Backend):
             raise _broken(entry, f"its factory returns {type(backend).__name__}, expected a Backend")
         if getattr(backend, "id", None) != entry.id:

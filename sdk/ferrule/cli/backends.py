@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ferrule.cli.console import console
+from ferrule.cli.console import console, echo
 from ferrule.cli.options import config_option, dynamic_path_option
 
 
@@ -31,7 +31,7 @@ def command(dynamic_path: Path | None, config: Path | None, as_json: bool) -> No
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.format(msgspec.json.encode(listing), indent=2).decode())
+        echo(msgspec.json.format(msgspec.json.encode(listing), indent=2).decode())
         return
 
     from ferrule.report.backend_listing_console import print_backends

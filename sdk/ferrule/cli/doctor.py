@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console
+from ferrule.cli.console import console, echo
 
 if TYPE_CHECKING:
     from ferrule.firmware.probe import ToolStatus
@@ -45,7 +45,7 @@ def command(as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.format(msgspec.json.encode(tools), indent=2).decode())
+        echo(msgspec.json.format(msgspec.json.encode(tools), indent=2).decode())
         return
     from rich.markup import escape
     from rich.table import Table

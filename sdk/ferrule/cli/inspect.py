@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ferrule.cli.console import console
+from ferrule.cli.console import console, echo
 from ferrule.cli.options import JobOptions, division_options, dynamic_path_option, model_argument
 from ferrule.errors import FerruleError
 
@@ -53,7 +53,7 @@ def command(
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.format(msgspec.json.encode(inspection), indent=2).decode())
+        echo(msgspec.json.format(msgspec.json.encode(inspection), indent=2).decode())
         return
 
     from ferrule.report.inspection_console import print_inspection
@@ -64,4 +64,4 @@ def command(
         from ferrule.report.inspection import activation_plan
 
         planned = activation_plan(network)
-        click.echo(draw(planned.plan, planned.requests))
+        echo(draw(planned.plan, planned.requests))

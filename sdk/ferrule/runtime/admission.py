@@ -15,7 +15,7 @@ from ferrule.backends.context import (
     CreationOptions,
     CustomAllocator,
 )
-from ferrule.backends.contract import answer_with
+from ferrule.backends.contract import PLUGIN_FAULTS, answer_with, described, pass_on_interrupts
 from ferrule.backends.device import BackendId
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry
@@ -54,8 +54,9 @@ def admit_all(
             admitted[backend_id] = _admit(registry.create(backend_id), options)
         except BackendUnavailableError as error:
             reason = str(error)
-        except Exception as error:  # noqa: BLE001 - a plug-in can raise anything and must not affect the others
-            reason = f"{type(error).__name__}: {error}"
+        except PLUGIN_FAULTS as error:
+            pass_on_interrupts(error)
+            reason = described(error)
         rows.append(BackendRow(id=backend_id, origin=registry.origin(backend_id), reason=reason))
         if reason:
             _LOGGER.info("backend '%s' is not usable: %s", backend_id, reason)
