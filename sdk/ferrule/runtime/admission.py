@@ -40,7 +40,7 @@ def admit_all(
 ) -> tuple[dict[BackendId, Admitted], tuple[BackendRow, ...]]:
     """Try every backend; return the usable ones, and a row for every backend, with the reason if it is not usable.
 
-    Unusable backends are removed from the registry. FerruleError if the options name an unknown backend.
+    The registry leaves unusable backends out. FerruleError if the options name an unknown backend.
     """
     known = registry.ids()
     for name in (*options.custom_allocators, *options.backend_options):
@@ -60,7 +60,7 @@ def admit_all(
         rows.append(BackendRow(id=backend_id, origin=registry.origin(backend_id), reason=reason))
         if reason:
             _LOGGER.info("backend '%s' is not usable: %s", backend_id, reason)
-            registry.deregister(backend_id)
+            registry.leave_out(backend_id, reason)
     return admitted, (*rows, *registry.refusals())
 
 
