@@ -16,7 +16,8 @@ import click
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.errors import FerruleError
+from ferrule.cli.console import report_stream, reserve_output
+from ferrule.errors import FerruleError, caused_by_signal
 
 EXIT_DIFFERENT = 1
 EXIT_USER = 2
@@ -48,6 +49,7 @@ class _LazyGroup(click.Group):
             return None
         command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command)
+        reserve_output(command)
         return command
 
     @override
@@ -92,13 +94,24 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo("interrupted", err=True)
         code = 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), report_stream().fileno())
         code = 141
-    except Exception:  # noqa: BLE001 the last place that can print a helpful message
+    except SystemExit as error:
+        code = error.code if caused_by_signal(error) and error.code else EXIT_USER
+        if debug:
+            traceback.print_exc()
+        _complain(f"the command ended before its result: SystemExit({error.code!r}) from {_culprit(error)}", None)
+    except BaseException:  # noqa: BLE001 the last place that can print a helpful message
         traceback.print_exc()
         _complain("this is a bug in ferrule; please report it with the traceback above", None)
         code = EXIT_BUG
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _culprit(error: BaseException) -> str:
+    """Return the place that raised an exception: a file and a line."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}:{last.lineno}"
 
 
 def _complain(message: str, hint: str | None) -> None:

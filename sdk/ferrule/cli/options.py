@@ -38,6 +38,7 @@ class JobOptions:
     hints: tuple[str, ...]
     devices: tuple[str, ...]
     backend_options: tuple[str, ...]
+    no_fallback: bool
     config: Path | None
     board: str | None
     toolchain: str = "zig"
@@ -61,6 +62,7 @@ class JobOptions:
             toolchain=self.toolchain,
             optimization=self.optimization,
             backends=[name.strip() for name in self.backends.split(",")],
+            fallback=not self.no_fallback,
             hints=_hints(self.hints),
             platform=platform,
             out=out,
@@ -98,7 +100,7 @@ def job_options(function: _F) -> _F:
 
 
 def division_options(default: str | None) -> Callable[[_F], _F]:
-    """Add --board, --backends (with this default), --hint, --device, --backend-option and --config as `options`."""
+    """Add --board, --backends (with this default), and the other options for dividing a network, as `options`."""
     return lambda function: _with_division_options(_collecting(function), default)
 
 
@@ -117,6 +119,12 @@ def _collecting(function: _F) -> _F:
 def _with_division_options(function: _F, default: str | None) -> _F:
     for option in (
         config_option,
+        click.option(
+            "--no-fallback",
+            is_flag=True,
+            help="Fail if a layer cannot run on the first backend (of its --hint, or of --backends), and list these "
+            "layers with the reasons.",
+        ),
         click.option(
             "--backend-option",
             "backend_options",

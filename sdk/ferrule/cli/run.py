@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console
+from ferrule.cli.console import console, echo
 from ferrule.cli.options import JobOptions, job_options, model_argument
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
@@ -167,7 +167,7 @@ def _write(report: RunReport, targets: dict[int, Path], json_path: Path | None) 
         return
     text = report.to_json() + "\n"
     if str(json_path) == "-":
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     with writing(json_path):
         json_path.write_text(text, encoding="utf-8")
