@@ -136,14 +136,3 @@ def _close(stream: TextIO) -> None:
     """Close a stream; what it cannot write is dropped, since the error about it has been raised."""
     with suppress(OSError):
         stream.close()
-=======
-    return Output(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH_ELSEWHERE)
-
-
-def print_json(document: object) -> None:
-    """Print a document of dataclasses or msgspec structs as indented JSON."""
-    import click
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
->>>>>>> main

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console, print_json
+from ferrule.cli.console import console, echo, print_json
 from ferrule.cli.options import JobOptions, division_options, dynamic_path_option, model_argument
 from ferrule.errors import FerruleError
 
