@@ -236,7 +236,7 @@ def _sections(elf: ELFFile) -> Iterator[Section]:
             address=address,
             load_address=load_address,
             size_bytes=section["sh_size"],
-            group=_GROUPS.get(section.name, Group.CONSTANTS),
+            group=_GROUPS.get(section.name, Group.BSS if section["sh_type"] == "SHT_NOBITS" else Group.CONSTANTS),
         )
 
 
