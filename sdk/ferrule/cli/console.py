@@ -35,7 +35,10 @@ def echo(text: str, *, nl: bool = True) -> None:
 
 
 def console() -> Console:
-    """Return a console on standard output: as wide as the terminal, or wide enough for all tables in a file or pipe."""
+    """Return a console on standard output: as wide as the terminal, or wide enough for most tables in a file or pipe.
+
+    COLUMNS overrides the width, and NO_COLOR turns colours off.
+    """
     from rich.console import Console
 
     class Output(Console):
@@ -46,7 +49,14 @@ def console() -> Console:
             raise BrokenPipeError
 
     stream = report_stream()
-    return Output(file=stream, width=None if stream.isatty() else _WIDTH_ELSEWHERE)
+    return Output(file=stream, width=None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH_ELSEWHERE)
+
+
+def print_json(document: object) -> None:
+    """Print a document of dataclasses or msgspec structs as indented JSON."""
+    import msgspec
+
+    echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
 
 def reserve_output(command: click.Command) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console, echo
+from ferrule.cli.console import console, print_json
 
 if TYPE_CHECKING:
     from ferrule.firmware.probe import ToolStatus
@@ -43,18 +43,20 @@ def command(as_json: bool) -> None:
 
     tools = [_with_flavour(tool) for tool in probe_tools()]
     if as_json:
-        import msgspec
-
-        echo(msgspec.json.format(msgspec.json.encode(tools), indent=2).decode())
+        print_json(tools)
         return
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table()
-    for heading in ("tool", "state", "version", "what for", "how to get it"):
-        table.add_column(heading)
-    for tool in tools:
-        state = "[green]found[/]" if tool.found else "[yellow]missing[/]"
-        remedy = "" if tool.found else escape(tool.remedy)
-        table.add_row(tool.name, state, escape(_brief(tool.version or "")), escape(tool.purpose), remedy)
-    console().print(table)
+    from ferrule.report.tables import print_table
+
+    rows = [
+        (
+            tool.name,
+            "[green]found[/]" if tool.found else "[yellow]missing[/]",
+            escape(_brief(tool.version or "")),
+            escape(tool.purpose),
+            "" if tool.found else escape(tool.remedy),
+        )
+        for tool in tools
+    ]
+    print_table(console(), ("tool", "state", "version", "what for", "how to get it"), rows, whole=("tool", "state"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console, echo
+from ferrule.cli.console import console, echo, print_json
 from ferrule.cli.options import JobOptions, division_options, dynamic_path_option, model_argument
 from ferrule.errors import FerruleError
 
@@ -57,9 +57,7 @@ def command(
     else:
         inspection = facade.inspect(network)
     if as_json:
-        import msgspec
-
-        echo(msgspec.json.format(msgspec.json.encode(inspection), indent=2).decode())
+        print_json(inspection)
     else:
         _print(inspection, network, show_plan=show_plan)
     if options.no_fallback and inspection.division is not None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import keyword
 import re
 from pathlib import Path
@@ -78,7 +77,6 @@ def board(name: str, base: str, out: Path) -> None:
         "base_platform": _included(old, out),
         "board": read_description(old.folder / "board.toml"),
         "engine": "unicorn" if engine("unicorn").refuses(old) is None else "qemu",
-        "literal": _literal,
     }
     folder = out / name
     _write(folder, "new_board", name, values)
@@ -123,13 +121,6 @@ def _included(base: Board, out: Path) -> str:
             hint=f"create it beside its base: --out {around}",
         )
     return base.platform.resolve().relative_to(around).as_posix()
-
-
-def _literal(value: object) -> str:
-    """Return a string, boolean, list or flat table as a TOML literal."""
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {_literal(each)}' for key, each in value.items())} }}"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _write(folder: Path, template: str, name: str, values: Mapping[str, object]) -> None:

@@ -122,7 +122,7 @@ def job_from(job: Job | None, keywords: JobKeywords) -> Job:
     known = [each.name for each in fields(Job)]
     for name in keywords:
         if name not in known:
-            raise unknown_name("field of a Job", name, known)
+            raise unknown_name("field", name, known, where="in a Job")
     if job is None:
         return Job(**keywords)  # type: ignore[arg-type]
     if not isinstance(job, Job):

@@ -157,7 +157,7 @@ def make_bench(
     layers = dict.fromkeys(layer.name for layer in graph.layers)
     for layer, wish in options.hints.items():
         if layer not in layers:
-            raise unknown_name(f"layer in '{graph.name}'", layer, layers)
+            raise unknown_name("layer", layer, layers, where=f"in '{graph.name}'")
         hint = _hint(wish, usable, known, registry, options)
         if isinstance(hint, Hint):
             hints[layer] = hint
@@ -174,7 +174,7 @@ def _check_model_options(bench: Bench, known: Sequence[str], options: OptimizerO
     candidates = {str(candidate.id): candidate.backend for candidate in bench.candidates}
     for name, given in options.model_options.items():
         if name not in known:
-            raise unknown_name("backend (of a model option)", name, known)
+            raise unknown_name("backend", name, known, where="to which a model option belongs")
         if name not in candidates:
             messages.append(f"the options of backend {name} have no effect: it is not a candidate")
             continue
@@ -202,7 +202,9 @@ def _check_devices(devices: Sequence[Device], known: Sequence[str]) -> None:
     names: dict[str, BackendId] = {}
     for device in devices:
         if device.backend not in known:
-            raise unknown_name(f"backend (of device '{device.name}')", device.backend, known)
+            raise unknown_name(
+                "backend", device.backend, known, where=f"of which device '{device.name}' is an instance"
+            )
         if device.name in names:
             raise FerruleError(
                 f"two devices have the name '{device.name}' ({names[device.name]} and {device.backend}), "
@@ -241,5 +243,5 @@ def _hint(
         return candidate
     devices = {device.name: device for device in candidate.devices}
     if wanted and wanted not in devices:
-        raise unknown_name(f"device of backend {name}", wanted, devices)
+        raise unknown_name("device", wanted, devices, where=f"of backend {name}")
     return Hint(candidate=candidate, device=devices[wanted] if wanted else candidate.devices[0])

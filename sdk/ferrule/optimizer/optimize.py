@@ -13,7 +13,7 @@ from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import TensorHandleFactoryRegistry
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType, renamed
-from ferrule.network.validation import check_layer
+from ferrule.network.validation import check_layers
 from ferrule.operators.transfer import DebugDescriptor
 from ferrule.optimizer.assignment import RestartError, assign_layers, check_whole
 from ferrule.optimizer.candidate import STRICT_HINT, BackendSource, Bench, make_bench
@@ -82,8 +82,7 @@ def optimize(
 def _validate(network: Graph) -> None:
     if not network.outputs:
         raise ModelError(f"network '{network.name}' has no outputs", hint="declare them with set_outputs")
-    for layer in network.layers:
-        check_layer(network, layer)
+    check_layers(network, network.layers)
 
 
 def _prepared(network: Graph, bench: Bench, options: OptimizerOptions, messages: list[str]) -> Graph:
