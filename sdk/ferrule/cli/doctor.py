@@ -32,6 +32,14 @@ def _with_flavour(tool: ToolStatus) -> ToolStatus:
     return replace(tool, version=f"{tool.version or 'unknown version'} [{flavour(Path(tool.path).resolve())}]")
 
 
+def tool_versions() -> list[str]:
+    """Return one line, "name version", for each tool found, without OpenCL."""
+    from ferrule.firmware import probe_tools
+
+    tools = [_with_flavour(tool) for tool in probe_tools(opencl=False)]
+    return [f"{tool.name} {_brief(tool.version or 'of unknown version')}" for tool in tools if tool.found]
+
+
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from ferrule.cli import completion
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -93,7 +94,13 @@ def job_options(function: _F) -> _F:
             show_default=True,
             help="The compiler's optimization level.",
         ),
-        click.option("--toolchain", default="zig", show_default=True, help="The compiler: zig or arm-none-eabi-gcc."),
+        click.option(
+            "--toolchain",
+            default="zig",
+            show_default=True,
+            shell_complete=completion.toolchains,
+            help="The compiler: zig or arm-none-eabi-gcc.",
+        ),
     ):
         function = option(function)
     return division_options("CpuAcc")(function)
@@ -152,12 +159,14 @@ def _with_division_options(function: _F, default: str | None) -> _F:
             "--backends",
             default=default,
             show_default=True,
+            shell_complete=completion.backends,
             help="Backends in order of preference, separated by commas (see `ferrule backends`).",
         ),
         click.option(
             "--board",
             default=None if default is None else BOARD,
             show_default=BOARD,
+            shell_complete=completion.boards,
             help="A board's name (see `ferrule boards`), or the path of a board's folder.",
         ),
     ):

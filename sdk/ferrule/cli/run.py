@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ferrule.cli import completion
 from ferrule.cli.console import console, echo
 from ferrule.cli.options import JobOptions, job_options, model_argument
 from ferrule.cli.progress import progress
@@ -28,6 +29,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     "--engine",
     default="unicorn",
     show_default=True,
+    shell_complete=completion.engines,
     help="The engine that runs the firmware: unicorn, qemu, renode (renode:cosimulation attaches device models through "
     "Renode's own co-simulation socket, renode:cosimulation-ticks also lets time pass for them), or serial for a real "
     "board behind a serial port.",
