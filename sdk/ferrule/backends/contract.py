@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from ferrule.backends.crash_note import noted
 from ferrule.errors import FerruleError, caused_by_signal
 
 _HINT = "a fault of the backend: --debug shows where; or leave it out of the preferences"
@@ -29,7 +30,8 @@ def asking(name: str, question: str, *, what: str = "backend") -> Iterator[None]
     message, `question` names the call, and `what` replaces the word "backend".
     """
     try:
-        yield
+        with noted(f"{what} '{name}', {question}"):
+            yield
     except FerruleError:
         raise
     except PLUGIN_FAULTS as error:

@@ -13,8 +13,10 @@ from typing import Annotated
 import msgspec
 
 from ferrule.backends import BackendId, Device
+from ferrule.backends.discovery import in_folders
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import parse_options
+from ferrule.backends.origin import NOT_TRIED
 from ferrule.backends.registry import BackendRegistry, default_registry, registry_with
 from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
@@ -69,6 +71,8 @@ class Configuration:
     engine: str | None = None
     folders: tuple[Path, ...] = ()
     devices: tuple[Device, ...] = ()
+    implicit: bool = False
+    """Whether it was read from the current folder without being named; its backends run only where they are named."""
     dynamic: BackendRegistry | None = None
     """The registry that `with_dynamic_backends` has extended; None outside it."""
 
@@ -77,6 +81,22 @@ class Configuration:
         if self.dynamic is not None:
             return self.dynamic
         return registry_with(self.folders) if self.folders else default_registry()
+
+    def listed_registry(self, named: Iterable[str]) -> BackendRegistry:
+        """Return the registry for a command that tries all backends, without the code that nobody asked to run.
+
+        Raises:
+            FerruleError: as `registry` does.
+        """
+        registry = self.registry()
+        wanted = set(named)
+        untried = {
+            BackendId(found.id): f"{NOT_TRIED}it is code of {CONFIGURATION_NAME} in this folder, which runs only where "
+            f"a command names it, such as `ferrule backends {found.id}`"
+            for found in (in_folders(self.folders) if self.implicit else ())
+            if found.has_code and found.id not in wanted
+        }
+        return registry.scope(without=untried) if untried else registry
 
     def with_devices(self, options: Iterable[str]) -> Configuration:
         """Return the configuration with the devices of `--device` options, "name=Backend", added.
@@ -133,6 +153,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
     Raises:
         FerruleError: the file cannot be read or is malformed; the message names the key.
     """
+    implicit = path is None
     if path is None:
         path = Path(CONFIGURATION_NAME)
         if not path.exists():
@@ -161,6 +182,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
             )
             for name, entry in contents.devices.items()
         ),
+        implicit=implicit,
     )
 
 

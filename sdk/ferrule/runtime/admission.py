@@ -48,6 +48,7 @@ def admit_all(
             raise unknown_name("backend", name, known)
     admitted = {}
     rows = []
+    refusals = registry.refusals()
     for backend_id in known:
         reason = ""
         try:
@@ -61,7 +62,7 @@ def admit_all(
         if reason:
             _LOGGER.info("backend '%s' is not usable: %s", backend_id, reason)
             registry.leave_out(backend_id, reason)
-    return admitted, (*rows, *registry.refusals())
+    return admitted, (*rows, *refusals)
 
 
 def _admit(backend: Backend, options: CreationOptions) -> Admitted:
