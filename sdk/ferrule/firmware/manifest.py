@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ferrule.errors import FerruleError
+from ferrule.rendering import check_texts
 
 MANIFEST_NAME = "ferrule-project.json"
 SCHEMA_VERSION = 2
@@ -73,6 +74,7 @@ def read_manifest(folder: Path) -> Manifest:
                 hint="generate the project again with this version of ferrule, into another folder",
             )
         manifest = msgspec.json.decode(data, type=Manifest)
+        check_texts(msgspec.to_builtins(manifest), str(path))
     except msgspec.MsgspecError as error:
         raise FerruleError(f"{path}: {error}", hint="generate the project again, into another folder") from error
     folders = (*manifest.include_dirs, *manifest.system_include_dirs)
