@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +10,9 @@ import msgspec
 
 from ferrule.backends.target import MemoryKind
 from ferrule.boards.allowed import LONGEST_TITLE, check_flags, check_machine
+from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
-from ferrule.rendering import check_text, check_texts
+from ferrule.rendering import check_text
 
 _Positive = Annotated[int, msgspec.Meta(gt=0)]
 _NotNegative = Annotated[int, msgspec.Meta(ge=0)]
@@ -112,18 +112,10 @@ def read_description(file: Path) -> BoardDescription:
         FerruleError: the file cannot be read, violates the schema, or has a text, a flag or a machine that a board may
             not have; the message names the key.
     """
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-        check_texts(document, str(file))
-        description = msgspec.convert(document, BoardDescription)
-    except FileNotFoundError:
-        raise FerruleError(f"there is no {file}", hint="a board is a folder with a board.toml") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FerruleError(f"cannot read {file}: {error}") from None
-    except RecursionError:
-        raise FerruleError(f"{file}: its values are nested too deep") from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise FerruleError(f"{file}: {error}", hint="docs/boards.md describes every key") from None
+    if not file.exists():
+        raise FerruleError(f"there is no {file}", hint="a board is a folder with a board.toml")
+    hint = "docs/boards.md describes every key"
+    description = convert(str(file), read_toml(file, hint=hint), BoardDescription, hint=hint)
     _check(description, file)
     return description
 

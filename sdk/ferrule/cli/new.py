@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ferrule.cli.console import echo
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -45,8 +47,8 @@ def backend(name: str, out: Path) -> None:
     package = package_name(name)
     folder = out / package
     _write(folder, "new_backend", package, {"id": name, "package": package})
-    click.echo(f"{folder}: backend {name}; test it with: pytest {folder}")
-    click.echo(f'to use it, add to ferrule.toml: [backends] folders = ["{folder.as_posix()}"]')
+    echo(f"{folder}: backend {name}; test it with: pytest {folder}")
+    echo(f'to use it, add to ferrule.toml: [backends] folders = ["{folder.as_posix()}"]')
 
 
 @command.command("board")
@@ -78,8 +80,8 @@ def board(name: str, base: str, out: Path) -> None:
     }
     folder = out / name
     _write(folder, "new_board", name, values)
-    click.echo(f"{folder}: board {name}, based on {old.name}; test it with: pytest {folder}")
-    click.echo(f"to use it: ferrule run MODEL.tflite --board {folder.absolute()}")
+    echo(f"{folder}: board {name}, based on {old.name}; test it with: pytest {folder}")
+    echo(f"to use it: ferrule run MODEL.tflite --board {folder.absolute()}")
 
 
 def package_name(backend_id: str) -> str:

@@ -79,7 +79,7 @@ class Artifact:
         for use in self.devices:
             if use.name == name:
                 return use
-        raise unknown_name("device of the model", name, [use.name for use in self.devices])
+        raise unknown_name("device", name, [use.name for use in self.devices], where="in the model")
 
     def device_c(self, name: str) -> Verbatim:
         """Return C definitions of the static storage that a program needs for a device; `<name>_context` comes last."""

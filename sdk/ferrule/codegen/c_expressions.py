@@ -150,11 +150,11 @@ def integer(value: int) -> str:
 def float_literal(value: np.float32) -> str:
     """Return the shortest literal that reads back to the same float32.
 
-    Raises:
-        ValueError: the value is not finite.
+    C has no literals for infinities and NaN, and freestanding C has no <math.h>: they become constant divisions (C11,
+    F.8.5). The sign and the payload of a NaN are not kept.
     """
     if not np.isfinite(value):
-        raise ValueError(f"{value} has no literal in C")
+        return "(0.0f / 0.0f)" if np.isnan(value) else f"({'-' if value < 0 else ''}1.0f / 0.0f)"
     text = str(value)
     return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
 
@@ -163,8 +163,6 @@ def literals(values: NDArray[Any]) -> list[str]:
     """Return the literals of an array's elements, flattened."""
     flat = np.ascontiguousarray(values).reshape(-1)
     if flat.dtype == np.float32:
-        if not np.isfinite(flat).all():
-            raise ValueError("an array with infinities or NaN has no literals in C")
         return [float_literal(value) for value in flat]
     items: list[int] = flat.tolist()
     if flat.dtype.itemsize < 4:
