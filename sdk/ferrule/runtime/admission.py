@@ -15,14 +15,13 @@ from ferrule.backends.context import (
     CreationOptions,
     CustomAllocator,
 )
-from ferrule.backends.contract import answer_with
 from ferrule.backends.device import BackendId
+from ferrule.backends.guarded import guarded
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.tensor_handle import MemorySource
-from ferrule.errors import unknown_name
+from ferrule.errors import FerruleError, unknown_name
 
-_MOMENTS = ("before_load_network", "after_load_network", "before_unload_network", "after_unload_network")
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -51,8 +50,8 @@ def admit_all(
     for backend_id in known:
         reason = ""
         try:
-            admitted[backend_id] = _admit(registry.create(backend_id), options)
-        except BackendUnavailableError as error:
+            admitted[backend_id] = _admit(guarded(registry.create(backend_id)), options)
+        except FerruleError as error:
             reason = str(error)
         except Exception as error:  # noqa: BLE001 - a plug-in can raise anything and must not affect the others
             reason = f"{type(error).__name__}: {error}"
@@ -69,8 +68,6 @@ def _admit(backend: Backend, options: CreationOptions) -> Admitted:
     if reason:
         raise BackendUnavailableError(reason)
     context = backend.context(options)
-    if context is not None:
-        answer_with(context, _MOMENTS, backend.id, "context()")
     profiling = backend.profiling_context(options) if options.profiling else None
     if profiling is not None and not profiling.enable_profiling(enabled=True):
         _LOGGER.warning("backend '%s' does not switch its profiling on", backend.id)
