@@ -61,6 +61,8 @@ class Machine:
     devices: tuple[AttachedDevice, ...] = ()
     wires: tuple[AttachedWire, ...] = ()
     options: EngineOptions = EngineOptions()
+    callback_s: float | None = None
+    """Longest time of one call of a device model, if that is shorter than the model's own deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
