@@ -258,9 +258,9 @@ def test_names_of_parts_are_looked_up() -> None:
     assert 0x2000_0000 in board.memory("ssram23")
     assert 0x2040_0000 not in board.memory("ssram23")
     assert 0x4000_4FFF in board.peripheral("uart0")
-    with pytest.raises(FerruleError, match="there is no memory of board mps2-an386 'ssram'"):
+    with pytest.raises(FerruleError, match="there is no memory 'ssram' on board mps2-an386"):
         board.memory("ssram")
-    with pytest.raises(FerruleError, match="there is no peripheral of board mps2-an386 'uart'"):
+    with pytest.raises(FerruleError, match="there is no peripheral 'uart' on board mps2-an386"):
         board.peripheral("uart")
 
 

@@ -313,3 +313,14 @@ def test_generate_takes_options(ferrule: Ferrule, sums: Path, tmp_path: Path) ->
         assert ferrule("generate", sums, *arguments, *option, "--out", tmp_path / value).code == 0
     first, second = ((tmp_path / value / "model" / "ferrule_sums.c").read_text() for value in ("true", "false"))
     assert first != second
+
+
+@pytest.mark.parametrize("command", ["generate", "inspect", "run"])
+def test_no_fallback(ferrule: Ferrule, sums: Path, tmp_path: Path, command: str) -> None:
+    arguments = ["--backends", "MyCustom,CpuAcc", "--config", EXAMPLE / "ferrule.toml", "--no-fallback"]
+    arguments += ["--out", tmp_path / "project"] if command == "generate" else []
+    outcome = ferrule(command, sums, *arguments)
+    assert outcome.code == 2
+    assert "(MAXIMUM) cannot run on its first backend; MyCustom: " in outcome.err
+    assert "without --no-fallback" in outcome.err or command == "inspect"
+    assert not (tmp_path / "project").exists()

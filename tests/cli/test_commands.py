@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import subprocess
 import sys
@@ -105,6 +106,18 @@ def test_boards(ferrule: Ferrule) -> None:
         assert name in outcome.out
     assert "cortex-m7" in outcome.out
     assert "unicorn, qemu" in outcome.out
+
+
+def test_boards_as_json(ferrule: Ferrule) -> None:
+    listing = json.loads(ferrule("boards", "--json").out)
+    assert listing["schema_version"] == 1
+    boards = {board["name"]: board for board in listing["boards"]}
+    assert set(boards) == set(board_names())
+    board = boards["mps3-an547"]
+    assert (board["core"], board["fpu"], board["clock_hz"]) == ("cortex-m55", "fpv5-d16", 32_000_000)
+    assert board["memories"][0] == {"name": "itcm", "kind": "flash", "address": 0x1000_0000, "size_bytes": 0x8_0000}
+    assert "unicorn" not in board["engines"]
+    assert "cortex-m55" in board["refusals"]["unicorn"]
 
 
 def test_boards_of_a_wrong_folder(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch) -> None:

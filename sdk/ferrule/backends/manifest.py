@@ -12,7 +12,6 @@ import importlib
 import importlib.util
 import sys
 import threading
-import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ferrule.backends.contribution import Contribution, Warnings
+from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError, place, unknown_name
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
         known = sorted(path.name for path in SHARED_FOLDER.iterdir() if (path / "__init__.py").is_file())
         for name in self.manifest.shared:
             if name not in known:
-                raise unknown_name(f"shared folder (in {self.folder / MANIFEST_NAME})", name, known)
+                raise unknown_name("shared folder", name, known, where=f"for {self.folder / MANIFEST_NAME}")
         return tuple(SHARED_FOLDER / name for name in self.manifest.shared)
 
     def _expanded(self, patterns: Iterable[str]) -> tuple[str, ...]:
@@ -152,14 +152,7 @@ def read_manifest(folder: Path) -> BackendFolder:
         FerruleError: backend.toml cannot be read or is malformed; the message names the field.
     """
     path = folder / MANIFEST_NAME
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise FerruleError(f"{path}: {error}") from error
-    try:
-        manifest = msgspec.convert(data, Manifest)
-    except msgspec.ValidationError as error:
-        raise FerruleError(f"{path}: {error}") from error
+    manifest = convert(str(path), read_toml(path), Manifest)
     module, separator, name = manifest.factory.partition(":")
     if not (separator and module and name):
         raise FerruleError(f"{path}: factory is '{manifest.factory}', expected module:name")

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from ferrule.backends.target import MemoryKind
+from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
 
 _Positive = Annotated[int, msgspec.Meta(gt=0)]
@@ -109,14 +109,7 @@ def read_description(file: Path) -> BoardDescription:
     Raises:
         FerruleError: the file cannot be read or violates the schema; the message names the key.
     """
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-        return msgspec.convert(document, BoardDescription)
-    except FileNotFoundError:
-        raise FerruleError(f"there is no {file}", hint="a board is a folder with a board.toml") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FerruleError(f"cannot read {file}: {error}") from None
-    except RecursionError:
-        raise FerruleError(f"{file}: its values are nested too deep") from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise FerruleError(f"{file}: {error}", hint="docs/boards.md describes every key") from None
+    if not file.exists():
+        raise FerruleError(f"there is no {file}", hint="a board is a folder with a board.toml")
+    hint = "docs/boards.md describes every key"
+    return convert(str(file), read_toml(file, hint=hint), BoardDescription, hint=hint)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ferrule.cli.console import console
+from ferrule.cli.console import console, print_json
 from ferrule.cli.options import config_option, dynamic_path_option
 
 
@@ -29,9 +29,7 @@ def command(dynamic_path: Path | None, config: Path | None, as_json: bool) -> No
     configuration = read_configuration(config)
     listing = list_backends(configuration.registry(), configuration.devices, dynamic_path)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(listing), indent=2).decode())
+        print_json(listing)
         return
 
     from ferrule.report.backend_listing_console import print_backends

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from ferrule.cli import completion
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class JobOptions:
     hints: tuple[str, ...]
     devices: tuple[str, ...]
     backend_options: tuple[str, ...]
+    no_fallback: bool
     config: Path | None
     board: str | None
     toolchain: str = "zig"
@@ -61,6 +63,7 @@ class JobOptions:
             toolchain=self.toolchain,
             optimization=self.optimization,
             backends=[name.strip() for name in self.backends.split(",")],
+            fallback=not self.no_fallback,
             hints=_hints(self.hints),
             platform=platform,
             out=out,
@@ -91,14 +94,20 @@ def job_options(function: _F) -> _F:
             show_default=True,
             help="The compiler's optimization level.",
         ),
-        click.option("--toolchain", default="zig", show_default=True, help="The compiler: zig or arm-none-eabi-gcc."),
+        click.option(
+            "--toolchain",
+            default="zig",
+            show_default=True,
+            shell_complete=completion.toolchains,
+            help="The compiler: zig or arm-none-eabi-gcc.",
+        ),
     ):
         function = option(function)
     return division_options("CpuAcc")(function)
 
 
 def division_options(default: str | None) -> Callable[[_F], _F]:
-    """Add --board, --backends (with this default), --hint, --device, --backend-option and --config as `options`."""
+    """Add --board, --backends (with this default), and the other options for dividing a network, as `options`."""
     return lambda function: _with_division_options(_collecting(function), default)
 
 
@@ -117,6 +126,12 @@ def _collecting(function: _F) -> _F:
 def _with_division_options(function: _F, default: str | None) -> _F:
     for option in (
         config_option,
+        click.option(
+            "--no-fallback",
+            is_flag=True,
+            help="Fail if a layer cannot run on the first backend (of its --hint, or of --backends), and list these "
+            "layers with the reasons.",
+        ),
         click.option(
             "--backend-option",
             "backend_options",
@@ -144,12 +159,14 @@ def _with_division_options(function: _F, default: str | None) -> _F:
             "--backends",
             default=default,
             show_default=True,
+            shell_complete=completion.backends,
             help="Backends in order of preference, separated by commas (see `ferrule backends`).",
         ),
         click.option(
             "--board",
             default=None if default is None else BOARD,
             show_default=BOARD,
+            shell_complete=completion.boards,
             help="A board's name (see `ferrule boards`), or the path of a board's folder.",
         ),
     ):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console
+from ferrule.cli import completion
+from ferrule.cli.console import console, echo
 from ferrule.cli.options import JobOptions, job_options, model_argument
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
@@ -28,6 +29,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     "--engine",
     default="unicorn",
     show_default=True,
+    shell_complete=completion.engines,
     help="The engine that runs the firmware: unicorn, qemu, renode (renode:cosimulation attaches device models through "
     "Renode's own co-simulation socket, renode:cosimulation-ticks also lets time pass for them), or serial for a real "
     "board behind a serial port.",
@@ -167,7 +169,7 @@ def _write(report: RunReport, targets: dict[int, Path], json_path: Path | None) 
         return
     text = report.to_json() + "\n"
     if str(json_path) == "-":
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     with writing(json_path):
         json_path.write_text(text, encoding="utf-8")

@@ -39,8 +39,8 @@ from ferrule.dom import (
     Struct,
     Variable,
 )
+from ferrule.rendering.c_text import COLUMNS, c_comment, fitted
 
-COLUMNS = 100
 INDENT = "    "
 _SECTIONS = {Section.WEIGHTS: "FERRULE_WEIGHTS ", Section.WORKSPACE: "FERRULE_WORKSPACE "}
 
@@ -77,11 +77,11 @@ def write_declarations(declarations: Iterable[Declaration]) -> str:
 
 
 def _assemble(parts: Iterable[str]) -> str:
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return fitted("\n\n".join(part for part in parts if part) + "\n")
 
 
 def _banner(banner: str, doc: str) -> str:
-    lines = [*_harmless(banner).splitlines(), *([""] if doc else []), *textwrap.wrap(_harmless(doc), COLUMNS - 3)]
+    lines = [*c_comment(banner).splitlines(), *([""] if doc else []), *textwrap.wrap(c_comment(doc), COLUMNS - 3)]
     if len(lines) == 1:
         return f"/* {lines[0]} */"
     return "/* " + "\n".join([lines[0], *(f" * {line}".rstrip() for line in lines[1:])]) + "\n */"
@@ -93,22 +93,15 @@ def _includes(includes: Sequence[Include]) -> str:
     return "\n\n".join("\n".join(group) for group in (local, system) if group)
 
 
-def _harmless(text: str) -> str:
-    """Return comment text changed so that it cannot end the comment."""
-    return text.replace("*/", "* /")
-
-
 def _doc(text: str, indent: str = "") -> str:
     if not text:
         return ""
-    text = _harmless(text)
+    text = c_comment(text)
     one_line = f"{indent}/** {text} */\n"
     if len(one_line) <= COLUMNS + 1 and "\n" not in text:
         return one_line
     lines = [
-        line
-        for paragraph in text.split("\n")
-        for line in textwrap.wrap(paragraph, COLUMNS - 3 - len(indent), break_long_words=False) or [""]
+        line for paragraph in text.split("\n") for line in textwrap.wrap(paragraph, COLUMNS - 3 - len(indent)) or [""]
     ]
     body = "".join(f"{indent} * {line}".rstrip() + "\n" for line in lines)
     return f"{indent}/**\n{body}{indent} */\n"
@@ -273,7 +266,7 @@ def _if(item: If, indent: str) -> str:
 
 
 def _remark(text: str, indent: str) -> str:
-    lines = textwrap.wrap(_harmless(text), COLUMNS - len(indent) - 6) or [""]
+    lines = textwrap.wrap(c_comment(text), COLUMNS - len(indent) - 6) or [""]
     if len(lines) == 1:
         return f"{indent}/* {lines[0]} */"
     middle = "".join(f"\n{indent} * {line}" for line in lines[1:])

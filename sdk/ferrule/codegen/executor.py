@@ -38,6 +38,7 @@ from ferrule.dom import (
 )
 from ferrule.graph import TensorInfo
 from ferrule.graph.names import UniqueNames
+from ferrule.rendering import one_line
 
 _STATUS = Scalar.INT32
 
@@ -272,11 +273,6 @@ def describe(info: TensorInfo) -> str:
         sign = "-" if info.zero_point >= 0 else "+"
         text += f", real = {info.scale:.9g} * (stored {sign} {abs(info.zero_point)})"
     return text
-
-
-def one_line(name: str) -> str:
-    """Return a name from the model with unprintable characters replaced by spaces, for comments."""
-    return "".join(c if c.isprintable() else " " for c in name)
 
 
 def _member_names(lowered: LoweredGraph, infos: Iterable[TensorInfo]) -> tuple[str, ...]:

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 
@@ -17,11 +16,11 @@ from ferrule.backends import BackendId, Device
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import parse_options
 from ferrule.backends.registry import BackendRegistry, default_registry, registry_with
+from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job
 
 CONFIGURATION_NAME = "ferrule.toml"
-_Kind = TypeVar("_Kind")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -125,17 +124,13 @@ def read_configuration(path: Path | None = None) -> Configuration:
         path = Path(CONFIGURATION_NAME)
         if not path.exists():
             return Configuration()
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise FerruleError(f"{path}: {reason}") from error
+    data = read_toml(path)
     devices = data.get("devices", {})
     for name, entry in devices.items() if isinstance(devices, dict) else ():
         where = f"{path}: [devices.{name}]"
         _check_name(where, name)
-        _convert(where, entry, DeviceEntry)
-    contents = _convert(str(path), data, ConfigurationFile)
+        convert(where, entry, DeviceEntry)
+    contents = convert(str(path), data, ConfigurationFile)
     return Configuration(
         folders=tuple(path.parent / folder for folder in contents.backends.folders),
         devices=tuple(
@@ -168,13 +163,6 @@ def _model_options(options: Iterable[str], registry: BackendRegistry) -> dict[st
         backend: parse_options(backend, registry.create(backend).model_options(), given)
         for backend, given in texts.items()
     }
-
-
-def _convert(where: str, data: object, kind: type[_Kind]) -> _Kind:
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        raise FerruleError(f"{where}: {error}") from error
 
 
 def _check_name(where: str, name: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ferrule.backends import Device
 from ferrule.backends.context import CreationOptions
+from ferrule.backends.contract import PLUGIN_FAULTS, described, pass_on_interrupts
 from ferrule.backends.dynamic import LoadReport
 from ferrule.backends.option import BackendOption
 from ferrule.backends.origin import BackendRow
@@ -112,12 +113,13 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
             devices=tuple(device.name for device in devices if device.backend == row.id) or (str(row.id),),
             options=_options(backend.model_options()),
         )
-    except Exception as error:  # noqa: BLE001 - a plug-in can raise anything and must not affect the others
+    except PLUGIN_FAULTS as error:
+        pass_on_interrupts(error)
         return ListedBackend(
             id=unusable.id,
             origin=unusable.origin,
             place=unusable.place,
-            reason=f"{type(error).__name__}: {error}",
+            reason=described(error),
         )
 
 
