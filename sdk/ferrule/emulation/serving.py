@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from ferrule.backends import BackendId, Device
 from ferrule.backends.firmware import WiredTarget
 from ferrule.backends.guarded import guarded
 from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.devices import SerialModel
+from ferrule.devices.hosting import HostedSerialModel, created
 from ferrule.errors import FerruleError
 from ferrule.link import DEFAULT_BAUD, Channel, ListeningChannel, SerialChannel
 
@@ -40,7 +42,7 @@ def serial_model(
     driver = target.driver(Device(name=DEVICE, backend=BackendId(name), binding=binding or {}))
     if driver.wire is None or driver.wire.model is None:
         raise FerruleError(f"{name} has no model of its devices")
-    return name, driver.wire.model(None)
+    return name, created(partial(driver.wire.model, None), SerialModel, name=name)  # type: ignore[type-abstract]
 
 
 def open_port(url: str, *, baud: int = DEFAULT_BAUD) -> Channel:
@@ -53,9 +55,11 @@ def serve(model: SerialModel, channel: Channel, *, until: Callable[[], bool] = l
 
     Raises:
         LinkError: the port failed.
+        DeviceFaultError: the model broke its contract.
     """
+    hosted = HostedSerialModel(model, name=type(model).__name__)
     while not until():
-        answer = model.receive(channel.read(CHUNK_BYTES, POLL_S))
+        answer = hosted.receive(channel.read(CHUNK_BYTES, POLL_S))
         if answer:
             channel.write(answer)
 
