@@ -11,6 +11,7 @@ import weakref
 from pathlib import Path
 
 from ferrule._typing import override
+from ferrule.devices.watchdog import POLL_S
 from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Counters, Machine
@@ -173,8 +174,9 @@ class RenodeSession(EmulatorSession):
         """Raise EngineError if a device failed."""
         for attachment in self._attachments:
             if attachment.failure is not None:
-                stuck = attachment.stuck  # then Renode waits for the model and cannot be asked
-                self._failure = attachment.failure if stuck else self._with_report(attachment.failure)
+                if attachment.stuck:
+                    time.sleep(2 * POLL_S)  # it may still be interrupted; until then Renode waits for it
+                self._failure = attachment.failure if attachment.stuck else self._with_report(attachment.failure)
                 raise self._failure
         for wire in self._wires:
             wire.check()
