@@ -46,6 +46,7 @@ class Connection:
     def __init__(self, *packets: Packet | Event | None) -> None:
         self._packets = list(packets)
         self.sent: list[bytes] = []
+        self.raw: list[bytes] = []
 
     def accept(self) -> None: ...
 
@@ -57,7 +58,8 @@ class Connection:
     def send(self, data: bytes) -> None:
         self.sent.append(data)
 
-    def send_raw(self, data: bytes) -> None: ...
+    def send_raw(self, data: bytes) -> None:
+        self.raw.append(data)
 
     def close(self) -> None:
         self.connected = False
@@ -98,3 +100,9 @@ def test_a_gdb_that_left_stops_nothing() -> None:
     debugger, connection = debugged([Stop.BUDGET], None)
     assert debugger.run(1000) is Stop.BUDGET
     assert (connection.sent, connection.connected) == ([], False)
+
+
+def test_only_a_damaged_packet_is_requested_again() -> None:
+    debugger, connection = debugged([Stop.BUDGET], Event.DAMAGED, Event.INTERRUPT, Event.DAMAGED, CONTINUE)
+    assert debugger.run(1000) is Stop.BUDGET
+    assert connection.raw == [b"-", b"-", b"+"]

@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from ferrule.errors import FerruleError
+from ferrule.backends.crash_note import noted
+from ferrule.errors import FerruleError, caused_by_signal
 
 _HINT = "a fault of the backend: --debug shows where; or leave it out of the preferences"
+
+PLUGIN_FAULTS = (Exception, SystemExit, KeyboardInterrupt)
+"""What the code of a plug-in may raise; pass an exception of it to `pass_on_interrupts` before you handle it."""
 
 T = TypeVar("T")
 
@@ -22,16 +26,28 @@ class BrokenBackendError(FerruleError):
 def asking(name: str, question: str, *, what: str = "backend") -> Iterator[None]:
     """Turn unexpected exceptions of a backend into BrokenBackendError; a FerruleError passes through.
 
-    In the message, `question` names the call, and `what` replaces the word "backend".
+    SystemExit and KeyboardInterrupt count as unexpected, too, unless a signal such as Ctrl-C caused them. In the
+    message, `question` names the call, and `what` replaces the word "backend".
     """
     try:
-        yield
+        with noted(f"{what} '{name}', {question}"):
+            yield
     except FerruleError:
         raise
-    except Exception as error:
-        raise BrokenBackendError(
-            f"{what} '{name}' failed in {question}: {type(error).__name__}: {error}", hint=_HINT
-        ) from error
+    except PLUGIN_FAULTS as error:
+        pass_on_interrupts(error)
+        raise BrokenBackendError(f"{what} '{name}' failed in {question}: {described(error)}", hint=_HINT) from error
+
+
+def described(error: BaseException) -> str:
+    """Return the type and the message of an exception that a plug-in raised."""
+    return f"{type(error).__name__}: {error}"
+
+
+def pass_on_interrupts(error: BaseException) -> None:
+    """Raise `error` again if a signal caused it, such as Ctrl-C: it is no fault of the code that was running."""
+    if caused_by_signal(error):
+        raise error
 
 
 def answer(value: object, kind: type[T], backend: str, question: str) -> T:

@@ -105,7 +105,9 @@ def _check_regions(device: Device, board: Board) -> None:
     known = [memory.name for memory in board.memories]
     for region in device.regions:
         if region not in known:
-            raise unknown_name(f"memory on {board.name} (a region of device '{device.name}')", region, known)
+            raise unknown_name(
+                "memory", region, known, where=f"on {board.name}, for a region of device '{device.name}'"
+            )
     for purpose in ("workspace", "weights"):
         needed = getattr(board.placement, purpose)
         if device.regions and needed not in device.regions:

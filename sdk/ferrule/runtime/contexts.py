@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from ferrule.backends.context import BackendContext, NetworkId
-from ferrule.backends.contract import asking
+from ferrule.backends.contract import PLUGIN_FAULTS, asking, pass_on_interrupts
 from ferrule.backends.device import BackendId
 from ferrule.runtime.errors import NetworkLoadError, NetworkUnloadError
 
@@ -73,7 +73,8 @@ def _report(backend: BackendId, moment: str, tell: Callable[[NetworkId], bool], 
     """Notify a context of an event that it cannot refuse; log an error or a negative answer."""
     try:
         content = tell(network)
-    except Exception:
+    except PLUGIN_FAULTS as error:
+        pass_on_interrupts(error)
         _LOGGER.exception("backend '%s': %s(%d) failed", backend, moment, network)
         return
     if not content:

@@ -63,7 +63,10 @@ class Runtime(Closing):
 
     @property
     def registry(self) -> BackendRegistry:
-        """The usable backends, for optimising networks; backends registered here belong only to this runtime."""
+        """The usable backends, for optimising networks, and the reasons for those left out.
+
+        Backends registered here belong only to this runtime.
+        """
         return self._registry
 
     @property

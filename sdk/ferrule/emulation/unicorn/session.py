@@ -71,7 +71,7 @@ class UnicornSession(EmulatorSession):
         self._guest.load(self._image)
         self._devices = [BoardDevice(self._guest, self._processor, device) for device in machine.devices]
         self._wires = [
-            UartWire(self._uart(wire.uart, f" for device {wire.name}"), wire.model) for wire in machine.wires
+            UartWire(self._uart(wire.uart, f"for device {wire.name} "), wire.model) for wire in machine.wires
         ]
         self._slice = SLICE_INSTRUCTIONS
         self._reset(vector_table)
@@ -94,8 +94,8 @@ class UnicornSession(EmulatorSession):
         return UnicornChannel(self, self._uart(name))
 
     def _uart(self, name: str, purpose: str = "") -> Uart:
-        what = f"UART{purpose} that the unicorn engine models ({', '.join(UART_TYPES)})"
-        return self._find_uart(what, name, self._uarts)
+        where = f"{purpose}that the unicorn engine models ({', '.join(UART_TYPES)})"
+        return self._find_uart(name, self._uarts, where)
 
     @override
     def counters(self) -> Counters:
