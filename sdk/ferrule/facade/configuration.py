@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ferrule.toml: the backends and devices of a project."""
+"""ferrule.toml: the board, toolchain, engine, backends and devices of a project."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import msgspec
 
 from ferrule.backends import BackendId, Device
 from ferrule.backends.discovery import in_folders
+from ferrule.backends.guarded import guarded
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import parse_options
 from ferrule.backends.origin import NOT_TRIED
@@ -48,14 +49,27 @@ class BackendsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The contents of ferrule.toml."""
 
+    board: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    """The board's name, or the path of its folder, relative to the file and with a `/`; `--board` precedes it."""
+    toolchain: str | None = None
+    """The compiler, such as zig or arm-none-eabi-gcc; `--toolchain` precedes it."""
+    optimization: str | None = None
+    """The optimization level, such as Os; `--optimization` precedes it."""
+    engine: str | None = None
+    """What runs the firmware, such as unicorn or qemu; `--engine` precedes it."""
     backends: BackendsEntry = BackendsEntry()
     devices: dict[str, DeviceEntry] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """The backends and devices of a project."""
+    """The choices, backends and devices of a project; a choice that it does not make is None."""
 
+    board: str | None = None
+    """A name, or a path."""
+    toolchain: str | None = None
+    optimization: str | None = None
+    engine: str | None = None
     folders: tuple[Path, ...] = ()
     devices: tuple[Device, ...] = ()
     implicit: bool = False
@@ -153,7 +167,12 @@ def read_configuration(path: Path | None = None) -> Configuration:
         _check_name(where, name)
         convert(where, entry, DeviceEntry)
     contents = convert(str(path), data, ConfigurationFile)
+    board = contents.board
     return Configuration(
+        board=str(path.parent.absolute() / board) if board is not None and "/" in board else board,
+        toolchain=contents.toolchain,
+        optimization=contents.optimization,
+        engine=contents.engine,
         folders=tuple(path.parent / folder for folder in contents.backends.folders),
         devices=tuple(
             Device(
@@ -167,6 +186,11 @@ def read_configuration(path: Path | None = None) -> Configuration:
         ),
         implicit=implicit,
     )
+
+
+def configuration_schema() -> dict[str, object]:
+    """Return the JSON Schema of ferrule.toml; docs/schemas/ferrule.toml.json is a copy."""
+    return msgspec.json.schema(ConfigurationFile)
 
 
 def _model_options(options: Iterable[str], registry: BackendRegistry) -> dict[str, ModelOptions]:
@@ -183,7 +207,7 @@ def _model_options(options: Iterable[str], registry: BackendRegistry) -> dict[st
             raise FerruleError(f"--backend-option {option}: option '{name}' of backend {backend} is given twice")
         texts[backend][name] = value
     return {
-        backend: parse_options(backend, registry.create(backend).model_options(), given)
+        backend: parse_options(backend, guarded(registry.create(backend)).model_options(), given)
         for backend, given in texts.items()
     }
 

@@ -132,7 +132,7 @@ class RenodeSession(EmulatorSession):
     def _load(self, machine: Machine, kind: AttachmentKind, folder: Path) -> None:
         process, robot = self._running
         self._release = release(robot.execute("version"))
-        self._attachments = attach(kind, machine.devices, self._board, process, self._release)
+        self._attachments = attach(kind, machine.devices, self._board, process, self._release, machine.callback_s)
         write_files(folder, self._board, [each.entry() for each in self._attachments], machine.elf)
         uarts = {self._board.link_uart.name, self._board.console_uart.name}
         wired = {wire.uart: wire for wire in machine.wires}
@@ -146,7 +146,7 @@ class RenodeSession(EmulatorSession):
         self._terminals = {name: SocketTerminal(process.connect(ports[name])) for name in sorted(uarts)}
         for name, wire in wired.items():
             self._wire_sockets.append(process.connect(ports[name]))
-            self._wires.append(SocketWire(wire.name, self._wire_sockets[-1], wire.model))
+            self._wires.append(SocketWire(wire.name, self._wire_sockets[-1], wire.model, limit_s=machine.callback_s))
         robot.start()
 
     @override
@@ -173,7 +173,8 @@ class RenodeSession(EmulatorSession):
         """Raise EngineError if a device failed."""
         for attachment in self._attachments:
             if attachment.failure is not None:
-                self._failure = self._with_report(attachment.failure)
+                stuck = attachment.stuck  # then Renode waits for the model and cannot be asked
+                self._failure = attachment.failure if stuck else self._with_report(attachment.failure)
                 raise self._failure
         for wire in self._wires:
             wire.check()
@@ -188,7 +189,9 @@ class RenodeSession(EmulatorSession):
 
     def _with_report(self, failure: EngineError) -> EngineError:
         report = self.crash_report(str(failure))
-        return EngineError(str(failure), hint=failure.hint, report=report)
+        reported = EngineError(str(failure), hint=failure.hint, report=report)
+        reported.__cause__ = failure.__cause__
+        return reported
 
     def _execute(self, command: str) -> str:
         _, robot = self._running
@@ -221,6 +224,7 @@ class RenodeSession(EmulatorSession):
         if record is not None:
             reason, registers = record.reason, dict(record.registers)
         notes = [f"{executed} instructions executed", *process.last_errors()]
+        notes += [note for attachment in self._attachments for note in attachment.notes]
         if not process.isolated:
             notes.append("Renode's servers listen on all interfaces of this machine")
         return self._report(reason, registers, notes=notes)
