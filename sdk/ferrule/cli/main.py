@@ -30,6 +30,7 @@ _COMMANDS = {
     "backends": ("ferrule.cli.backends", "List the backends with their devices, capabilities and options."),
     "boards": ("ferrule.cli.boards", "List the boards."),
     "build": ("ferrule.cli.build", "Build a generated project."),
+    "cache": ("ferrule.cli.cache", "Show or clear the cache of compiled code."),
     "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
     "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),

@@ -39,26 +39,28 @@ class _Hosted:
         self.fault: DeviceFaultError | None = None
         """The first fault of the model; None if there is none. From then on every call raises it."""
         self.stuck = False
-        """Whether a call that has passed its deadline could not be interrupted yet."""
+        """Whether a call has passed its deadline and has not returned yet."""
         self.deadline_s = model.deadline_s if limit_s is None else min(model.deadline_s, limit_s)
-        self._passed_s: float | None = None
+        self._late = False
         self._host_error: BaseException | None = None
         WATCHDOG.watch(self)
 
-    def overdue(self, frame: FrameType, elapsed_s: float, *, stuck: bool) -> None:
-        """Note that a call is being interrupted; called by the watchdog."""
-        self._passed_s = elapsed_s
-        if stuck:
-            self.stuck = True
-            given = {key: value for key, value in frame.f_locals.items() if key in {"offset", "cycles"}}
-            self._keep(self._late(_call_text(frame.f_code.co_name, given.get("cycles")), given.get("offset")))
+    def overdue(self, frame: FrameType, elapsed_s: float, *, again: bool) -> None:
+        """Keep the fault of a call that is being interrupted; called by the watchdog."""
+        if again:
+            return
+        call, given = frame.f_code.co_name, frame.f_locals
+        what = f"its model did not return within {elapsed_s:.1f} s"
+        hint = "the limit is the run's time-out or the model's deadline_s, whichever is shorter"
+        self._keep(self._wrong(what, _call_text(call, given.get("cycles")), given.get("offset"), hint=hint))
+        self.stuck = self._late = True
 
     def failed(self, error: BaseException, call: str, offset: int | None = None) -> NoReturn:
         """Raise the fault for an exception of the model; exceptions of the host and Ctrl-C are raised as they are."""
-        if self._passed_s is not None:
+        if self._late and self.fault is not None:
             WATCHDOG.settle()
             self.deadline_s, self.stuck = float("inf"), False
-            raise self._keep(self._late(call, offset)) from error
+            raise self.fault from error
         if error is self._host_error or error is self.fault or _is_interrupt(error):
             raise error
         what = f"its model raised {_error_text(error)}"
@@ -72,11 +74,6 @@ class _Hosted:
     def host_failed(self, error: FerruleError) -> None:
         """Note an error of the host that passes through the model."""
         self._host_error = error
-
-    def _late(self, call: str, offset: int | None) -> DeviceFaultError:
-        what = f"its model did not return within {self._passed_s:.1f} s"
-        hint = "the limit is the run's time-out or the model's deadline_s, whichever is shorter"
-        return self._wrong(what, call, offset, hint=hint)
 
     def _wrong(self, what: str, call: str, offset: int | None, *, hint: str | None = None) -> DeviceFaultError:
         register = None if offset is None else self._register(offset)
@@ -404,7 +401,7 @@ def _index(value: object) -> int | None:
 
 
 def _call_text(call: str, cycles: object) -> str:
-    names = {"read": "a read", "write": "a write"}
+    names = {"read": "a read", "write": "a write", "settle": "the time after an access"}
     return f"advance by {cycles} cycles" if call == "advance" else names.get(call, call)
 
 

@@ -35,8 +35,8 @@ class Watched(Protocol):
     deadline_s: float
     """Longest time in seconds of one call."""
 
-    def overdue(self, frame: FrameType, elapsed_s: float, *, stuck: bool) -> None:
-        """Note that a call is being interrupted; `stuck` if an earlier interruption had no effect."""
+    def overdue(self, frame: FrameType, elapsed_s: float, *, again: bool) -> None:
+        """Note that a call is being interrupted, once more if `again`."""
 
 
 class Watchdog:
@@ -91,7 +91,7 @@ class Watchdog:
             since, times = known[1:] if known is not None and known[0] is frame else (now, 0)
             watched: Watched = frame.f_locals["self"]
             if now - since > watched.deadline_s:
-                watched.overdue(frame, now - since, stuck=times > 0)
+                watched.overdue(frame, now - since, again=times > 0)
                 _interrupt(thread, forcefully=times % 2 == 1)
                 times += 1
             self._calls[id(frame)] = (frame, since, times)
