@@ -135,7 +135,9 @@ def _culprit(error: BaseException) -> str:
 
 
 def _complain(message: str, hint: str | None) -> None:
+    from ferrule.rendering import shown
+
     colour = False if "NO_COLOR" in os.environ else None
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True, color=colour)
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {shown(message)}", err=True, color=colour)
     if hint:
-        click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True, color=colour)
+        click.echo(f"{click.style('hint:', fg='yellow')} {shown(hint)}", err=True, color=colour)
