@@ -184,7 +184,6 @@ def test_a_model_that_catches_its_interruption_is_late_all_the_same() -> None:
         model.receive(b"x")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_deadlines_hold_in_the_child_of_a_fork() -> None:
     model = HostedSerialModel(ContractLine(hang), name="far")
     model.deadline_s = 0.05

@@ -49,6 +49,7 @@ class Connection:
     def __init__(self, *packets: Packet | Event | None) -> None:
         self._packets = list(packets)
         self.sent: list[bytes] = []
+        self.raw: list[bytes] = []
 
     def accept(self) -> None: ...
 
@@ -60,7 +61,8 @@ class Connection:
     def send(self, data: bytes) -> None:
         self.sent.append(data)
 
-    def send_raw(self, data: bytes) -> None: ...
+    def send_raw(self, data: bytes) -> None:
+        self.raw.append(data)
 
     def close(self) -> None:
         self.connected = False
@@ -112,3 +114,9 @@ def test_gdb_can_look_at_the_guest_after_a_fault_of_a_model(last: Packet | None)
         debugger.run(1000)
     assert connection.sent[0] == FAULTED
     assert not connection.connected
+
+
+def test_only_a_damaged_packet_is_requested_again() -> None:
+    debugger, connection = debugged([Stop.BUDGET], Event.DAMAGED, Event.INTERRUPT, Event.DAMAGED, CONTINUE)
+    assert debugger.run(1000) is Stop.BUDGET
+    assert connection.raw == [b"-", b"-", b"+"]

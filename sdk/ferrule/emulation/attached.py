@@ -57,7 +57,9 @@ def check_faults(artifact: Artifact, faults: Mapping[str, Fault]) -> None:
     known = [use.device.name for use in on_bus]
     for name in faults:
         if name not in known:
-            raise unknown_name("device with a model on the bus, to inject a fault into,", name, known)
+            raise unknown_name(
+                "device", name, known, where="with a model on the bus, into which a fault can be injected"
+            )
 
 
 def _model(use: DeviceUse, faults: Mapping[str, Fault]) -> DeviceModel:

@@ -8,6 +8,7 @@ from functools import partial
 
 from ferrule.backends import BackendId, Device
 from ferrule.backends.firmware import WiredTarget
+from ferrule.backends.guarded import guarded
 from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.devices import SerialModel
 from ferrule.devices.hosting import HostedSerialModel, created
@@ -35,7 +36,7 @@ def serial_model(
     """
     source = registry or default_registry()
     name = backend or _only(source)
-    target = source.create(name).firmware_target()
+    target = guarded(source.create(name)).firmware_target()
     if not isinstance(target, WiredTarget):
         raise FerruleError(f"devices of {name} are not behind a serial line", hint=_known(source))
     driver = target.driver(Device(name=DEVICE, backend=BackendId(name), binding=binding or {}))
@@ -69,7 +70,7 @@ def _wired(registry: BackendRegistry) -> list[str]:
 
 def _is_wired(name: str, registry: BackendRegistry) -> bool:
     try:
-        return isinstance(registry.create(name).firmware_target(), WiredTarget)
+        return isinstance(guarded(registry.create(name)).firmware_target(), WiredTarget)
     except FerruleError:  # a backend that is not usable here is no candidate; selecting it by name reports why
         return False
 

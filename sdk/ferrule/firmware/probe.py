@@ -87,11 +87,14 @@ _PROGRAMS = (
 _TIMEOUT_S = 20
 
 
-def probe_tools() -> list[ToolStatus]:
-    """Return the status of every tool, Python packages first; each program is run once to query its version."""
+def probe_tools(*, opencl: bool = True) -> list[ToolStatus]:
+    """Return the status of every tool, Python packages first; each program is run once to query its version.
+
+    `opencl` includes the OpenCL device, whose driver takes seconds to start.
+    """
     return [
         *(_probe_package(name, purpose, remedy) for name, purpose, remedy in _PACKAGES),
-        _probe_opencl(),
+        *((_probe_opencl(),) if opencl else ()),
         _probe_host_compiler(),
         *(_probe_program(program) for program in _PROGRAMS),
     ]

@@ -168,7 +168,7 @@ def test_a_session(build: Build, renode: Path) -> None:
         report = session.crash_report("somebody asked")
         assert report.summary.startswith("somebody asked at pc 0x0000_")
         assert report.registers["sp"] > 0x2000_0000
-        with pytest.raises(FerruleError, match="no UART that is connected to Renode 'uart4'"):
+        with pytest.raises(FerruleError, match="no UART 'uart4' that is connected to Renode"):
             session.channel("uart4")
     with pytest.raises(EngineError, match="the session is over"):
         session.channel().read(1, 0)

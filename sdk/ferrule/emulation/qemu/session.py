@@ -103,7 +103,7 @@ class QemuSession(EmulatorSession):
 
     @override
     def channel(self, name: str = "link") -> QemuChannel:
-        return self._find_uart("UART that QEMU connects", name, self._channels)
+        return self._find_uart(name, self._channels, "that QEMU connects")
 
     @override
     def counters(self) -> Counters:

@@ -152,7 +152,7 @@ class RenodeSession(EmulatorSession):
 
     @override
     def channel(self, name: str = "link") -> RenodeChannel:
-        return RenodeChannel(self, self._find_uart("UART that is connected to Renode", name, self._terminals))
+        return RenodeChannel(self, self._find_uart(name, self._terminals, "that is connected to Renode"))
 
     @override
     def counters(self) -> Counters:

@@ -80,7 +80,7 @@ class UnicornSession(EmulatorSession):
         self._devices = [BoardDevice(self._guest, self._processor, device, limit_s) for device in machine.devices]
         self._wires = [
             UartWire(
-                self._uart(wire.uart, f" for device {wire.name}"),
+                self._uart(wire.uart, f"for device {wire.name} "),
                 HostedSerialModel(wire.model, name=wire.name, limit_s=limit_s),
             )
             for wire in machine.wires
@@ -109,8 +109,8 @@ class UnicornSession(EmulatorSession):
         return UnicornChannel(self, self._uart(name))
 
     def _uart(self, name: str, purpose: str = "") -> Uart:
-        what = f"UART{purpose} that the unicorn engine models ({', '.join(UART_TYPES)})"
-        return self._find_uart(what, name, self._uarts)
+        where = f"{purpose}that the unicorn engine models ({', '.join(UART_TYPES)})"
+        return self._find_uart(name, self._uarts, where)
 
     @override
     def counters(self) -> Counters:
