@@ -79,8 +79,8 @@ def _interrupted() -> Iterator[Callable[[], bool]]:
 
     event = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
-    handler = WATCHDOG.raising_handler(event.set)
-    before = [signal.signal(number, handler) for number in numbers]
+    ours = WATCHDOG.raising_handler(event.set)
+    before = [signal.signal(number, ours) for number in numbers]
     try:
         yield event.is_set
     finally:
