@@ -201,5 +201,5 @@ def test_deadlines_hold_in_the_child_of_a_fork() -> None:
 def test_an_injector_of_faults_hides_no_wrong_answer(value: object) -> None:
     device = ContractDevice()
     device.on_value = lambda: value
-    with pytest.raises(DeviceFaultError, match="device npu0: its model returned .* in a read of VALUE"):
+    with pytest.raises(DeviceFaultError, match=r"device npu0: its model returned .* in a read of VALUE"):
         HostedModel(FaultInjector(device), name="npu0").read(VALUE, 4)

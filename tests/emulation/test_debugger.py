@@ -105,6 +105,12 @@ def test_a_gdb_that_left_stops_nothing() -> None:
     assert (connection.sent, connection.connected) == ([], False)
 
 
+def test_only_a_damaged_packet_is_requested_again() -> None:
+    debugger, connection = debugged([Stop.BUDGET], Event.DAMAGED, Event.INTERRUPT, Event.DAMAGED, CONTINUE)
+    assert debugger.run(1000) is Stop.BUDGET
+    assert connection.raw == [b"-", b"-", b"+"]
+
+
 @pytest.mark.parametrize("last", [CONTINUE, Packet(payload=b"k"), None])
 def test_gdb_can_look_at_the_guest_after_a_fault_of_a_model(last: Packet | None) -> None:
     fault = DeviceFaultError("the model is wrong", device="npu0")
@@ -114,9 +120,3 @@ def test_gdb_can_look_at_the_guest_after_a_fault_of_a_model(last: Packet | None)
         debugger.run(1000)
     assert connection.sent[0] == FAULTED
     assert not connection.connected
-
-
-def test_only_a_damaged_packet_is_requested_again() -> None:
-    debugger, connection = debugged([Stop.BUDGET], Event.DAMAGED, Event.INTERRUPT, Event.DAMAGED, CONTINUE)
-    assert debugger.run(1000) is Stop.BUDGET
-    assert connection.raw == [b"-", b"-", b"+"]

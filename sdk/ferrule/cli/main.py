@@ -18,7 +18,7 @@ import click
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.cli.completion import VARIABLE, complete
-from ferrule.cli.console import report_stream, reserve_output
+from ferrule.cli.console import echo, report_stream, reserve_output
 from ferrule.cli.verbosity import add_option
 from ferrule.errors import FerruleError, caused_by_signal
 
@@ -30,6 +30,7 @@ _COMMANDS = {
     "backends": ("ferrule.cli.backends", "List the backends with their devices, capabilities and options."),
     "boards": ("ferrule.cli.boards", "List the boards."),
     "build": ("ferrule.cli.build", "Build a generated project."),
+    "cache": ("ferrule.cli.cache", "Show or clear the cache of compiled code."),
     "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
     "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
@@ -75,11 +76,11 @@ class _LazyGroup(click.Group):
 def _versions(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if not value or context.resilient_parsing:
         return
-    click.echo(f"ferrule, version {VERSION}")
+    echo(f"ferrule, version {VERSION}")
     from ferrule.cli.doctor import tool_versions
 
     for line in (f"Python {platform.python_version()}", *tool_versions()):
-        click.echo(f"  {line}")
+        echo(f"  {line}")
     context.exit()
 
 

@@ -137,6 +137,9 @@ def build_project(
         system_include_dirs=[folder / name for name in manifest.system_include_dirs],
         relative_to=folder,
     )
-    return read_image(
-        execute(plan, progress=lambda done, total, _: progress(Step(phase=phase, done=done, total=total)))
-    )
+
+    def say(done: int, total: int, name: str) -> None:
+        waiting = f"waiting for another build in {plan.folder}"
+        progress(Step(phase=phase, done=done, total=total) if name else Step(phase=waiting))
+
+    return read_image(execute(plan, progress=say))

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-import tempfile
 import time
-import weakref
 from pathlib import Path
 
 from ferrule._typing import override
@@ -32,6 +29,7 @@ from ferrule.emulation.renode.script import (
 from ferrule.emulation.renode.terminal import SocketTerminal
 from ferrule.emulation.socket_wire import SocketWire
 from ferrule.link import Channel
+from ferrule.scratch import ScratchFolder
 
 FIRST_SILENCE_S, SILENCE_S = 0.05, 1.0
 """Times without a byte after which Renode's state is queried; the wait doubles from the first to the second."""
@@ -93,8 +91,8 @@ class RenodeSession(EmulatorSession):
         super().__init__(machine)
         self._core = core_name(machine.board)
         self._has_ticks = kind is AttachmentKind.COSIMULATION_TICKS and bool(machine.devices)
-        folder = Path(tempfile.mkdtemp(prefix="ferrule-renode-"))
-        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._scratch = ScratchFolder()
+        folder = self._scratch.path
         self._release = OLDEST
         self._attachments: list[Attachment] = []
         self._terminals: dict[str, SocketTerminal] = {}
@@ -235,7 +233,7 @@ class RenodeSession(EmulatorSession):
     def _end(self) -> None:
         for attachment in self._attachments:
             attachment.ending()
-        if self._robot is not None and self._process is not None and self._remove.alive:
+        if self._robot is not None and self._process is not None and self._scratch.is_open:
             try:
                 self._robot.stop()
                 self._process.wait(END_S)
@@ -251,4 +249,4 @@ class RenodeSession(EmulatorSession):
             self._process.stop()
         for attachment in self._attachments:
             attachment.stop()
-        self._remove()
+        self._scratch.close()
