@@ -125,7 +125,8 @@ def child(target: Target, seed: int, first: int, last: int, place: Path) -> None
     ):
         check = target.prepare(Path(folder))
         limit_time()
-        limit_memory()
+        if target.limits_memory:
+            limit_memory()
         cpu_s = _cpu_s()
         for index in range(first, last):
             progress[:8] = index.to_bytes(8, "little")
