@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from types import TracebackType
 
 
 class FerruleError(Exception):
@@ -45,12 +46,41 @@ class MissingToolError(FerruleError):
     """A compiler, emulator or Python package is not installed; the hint gives the command that installs it."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> FerruleError:
-    """Return the error for a name that is not in `known`; the hint lists similar names or, if there are none, all."""
+def unknown_name(kind: str, name: str, known: Iterable[str], *, where: str = "") -> FerruleError:
+    """Return the error for a name that is not in `known`; the hint lists similar names or, if there are none, all.
+
+    `where` follows the name in the message, such as "on board mps2-an386".
+    """
     names = sorted(known)
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
-    return FerruleError(f"there is no {kind} '{name}'", hint=hint)
+    return FerruleError(f"there is no {kind} '{name}'{where and f' {where}'}", hint=hint)
+
+
+def caused_by_signal(error: BaseException) -> bool:
+    """Return whether an exception is a SystemExit or KeyboardInterrupt that a signal caused, such as Ctrl-C.
+
+    Python's own handler of SIGINT has no frame: its KeyboardInterrupt begins at an instruction that does not raise.
+    """
+    import dis
+    import signal
+
+    if not isinstance(error, (KeyboardInterrupt, SystemExit)):
+        return False
+    frames = list(_frames(error.__traceback__))
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
+    if any(frame.tb_frame.f_code in handlers for frame in frames):
+        return True
+    if isinstance(error, SystemExit) or not frames:
+        return False
+    last = frames[-1]
+    return dis.opname[last.tb_frame.f_code.co_code[last.tb_lasti]] not in {"RAISE_VARARGS", "RERAISE"}
+
+
+def _frames(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
 
 
 def together(problems: Sequence[FerruleError], what: str) -> FerruleError:

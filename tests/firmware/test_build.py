@@ -215,7 +215,7 @@ def test_symbols_are_found_by_address(any_toolchain: Toolchain, programs: Path, 
     assert image.describe(workspace + 1998) == "test_workspace+0x7ce"
     assert image.symbol_at(0xF000_0000) is None
     assert image.describe(0xF000_0000) == "?"
-    with pytest.raises(FerruleError, match=r"there is no symbol in firmware.elf 'test_work'"):
+    with pytest.raises(FerruleError, match=r"there is no symbol 'test_work' in firmware.elf"):
         image.address_of("test_work")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule._version import VERSION
 from ferrule.backends.firmware import numbers
-from ferrule.codegen.executor import ExecutorBuilder, one_line
+from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Schedule
@@ -45,6 +45,7 @@ from ferrule.dom import (
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import TensorInfo
+from ferrule.rendering import one_line
 
 MAX_RANK = 8
 """The value of FERRULE_LINK_MAX_RANK in ferrule/link.h."""

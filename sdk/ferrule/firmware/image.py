@@ -118,7 +118,7 @@ class Image:
         """Return the address of a symbol; FerruleError if there is none of that name."""
         symbol = self._by_name.get(name)
         if symbol is None:
-            raise unknown_name(f"symbol in {self.path.name}", name, self._by_name)
+            raise unknown_name("symbol", name, self._by_name, where=f"in {self.path.name}")
         return symbol.address
 
     def has(self, name: str) -> bool:
@@ -236,7 +236,7 @@ def _sections(elf: ELFFile) -> Iterator[Section]:
             address=address,
             load_address=load_address,
             size_bytes=section["sh_size"],
-            group=_GROUPS.get(section.name, Group.CONSTANTS),
+            group=_GROUPS.get(section.name, Group.BSS if section["sh_type"] == "SHT_NOBITS" else Group.CONSTANTS),
         )
 
 
