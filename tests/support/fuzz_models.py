@@ -22,7 +22,7 @@ from oracle import random_inputs
 from sample_networks import valid_samples
 
 from ferrule import resources
-from ferrule.boards import board_names, load_board
+from ferrule.boards import Board, board_names, load_board
 from ferrule.codegen import Artifact
 from ferrule.codegen.run_code import REGION
 from ferrule.errors import FerruleError
@@ -139,13 +139,7 @@ def _build(folder: Path) -> Check:
     board = load_board("mps2-an386")
 
     def check(choice: random.Random) -> bool:
-        for network in accepted(choice):
-            artifact = None
-            if sum(each.info.elements for each in network.tensors) < MAX_ELEMENTS and network.macs() < MAX_MACS:
-                with refused():
-                    artifact = emit(network, Job(board=board, backends=("CpuAcc",)))
-            if artifact is not None:
-                break
+        network, artifact = _emitted(choice, board)
         inputs = random_inputs(network, choice.randrange(2**31))
         with np.errstate(all="ignore"):
             expected = network.run(inputs)
@@ -166,6 +160,16 @@ def _build(folder: Path) -> Check:
         return True
 
     return check
+
+
+def _emitted(choice: random.Random, board: Board) -> tuple[Network, Artifact]:
+    """Return a random network that is small enough to run, and its code for the core."""
+    networks = accepted(choice)
+    while True:
+        network = next(networks)
+        if sum(each.info.elements for each in network.tensors) < MAX_ELEMENTS and network.macs() < MAX_MACS:
+            with refused():
+                return network, emit(network, Job(board=board, backends=("CpuAcc",)))
 
 
 def _check_output(info: TensorInfo, found: Array, wanted: Array) -> None:
