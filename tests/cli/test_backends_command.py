@@ -39,7 +39,7 @@ def test_shipped_backends(ferrule: Ferrule) -> None:
     assert (cpu.origin, cpu.place, cpu.reason) == ("shipped", "ferrule/backends/cpu_acc", "")
     assert (cpu.host, cpu.firmware, cpu.devices) == (True, True, ("CpuAcc",))
     assert (reference.host, reference.firmware) == (True, False)
-    assert reference.capabilities["ExternallyManagedMemory"] is True
+    assert reference.capabilities == {"HasFp16": True}
 
 
 def test_options_are_listed(ferrule: Ferrule) -> None:

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
 AWAKE = re.compile(r"awake \w{8}")
-PROGRAMS = ("nesting", "masks", "calls", "faults", "derived", "sleep", "kernel")
+PROGRAMS = ("nesting", "masks", "calls", "faults", "unaligned", "derived", "sleep", "kernel")
 WITH_FPU = ("mps2-an386", "mps2-an500", "mps2-an505")
 Build = Callable[..., Machine]
 

@@ -18,7 +18,7 @@ import click
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.cli.completion import VARIABLE, complete
-from ferrule.cli.console import output_checked, report_stream, reserve_output
+from ferrule.cli.console import echo, output_checked, report_stream, reserve_output
 from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.cli.verbosity import add_option
 from ferrule.errors import FerruleError, caused_by_signal
@@ -78,11 +78,11 @@ class _LazyGroup(click.Group):
 def _versions(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if not value or context.resilient_parsing:
         return
-    click.echo(f"ferrule, version {VERSION}")
+    echo(f"ferrule, version {VERSION}")
     from ferrule.cli.doctor import tool_versions
 
     for line in (f"Python {platform.python_version()}", *tool_versions()):
-        click.echo(f"  {line}")
+        echo(f"  {line}")
     context.exit()
 
 

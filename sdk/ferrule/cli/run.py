@@ -126,8 +126,8 @@ def command(
         facade.check_engine(engine, job, engine_options)
         firmware = facade.compile(network, job, progress=say)
         if gdb is not None:
-            sources = "" if keep is not None else f" -ex 'directory {firmware.project.folder}'"
-            click.echo(f"waiting: gdb-multiarch {firmware.elf}{sources} -ex 'target remote localhost:{gdb}'", err=True)
+            sources = f"-ex 'directory {firmware.project.folder}'"
+            click.echo(f"waiting: gdb-multiarch {firmware.elf} {sources} -ex 'target remote localhost:{gdb}'", err=True)
             timeout_s = GDB_TIMEOUT_S
         report = firmware.run(
             arrays,

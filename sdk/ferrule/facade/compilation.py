@@ -215,10 +215,10 @@ def _compile(network: Network, job: Job, progress: Progress) -> Firmware:
             hint="ferrule.generate writes the project, and its README.md has the commands",
         )
     if job.out is not None:
-        return _build(network, job, Path(job.out), progress, stays=True)
+        return _build(network, job, Path(job.out), progress)
     scratch = ScratchFolder()
     try:
-        firmware = _build(network, job, scratch.path / "project", progress, stays=False)
+        firmware = _build(network, job, scratch.path / "project", progress)
     except BaseException:
         scratch.close()
         raise
@@ -226,7 +226,7 @@ def _compile(network: Network, job: Job, progress: Progress) -> Firmware:
     return firmware
 
 
-def _build(network: Network, job: Job, folder: Path, progress: Progress, *, stays: bool) -> Firmware:
+def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firmware:
     compiler = toolchain(job.toolchain)
     compiler.require()
     board = job.load_board()
@@ -236,7 +236,7 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress, *, stay
     artifact = emit_divided(optimized, placed)
     project = write_project(artifact, placed)
     started = time.perf_counter()
-    image = build_project(project, stays=stays, progress=progress)
+    image = build_project(project, progress=progress)
     return Firmware(
         network=network,
         optimized=optimized,

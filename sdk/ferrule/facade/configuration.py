@@ -14,6 +14,7 @@ import msgspec
 
 from ferrule.backends import BackendId, Device
 from ferrule.backends.discovery import in_folders
+from ferrule.backends.guarded import guarded
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import parse_options
 from ferrule.backends.origin import NOT_TRIED
@@ -205,7 +206,7 @@ def _model_options(options: Iterable[str], registry: BackendRegistry) -> dict[st
             raise FerruleError(f"--backend-option {option}: option '{name}' of backend {backend} is given twice")
         texts[backend][name] = value
     return {
-        backend: parse_options(backend, registry.create(backend).model_options(), given)
+        backend: parse_options(backend, guarded(registry.create(backend)).model_options(), given)
         for backend, given in texts.items()
     }
 

@@ -80,10 +80,10 @@ def plan_build(
 ) -> BuildPlan:
     """Plan the build of a firmware from its C sources.
 
-    `startup` adds the start-up code. The sources in `third_party` are compiled without warnings, and the headers in
-    `system_include_dirs` cause none. Objects are named after their sources, with a number if the name is in use.
-    Objects with different flags are in different folders.
-    Debug information contains absolute paths, except for files in `relative_to`, whose paths are relative to it.
+    `startup` adds the start-up code and Ferrule's headers. The sources in `third_party` are compiled without warnings,
+    and the headers in `system_include_dirs` cause none. Objects are named after their sources, with a number if the
+    name is in use; objects with different flags are in different folders. Debug information and `__FILE__` contain
+    absolute paths, except for files in `relative_to`, whose paths are relative to it.
 
     Raises:
         MissingToolError: the toolchain is not installed.
@@ -93,12 +93,13 @@ def plan_build(
     command = toolchain.require()
     folder = build_dir.resolve()
     every = [*sources, *(STARTUP.source_paths if startup else ())]
+    shipped = (*HEADERS.include_paths, *STARTUP.include_paths) if startup else ()
     flags = (
         *(f"-D{name}={value}" if value else f"-D{name}" for name, value in (defines or {}).items()),
-        *(f"-I{path.resolve()}" for path in (*include_dirs, *HEADERS.include_paths, *STARTUP.include_paths)),
+        *(f"-I{path.resolve()}" for path in (*include_dirs, *shipped)),
         *(f"-isystem{path.resolve()}" for path in system_include_dirs),
-        f"-fdebug-prefix-map={folder}=.",  # the same sources yield the same bytes in every folder
         *(() if relative_to is None else (f"-ffile-prefix-map={relative_to.resolve()}{os.sep}=",)),
+        f"-fdebug-prefix-map={folder}=.",  # the last map that matches is used
     )
     compiler_flags = toolchain.compile_flags(board, level)
     objects = folder / "objects" / _digest(folder.parent, (*command, *compiler_flags, *flags))

@@ -127,11 +127,10 @@ def _wrapped(line: str, first: str, other: str) -> Iterator[str]:
 
 def _folded(line: str, indent: str) -> list[str]:
     """Return the parts of a line of code; the parts after the first are indented deeper, as far as there is room."""
-    for pad in (indent + "    ", "    "):
-        parts = list(_parts(line, pad))
-        if all(len(part) <= COLUMNS for part in parts):
-            break
-    return parts
+    deep = list(_parts(line, indent + "    "))
+    if all(len(part) <= COLUMNS for part in deep):
+        return deep
+    return list(_parts(line, "    "))
 
 
 def _parts(line: str, pad: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from ferrule.backends import Device
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.contract import PLUGIN_FAULTS, described, pass_on_interrupts
 from ferrule.backends.dynamic import LoadReport
+from ferrule.backends.guarded import guarded
 from ferrule.backends.option import BackendOption
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry
@@ -114,7 +115,7 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
     if row.reason:
         return unusable
     try:
-        backend = registry.create(row.id)
+        backend = guarded(registry.create(row.id))
         return ListedBackend(
             id=row.id,
             origin=str(row.origin.kind),

@@ -112,9 +112,9 @@ class Adapter(Generic[F]):
             table = {register.offset: register.name for register in table}
         window = Registers(base=base, model=model, names=table or {}, fakes=self.fakes, interrupt=interrupt)
         self._space.add(window)
-        model.attach(bus=self._space.memory)
+        window.model.attach(bus=self._space.memory)
         if isinstance(device, DeviceModel):
-            device.reset()
+            window.model.reset()
         return window
 
     def memory(self, address: int, size_bytes: int) -> Bytes:

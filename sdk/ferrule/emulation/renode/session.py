@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from ferrule._typing import override
+from ferrule.devices.watchdog import POLL_S
 from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Counters, Machine
@@ -130,7 +131,7 @@ class RenodeSession(EmulatorSession):
     def _load(self, machine: Machine, kind: AttachmentKind, folder: Path) -> None:
         process, robot = self._running
         self._release = release(robot.execute("version"))
-        self._attachments = attach(kind, machine.devices, self._board, process, self._release)
+        self._attachments = attach(kind, machine.devices, self._board, process, self._release, machine.callback_s)
         write_files(folder, self._board, [each.entry() for each in self._attachments], machine.elf)
         uarts = {self._board.link_uart.name, self._board.console_uart.name}
         wired = {wire.uart: wire for wire in machine.wires}
@@ -144,7 +145,7 @@ class RenodeSession(EmulatorSession):
         self._terminals = {name: SocketTerminal(process.connect(ports[name])) for name in sorted(uarts)}
         for name, wire in wired.items():
             self._wire_sockets.append(process.connect(ports[name]))
-            self._wires.append(SocketWire(wire.name, self._wire_sockets[-1], wire.model))
+            self._wires.append(SocketWire(wire.name, self._wire_sockets[-1], wire.model, limit_s=machine.callback_s))
         robot.start()
 
     @override
@@ -171,7 +172,9 @@ class RenodeSession(EmulatorSession):
         """Raise EngineError if a device failed."""
         for attachment in self._attachments:
             if attachment.failure is not None:
-                self._failure = self._with_report(attachment.failure)
+                if attachment.stuck:
+                    time.sleep(2 * POLL_S)  # it may still be interrupted; until then Renode waits for it
+                self._failure = attachment.failure if attachment.stuck else self._with_report(attachment.failure)
                 raise self._failure
         for wire in self._wires:
             wire.check()
@@ -186,7 +189,9 @@ class RenodeSession(EmulatorSession):
 
     def _with_report(self, failure: EngineError) -> EngineError:
         report = self.crash_report(str(failure))
-        return EngineError(str(failure), hint=failure.hint, report=report)
+        reported = EngineError(str(failure), hint=failure.hint, report=report)
+        reported.__cause__ = failure.__cause__
+        return reported
 
     def _execute(self, command: str) -> str:
         _, robot = self._running
@@ -219,6 +224,7 @@ class RenodeSession(EmulatorSession):
         if record is not None:
             reason, registers = record.reason, dict(record.registers)
         notes = [f"{executed} instructions executed", *process.last_errors()]
+        notes += [note for attachment in self._attachments for note in attachment.notes]
         if not process.isolated:
             notes.append("Renode's servers listen on all interfaces of this machine")
         return self._report(reason, registers, notes=notes)

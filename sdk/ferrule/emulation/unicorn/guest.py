@@ -86,6 +86,8 @@ class Guest:
             ("stop_emulation", "uc_emu_stop"),
             ("read_register", "uc_reg_read"),
             ("write_register", "uc_reg_write"),
+            ("add_hook", "uc_hook_add"),
+            ("control", "uc_ctl"),
         ):
             setattr(state, field, self._address_of(self._library, function))
         state.engine = self._handle.value
