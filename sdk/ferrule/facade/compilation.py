@@ -178,7 +178,7 @@ def generate(
     given, wanted = _network_of(network), job_from(job, keywords)
     artifact = emit(given, wanted)
     if renode is not None:
-        check_renode(artifact, wanted.platform)
+        check_renode(artifact, wanted.platform, Path(renode))
     project = write_project(artifact, wanted, force=force)
     if renode is not None:
         emit_renode(given, artifact, wanted.load_board(), project.folder, Path(renode))

@@ -15,7 +15,7 @@ from ferrule.firmware.build import execute
 from ferrule.firmware.folder import Kept, sha256, write_folder
 from ferrule.firmware.image import Image, read_image
 from ferrule.firmware.job import Job
-from ferrule.firmware.manifest import Manifest, read_manifest
+from ferrule.firmware.manifest import PENDING_NAME, Manifest, read_manifest
 from ferrule.firmware.plan import plan_build
 from ferrule.firmware.platforms import ProjectRequest, platform
 from ferrule.firmware.toolchain import check_optimization, toolchain
@@ -93,7 +93,12 @@ def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Proje
 
 
 def load_project(folder: Path) -> Project:
-    """Return the project in a folder; FerruleError if there is no project or its manifest is malformed."""
+    """Return the project in a folder; FerruleError if there is none, or it is malformed or not written completely."""
+    if (folder / PENDING_NAME).exists():
+        raise FerruleError(
+            f"{folder} is not complete: a command that wrote it was ended early",
+            hint="generate the project again, into the same folder",
+        )
     return Project(folder=folder, manifest=read_manifest(folder))
 
 
