@@ -42,7 +42,11 @@ from ferrule.dom import (
 from ferrule.rendering.c_text import COLUMNS, c_comment, fitted
 
 INDENT = "    "
-_SECTIONS = {Section.WEIGHTS: "FERRULE_WEIGHTS ", Section.WORKSPACE: "FERRULE_WORKSPACE "}
+_SECTIONS = {
+    Section.IDENTITY: "FERRULE_IDENTITY ",
+    Section.WEIGHTS: "FERRULE_WEIGHTS ",
+    Section.WORKSPACE: "FERRULE_WORKSPACE ",
+}
 
 
 def write_header(module: Module, banner: str) -> str:
