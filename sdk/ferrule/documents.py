@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ferrule.errors import FerruleError
+from ferrule.rendering import check_texts
 
 MAX_BYTES = 1 << 22
 """4 MiB, far more than a file that people write has."""
@@ -36,10 +37,13 @@ def read_toml(path: Path, *, hint: str | None = None) -> dict[str, Any]:
     """Return the contents of a TOML file.
 
     Raises:
-        FerruleError: the file cannot be read or is not TOML; the message has the place, and the error the given hint.
+        FerruleError: the file cannot be read, is not TOML, or has a text with control characters; the message has the
+            place, and the error the given hint.
     """
     data = file_bytes(path)
-    return _guarded(str(path), hint, lambda: tomllib.loads(data.decode("utf-8")))
+    found = _guarded(str(path), hint, lambda: tomllib.loads(data.decode("utf-8")))
+    check_texts(found, str(path))
+    return found
 
 
 def convert(where: str, data: object, kind: type[_Kind], *, hint: str | None = None) -> _Kind:
@@ -51,8 +55,14 @@ def convert(where: str, data: object, kind: type[_Kind], *, hint: str | None = N
 
 
 def decode_json(where: str, data: bytes, kind: type[_Kind], *, hint: str | None = None) -> _Kind:
-    """Return a JSON document as a typed value; FerruleError if it is not JSON or violates its schema."""
-    return _guarded(where, hint, lambda: msgspec.json.decode(data, type=kind))
+    """Return a JSON document as a typed value.
+
+    Raises:
+        FerruleError: it is not JSON, violates its schema, or has a text with control characters.
+    """
+    found = _guarded(where, hint, lambda: msgspec.json.decode(data, type=kind))
+    check_texts(msgspec.to_builtins(found), where)
+    return found
 
 
 def _guarded(where: str, hint: str | None, read: Callable[[], _Read]) -> _Read:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -31,6 +32,7 @@ SHIPPED_FOLDER = Path(__file__).parent
 SHARED_FOLDER = SHIPPED_FOLDER / "shared"
 
 _loading = threading.RLock()
+_ID = re.compile(r"""^id\s*=\s*["']([^"'\\]+)["']""", re.MULTILINE)
 
 
 class FirmwarePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -157,6 +159,16 @@ def read_manifest(folder: Path) -> BackendFolder:
     if not (separator and module and name):
         raise FerruleError(f"{path}: factory is '{manifest.factory}', expected module:name")
     return BackendFolder(folder=folder, manifest=manifest)
+
+
+def declared_id(folder: Path) -> str:
+    """Return the id in a folder's backend.toml even if the rest of the file is malformed; "" if there is none."""
+    try:
+        text = (folder / MANIFEST_NAME).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = _ID.search(text)
+    return found[1] if found else ""
 
 
 def backend_folders(parent: Path = SHIPPED_FOLDER) -> Iterator[Path]:

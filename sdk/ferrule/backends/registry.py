@@ -75,7 +75,7 @@ class BackendRegistry:
         self._entries: dict[BackendId, _Entry] = {}
         self._sources = list(sources)
         self._duplicates: list[_Duplicate] = []
-        self._left_out: dict[BackendId, str] = {}
+        self._left_out: dict[BackendId, BackendRow] = {}
         self._lock = threading.RLock()
 
     def register(
@@ -125,8 +125,9 @@ class BackendRegistry:
             FerruleError: the backend is not registered.
         """
         with self._lock:
+            row = BackendRow(id=BackendId(backend_id), origin=self.origin(backend_id), reason=reason)
             self.deregister(backend_id)
-            self._left_out[BackendId(backend_id)] = reason
+            self._left_out[row.id] = row
 
     def create(self, backend_id: str) -> Backend:
         """Return a new object of a backend.
@@ -138,7 +139,7 @@ class BackendRegistry:
         with self._lock:
             entry = self._find(BackendId(backend_id))
             if entry is None and backend_id in self._left_out:
-                raise BackendUnavailableError(self._left_out[BackendId(backend_id)])
+                raise BackendUnavailableError(self._left_out[BackendId(backend_id)].reason)
         entry = entry or self._get(backend_id)
         try:
             backend = entry.factory()
@@ -173,13 +174,14 @@ class BackendRegistry:
         return self._get(backend_id).origin
 
     def refusals(self) -> tuple[BackendRow, ...]:
-        """Return the backends that were found but not registered, with the reasons."""
+        """Return the backends that were left out, then those that were found but not registered, with the reasons."""
         with self._lock:
             self._look_everywhere()
-            return tuple(
+            duplicates = (
                 BackendRow(id=BackendId(entry.found.id), origin=entry.found.origin, reason=entry.reason)
                 for entry in self._duplicates
             )
+            return (*self._left_out.values(), *duplicates)
 
     def rows(self) -> tuple[BackendRow, ...]:
         """Return all backends, then the refused ones; each backend is created once to test whether it is usable."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 BOARD = "mps2-an386"
+TOOLCHAIN = "zig"
+ENGINE = "unicorn"
 OPTIMIZATIONS = ("O3", "O2", "Os")
 PLATFORMS = ("bare-metal", "cmsis", "zephyr")
 """The names in ferrule.firmware.PLATFORMS, copied so that --help does not import it; a test compares them."""
@@ -39,11 +41,11 @@ class JobOptions:
     hints: tuple[str, ...]
     devices: tuple[str, ...]
     backend_options: tuple[str, ...]
-    no_fallback: bool
     config: Path | None
     board: str | None
-    toolchain: str = "zig"
-    optimization: str = "O3"
+    no_fallback: bool = False
+    toolchain: str | None = None
+    optimization: str | None = None
 
     def job(
         self, configuration: Configuration | None = None, *, platform: str = PLATFORMS[0], out: Path | None = None
@@ -59,9 +61,9 @@ class JobOptions:
         assert self.backends is not None  # if --backends has no default, the command has checked it
         project = (configuration or read_configuration(self.config)).with_devices(self.devices)
         job = Job(
-            board=self.board or BOARD,
-            toolchain=self.toolchain,
-            optimization=self.optimization,
+            board=self.board or project.board or BOARD,
+            toolchain=self.toolchain or project.toolchain or TOOLCHAIN,
+            optimization=self.optimization or project.optimization or OPTIMIZATIONS[0],
             backends=[name.strip() for name in self.backends.split(",")],
             fallback=not self.no_fallback,
             hints=_hints(self.hints),
@@ -90,14 +92,12 @@ def job_options(function: _F) -> _F:
             "-O",
             "--optimization",
             type=click.Choice(OPTIMIZATIONS),
-            default="O3",
-            show_default=True,
+            show_default=OPTIMIZATIONS[0],
             help="The compiler's optimization level.",
         ),
         click.option(
             "--toolchain",
-            default="zig",
-            show_default=True,
+            show_default=TOOLCHAIN,
             shell_complete=completion.toolchains,
             help="The compiler: zig or arm-none-eabi-gcc.",
         ),
@@ -164,7 +164,6 @@ def _with_division_options(function: _F, default: str | None) -> _F:
         ),
         click.option(
             "--board",
-            default=None if default is None else BOARD,
             show_default=BOARD,
             shell_complete=completion.boards,
             help="A board's name (see `ferrule boards`), or the path of a board's folder.",
@@ -179,15 +178,21 @@ def config_option(function: _F) -> _F:
     return click.option(
         "--config",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="The file with the project's backends and devices; by default ferrule.toml in the current folder, "
-        "if it exists.",
+        help="The file with the project's board, toolchain, engine, backends and devices, all of which are optional; "
+        "by default ferrule.toml in the current folder, if it exists.",
     )(function)
 
 
-def dynamic_path_option(function: _F) -> _F:
-    """Add the option --dynamic-path."""
+def dynamic_options(function: _F) -> _F:
+    """Add the options --dynamic-path and --isolate-dynamic-backends."""
+    isolate = click.option(
+        "--isolate-dynamic-backends",
+        "isolate",
+        is_flag=True,
+        help="Run each dynamic backend in a process of its own: whatever it does there, this command gets an error.",
+    )
     return click.option(
         "--dynamic-path",
         type=click.Path(path_type=Path),
         help="The folder to search for dynamic backends, instead of the default folders; it must be absolute.",
-    )(function)
+    )(isolate(function))

@@ -64,9 +64,9 @@ def expression(node: Expression) -> str:
         case Call(function, arguments):
             return f"{_operand(function)}({', '.join(map(expression, arguments))})"
         case Member(Dereference(pointer), name):
-            return f"{_operand(pointer)}->{name}"
+            return f"{_operand(pointer)}->{c_name(name)}"
         case Member(whole, name):
-            return f"{_operand(whole)}.{name}"
+            return f"{_operand(whole)}.{c_name(name)}"
         case Index(array, index):
             return f"{_operand(array)}[{expression(index)}]"
         case AddressOf(operand):
@@ -129,7 +129,7 @@ def _is_negative(node: Expression) -> bool:
 
 def _field(field: Field) -> str:
     value = expression(field.value)
-    return f".{field.name} = {value}" if field.name else value
+    return f".{c_name(field.name)} = {value}" if field.name else value
 
 
 def integer(value: int) -> str:

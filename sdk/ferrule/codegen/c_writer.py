@@ -39,7 +39,8 @@ from ferrule.dom import (
     Struct,
     Variable,
 )
-from ferrule.rendering.c_text import COLUMNS, c_comment, fitted
+from ferrule.rendering.c_text import COLUMNS, c_comment, c_name, fitted
+from ferrule.rendering.quoting import C_HEADER
 
 INDENT = "    "
 _SECTIONS = {
@@ -92,8 +93,8 @@ def _banner(banner: str, doc: str) -> str:
 
 
 def _includes(includes: Sequence[Include]) -> str:
-    system = sorted({f"#include <{item.path}>" for item in includes if item.system})
-    local = sorted({f'#include "{item.path}"' for item in includes if not item.system})
+    system = sorted({f"#include <{C_HEADER.quote(item.path)}>" for item in includes if item.system})
+    local = sorted({f'#include "{C_HEADER.quote(item.path)}"' for item in includes if not item.system})
     return "\n\n".join("\n".join(group) for group in (local, system) if group)
 
 
@@ -172,7 +173,7 @@ def _initial(value: Expression | None) -> str:
 
 def _entry(field: Field) -> str:
     """Return one value of an aggregate at module level, without the following comma."""
-    name = f"{INDENT}.{field.name} =" if field.name else ""
+    name = f"{INDENT}.{c_name(field.name)} =" if field.name else ""
     line = f"{name} {expression(field.value)}" if name else f"{INDENT}{expression(field.value)}"
     if len(line) + 1 <= COLUMNS:
         return line
@@ -192,7 +193,7 @@ def _rows(values: NDArray[Any]) -> Iterator[str]:
 
 
 def _struct(item: Struct) -> str:
-    lines = [f"struct {item.name} {{"]
+    lines = [f"struct {c_name(item.name)} {{"]
     for member in item.members:
         if member.doc:
             lines.append(_doc(member.doc, INDENT).rstrip("\n"))
@@ -201,11 +202,11 @@ def _struct(item: Struct) -> str:
 
 
 def _enumeration(item: Enumeration) -> str:
-    lines = [f"enum {item.name} {{" if item.name else "enum {"]
+    lines = [f"enum {c_name(item.name)} {{" if item.name else "enum {"]
     for constant in item.enumerators:
         if constant.doc:
             lines.append(_doc(constant.doc, INDENT).rstrip("\n"))
-        lines.append(f"{INDENT}{constant.name} = {integer(constant.value)},")
+        lines.append(f"{INDENT}{c_name(constant.name)} = {integer(constant.value)},")
     return _doc(item.doc) + "\n".join([*lines, "};"])
 
 
@@ -220,6 +221,9 @@ def _fill(head: str, words: Sequence[str], tail: str) -> str:
     """Return head, words separated by commas, and tail, wrapped at the column limit and aligned after the head."""
     last_line = head.rsplit("\n", 1)[-1]
     pad = " " * len(last_line)
+    if any(len(pad) + len(word) + len(tail) > COLUMNS for word in words):  # too long for a place behind the head
+        margin = " " * (len(last_line) - len(last_line.lstrip()) + len(INDENT))
+        return f"{head}\n{_fill(margin, words, tail)}"
     lines, current = [], last_line
     for number, word in enumerate(words):
         closing = tail if number == len(words) - 1 else ","
@@ -252,6 +256,7 @@ def _statement(item: Statement, indent: str) -> str:
         case If():
             return _if(item, indent)
         case For(variable, start, stop, body):
+            c_name(variable)
             head = f"for (int32_t {variable} = {expression(start)}; {variable} < {expression(stop)}; ++{variable})"
             return f"{indent}{head} {_block(body, indent).lstrip()}"
         case Return(value):

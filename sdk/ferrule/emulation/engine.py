@@ -63,6 +63,8 @@ class Machine:
     devices: tuple[AttachedDevice, ...] = ()
     wires: tuple[AttachedWire, ...] = ()
     options: EngineOptions = EngineOptions()
+    callback_s: float | None = None
+    """Longest time of one call of a device model, if that is shorter than the model's own deadline."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.elf, (str, PathLike)):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ferrule import codegen
 from ferrule.backends import Backend, BackendId, Device
 from ferrule.backends.firmware import FirmwareTarget, PluggableTarget, Socket, WiredTarget
+from ferrule.backends.guarded import guarded
 from ferrule.boards import Board
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.firmware.job import Job, divide
@@ -37,7 +38,7 @@ def emit_divided(optimized: OptimizedNetwork, job: Job, network: Network) -> cod
     """
     board = job.load_board()
     registry = job.backend_source()
-    firmware = {name: _face(registry.create(name)) for name in optimized.backends}
+    firmware = {name: _face(guarded(registry.create(name))) for name in optimized.backends}
     devices = _placed(optimized, firmware, board)
     graph = optimized.graph
     return codegen.generate(

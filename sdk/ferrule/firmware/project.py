@@ -16,7 +16,7 @@ from ferrule.firmware.folder import Kept, sha256, write_folder
 from ferrule.firmware.identification import project_files
 from ferrule.firmware.image import Image, read_image
 from ferrule.firmware.job import Job
-from ferrule.firmware.manifest import Manifest, read_manifest
+from ferrule.firmware.manifest import PENDING_NAME, Manifest, read_manifest
 from ferrule.firmware.plan import plan_build
 from ferrule.firmware.platforms import platform
 from ferrule.firmware.sbom import SBOM_NAME, sbom
@@ -93,7 +93,12 @@ def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Proje
 
 
 def load_project(folder: Path) -> Project:
-    """Return the project in a folder; FerruleError if there is no project or its manifest is malformed."""
+    """Return the project in a folder; FerruleError if there is none, or it is malformed or not written completely."""
+    if (folder / PENDING_NAME).exists():
+        raise FerruleError(
+            f"{folder} is not complete: a command that wrote it was ended early",
+            hint="generate the project again, into the same folder",
+        )
     return Project(folder=folder, manifest=read_manifest(folder))
 
 
@@ -137,6 +142,9 @@ def build_project(
         system_include_dirs=[folder / name for name in manifest.system_include_dirs],
         relative_to=folder,
     )
-    return read_image(
-        execute(plan, progress=lambda done, total, _: progress(Step(phase=phase, done=done, total=total)))
-    )
+
+    def say(done: int, total: int, name: str) -> None:
+        waiting = f"waiting for another build in {plan.folder}"
+        progress(Step(phase=phase, done=done, total=total) if name else Step(phase=waiting))
+
+    return read_image(execute(plan, progress=say))

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from ferrule.backends.backend import Backend, LayerSupport, Support
+from ferrule.backends.backend import Backend, LayerSupport
 from ferrule.backends.capability import ALL_OR_NOTHING, has_capability
-from ferrule.backends.contract import answer, answer_with, asking
 from ferrule.backends.device import BackendId, Device, default_device
+from ferrule.backends.guarded import guarded
 from ferrule.backends.option import check_options
 from ferrule.backends.target import Face
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
@@ -54,25 +54,19 @@ class Candidate:
 
     def has(self, capability: str) -> bool:
         """Whether the backend has a capability."""
-        with asking(self.id, "capabilities()"):
-            return has_capability(self.backend.capabilities(), capability)
+        return has_capability(self.backend.capabilities(), capability)
 
     def refusal(self, graph: Graph, layer: Layer, device: Device) -> str:
         """Return the reason why the backend does not support a layer on one of its devices; "" if it does."""
-        question = f"supports() for layer '{layer.name}' ({layer.type})"
-        with asking(self.id, question):
-            return answer(
-                self.support.supports(graph, layer, self.options.target(device)), Support, self.id, question
-            ).reason
+        return self.support.supports(graph, layer, self.options.target(device)).reason
 
     @staticmethod
     def of(backend: Backend, options: OptimizerOptions) -> Candidate:
         """Return the candidate for a backend, with its devices from the options or, without any, its default device."""
         own = tuple(device for device in options.devices if device.backend == backend.id)
-        with asking(backend.id, "layer_support()"):
-            support = answer_with(backend.layer_support(), ("supports",), backend.id, "layer_support()")
+        asked = guarded(backend)
         return Candidate(
-            backend=backend, support=support, options=options, devices=own or (default_device(backend.id),)
+            backend=asked, support=asked.layer_support(), options=options, devices=own or (default_device(backend.id),)
         )
 
 
@@ -221,7 +215,7 @@ def _check_devices(devices: Sequence[Device], known: Sequence[str]) -> None:
 def _candidate(name: str, registry: BackendSource, options: OptimizerOptions) -> Candidate | str:
     """Return the candidate, or the reason why the backend cannot be used."""
     try:
-        backend = registry.create(name)
+        backend = guarded(registry.create(name))
     except FerruleError as error:
         return str(error)
     if options.face is Face.HOST and not backend.has_host_face():

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ferrule.backends.capability import HAS_FP16
-from ferrule.backends.contract import asking
 from ferrule.backends.device import BackendId
 from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import TensorHandleFactoryRegistry
@@ -131,9 +130,8 @@ def _factory_table(decisions: Decisions, bench: Bench) -> FactoryTable:
     preferences = {}
     for candidate in bench.candidates:
         if candidate.id in owners:
-            with asking(candidate.id, "tensor_handle_factories() or handle_factory_preferences()"):
-                registry.register(candidate.backend.tensor_handle_factories(None))
-                preferences[candidate.id] = tuple(candidate.backend.handle_factory_preferences())
+            registry.register(candidate.backend.tensor_handle_factories(None))
+            preferences[candidate.id] = tuple(candidate.backend.handle_factory_preferences())
     return FactoryTable(registry, preferences)
 
 

@@ -16,7 +16,7 @@ ON = "/* clang-format on */"
 _ESCAPES = {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT_MARKS = re.compile(rf"{_STRING}|/\*|\*/")
-_BREAKS = re.compile(rf"(?P<text>{_STRING})|(?P<after>[(\[{{]|,(?= )|(?<= )=(?= ))|(?P<before> (?:&&|\|\||[+*]) )")
+_BREAKS = re.compile(rf"(?P<text>{_STRING})|[(\[{{]|(?<=[^ ]) (?=[^ ])")
 _CHARACTER = re.compile(r"\\[0-7]{3}|\\.|.")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ARGUMENT = re.compile(r"(?:[&*]|\(void \*\))?[A-Za-z0-9_]+(?:\([A-Za-z0-9_(), ]*\))?")
@@ -95,7 +95,7 @@ def _fitted(lines: list[str]) -> Iterator[str]:
             code, comment = _parted(line)
             if comment:
                 yield from _wrapped(f"{indent}{comment}", indent, f"{indent} * ")
-            folded = [code] if len(code) <= COLUMNS else list(_folded(code, indent))
+            folded = [code] if len(code) <= COLUMNS else _folded(code, indent)
             yield from folded if off or len(folded) == 1 else [f"{indent}{OFF}", *folded, f"{indent}{ON}"]
 
 
@@ -125,9 +125,15 @@ def _wrapped(line: str, first: str, other: str) -> Iterator[str]:
         yield part.replace("\0*/", " */")
 
 
-def _folded(line: str, indent: str) -> Iterator[str]:
-    """Yield the parts of a line of code; the parts after the first are indented deeper."""
-    pad = indent + "    "
+def _folded(line: str, indent: str) -> list[str]:
+    """Return the parts of a line of code; the parts after the first are indented deeper, as far as there is room."""
+    deep = list(_parts(line, indent + "    "))
+    if all(len(part) <= COLUMNS for part in deep):
+        return deep
+    return list(_parts(line, "    "))
+
+
+def _parts(line: str, pad: str) -> Iterator[str]:
     mark = " \\" if line.startswith("#") else ""  # a macro's definition goes on in the next line
     while len(line) > COLUMNS:
         part, rest = _first_part(line, COLUMNS - len(mark), len(pad))
@@ -142,7 +148,7 @@ def _first_part(line: str, room: int, start: int) -> tuple[str, str]:
     """Return a line's longest part that fits, and the rest, which is empty if the line cannot be broken."""
     at = 0
     for found in _BREAKS.finditer(line):
-        end = found.end() if found["after"] else found.start()
+        end = found.end()
         if found["text"] and found.end() > room and len(found["text"]) > room - start:
             cut = found.start() + 1
             for character in _CHARACTER.finditer(line, cut, found.end() - 1):

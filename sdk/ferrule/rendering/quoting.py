@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ferrule.errors import FerruleError
@@ -35,6 +35,12 @@ def one_line(text: str) -> str:
     return text if is_plain(text) else "".join(c if c.isprintable() else " " for c in text)
 
 
+def shown(text: str) -> str:
+    """Return text for a terminal: characters that are not printable, except line breaks, become escapes."""
+    parts = (c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    return text if is_plain(text) else "".join(parts)
+
+
 def check_text(text: str, what: str, *, longest: int | None = None) -> None:
     """Raise FerruleError for text that a terminal or a page would not show as it is, or with too many characters."""
     bad = next((c for c in text if not c.isprintable()), None)
@@ -45,6 +51,29 @@ def check_text(text: str, what: str, *, longest: int | None = None) -> None:
         )
     if longest is not None and len(text) > longest:
         raise FerruleError(f"{what} has {len(text)} characters, at most {longest} are allowed")
+
+
+def check_texts(value: object, where: str) -> None:
+    """Raise FerruleError if a key or a text of a document from JSON or TOML has a character that is not printable."""
+    for key, text in _texts(value, ""):
+        check_text(text, f"{where}: {key}" if key.isprintable() else where)
+
+
+def _texts(value: object, key: str) -> Iterator[tuple[str, str]]:
+    """Yield all texts of a document with the keys that lead to them; the keys are texts too."""
+    match value:
+        case str():
+            yield key, value
+        case dict():
+            for name, each in value.items():
+                path = f"{key}.{name}" if key else name
+                yield "a key", name
+                yield from _texts(each, path)
+        case list() | tuple():
+            for index, each in enumerate(value):
+                yield from _texts(each, f"{key}[{index}]")
+        case _:
+            return
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,11 @@ from ferrule.backends import Device
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.contract import PLUGIN_FAULTS, described, pass_on_interrupts
 from ferrule.backends.dynamic import LoadReport
+from ferrule.backends.guarded import guarded
 from ferrule.backends.option import BackendOption
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry
+from ferrule.errors import unknown_name
 from ferrule.runtime import Runtime
 
 SCHEMA_VERSION = 1
@@ -82,17 +84,31 @@ class BackendListing:
 
 
 def list_backends(
-    registry: BackendRegistry, devices: Sequence[Device] = (), dynamic_path: Path | None = None
+    registry: BackendRegistry,
+    devices: Sequence[Device] = (),
+    dynamic_path: Path | None = None,
+    names: Sequence[str] = (),
+    *,
+    isolate: bool = False,
 ) -> BackendListing:
     """Return all backends, each tried in a runtime, and the refused files of dynamic backends.
 
     `devices` has the devices that the project declares. `dynamic_path` is the only folder searched for dynamic
-    backends; None means the default folders.
+    backends; None means the default folders. `names` reduces the listing to these backends. With
+    `isolate`, each dynamic backend runs in a process of its own.
+
+    Raises:
+        FerruleError: no backend has one of the names.
     """
-    options = CreationOptions(dynamic_backends_path=dynamic_path)
+    options = CreationOptions(dynamic_backends_path=dynamic_path, isolate_dynamic_backends=isolate)
     with Runtime(options, registry) as runtime:
+        known = [row.id for row in runtime.backends]
+        for name in names:
+            if name not in known:
+                raise unknown_name("backend", name, known)
+        rows = [row for row in runtime.backends if not names or row.id in names]
         return BackendListing(
-            backends=tuple(_listed(row, runtime.registry, devices) for row in runtime.backends),
+            backends=tuple(_listed(row, runtime.registry, devices) for row in rows),
             refused=tuple(_refused(row) for row in runtime.dynamic_report if not row.accepted),
         )
 
@@ -102,7 +118,7 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
     if row.reason:
         return unusable
     try:
-        backend = registry.create(row.id)
+        backend = guarded(registry.create(row.id))
         return ListedBackend(
             id=row.id,
             origin=str(row.origin.kind),

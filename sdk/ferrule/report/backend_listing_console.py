@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ferrule.backends.origin import NOT_TRIED
 from ferrule.report.backend_listing import BackendListing, ListedBackend, ListedOption, RefusedFile
 from ferrule.report.tables import print_table
 
@@ -30,7 +31,8 @@ def _print_backends(backends: Iterable[ListedBackend], console: Console) -> None
     for backend in backends:
         origin = f"{backend.origin}: {backend.place}" if backend.place else backend.origin
         if backend.reason:
-            rows.append((escape(backend.id), escape(origin), "[yellow]not usable[/]", "", escape(backend.reason)))
+            state = "not tried" if backend.reason.startswith(NOT_TRIED) else "not usable"
+            rows.append((escape(backend.id), escape(origin), f"[yellow]{state}[/]", "", escape(backend.reason)))
             continue
         capabilities = ", ".join(_capability(name, value) for name, value in sorted(backend.capabilities.items()))
         devices = escape(", ".join(backend.devices))

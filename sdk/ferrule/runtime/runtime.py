@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule._typing import override
@@ -20,6 +19,7 @@ from ferrule.runtime.admission import admit_all
 from ferrule.runtime.binding import Arrays
 from ferrule.runtime.contexts import Contexts
 from ferrule.runtime.debug import DebugCallback
+from ferrule.runtime.errors import Faults
 from ferrule.runtime.loaded_network import LoadedNetwork
 from ferrule.runtime.loading import load_parts
 from ferrule.runtime.profiler import Profiler
@@ -49,7 +49,7 @@ class Runtime(Closing):
         self._options = options or CreationOptions()
         self._registry = (registry or default_registry()).scope()
         try:
-            self._dynamic_report = _load_dynamic(self._registry, self._options.dynamic_backends_path)
+            self._dynamic_report = _load_dynamic(self._registry, self._options)
             self._admitted, self._rows = admit_all(self._registry, self._options)
         except BaseException:
             self._registry.close()
@@ -133,17 +133,23 @@ class Runtime(Closing):
 
     @override
     def close(self) -> None:
-        """Unload all networks and release all backends, which cannot refuse; a second call does nothing."""
+        """Unload all networks and release all backends, which cannot refuse; a second call does nothing.
+
+        Raises:
+            FerruleError: backends failed to release memory; all networks are unloaded nevertheless.
+        """
         with self._lock:
             for loaded in self._networks.values():
                 loaded.check_outside()
             self._closed = True
+            faults = Faults()
             for network in tuple(self._networks):
                 self._contexts.before_close(network)
-                self._drop(network)
+                faults.during(self._drop, network)
             self._contexts.clear()
             self._admitted.clear()
-            self._registry.close()
+            faults.during(self._registry.close)
+            faults.throw()
 
     def _drop(self, network: NetworkId) -> None:
         try:
@@ -167,7 +173,8 @@ class Runtime(Closing):
         return FerruleError(f"there is no loaded network {network}", hint=f"loaded: {loaded}")
 
 
-def _load_dynamic(registry: BackendRegistry, path: Path | None) -> tuple[LoadReport, ...]:
+def _load_dynamic(registry: BackendRegistry, options: CreationOptions) -> tuple[LoadReport, ...]:
     from ferrule.backends.dynamic.load import load_dynamic_backends
 
-    return load_dynamic_backends(registry, path)
+    path, isolate = options.dynamic_backends_path, options.isolate_dynamic_backends
+    return load_dynamic_backends(registry, path, isolate=isolate)

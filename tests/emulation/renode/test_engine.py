@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +25,7 @@ from ferrule.backends import BackendId, Device
 from ferrule.backends.woofles.model import WooflesModel
 from ferrule.backends.woofles.registers import TABLE
 from ferrule.boards import load_board
-from ferrule.devices import BusError, DeviceModel
+from ferrule.devices import BusError, DeviceFaultError, DeviceModel
 from ferrule.emulation import AttachedDevice, EngineError, Machine, Session, engine
 from ferrule.emulation.renode import supervisor
 from ferrule.emulation.renode.script import TICK_CYCLES
@@ -212,6 +214,29 @@ def test_what_a_device_refuses_ends_the_run(
             link.run([np.zeros((1, 6), np.int8)])
 
 
+class Broken(Stubborn):
+    """A model with a programming error."""
+
+    def read(self, offset: int, width: int) -> int:
+        return 1 // 0
+
+
+@pytest.mark.parametrize("name", ["renode", pytest.param("renode:cosimulation", marks=pytest.mark.nightly)])
+def test_a_fault_of_a_model_ends_the_run_with_a_report(
+    arm_gcc: str, accelerated: ferrule.Firmware, renode: Path, name: str
+) -> None:
+    device = AttachedDevice(name="npu0", model=Broken(), address=0xA000_0000, interrupt=28)
+    machine = Machine(board=load_board("mps2-an386"), elf=accelerated.elf, devices=(device,))
+    with engine(name).start(machine) as session:
+        link = LinkSession(session.channel(), run_timeout_s=20, start_timeout_s=20)
+        with pytest.raises(
+            EngineError, match=r"device npu0: its model raised ZeroDivisionError: .* in a read"
+        ) as caught:
+            link.run([np.zeros((1, 6), np.int8)])
+    assert isinstance(caught.value.__cause__, DeviceFaultError)
+    assert caught.value.report is not None
+
+
 def test_renode_has_a_network_of_its_own(build: Build, renode: Path) -> None:
     with engine("renode").start(build("echo")) as session:
         assert isinstance(session, RenodeSession)
@@ -321,3 +346,26 @@ def test_an_accelerator_behind_another_uart(
     report = firmware.run(engine="renode")
     assert report.verdict == "exact"
     assert {layer.backend for layer in report.document.layers} == {"UartWoofles"}
+
+
+@pytest.mark.cc
+def test_selects_that_renode_computes_wrongly_are_refused(
+    arm_gcc: str, stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elf = tmp_path / "select.elf"
+    source = tmp_path / "select.c"
+    source.write_text('int entry(int a) { __asm("cmp %0, #1\\n\\tcset %0, eq" : "+r"(a)); return a; }\n')
+    flags = ["-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=soft", "-O2", "-nostdlib", "-Wl,--entry=entry"]
+    subprocess.run([arm_gcc, *flags, str(source), "-o", str(elf)], check=True, timeout=60)
+    machine = Machine(board=load_board("mps3-an547"), elf=elf)
+    with pytest.raises(EngineError, match=r"with the zero register \(1, first at .*\(entry\+0x2\)\)") as caught:
+        engine("renode").start(machine)
+    assert "--engine qemu" in str(caught.value.hint)
+    monkeypatch.setenv("FAKE_RENODE_VERSION", "1.17.0")
+    with pytest.raises(EngineError) as caught:  # the stand-in has no such core, but gets as far as loading it
+        engine("renode").start(machine)
+    assert "zero register" not in str(caught.value)
+    other = replace(machine, board=load_board("mps2-an505"))
+    with pytest.raises(EngineError) as caught:
+        engine("renode").start(other)
+    assert "zero register" not in str(caught.value)

@@ -96,7 +96,9 @@ class QemuSession(EmulatorSession):
         self._monitor = Monitor(self._process.monitor)
         sockets = self._process.uarts
         self._channels = {name: QemuChannel(self, link) for name, link in sockets.items() if name in uarts}
-        self._wires = [SocketWire(wire.name, sockets[uart], wire.model) for uart, wire in wired.items()]
+        self._wires = [
+            SocketWire(wire.name, sockets[uart], wire.model, limit_s=machine.callback_s) for uart, wire in wired.items()
+        ]
         self._ask("query-status")
 
     @override
