@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file Declarations shared by all generated executors: optional information about one run. */
+/** @file Declarations shared by all generated executors: optional information about one run, and
+ * the check of the caller's memory. */
 #ifndef FERRULE_EXECUTOR_H
 #define FERRULE_EXECUTOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +41,13 @@ enum ferrule_device_call {
     FERRULE_CALL_CLOSE = 5,
     FERRULE_CALL_DEACTIVATE = 6,
 };
+
+/** @brief Whether an address is a multiple of `alignment`, a power of two. For generated executors.
+ */
+static inline bool ferrule_is_aligned(const void *address, size_t alignment)
+{
+    return ((uintptr_t)address & (alignment - 1u)) == 0u;
+}
 
 /** @brief Clear the failure of an earlier run. For generated executors; `info` may be NULL. */
 static inline void ferrule_run_begin(struct ferrule_run_info *info)

@@ -15,9 +15,10 @@
 
 #ifndef FERRULE_WORKSPACE
 #if defined(__ELF__) && defined(__arm__)
-/** Prefix of an uninitialised array: places it in the memory for workspaces, which is not cleared
- * at reset. */
-#define FERRULE_WORKSPACE __attribute__((section(".ferrule_workspace")))
+/** Prefix of an uninitialised array: places it in the memory for workspaces, which Ferrule's linker
+ * scripts leave uncleared at reset. Another linker script places it with .bss: it takes no flash.
+ */
+#define FERRULE_WORKSPACE __attribute__((section(".bss.ferrule_workspace")))
 #else
 #define FERRULE_WORKSPACE
 #endif

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from types import TracebackType
 
 
 class FerruleError(Exception):
-    """A problem the user can fix, with the remedy in `hint`; the command line prints both and exits with 2."""
+    """A problem the user can fix, with the remedy in `hint`; the command line prints both and exits with 2.
+
+    Messages quote what files and peers contain, so characters that a terminal would obey become escapes.
+    """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
+        super().__init__(_visible(message))
+        self.hint = None if hint is None else _visible(hint)
 
 
 class ModelError(FerruleError):
@@ -28,16 +32,71 @@ class InputError(FerruleError):
     """An input array has the wrong name, shape or dtype."""
 
 
+_LISTED = 20
+
+
+def _visible(text: str) -> str:
+    """Return a text with unprintable characters, other than line breaks and tabs, written as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
 class MissingToolError(FerruleError):
     """A compiler, emulator or Python package is not installed; the hint gives the command that installs it."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> FerruleError:
-    """Return the error for a name that is not in `known`; the hint lists similar names or, if there are none, all."""
+def unknown_name(kind: str, name: str, known: Iterable[str], *, where: str = "") -> FerruleError:
+    """Return the error for a name that is not in `known`; the hint lists similar names or, if there are none, all.
+
+    `where` follows the name in the message, such as "on board mps2-an386".
+    """
     names = sorted(known)
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
-    return FerruleError(f"there is no {kind} '{name}'", hint=hint)
+    return FerruleError(f"there is no {kind} '{name}'{where and f' {where}'}", hint=hint)
+
+
+def caused_by_signal(error: BaseException) -> bool:
+    """Return whether an exception is a SystemExit or KeyboardInterrupt that a signal caused, such as Ctrl-C.
+
+    Python's own handler of SIGINT has no frame: its KeyboardInterrupt begins at an instruction that does not raise.
+    """
+    import dis
+    import signal
+
+    if not isinstance(error, (KeyboardInterrupt, SystemExit)):
+        return False
+    frames = list(_frames(error.__traceback__))
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
+    if any(frame.tb_frame.f_code in handlers for frame in frames):
+        return True
+    if isinstance(error, SystemExit) or not frames:
+        return False
+    last = frames[-1]
+    return dis.opname[last.tb_frame.f_code.co_code[last.tb_lasti]] not in {"RAISE_VARARGS", "RERAISE"}
+
+
+def _frames(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def together(problems: Sequence[FerruleError], what: str) -> FerruleError:
+    """Return one error for several problems of a model, one line each; a single problem is returned unchanged.
+
+    `what` names the places with a problem, such as "layers". The error is an UnsupportedError if all problems are.
+    """
+    if len(problems) == 1:
+        return problems[0]
+    lines = [f"{len(problems)} {what} cannot be used:", *(f"  {problem}" for problem in problems[:_LISTED])]
+    if len(problems) > _LISTED:
+        lines.append(f"  and {len(problems) - _LISTED} more")
+    hints = dict.fromkeys(problem.hint for problem in problems[:_LISTED] if problem.hint)
+    unsupported = all(isinstance(problem, UnsupportedError) for problem in problems)
+    kind = UnsupportedError if unsupported else ModelError
+    return kind("\n".join(lines), hint="; ".join(hints) or None)
 
 
 @contextmanager
@@ -46,5 +105,5 @@ def place(where: str) -> Iterator[None]:
     try:
         yield
     except FerruleError as error:
-        error.args = (f"{where}: {error}",)
+        error.args = (_visible(f"{where}: {error}"),)
         raise

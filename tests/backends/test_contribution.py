@@ -34,14 +34,14 @@ def test_parts(part: Contribution) -> None:
     assert part.part("two", "two").sources == ("other/two.c",)
     assert part.part().files == ("include/deep/public.h",)
     assert part.without("two").files == ("include/deep/public.h", "src/one.c", "src/private.h")
-    with pytest.raises(FerruleError, match="there is no source in contribution 'backends/part' 'three'"):
+    with pytest.raises(FerruleError, match="there is no source 'three' in contribution 'backends/part'"):
         part.without("three")
 
 
 def test_a_wrong_name_of_a_kernel_says_which_there_are() -> None:
     assert KERNELS.part("conv2d_s8").sources == ("conv2d_s8.c",)
     assert KERNELS.part("softmax_f32", "expf").sources == ("softmax_f32.c", "math/expf.c")
-    with pytest.raises(FerruleError, match="there is no source in contribution 'src_c/kernels' 'conv2d_s9'") as caught:
+    with pytest.raises(FerruleError, match="there is no source 'conv2d_s9' in contribution 'src_c/kernels'") as caught:
         KERNELS.part("conv2d_s9")
     assert "conv2d_s8" in str(caught.value.hint)
 

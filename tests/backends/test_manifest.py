@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.contribution import Warnings
 from ferrule.backends.discovery import FOLDERS_VARIABLE, environment, in_folders, shipped
 from ferrule.backends.manifest import MANIFEST_NAME, SHIPPED_FOLDER, backend_folders, read_manifest
@@ -205,6 +206,20 @@ def test_a_broken_folder_costs_its_own_row(folder: Path) -> None:
     reasons = {row.id: row.reason for row in registry.rows()}
     assert "expected `str`" in reasons.pop("nothing_at_all").lower()
     assert "CpuRef" in reasons
+
+
+def test_a_broken_manifest_keeps_its_id(folder: Path) -> None:
+    path = folder / MANIFEST_NAME
+    for text, reason in (
+        ('id = "Nothing"\nfactory = "nothing_at_all:Nothing"\nrank = "first"\n', "$.rank"),
+        ('id = "Nothing"\nfactory = [\n', str(path)),
+        ("id='Nothing'\nfactory = 'a:b'\nsurprise = 1\n", "surprise"),
+    ):
+        path.write_text(text)
+        with pytest.raises(BackendUnavailableError) as error:
+            registry_with([folder]).create("Nothing")
+        assert str(path) in str(error.value)
+        assert reason in str(error.value)
 
 
 def test_shipped_backends_are_those_with_a_manifest() -> None:

@@ -129,8 +129,7 @@ def test_the_stm32f4_discovery() -> None:
         ("0x40023830", "0x40024000", r"setup\[0\]: the platform description has no peripheral or tag at 0x40024000"),
         ("0x40023830", "0x100000000", r"\$.setup\[0\].address"),
         ("set = 0x0000_0001", "set = -1", r"\$.setup\[0\].set"),
-        ('why = "RCC_AHB1ENR', 'why = "*/ RCC_AHB1ENR', r"setup\[0\]: why must be one line of text"),
-        ('why = "RCC_AHB1ENR', 'why = "a\\nRCC_AHB1ENR', r"setup\[0\]: why must be one line of text"),
+        ('why = "RCC_AHB1ENR', 'why = "a\\nRCC_AHB1ENR', r"setup\[0\].why contains the character U\+000A"),
         ('uart = "usart2"', 'uart = "usart9"', r"setup\[0\].uart: there is no UART 'usart9'"),
         ('lacks = ["ccm"]', 'lacks = ["cmc"]', "qemu.lacks: there is no memory or peripheral 'cmc'"),
         ('lacks = ["ccm"]', 'lacks = ["sram"]', r"qemu.lacks: 'sram' holds parts of the firmware"),
@@ -188,7 +187,7 @@ def test_a_search_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pyte
         ("stack_bytes = 16384", "stack_bytes = 1001", "not a multiple of 8"),
         ("stack_bytes = 16384", "stack_bytes = 4194312", "'ssram23' holds 4194304"),
         ("title = ", "title = " + "[" * 9999 + " #", "nested too deep"),
-        ('platform = "mps2-an386.repl"', 'platform = "a\\u0000b"', "cannot read"),
+        ('platform = "mps2-an386.repl"', 'platform = "a\\u0000b"', r"platform contains the character U\+0000"),
         ("stack_bytes = 16384", 'stack_bytes = "16 K"', r"Expected `int`, got `str` - at `\$.placement.stack_bytes`"),
         ('kind = "flash"', 'kind = "rom"', r"at `\$.memories"),
         ('kind = "flash"', 'kind = "flash"\nkinds = 1', "unknown field `kinds`"),
@@ -258,9 +257,9 @@ def test_names_of_parts_are_looked_up() -> None:
     assert 0x2000_0000 in board.memory("ssram23")
     assert 0x2040_0000 not in board.memory("ssram23")
     assert 0x4000_4FFF in board.peripheral("uart0")
-    with pytest.raises(FerruleError, match="there is no memory of board mps2-an386 'ssram'"):
+    with pytest.raises(FerruleError, match="there is no memory 'ssram' on board mps2-an386"):
         board.memory("ssram")
-    with pytest.raises(FerruleError, match="there is no peripheral of board mps2-an386 'uart'"):
+    with pytest.raises(FerruleError, match="there is no peripheral 'uart' on board mps2-an386"):
         board.peripheral("uart")
 
 

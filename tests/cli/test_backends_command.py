@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def test_shipped_backends(ferrule: Ferrule) -> None:
     assert (cpu.origin, cpu.place, cpu.reason) == ("shipped", "ferrule/backends/cpu_acc", "")
     assert (cpu.host, cpu.firmware, cpu.devices) == (True, True, ("CpuAcc",))
     assert (reference.host, reference.firmware) == (True, False)
-    assert reference.capabilities["ExternallyManagedMemory"] is True
+    assert reference.capabilities == {"HasFp16": True}
 
 
 def test_options_are_listed(ferrule: Ferrule) -> None:
@@ -64,9 +65,28 @@ def test_the_table(ferrule: Ferrule) -> None:
 
 def test_a_configuration_in_the_current_folder(ferrule: Ferrule, tmp_path: Path) -> None:
     (tmp_path / "ferrule.toml").write_text(f'[backends]\nfolders = ["{EXAMPLE / "my_custom"}"]\n')
-    (custom,) = [backend for backend in listing(ferrule).backends if backend.id == "MyCustom"]
-    assert (custom.origin, custom.place) == ("folder", str(EXAMPLE / "my_custom"))
+    (custom,) = listing(ferrule, "MyCustom").backends
+    assert (custom.origin, custom.place, custom.reason) == ("folder", str(EXAMPLE / "my_custom"), "")
     assert custom.devices == ("MyCustom",)
+    outcome = ferrule("backends", "MyCustum")
+    assert (outcome.code, "did you mean MyCustom" in outcome.err) == (2, True)
+
+
+def test_code_of_the_current_folder_runs_only_where_it_is_named(ferrule: Ferrule, tmp_path: Path) -> None:
+    (tmp_path / "ferrule.toml").write_text('[backends]\nfolders = ["traced"]\n')
+    (tmp_path / "traced").mkdir()
+    (tmp_path / "traced" / "backend.toml").write_text('id = "Traced"\nfactory = "traced:make"\n')
+    (tmp_path / "traced" / "__init__.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'trace')!r})")
+    (row,) = [backend for backend in listing(ferrule).backends if backend.id == "Traced"]
+    assert row.reason.startswith("not tried: it is code of ferrule.toml in this folder")
+    assert row.origin == "folder"
+    assert "not tried" in ferrule("backends").out
+    assert ferrule("backends", "CpuRef").code == 0
+    assert not (tmp_path / "trace").exists()
+    (row,) = listing(ferrule, "Traced").backends
+    assert "cannot be imported" in row.reason
+    assert (tmp_path / "trace").exists()
+    sys.modules.pop("traced", None)
 
 
 def test_a_broken_folder_is_a_row(ferrule: Ferrule, tmp_path: Path) -> None:
@@ -313,3 +333,14 @@ def test_generate_takes_options(ferrule: Ferrule, sums: Path, tmp_path: Path) ->
         assert ferrule("generate", sums, *arguments, *option, "--out", tmp_path / value).code == 0
     first, second = ((tmp_path / value / "model" / "ferrule_sums.c").read_text() for value in ("true", "false"))
     assert first != second
+
+
+@pytest.mark.parametrize("command", ["generate", "inspect", "run"])
+def test_no_fallback(ferrule: Ferrule, sums: Path, tmp_path: Path, command: str) -> None:
+    arguments = ["--backends", "MyCustom,CpuAcc", "--config", EXAMPLE / "ferrule.toml", "--no-fallback"]
+    arguments += ["--out", tmp_path / "project"] if command == "generate" else []
+    outcome = ferrule(command, sums, *arguments)
+    assert outcome.code == 2
+    assert "(MAXIMUM) cannot run on its first backend; MyCustom: " in outcome.err
+    assert "without --no-fallback" in outcome.err or command == "inspect"
+    assert not (tmp_path / "project").exists()

@@ -4,19 +4,24 @@
 from __future__ import annotations
 
 import io
+import json
+import platform
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 
 from ferrule import __version__, firmware
 from ferrule.boards import board_names
+from ferrule.cli import main
 from ferrule.cli.options import PLATFORMS, JobOptions
 from ferrule.cli.progress import progress
 from ferrule.facade.configuration import Configuration
@@ -43,7 +48,9 @@ def test_each_command_has_help(ferrule: Ferrule, command: str) -> None:
 
 
 def test_version(ferrule: Ferrule) -> None:
-    assert ferrule("--version").out == f"ferrule, version {__version__}\n"
+    first, python, *tools = ferrule("--version").out.splitlines()
+    assert (first, python) == (f"ferrule, version {__version__}", f"  Python {platform.python_version()}")
+    assert f"  unicorn {version('unicorn')}" in tools
 
 
 def test_unknown_command(ferrule: Ferrule) -> None:
@@ -105,6 +112,18 @@ def test_boards(ferrule: Ferrule) -> None:
         assert name in outcome.out
     assert "cortex-m7" in outcome.out
     assert "unicorn, qemu" in outcome.out
+
+
+def test_boards_as_json(ferrule: Ferrule) -> None:
+    listing = json.loads(ferrule("boards", "--json").out)
+    assert listing["schema_version"] == 1
+    boards = {board["name"]: board for board in listing["boards"]}
+    assert set(boards) == set(board_names())
+    board = boards["mps3-an547"]
+    assert (board["core"], board["fpu"], board["clock_hz"]) == ("cortex-m55", "fpv5-d16", 32_000_000)
+    assert board["memories"][0] == {"name": "itcm", "kind": "flash", "address": 0x1000_0000, "size_bytes": 0x8_0000}
+    assert "unicorn" not in board["engines"]
+    assert "cortex-m55" in board["refusals"]["unicorn"]
 
 
 def test_boards_of_a_wrong_folder(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +221,61 @@ def test_generate(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
 def test_the_platforms_are_those_of_the_package() -> None:
     assert set(PLATFORMS) == set(firmware.PLATFORMS)
     assert PLATFORMS[0] == firmware.DEFAULT_PLATFORM
+
+
+def test_the_command_line_precedes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "ferrule.toml"
+    path.write_text('board = "mps2-an505"\ntoolchain = "arm-none-eabi-gcc"\noptimization = "Os"\n', encoding="utf-8")
+    none = JobOptions(backends="CpuAcc", hints=(), devices=(), backend_options=(), config=path, board=None)
+    job = none.job()
+    assert (job.board, job.toolchain, job.optimization) == ("mps2-an505", "arm-none-eabi-gcc", "Os")
+    job = replace(none, board="mps2-an385", toolchain="zig", optimization="O2").job()
+    assert (job.board, job.toolchain, job.optimization) == ("mps2-an385", "zig", "O2")
+
+
+def test_the_engine_of_the_file(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
+    path = tmp_path / "ferrule.toml"
+    path.write_text('engine = "unicron"\n', encoding="utf-8")
+    outcome = ferrule("run", dense, "--config", path)
+    assert (outcome.code, "there is no engine 'unicron'" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("ferrule bo", ["boards"]),
+        ("ferrule run --board mps3", ["mps3-an547"]),
+        ("ferrule run --backends CpuRef,Woo", ["CpuRef,Woofles"]),
+        ("ferrule run --engine renode:cosimulation-", ["renode:cosimulation-ticks"]),
+        ("ferrule generate --toolchain a", ["arm-none-eabi-gcc"]),
+        ("ferrule run --optim", ["--optimization"]),
+    ],
+)
+def test_completion(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch, words: str, completed: list[str]) -> None:
+    monkeypatch.setenv("_FERRULE_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    outcome = ferrule()
+    assert (outcome.code, outcome.err) == (0, "")
+    assert [line.partition(",")[2] for line in outcome.out.splitlines()] == completed
+
+
+def test_the_log_has_the_commands(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ferrule.firmware.probe_tools", lambda: subprocess.run(["true", "a b"], check=True) and [])
+    assert "ferrule.commands: true 'a b'\n" in ferrule("doctor", "--json", "-v").err
+    assert "ferrule.commands" not in ferrule("doctor", "--json").err
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+def test_colours_of_errors(monkeypatch: pytest.MonkeyPatch, no_color: bool) -> None:
+    shown: list[bool | None] = []
+    monkeypatch.setattr(click, "echo", lambda *_texts, color=None, **_options: shown.append(color))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    with pytest.raises(SystemExit):
+        main(["ruin"])
+    assert set(shown) == {False if no_color else None}
 
 
 def test_defaults_are_those_of_a_job() -> None:

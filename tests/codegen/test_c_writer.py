@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.codegen.c_expressions import expression, float_literal, integer, string_literal
+from ferrule.codegen.c_expressions import expression, float_literal, integer, literals, string_literal
 from ferrule.codegen.c_types import declarator
 from ferrule.codegen.c_writer import write_header, write_source
 from ferrule.dom import (
@@ -104,12 +104,6 @@ def test_float_literals_read_back(value: float) -> None:
     assert np.float32(text[:-1]).tobytes() == np.float32(value).tobytes()
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
-def test_what_c_cannot_say_is_refused(value: float) -> None:
-    with pytest.raises(ValueError, match="no literal"):
-        float_literal(np.float32(value))
-
-
 def _compiled(tmp_path: Path, cc: tuple[str, ...], text: str) -> ctypes.CDLL:
     source, library = tmp_path / "x.c", tmp_path / "x.so"
     source.write_text(text)
@@ -128,6 +122,16 @@ def test_integer_literals_read_back(tmp_path: Path, host_cc: tuple[str, ...]) ->
     assert list((ctypes.c_int64 * len(values)).in_dll(library, "x")) == values
     with pytest.raises(ValueError, match="64 bits"):
         integer(2**63)
+
+
+@pytest.mark.cc
+def test_infinities_and_nan_read_back(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
+    values = np.array([np.inf, -np.inf, np.nan, -0.0, 1.5], np.float32)
+    rows = ", ".join(literals(values))
+    library = _compiled(tmp_path, host_cc, f"const float x[] = {{{rows}, {float_literal(values[1])}}};\n")
+    found = np.frombuffer((ctypes.c_float * 6).in_dll(library, "x"), np.float32)
+    np.testing.assert_array_equal(found, [*values, -np.inf])
+    assert np.signbit(found[3])
 
 
 @pytest.mark.cc

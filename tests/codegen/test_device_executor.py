@@ -256,7 +256,8 @@ def test_an_operator_on_the_core_may_fail(tmp_path: Path, host_cc: tuple[str, ..
     ffi.cdef("""
         struct ferrule_run_info { uint32_t failed_operator; void (*on_operator)(void *, uint32_t); void *context;
             void (*on_device)(void *, uint32_t, uint32_t, uint32_t, int32_t); void *device_context; };
-        struct inputs { int8_t *x; }; struct outputs { int8_t *y; }; struct memory { uint8_t *sram; };
+        struct inputs { int8_t *x; }; struct outputs { int8_t *y; };
+        struct memory { uint8_t *sram; size_t sram_bytes; };
         extern struct inputs ferrule_chain_default_inputs;
         extern struct outputs ferrule_chain_default_outputs;
         extern struct memory ferrule_chain_default_memory;

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from ferrule.backends import BackendId
 from ferrule.backends.firmware import LoweredOp, LoweringContext, parameter_table
 from ferrule.backends.target import Face, default_target
 from ferrule.codegen import Artifact, generate
+from ferrule.codegen.storage import ARENA_ALIGNMENT
 from ferrule.dom import Call, Evaluate, Identifier
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Quantization, TensorInfo
@@ -130,7 +131,7 @@ def build(artifact: Artifact, folder: Path, cc: tuple[str, ...], inputs: list[st
         struct ferrule_run_info {{ uint32_t failed_operator; void (*on_operator)(void *, uint32_t); void *context; }};
         struct {prefix}_inputs {{ {"".join(f"const int8_t *{name};" for name in inputs)} }};
         struct {prefix}_outputs {{ {"".join(f"int8_t *{name};" for name in outputs)} }};
-        struct {prefix}_memory {{ uint8_t *sram; }};
+        struct {prefix}_memory {{ uint8_t *sram; size_t sram_bytes; }};
         extern struct {prefix}_inputs {prefix}_default_inputs;
         extern struct {prefix}_outputs {prefix}_default_outputs;
         extern struct {prefix}_memory {prefix}_default_memory;
@@ -138,6 +139,14 @@ def build(artifact: Artifact, folder: Path, cc: tuple[str, ...], inputs: list[st
                              const struct {prefix}_memory *, struct ferrule_run_info *);
     """)
     return Host(ffi=ffi, library=ffi.dlopen(str(folder / "model.so")), symbol=prefix)
+
+
+class Workspace:
+    """Memory for a workspace, with room around it."""
+
+    def __init__(self, ffi: Any, size_bytes: int) -> None:  # noqa: ANN401 cffi has no types
+        self.all = ffi.new("uint8_t[]", size_bytes + 2 * ARENA_ALIGNMENT)
+        self.start = self.all + -int(ffi.cast("uintptr_t", self.all)) % ARENA_ALIGNMENT
 
 
 X = np.arange(-6, 6, dtype=np.int8).reshape(3, 4)
@@ -172,6 +181,38 @@ def test_null_pointers_are_refused(tmp_path: Path, host_cc: tuple[str, ...]) -> 
             arguments = [*good]
             arguments[index] = bad
             assert library.ferrule_chain_run(*arguments, ffi.NULL) == -1
+
+
+@pytest.mark.cc
+def test_memory_that_is_misaligned_or_too_small_is_refused(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
+    artifact = emit(chain())
+    host = build(artifact, tmp_path, host_cc, ["x"], ["y"])
+    library, ffi, need = host.library, host.ffi, artifact.workspace_bytes
+    structs = [ffi.addressof(getattr(library, f"ferrule_chain_default_{part}")) for part in ("inputs", "outputs")]
+    arena = Workspace(ffi, need)
+
+    def status(start: int, size_bytes: int) -> int:
+        memory = ffi.new("struct ferrule_chain_memory *", (arena.start + start, size_bytes))
+        return int(library.ferrule_chain_run(*structs, memory, ffi.NULL))
+
+    assert need > 0
+    assert library.ferrule_chain_default_memory.sram_bytes == need
+    assert (status(0, need), status(0, need + 1), status(ARENA_ALIGNMENT, need)) == (0, 0, 0)
+    assert {status(start, need) for start in range(1, ARENA_ALIGNMENT)} == {-1}
+    assert {status(0, size_bytes) for size_bytes in (0, 1, need - 1)} == {-1}
+
+
+def test_a_tensor_that_is_misaligned_for_its_type_is_refused() -> None:
+    graph = Graph("wide")
+    wide = TensorInfo(name="x", shape=(3,), dtype=DataType.FLOAT32)
+    layer = Layer(name="l", type=LayerType.RELU, descriptor=ReluDescriptor(), inputs=("x",), outputs=("y",))
+    graph.add_input(wide)
+    graph.add_layer(layer, [replace(wide, name="y")])
+    graph.set_outputs(["y"])
+    text = emit(graph).files["ferrule_wide.c"]
+    refusal = "if (!ferrule_is_aligned(inputs->x, 4U)) {\n        return FERRULE_ERR_ARGUMENT;"
+    assert refusal in text
+    assert refusal.replace("inputs->x", "outputs->y") in text
 
 
 @pytest.mark.cc
@@ -215,9 +256,8 @@ def test_views_between_inputs_and_outputs_become_copies(
     buffers = {name: ffi.new("int8_t[12]") for name in ("flat", "square", "again", "x", "square_2")}
     source = ffi.new("int8_t[12]", list(X.ravel()))
     outputs = ffi.new("struct ferrule_views_outputs *", buffers)
-    memory = ffi.new("struct ferrule_views_memory *", {"sram": ffi.new("uint8_t[]", artifact.workspace_bytes + 16)})
-    arena = ffi.new("uint8_t[]", artifact.workspace_bytes + 16)
-    memory.sram = arena
+    arena = Workspace(ffi, artifact.workspace_bytes)
+    memory = ffi.new("struct ferrule_views_memory *", (arena.start, artifact.workspace_bytes))
     inputs = ffi.new("struct ferrule_views_inputs *", {"x": source})
     assert library.ferrule_views_run(inputs, outputs, memory, ffi.NULL) == 0
     expected = {"flat": X, "square": X * 2, "again": X * 2, "x": X, "square_2": X * 2}

@@ -13,6 +13,7 @@ from ferrule._typing import override
 from ferrule.devices import (
     Access,
     BusErrorAt,
+    DeviceFaultError,
     DeviceModel,
     Fault,
     FaultInjector,
@@ -109,6 +110,12 @@ def test_the_crash_report_names_device_register_and_reason(
     assert "main" in f"{caught.value.report.symbol} {caught.value.report.notes}"
 
 
-def test_a_mistake_of_the_model_is_told_as_it_is(unicorn: Engine, build_exceptions: Build) -> None:
-    with pytest.raises(ZeroDivisionError, match="the model is wrong"):
+def test_a_mistake_of_the_model_names_device_register_and_place(unicorn: Engine, build_exceptions: Build) -> None:
+    with pytest.raises(EngineError, match=r"device npu0: its model raised ZeroDivisionError: the model is") as caught:
         trace(unicorn, build_exceptions("refusal", "mps2-an386"), Broken())
+    assert str(caught.value).splitlines()[0].endswith("in a write of VALUE (offset 0x0) at pc 0x0000_00f8 (store+0xc)")
+    assert re.fullmatch(r"raised at test_device.py:\d+, in on_write", caught.value.hint or "")
+    fault = caught.value.__cause__
+    assert isinstance(fault, DeviceFaultError)
+    assert (fault.device, fault.register, fault.offset, fault.pc) == ("npu0", "VALUE", 0, 0xF8)
+    assert isinstance(fault.__cause__, ZeroDivisionError)

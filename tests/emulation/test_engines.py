@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.emulation import CrashReport, EngineError, engine, engine_names
+from ferrule.boards import load_board
+from ferrule.emulation import CrashReport, EngineError, Machine, engine, engine_names
 from ferrule.emulation.crash import called_from, disassemble
 from ferrule.emulation.fault_record import FIELDS, MAGIC, fault_record
 from ferrule.emulation.unicorn import engine as unicorn_engine
@@ -40,6 +41,13 @@ def test_missing_unicorn(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = engine("unicorn").missing()
     assert missing is not None
     assert missing.hint == "pip install 'ferrule[run]'"
+
+
+def test_the_path_of_a_machine_may_be_a_str() -> None:
+    board = load_board("mps2-an386")
+    assert Machine(board=board, elf="firmware.elf").elf == Path("firmware.elf")  # type: ignore[arg-type]
+    with pytest.raises(FerruleError, match="elf is of type bytes, expected a path"):
+        Machine(board=board, elf=b"firmware.elf")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,6 @@ def test_only_the_link_can_be_had(firmware: ferrule.Firmware) -> None:
     with board_at_terminal(firmware.board, firmware.elf) as port:
         machine = Machine(board=firmware.board, elf=firmware.elf, options=EngineOptions(port=port))
         with engine("serial").start(machine) as session:
-            with pytest.raises(FerruleError, match="no UART of a real board that is connected 'console'"):
+            with pytest.raises(FerruleError, match="no UART 'console' that is connected on a real board"):
                 session.channel("console")
             assert session.counters().instructions is None

@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from ferrule.backends.registry import default_registry
 from ferrule.errors import FerruleError
-from ferrule.facade.configuration import Configuration, read_configuration
+from ferrule.facade.configuration import Configuration, configuration_schema, read_configuration
 
 TEXT = """
+board = "own/board"
+toolchain = "arm-none-eabi-gcc"
+optimization = "Os"
+engine = "qemu"
+
 [backends]
 folders = ["own/npu"]
 
@@ -35,6 +41,9 @@ def file(tmp_path: Path) -> Path:
 
 def test_it_is_read(file: Path) -> None:
     configuration = read_configuration(file)
+    assert configuration.board == str(file.parent / "own" / "board")
+    assert (configuration.toolchain, configuration.optimization) == ("arm-none-eabi-gcc", "Os")
+    assert configuration.engine == "qemu"
     assert configuration.folders == (file.parent / "own" / "npu",)
     first, second = configuration.devices
     assert (first.name, first.backend, first.regions) == ("npu0", "CpuAcc", ("ssram1",))
@@ -43,6 +52,18 @@ def test_it_is_read(file: Path) -> None:
     assert (second.name, second.backend, second.regions, second.binding) == ("npu1", "CpuAcc", (), {})
     with pytest.raises(FerruleError, match="own/npu is no backend's folder"):
         configuration.registry()
+
+
+def test_a_name_is_no_path(tmp_path: Path) -> None:
+    path = tmp_path / "ferrule.toml"
+    path.write_text('board = "mps2-an505"\n', encoding="utf-8")
+    configuration = read_configuration(path)
+    assert (configuration.board, configuration.toolchain, configuration.engine) == ("mps2-an505", None, None)
+
+
+def test_the_published_schema() -> None:
+    published = Path(__file__).parents[2] / "docs" / "schemas" / "ferrule.toml.json"
+    assert published.read_text(encoding="utf-8") == json.dumps(configuration_schema(), indent=2) + "\n"
 
 
 def test_the_current_folder_has_it_or_not(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

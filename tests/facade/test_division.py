@@ -232,7 +232,7 @@ def test_a_backend_without_a_firmware_face(registry: BackendRegistry) -> None:
     ("regions", "reason"),
     [
         (("ssram1", "ssram23"), ""),
-        (("ssram1", "sram"), "there is no memory on mps2-an386 .a region of device 'm0'. 'sram'"),
+        (("ssram1", "sram"), "there is no memory 'sram' on mps2-an386, for a region of device 'm0'"),
         (("ssram1",), "device 'm0' cannot access memory 'ssram23', where mps2-an386 has its workspace"),
         (("ssram23",), "device 'm0' cannot access memory 'ssram1', where mps2-an386 has its weights"),
     ],
@@ -253,9 +253,12 @@ def test_regions_of_devices(registry: BackendRegistry, regions: tuple[str, ...],
     [
         ({"backends": ["Maximum"]}, "there is no backend 'Maximum'"),
         ({"backends": ["CpuAcc", "CpuAcc"]}, "is listed twice"),
-        ({"hints": {"largest": "CpuAcc/npu7"}}, "there is no device of backend CpuAcc 'npu7'"),
-        ({"hints": {"biggest": "CpuAcc"}}, "there is no layer in 'three' 'biggest'"),
-        ({"devices": [Device(name="d", backend=BackendId("No"))]}, "there is no backend .of device 'd'. 'No'"),
+        ({"hints": {"largest": "CpuAcc/npu7"}}, "there is no device 'npu7' of backend CpuAcc"),
+        ({"hints": {"biggest": "CpuAcc"}}, "there is no layer 'biggest' in 'three'"),
+        (
+            {"devices": [Device(name="d", backend=BackendId("No"))]},
+            "there is no backend 'No' of which device 'd' is an instance",
+        ),
     ],
 )
 def test_names_that_are_not_there(arguments: dict[str, object], reason: str, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_job_or_keywords(call: object, tmp_path: Path) -> None:
     with pytest.raises(FerruleError, match="both a job and keywords are given: board, out") as caught:
         call(network, JOB, board="mps2-an386", out=tmp_path / "project")
     assert "dataclasses.replace" in str(caught.value.hint)
-    with pytest.raises(FerruleError, match="there is no field of a Job 'bord'") as caught:
+    with pytest.raises(FerruleError, match="there is no field 'bord' in a Job") as caught:
         call(network, bord="mps2-an386")
     assert caught.value.hint == "did you mean board?"
     with pytest.raises(FerruleError, match=r"the job is of type str, expected a ferrule\.Job") as caught:

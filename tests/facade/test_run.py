@@ -18,6 +18,7 @@ from ferrule.emulation import EngineError
 from ferrule.errors import FerruleError, InputError, MissingToolError
 from ferrule.firmware import BuildError, ZigToolchain, build_project
 from ferrule.firmware.platforms import bare_metal
+from ferrule.graph import DataType, TensorInfo
 from ferrule.progress import Step
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
@@ -61,6 +62,18 @@ def test_several_inputs_and_outputs(built: Build) -> None:
         wanted = network.run([left[index : index + 1], right[index : index + 1]])
         for output, reference in zip(report.outputs, wanted, strict=True):
             assert output[index : index + 1].tolist() == reference.tolist()
+
+
+def test_a_network_without_layers(built: Build) -> None:
+    """The output is the input, and a constant."""
+    network = ferrule.Network("same")
+    network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT32))
+    network.set_outputs(["x", network.add_constant_array("k", np.array([np.nan, np.inf, 1], np.float32))])
+    x = np.array([[1, -2, np.inf, 0]], np.float32)
+    report = built(network).run([x])
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert report.outputs[0].tobytes() == x.tobytes()
+    assert report.layers == ()
 
 
 def test_a_batch_is_one_sample(built: Build) -> None:

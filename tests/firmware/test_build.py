@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -214,7 +215,7 @@ def test_symbols_are_found_by_address(any_toolchain: Toolchain, programs: Path, 
     assert image.describe(workspace + 1998) == "test_workspace+0x7ce"
     assert image.symbol_at(0xF000_0000) is None
     assert image.describe(0xF000_0000) == "?"
-    with pytest.raises(FerruleError, match=r"there is no symbol in firmware.elf 'test_work'"):
+    with pytest.raises(FerruleError, match=r"there is no symbol 'test_work' in firmware.elf"):
         image.address_of("test_work")
 
 
@@ -233,3 +234,21 @@ def test_what_is_no_firmware_is_refused(tmp_path: Path, host_cc: tuple[str, ...]
     subprocess.run([*host_cc, str(source), "-o", str(tmp_path / "host")], check=True)
     with pytest.raises(FerruleError, match="not a firmware"):
         read_image(tmp_path / "host")
+
+
+def elf_with_a_segment(size_bytes: int) -> bytes:
+    """Return a firmware of one segment with 8 bytes, whose header says that there are `size_bytes`."""
+    identity = b"\x7fELF\x01\x01\x01" + bytes(9)
+    header = struct.pack("<HHIIIIIHHHHHH", 2, 40, 1, 0x101, 52, 0, 0x5000000, 52, 32, 1, 0, 0, 0)
+    segment = struct.pack("<IIIIIIII", 1, 84, 0x100, 0x100, size_bytes, size_bytes, 5, 4)
+    return identity + header + segment + bytes(range(8))
+
+
+def test_a_segment_ends_within_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "firmware.elf"
+    path.write_bytes(elf_with_a_segment(8))
+    assert read_image(path).read(0x102, 2) == b"\x02\x03"
+    for size_bytes in (9, 0xFFFF_FFFF):
+        path.write_bytes(elf_with_a_segment(size_bytes))
+        with pytest.raises(FerruleError, match=f"a segment has {size_bytes} bytes, and the file ends after 8 of them"):
+            read_image(path)

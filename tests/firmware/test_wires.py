@@ -64,7 +64,9 @@ def test_there_are_only_so_many() -> None:
 
 @pytest.mark.parametrize("name", ["uart0", "uart9", "ssram1"])
 def test_uarts_that_are_taken_or_none(name: str) -> None:
-    with pytest.raises(FerruleError, match=f"neither link nor console.*'{name}'"):
+    with pytest.raises(
+        FerruleError, match=f"no UART '{name}' on board mps2-an386 for device .*, beside link and console"
+    ):
         wires(artifact({"uart": name}), BOARD)
 
 

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from needs import require_module
 
-from ferrule.firmware.yaml_text import scalar, yaml_text
+from ferrule.firmware.yaml_text import yaml_text
+from ferrule.rendering import yaml_scalar as scalar
 
 
 def read(text: str, version: str) -> Any:  # noqa: ANN401 whatever stands there

@@ -234,7 +234,7 @@ def test_a_device_behind_a_uart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("uart", "message"), [("uart0", "no UART of board mps2-an386 for device 'far'"), ("uart7", "uart7")]
+    ("uart", "message"), [("uart0", "no UART 'uart0' on board mps2-an386 for device 'far'"), ("uart7", "uart7")]
 )
 def test_uarts_that_cannot_lead_to_a_device(uart: str, message: str) -> None:
     with pytest.raises(FerruleError, match=message):

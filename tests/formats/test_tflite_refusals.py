@@ -107,8 +107,15 @@ def test_quantisation_that_makes_no_sense() -> None:
 
 
 def test_one_zero_point_serves_all_channels() -> None:
-    x = tensor("x", (1, 2), "INT8", quantization=quantization([0.5, 0.25], [3], axis=1))
-    found = formats.load(write(relu(x=x, y=tensor("y", (1, 2), "INT8")))).inputs[0].quantization
+    scales = quantization([0.5, 0.25], [3], axis=1)
+    model = one_operator_model(
+        "RESHAPE",
+        [tensor(name, (1, 2), "INT8", quantization=scales) for name in "xy"],
+        [0],
+        [1],
+        table("ReshapeOptions", NewShape=np.array([1, 2], np.int32)),
+    )
+    found = formats.load(write(model)).inputs[0].quantization
     assert found is not None
     assert found.zero_points == (3, 3)
 
@@ -116,6 +123,87 @@ def test_one_zero_point_serves_all_channels() -> None:
 def test_floats_drop_their_quantisation() -> None:
     x = tensor("x", (1, 4), quantization=quantization([0.0], [0]))
     assert formats.load(write(relu(x=x))).inputs[0].quantization is None
+
+
+def test_tensors_of_one_dimension_have_one_axis() -> None:
+    """person_detect.tflite of TensorFlow Lite Micro gives axis 3 to the biases of its depthwise convolutions."""
+    unit = quantization([1.0], [0])
+    tensors = [
+        tensor("x", (1, 3, 3, 1), "INT8", quantization=unit),
+        tensor("weights", (1, 3, 3, 2), "INT8", 1, quantization([0.5, 0.25], [0, 0], axis=3)),
+        tensor("bias", (2,), "INT32", 2, quantization([0.5, 0.25], [0, 0], axis=3)),
+        tensor("y", (1, 1, 1, 2), "INT8", quantization=unit),
+    ]
+    options = table("DepthwiseConv2DOptions", Padding=1, StrideW=1, StrideH=1, DepthMultiplier=2)
+    model = one_operator_model(
+        "DEPTHWISE_CONV_2D",
+        tensors,
+        [0, 1, 2],
+        [3],
+        options,
+        graph_inputs=[0],
+        buffers=(bytes(range(18)), np.array([7, -9], "<i4").tobytes()),
+    )
+    network = formats.load(write(model))
+    quantized = network.info("bias").quantization
+    assert quantized is not None
+    assert (quantized.scales, quantized.axis) == ((0.5, 0.25), 0)
+    image = np.arange(9, dtype=np.int8).reshape(1, 3, 3, 1)
+    sums = [int((np.arange(9) * np.arange(channel, 18, 2)).sum()) for channel in (0, 1)]
+    assert network.run([image])[0].ravel().tolist() == [min(127, round(sums[0] / 2 + 3.5)), min(127, sums[1] // 4 - 2)]
+
+
+# Every operator that is refused
+
+
+def chain(*types: str) -> Table:
+    """Return a model whose operators read one another's outputs."""
+    import tflite
+
+    model = relu()
+    codes = [getattr(tflite.BuiltinOperator, type_) for type_ in types]
+    model["OperatorCodes"] = [table("OperatorCode", DeprecatedBuiltinCode=code, BuiltinCode=code) for code in codes]
+    graph_of(model)["Tensors"] = [tensor(f"t{index}", (1, 4)) for index in range(len(types) + 1)]
+    graph_of(model)["Operators"] = [operator([index], [index + 1], code=index) for index in range(len(types))]
+    graph_of(model)["Outputs"] = np.array([len(types)], np.int32)
+    return model
+
+
+def lines_of(model: Table, kind: type[FerruleError]) -> list[str]:
+    with pytest.raises(FerruleError) as caught:
+        formats.load(write(model), name="m.tflite")
+    assert type(caught.value) is kind
+    return str(caught.value).splitlines()
+
+
+def test_every_refused_operator_is_listed() -> None:
+    head, *lines = lines_of(chain("RELU", "WHILE", "LSTM", "RELU", "SVDF"), UnsupportedError)
+    assert head == "m.tflite: 3 operators cannot be used:"
+    assert lines == [
+        "  operator 1 WHILE -> tensor 't2': control flow is not supported",
+        "  operator 2 LSTM -> tensor 't3': this operator is not supported",
+        "  operator 4 SVDF -> tensor 't5': this operator is not supported",
+    ]
+    head, *lines = lines_of(chain(*["LSTM"] * 50), UnsupportedError)
+    assert head == "m.tflite: 50 operators cannot be used:"
+    assert (len(lines), lines[-1]) == (21, "  and 30 more")
+
+
+def test_readers_of_a_malformed_tensor_are_not_blamed() -> None:
+    model = chain("RELU", "LSTM", "RELU", "RELU")
+    graph_of(model)["Tensors"][1]["Type"] = 99
+    graph_of(model)["Operators"][2] = operator([0], [3], code=2)
+    graph_of(model)["Tensors"][3:] = [tensor("t3", (1, 5)), tensor("t4", (1, 5))]
+    head, *lines = lines_of(model, ModelError)
+    assert head == "m.tflite: 2 operators cannot be used:"
+    assert lines[0].startswith("  operator 0 RELU -> tensor 't1': tensor 't1': its type is number 99")
+    assert lines[1].startswith("  operator 2 RELU -> tensor 't3': output 't3' has shape [1, 5], expected [1, 4]")
+
+
+def test_what_the_kernels_refuse_is_refused_at_load() -> None:
+    x = tensor("x", (1, 4), "INT8", quantization=quantization([0.5], [0]))
+    y = tensor("y", (1, 4), "INT16", quantization=quantization([0.5], [0]))
+    refused(relu(x=x, y=y), UnsupportedError, "operator 0 RELU -> tensor 'y'", "int16")
 
 
 # Buffers and constants

@@ -109,7 +109,7 @@ def test_a_hint_for_a_backend_that_is_not_there_is_ignored_with_a_message() -> N
 
 
 def test_a_hint_for_a_layer_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(FerruleError, match="there is no layer in 'line' 'aa'"):
+    with pytest.raises(FerruleError, match="there is no layer 'aa' in 'line'"):
         optimize(line("a"), ["A"], registry(A), OptimizerOptions(hints={"aa": "A"}))
 
 
@@ -144,10 +144,10 @@ class TestDevices:
     @pytest.mark.parametrize(
         ("devices", "hints", "message"),
         [
-            ((Device(name="d", backend=BackendId("C")),), {}, r"no backend \(of device 'd'\) 'C'"),
+            ((Device(name="d", backend=BackendId("C")),), {}, "no backend 'C' of which device 'd' is an instance"),
             ((Device(name="d", backend=BackendId("A")),) * 2, {}, "two devices have the name 'd'"),
             ((Device(name="B", backend=BackendId("A")),), {}, "has the name of another backend"),
-            ((), {"a": "A/npu7"}, "there is no device of backend A 'npu7'"),
+            ((), {"a": "A/npu7"}, "there is no device 'npu7' of backend A"),
         ],
     )
     def test_they_are_checked(self, devices: tuple[Device, ...], hints: dict[str, str], message: str) -> None:

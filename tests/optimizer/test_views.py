@@ -205,7 +205,6 @@ def part(view: SubgraphView, *wanted: str) -> SubgraphView:
         (lambda view: OptimizationViews(untouched=(view, part(view, "tanh"))), "'tanh', which it was not offered"),
         (lambda view: OptimizationViews(untouched=(view, part(view))), "a view without layers in untouched"),
         (lambda view: OptimizationViews(untouched=(SubgraphView(line("a"), ("a",)),)), "a view of another graph"),
-        (lambda view: None, "returned a NoneType, expected OptimizationViews"),
         (substitute(layers=()), "replaces layer 'a' by nothing"),
         (substitute(inputs=("c",)), "reads tensor 'c', expected an input of the replaced layers"),
         (substitute(inputs=("nowhere",)), "'compiled a' reads tensor 'nowhere'"),

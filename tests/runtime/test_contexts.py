@@ -137,7 +137,7 @@ def test_unavailable_backends_are_hidden_with_the_reason() -> None:
         assert runtime.registry.ids() == (Mock.id,)
         assert {row.id: row.reason for row in runtime.backends} == {
             "Absent": "there is no such chip on this machine",
-            "Crashing": "ZeroDivisionError: oops",
+            "Crashing": "backend 'Crashing' failed in context(): ZeroDivisionError: oops",
             "Mock": "",
         }
         with pytest.raises(NetworkLoadError, match="'Absent' is not usable"):

@@ -11,6 +11,7 @@ import pytest
 from mock_backends import Mock, Slow, assigned, chain, mock, registry_of, sample
 
 from ferrule.backends.context import BackendEvent, BackendProfilingContext, CreationOptions
+from ferrule.backends.contract import BrokenBackendError
 from ferrule.runtime import Profiler, Runtime
 
 ON = CreationOptions(profiling=True)
@@ -137,6 +138,6 @@ def test_a_failing_run_is_recorded_up_to_the_failure() -> None:
     failing = type("Failing", (Slow,), {"failure": ValueError("odd"), "id": "Failing"})
     with Runtime(ON, registry_of(failing)) as runtime:
         number = runtime.load_network(assigned(chain(), {}, failing))
-        with pytest.raises(ValueError, match="odd"):
+        with pytest.raises(BrokenBackendError, match="odd"):
             runtime.enqueue_workload(number, [sample()])
         assert runtime.profiler(number).events[-1].name == "run"

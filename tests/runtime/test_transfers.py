@@ -25,6 +25,7 @@ from mock_backends import (
     with_transfer,
 )
 
+from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.shared.host_memory import (
     HostMemoryManager,
@@ -33,7 +34,7 @@ from ferrule.backends.shared.host_memory import (
     TensorImportError,
     aligned_empty,
 )
-from ferrule.backends.tensor_handle import Event, MemorySource
+from ferrule.backends.tensor_handle import Event, MemorySource, TensorHandleFactory
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Graph, LayerType, TensorInfo
 from ferrule.network import Network
@@ -68,7 +69,7 @@ def test_an_import_makes_no_copy() -> None:
             seen.append((memory, self.map()))
             return done
 
-    class WatchedFactory:
+    class WatchedFactory(TensorHandleFactory):
         id = Mock.factory_id
         import_flags = export_flags = MemorySource.MALLOC
         alignment_bytes = 1
@@ -238,10 +239,12 @@ def test_a_failure_in_an_asynchronous_workload_is_raised_and_located() -> None:
         for backends in ({}, {"layer1": Mock}):
             failing.failure = ValueError("bits fell off")
             number = runtime.load_network(assigned(chain(), backends, failing))
-            with pytest.raises(ValueError, match="bits fell off") as caught:
+            with pytest.raises(BrokenBackendError) as caught:
                 runtime.enqueue_workload(number, [sample()])
-            (note,) = caught.value.__notes__
-            assert note == "in layer 'layer0' (LEAKY_RELU) on backend 'Failing', device 'Failing'"
+            assert str(caught.value) == (
+                "layer 'layer0' (LEAKY_RELU) on backend 'Failing', device 'Failing': backend 'Failing' failed in "
+                "wait() of the event of execute(): ValueError: bits fell off"
+            )
 
 
 def test_an_event_of_a_backend_that_claims_to_be_synchronous_is_waited_for() -> None:

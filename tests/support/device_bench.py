@@ -192,7 +192,7 @@ def _declarations(artifact: Artifact) -> str:
         }};
         struct {prefix}_inputs {{ {inputs} }};
         struct {prefix}_outputs {{ {outputs} }};
-        struct {prefix}_memory {{ uint8_t *sram; }};
+        struct {prefix}_memory {{ uint8_t *sram; size_t sram_bytes; }};
         struct {prefix}_devices {{ {devices} }};
         extern struct {prefix}_inputs {prefix}_default_inputs;
         extern struct {prefix}_outputs {prefix}_default_outputs;

@@ -67,6 +67,9 @@ class Bridge(DeviceModel):
         self._connected = socket.create_connection(("127.0.0.1", port), 60)
         self._exchange(1, 1, size, 0)
 
+    def close(self) -> None:
+        self._connected.close()
+
     @property
     @override
     def size_bytes(self) -> int:
@@ -148,6 +151,10 @@ class Cosimulated(DeviceModel):
         self._tick_cycles, self._elapsed = tick_cycles, 0
         self._listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
         self._struct = struct.Struct("<iQQi" if NEW else "<iQQ")
+
+    def close(self) -> None:
+        for end in (self._main, self._async, *self._listeners):
+            end.close()
 
     @property
     def parameters(self) -> str:

@@ -107,6 +107,15 @@ def weights_and_bias(
     ]
 
 
+REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16"})
+"""Names of the samples that no kernel computes."""
+
+
+def valid_samples() -> list[Graph]:
+    """Return the samples that a kernel computes."""
+    return [graph for graph in samples() if graph.name not in REFUSED]
+
+
 def samples() -> Iterator[Graph]:
     """Yield one graph per operator and type, and some variants."""
     for dtype in TYPES:

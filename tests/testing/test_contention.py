@@ -125,5 +125,5 @@ def test_an_adapter_that_does_not_lock_is_found(platform: str, tmp_path: Path) -
 
 def test_fakes_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     for wrong in ("threadx", "cmsis"):
-        with pytest.raises(FerruleError, match=f"no platform with fakes '{wrong}'"):
+        with pytest.raises(FerruleError, match=f"no platform '{wrong}' with fakes"):
             build_adapter("zephyr" if wrong == "cmsis" else tmp_path, fakes=wrong)

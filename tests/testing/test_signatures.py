@@ -86,7 +86,7 @@ def test_a_difference_is_seen(header: str, old: str, new: str, what: str, tmp_pa
 
 
 def test_platforms_without_fakes_are_refused() -> None:
-    with pytest.raises(FerruleError, match="no platform with fakes 'threadx'"):
+    with pytest.raises(FerruleError, match="no platform 'threadx' with fakes"):
         signature_check("threadx")
 
 

@@ -18,8 +18,6 @@ HAS_FP16 = "HasFp16"
 """bool: it computes in float16."""
 PROTECTED_CONTENT_ALLOCATION = "ProtectedContentAllocation"
 """bool: with a custom allocator, its tensors may lie in protected memory."""
-EXTERNALLY_MANAGED_MEMORY = "ExternallyManagedMemory"
-"""bool: the application that loads the network may provide the backend's working memory."""
 
 
 def has_capability(capabilities: Capabilities, name: str, value: CapabilityValue = True) -> bool:

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from ferrule.errors import FerruleError
+from ferrule.backends.conforming import misfit, named
+from ferrule.backends.crash_note import noted
+from ferrule.errors import FerruleError, caused_by_signal
 
 _HINT = "a fault of the backend: --debug shows where; or leave it out of the preferences"
+
+PLUGIN_FAULTS = (Exception, SystemExit, KeyboardInterrupt)
+"""What the code of a plug-in may raise; pass an exception of it to `pass_on_interrupts` before you handle it."""
 
 T = TypeVar("T")
 
@@ -22,37 +27,58 @@ class BrokenBackendError(FerruleError):
 def asking(name: str, question: str, *, what: str = "backend") -> Iterator[None]:
     """Turn unexpected exceptions of a backend into BrokenBackendError; a FerruleError passes through.
 
-    In the message, `question` names the call, and `what` replaces the word "backend".
+    SystemExit and KeyboardInterrupt count as unexpected, too, unless a signal such as Ctrl-C caused them. In the
+    message, `question` names the call, and `what` replaces the word "backend".
     """
     try:
-        yield
+        with noted(f"{what} '{name}', {question}"):
+            yield
     except FerruleError:
         raise
-    except Exception as error:
-        raise BrokenBackendError(
-            f"{what} '{name}' failed in {question}: {type(error).__name__}: {error}", hint=_HINT
-        ) from error
+    except PLUGIN_FAULTS as error:
+        pass_on_interrupts(error)
+        raise BrokenBackendError(f"{what} '{name}' failed in {question}: {described(error)}", hint=_HINT) from error
+
+
+def described(error: BaseException) -> str:
+    """Return the type and the message of an exception that a plug-in raised."""
+    return f"{type(error).__name__}: {error}"
+
+
+def pass_on_interrupts(error: BaseException) -> None:
+    """Raise `error` again if a signal caused it, such as Ctrl-C: it is no fault of the code that was running."""
+    if caused_by_signal(error):
+        raise error
+
+
+def broken(backend: str, question: str, value: object, wrong: str) -> BrokenBackendError:
+    """Return the error for what a backend returned; `wrong` reads "is 3, expected ...", perhaps after a part's name."""
+    if wrong.startswith("is "):
+        found, comma, expected = wrong.removeprefix("is ").partition(", expected ")
+        return BrokenBackendError(f"backend '{backend}' returned {found} from {question}{comma}{expected}", hint=_HINT)
+    return BrokenBackendError(f"backend '{backend}' returned {named(value)} from {question}: {wrong}", hint=_HINT)
 
 
 def answer(value: object, kind: type[T], backend: str, question: str) -> T:
-    """Return `value`, which a backend returned; BrokenBackendError if it is not of type `kind`."""
-    if not isinstance(value, kind):
-        raise BrokenBackendError(
-            f"backend '{backend}' returned {_named(value)} from {question}, expected {kind.__name__}", hint=_HINT
-        )
+    """Return `value`, which a backend returned; BrokenBackendError if it or a part of it is not of the type.
+
+    See `ferrule.backends.conforming.misfit` for the parts that are compared.
+    """
+    fitting(value, kind, backend, question)
+    assert isinstance(value, kind)
     return value
 
 
-def answer_with(value: T, methods: tuple[str, ...], name: str, question: str, *, what: str = "backend") -> T:
+def fitting(value: object, annotation: Any, backend: str, question: str) -> None:  # noqa: ANN401 - as `misfit`
+    """Check that what a backend returned fits an annotation; BrokenBackendError names the part that does not."""
+    wrong = misfit(value, annotation)
+    if wrong:
+        raise broken(backend, question, value, wrong)
+
+
+def answer_with(value: T, methods: tuple[str, ...], name: str, question: str) -> T:
     """Return `value`, an object that a backend returned; BrokenBackendError if it lacks one of `methods`."""
     for method in methods:
         if not callable(getattr(value, method, None)):
-            raise BrokenBackendError(
-                f"{what} '{name}' returned {_named(value)} from {question}, expected an object with {method}()",
-                hint=_HINT,
-            )
+            raise broken(name, question, value, f"is {named(value)}, expected an object with {method}()")
     return value
-
-
-def _named(value: object) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"

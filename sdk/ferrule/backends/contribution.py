@@ -125,7 +125,7 @@ class Contribution:
     def _named(self, name: str) -> tuple[str, ...]:
         by_stem = _by_stem(self.sources)
         if name not in by_stem:
-            raise unknown_name(f"source in contribution '{self.name}'", name, by_stem)
+            raise unknown_name("source", name, by_stem, where=f"in contribution '{self.name}'")
         return by_stem[name]
 
 

@@ -30,11 +30,16 @@ class Found:
     factory: Callable[[], Backend]
     origin: Origin
 
+    @property
+    def has_code(self) -> bool:
+        """Whether the factory runs code of the backend; otherwise it raises the reason why there is none."""
+        return not isinstance(self.factory, _Broken)
+
 
 def shipped(parent: Path | None = None) -> Iterator[Found]:
     """Yield the backends whose folders are below `parent`, by default the shipped ones.
 
-    A backend with a malformed manifest gets its folder's name as id, and its factory raises the error.
+    A backend with a malformed manifest without a readable id gets its folder's name; its factory raises the error.
     """
     from ferrule.backends.manifest import SHIPPED_FOLDER, backend_folders
 
@@ -86,12 +91,12 @@ def installed() -> Iterator[Found]:
 
 
 def _found(folder: Path, origin: Origin) -> Found:
-    from ferrule.backends.manifest import read_manifest
+    from ferrule.backends.manifest import declared_id, read_manifest
 
     try:
         backend = read_manifest(folder)
     except FerruleError as error:
-        return Found(id=folder.name, factory=_Broken(str(error)), origin=origin)
+        return Found(id=declared_id(folder) or folder.name, factory=_Broken(str(error)), origin=origin)
     return Found(id=backend.manifest.id, factory=backend.create, origin=origin)
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 import threading
-import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ferrule.backends.contribution import Contribution, Warnings
+from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError, place, unknown_name
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ SHIPPED_FOLDER = Path(__file__).parent
 SHARED_FOLDER = SHIPPED_FOLDER / "shared"
 
 _loading = threading.RLock()
+_ID = re.compile(r"""^id\s*=\s*["']([^"'\\]+)["']""", re.MULTILINE)
 
 
 class FirmwarePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,7 +134,7 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
         known = sorted(path.name for path in SHARED_FOLDER.iterdir() if (path / "__init__.py").is_file())
         for name in self.manifest.shared:
             if name not in known:
-                raise unknown_name(f"shared folder (in {self.folder / MANIFEST_NAME})", name, known)
+                raise unknown_name("shared folder", name, known, where=f"for {self.folder / MANIFEST_NAME}")
         return tuple(SHARED_FOLDER / name for name in self.manifest.shared)
 
     def _expanded(self, patterns: Iterable[str]) -> tuple[str, ...]:
@@ -152,18 +154,21 @@ def read_manifest(folder: Path) -> BackendFolder:
         FerruleError: backend.toml cannot be read or is malformed; the message names the field.
     """
     path = folder / MANIFEST_NAME
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise FerruleError(f"{path}: {error}") from error
-    try:
-        manifest = msgspec.convert(data, Manifest)
-    except msgspec.ValidationError as error:
-        raise FerruleError(f"{path}: {error}") from error
+    manifest = convert(str(path), read_toml(path), Manifest)
     module, separator, name = manifest.factory.partition(":")
     if not (separator and module and name):
         raise FerruleError(f"{path}: factory is '{manifest.factory}', expected module:name")
     return BackendFolder(folder=folder, manifest=manifest)
+
+
+def declared_id(folder: Path) -> str:
+    """Return the id in a folder's backend.toml even if the rest of the file is malformed; "" if there is none."""
+    try:
+        text = (folder / MANIFEST_NAME).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = _ID.search(text)
+    return found[1] if found else ""
 
 
 def backend_folders(parent: Path = SHIPPED_FOLDER) -> Iterator[Path]:

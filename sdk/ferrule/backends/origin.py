@@ -9,6 +9,9 @@ from enum import StrEnum
 from ferrule._typing import override
 from ferrule.backends.device import BackendId
 
+NOT_TRIED = "not tried: "
+"""The beginning of the reason of a backend whose code was not run, because nobody asked for it."""
+
 
 class OriginKind(StrEnum):
     """The ways in which a backend can enter the registry."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ferrule.backends.backend import Backend
 from ferrule.backends.context import BackendUnavailableError
+from ferrule.backends.contract import PLUGIN_FAULTS, described, pass_on_interrupts
 from ferrule.backends.device import BackendId
 from ferrule.backends.discovery import Found, environment, in_folders, installed, shipped
 from ferrule.backends.origin import BackendRow, Origin, OriginKind
@@ -74,6 +75,7 @@ class BackendRegistry:
         self._entries: dict[BackendId, _Entry] = {}
         self._sources = list(sources)
         self._duplicates: list[_Duplicate] = []
+        self._left_out: dict[BackendId, BackendRow] = {}
         self._lock = threading.RLock()
 
     def register(
@@ -107,6 +109,7 @@ class BackendRegistry:
                     hint="backend ids are unique: rename one, or leave one out",
                 )
             self._entries[entry.id] = entry.hold()
+            self._left_out.pop(entry.id, None)
 
     def deregister(self, backend_id: str) -> None:
         """Remove a backend from this registry; FerruleError if it is not registered."""
@@ -115,22 +118,36 @@ class BackendRegistry:
             del self._entries[entry.id]
         entry.release()
 
+    def leave_out(self, backend_id: str, reason: str) -> None:
+        """Remove a backend that cannot be used, and keep the reason, which `create` raises from now on.
+
+        Raises:
+            FerruleError: the backend is not registered.
+        """
+        with self._lock:
+            row = BackendRow(id=BackendId(backend_id), origin=self.origin(backend_id), reason=reason)
+            self.deregister(backend_id)
+            self._left_out[row.id] = row
+
     def create(self, backend_id: str) -> Backend:
         """Return a new object of a backend.
 
         Raises:
             FerruleError: no backend has that id; the hint lists similar ids.
-            BackendUnavailableError: the factory fails, or returns something other than this backend.
+            BackendUnavailableError: the backend was left out, or its factory fails or returns something else.
         """
-        entry = self._get(backend_id)
+        with self._lock:
+            entry = self._find(BackendId(backend_id))
+            if entry is None and backend_id in self._left_out:
+                raise BackendUnavailableError(self._left_out[BackendId(backend_id)].reason)
+        entry = entry or self._get(backend_id)
         try:
             backend = entry.factory()
         except BackendUnavailableError:
             raise
-        except Exception as error:
-            raise _broken(
-                entry, str(error) if isinstance(error, FerruleError) else f"{type(error).__name__}: {error}"
-            ) from error
+        except PLUGIN_FAULTS as error:
+            pass_on_interrupts(error)
+            raise _broken(entry, str(error) if isinstance(error, FerruleError) else described(error)) from error
         if not isinstance(backend, Backend):
             raise _broken(entry, f"its factory returns {type(backend).__name__}, expected a Backend")
         if getattr(backend, "id", None) != entry.id:
@@ -143,6 +160,11 @@ class BackendRegistry:
             self._look_everywhere()
             return tuple(self._entries)
 
+    def known_ids(self) -> tuple[BackendId, ...]:
+        """Return the ids of all backends: the usable ones, then those left out, whose reasons `create` raises."""
+        with self._lock:
+            return (*self.ids(), *self._left_out)
+
     def __contains__(self, backend_id: object) -> bool:
         with self._lock:
             return isinstance(backend_id, str) and self._find(BackendId(backend_id)) is not None
@@ -152,13 +174,14 @@ class BackendRegistry:
         return self._get(backend_id).origin
 
     def refusals(self) -> tuple[BackendRow, ...]:
-        """Return the backends that were found but not registered, with the reasons."""
+        """Return the backends that were left out, then those that were found but not registered, with the reasons."""
         with self._lock:
             self._look_everywhere()
-            return tuple(
+            duplicates = (
                 BackendRow(id=BackendId(entry.found.id), origin=entry.found.origin, reason=entry.reason)
                 for entry in self._duplicates
             )
+            return (*self._left_out.values(), *duplicates)
 
     def rows(self) -> tuple[BackendRow, ...]:
         """Return all backends, then the refused ones; each backend is created once to test whether it is usable."""
@@ -173,12 +196,18 @@ class BackendRegistry:
         return (*rows, *self.refusals())
 
     def scope(self, without: Mapping[BackendId, str] | None = None) -> BackendRegistry:
-        """Return a registry with the same entries except those in `without`; later changes do not affect each other."""
+        """Return a registry with the same entries; later changes do not affect each other.
+
+        `without` has the backends to leave out, with the reasons.
+        """
         child = BackendRegistry()
         with self._lock:
             self._look_everywhere()
             child._duplicates = list(self._duplicates)
-            child._entries = {key: entry.hold() for key, entry in self._entries.items() if key not in (without or {})}
+            child._left_out = dict(self._left_out)
+            child._entries = {key: entry.hold() for key, entry in self._entries.items()}
+        for backend_id, reason in (without or {}).items():
+            child.leave_out(backend_id, reason)
         return child
 
     def close(self) -> None:

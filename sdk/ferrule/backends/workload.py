@@ -18,7 +18,7 @@ class Workload(Protocol):
     """One prepared layer of a loaded network; it keeps the tensor handles with which it was created."""
 
     def execute(self) -> Event | None:
-        """Run the layer on the current contents of its input handles.
+        """Run the layer on the current contents of its input handles, and write its output handles only.
 
         Returns None after the outputs are written, or an event that completes when they are. Only a backend with the
         capability ASYNC_EXECUTION may return an event; its workloads on one device then take effect in the order in

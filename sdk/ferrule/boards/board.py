@@ -142,14 +142,14 @@ class Board:
         for memory in self.memories:
             if memory.name == name:
                 return memory
-        raise unknown_name(f"memory of board {self.name}", name, (memory.name for memory in self.memories))
+        raise unknown_name("memory", name, (memory.name for memory in self.memories), where=f"on board {self.name}")
 
     def peripheral(self, name: str) -> Peripheral:
         """Return a peripheral by name."""
         for peripheral in self.peripherals:
             if peripheral.name == name:
                 return peripheral
-        raise unknown_name(f"peripheral of board {self.name}", name, (each.name for each in self.peripherals))
+        raise unknown_name("peripheral", name, (each.name for each in self.peripherals), where=f"on board {self.name}")
 
     def path_among_boards(self, file: Path) -> Path:
         """Return the path of one of the board's files, relative to the folder of boards that contains it.

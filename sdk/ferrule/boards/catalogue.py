@@ -25,6 +25,7 @@ from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import Entry, Platform, Range
 from ferrule.boards.tags import Tag, tags
 from ferrule.errors import FerruleError, unknown_name
+from ferrule.rendering import check_text
 from ferrule.resources import root
 
 DESCRIPTION_NAME = "board.toml"
@@ -36,6 +37,8 @@ _ADDRESS_END = 1 << 32
 EXPANSION_BYTES = 0x1000
 """Size of an accelerator's register window."""
 _WHY_COLUMNS = 90
+LONGEST_NAME = 100
+"""Characters in the name of a board."""
 _KNOWN_SIZES = {
     "IRQControllers.NVIC": 0x1000,
     "Miscellaneous.DWT": 0x1000,
@@ -81,6 +84,7 @@ def load_board(name: str | Path) -> Board:
 
 
 def _load(folder: Path) -> Board:
+    check_text(folder.name, f"the name of the board in {str(folder)!a}", longest=LONGEST_NAME)
     file = folder / DESCRIPTION_NAME
     description = read_description(file)
     platform = read_platform(folder / description.platform)
@@ -292,7 +296,7 @@ def _setup(
                 f"{where}: the platform description has no peripheral or tag at {each.address:#010x}",
                 hint=f'add to sysbus: Tag <{each.address & ~0x3FF:#010x}, {each.address | 0x3FF:#010x}> "name"',
             )
-        if not each.why.isprintable() or "*/" in each.why or not 0 < len(each.why.strip()) <= _WHY_COLUMNS:
+        if not 0 < len(each.why.strip()) <= _WHY_COLUMNS:
             raise FerruleError(f"{where}: why must be one line of text with at most {_WHY_COLUMNS} columns")
         if each.uart is not None:
             _uart(peripherals, each.uart, f"setup[{index}].uart", file)

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from ferrule.backends.target import MemoryKind
+from ferrule.boards.allowed import LONGEST_TITLE, check_flags, check_machine
+from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
+from ferrule.rendering import check_text
 
 _Positive = Annotated[int, msgspec.Meta(gt=0)]
 _NotNegative = Annotated[int, msgspec.Meta(ge=0)]
@@ -107,16 +109,21 @@ def read_description(file: Path) -> BoardDescription:
     """Read a board.toml.
 
     Raises:
-        FerruleError: the file cannot be read or violates the schema; the message names the key.
+        FerruleError: the file cannot be read, violates the schema, or has a text, a flag or a machine that a board may
+            not have; the message names the key.
     """
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-        return msgspec.convert(document, BoardDescription)
-    except FileNotFoundError:
-        raise FerruleError(f"there is no {file}", hint="a board is a folder with a board.toml") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FerruleError(f"cannot read {file}: {error}") from None
-    except RecursionError:
-        raise FerruleError(f"{file}: its values are nested too deep") from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise FerruleError(f"{file}: {error}", hint="docs/boards.md describes every key") from None
+    if not file.exists():
+        raise FerruleError(f"there is no {file}", hint="a board is a folder with a board.toml")
+    hint = "docs/boards.md describes every key"
+    description = convert(str(file), read_toml(file, hint=hint), BoardDescription, hint=hint)
+    _check(description, file)
+    return description
+
+
+def _check(description: BoardDescription, file: Path) -> None:
+    """Raise FerruleError for a text that may not reach a compiler, an emulator or a page."""
+    check_text(description.title, f"{file}: title", longest=LONGEST_TITLE)
+    check_flags(description.flags.zig, f"{file}: flags.zig")
+    check_flags(description.flags.arm_none_eabi_gcc, f"{file}: flags.arm-none-eabi-gcc")
+    if description.qemu is not None:
+        check_machine(description.qemu.machine, f"{file}: qemu.machine")

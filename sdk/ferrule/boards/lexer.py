@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ferrule._typing import override
 from ferrule.errors import FerruleError
+from ferrule.rendering import check_text
 
 _SCRIPT = re.compile(r"(?P<indent>[ ]+)(?P<kind>(?:pre)?init|reset)(?P<add>[ ]+add)?[ ]*:[ ]*(?://.*)?\Z")
 _TOKEN = re.compile(
@@ -103,7 +104,14 @@ class _Lexer:
 
     def _token(self, kind: str, piece: str, *, first: bool) -> Token:
         column = self._at - self._line_start
+        self._check(piece)
         return Token(kind=TokenKind[kind.upper()], text=piece, line=self._line, column=column, first=first)
+
+    def _check(self, piece: str) -> None:
+        """Raise FerruleError for text that cannot be printed as it is, except for line breaks and tabs."""
+        check_text(
+            piece.replace("\n", " ").replace("\t", " ").replace("\r", " "), f"{self._file}:{self._line}: the text"
+        )
 
     def _tab_before(self) -> bool:
         return "\t" in self._text[self._line_start : self._at]
@@ -130,6 +138,7 @@ class _Lexer:
             row = self._rest_of_line()
             if row.strip() and len(row) - len(row.lstrip(" ")) <= indent:
                 break
+            self._check(row.strip())
             body.append(row.strip())
             self._next_line()
         return Token(

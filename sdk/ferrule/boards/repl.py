@@ -134,7 +134,7 @@ class Platform:
     def entry(self, name: str) -> Entry:
         """Return an entry by name; FerruleError if there is none."""
         if name not in self.entries:
-            raise unknown_name(f"entry of {self.file}", name, self.entries)
+            raise unknown_name("entry", name, self.entries, where=f"in {self.file}")
         return self.entries[name]
 
     def of_type(self, *types: str) -> tuple[Entry, ...]:

@@ -8,30 +8,31 @@ from pathlib import Path
 
 import click
 
-from ferrule.cli.console import console
+from ferrule.cli.console import console, print_json
 from ferrule.cli.options import config_option, dynamic_path_option
 
 
 @click.command("backends")
+@click.argument("names", nargs=-1, metavar="[BACKEND]...")
 @dynamic_path_option
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(dynamic_path: Path | None, config: Path | None, as_json: bool) -> None:
+def command(names: tuple[str, ...], dynamic_path: Path | None, config: Path | None, as_json: bool) -> None:
     """List the backends: origin, where each runs (host, firmware), devices, capabilities and options.
 
     A backend that cannot be used here is listed with the reason, and so is each file refused as a dynamic backend.
-    docs/backends.md explains how to write a backend.
+    The backends of a ferrule.toml in the current folder are code: they are tried only if they are named as BACKEND.
+    With names, only these backends are listed. docs/backends.md explains how to write a backend.
     """
     from ferrule.facade.configuration import read_configuration
     from ferrule.report.backend_listing import list_backends
 
     logging.getLogger("ferrule").addHandler(logging.NullHandler())  # the listing contains what the log would
     configuration = read_configuration(config)
-    listing = list_backends(configuration.registry(), configuration.devices, dynamic_path)
+    registry = configuration.listed_registry(names)
+    listing = list_backends(registry, configuration.devices, dynamic_path, names)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(listing), indent=2).decode())
+        print_json(listing)
         return
 
     from ferrule.report.backend_listing_console import print_backends

@@ -5,28 +5,21 @@ from __future__ import annotations
 
 import click
 
-from ferrule.cli.console import console
+from ferrule.cli.console import console, print_json
 
 
 @click.command("boards")
-def command() -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(as_json: bool) -> None:
     """List the boards: core, clock, memories and engines.
 
     A board is a folder with a Renode platform description and a board.toml; FERRULE_BOARDS names further folders to
     search. docs/boards.md explains how to add a board.
     """
-    from rich.table import Table
+    from ferrule.report.board_listing import list_boards, print_boards
 
-    from ferrule.boards import board_names, load_board
-    from ferrule.emulation import engine, engine_names
-
-    table = Table()
-    for heading in ("board", "core", "clock", "memories", "engines", "title"):
-        table.add_column(heading, justify="right" if heading == "clock" else "left")
-    for name in board_names():
-        board = load_board(name)
-        fpu = f" + {board.cpu.fpu}" if board.cpu.hard_float else ""
-        memories = "\n".join(f"{m.name} {m.size_bytes // 1024:,} KiB" for m in board.memories)
-        engines = ", ".join(e for e in engine_names() if engine(e).refuses(board) is None)
-        table.add_row(name, board.cpu.type + fpu, f"{board.clock_hz / 1e6:g} MHz", memories, engines, board.title)
-    console().print(table)
+    listing = list_boards()
+    if as_json:
+        print_json(listing)
+    else:
+        print_boards(listing, console())

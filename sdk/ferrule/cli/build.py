@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ferrule.cli.console import echo
 from ferrule.cli.options import OPTIMIZATIONS
 from ferrule.cli.progress import progress
 
@@ -30,4 +31,4 @@ def command(project: Path, toolchain: str | None, optimization: str | None, quie
         image = build_project(loaded, toolchain_name=toolchain, optimization=optimization, progress=say)
     if not quiet:
         sizes = ", ".join(f"{group} {image.groups[group]:,}" for group in Group if image.groups[group])
-        click.echo(f"{image.path}: {sizes} B")
+        echo(f"{image.path}: {sizes} B")

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console for the tables that commands print."""
+"""Standard output, which belongs to the reports of commands, and the console for the tables that they print."""
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
 
 from ferrule._typing import override
 
@@ -12,10 +18,27 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _WIDTH_ELSEWHERE = 160
+_STDOUT, _STDERR = 1, 2
+
+_streams: list[TextIO] = []
+"""The stream of reports, while a command runs."""
+
+
+def report_stream() -> TextIO:
+    """Return the stream for reports: standard output, which other code cannot write to while a command runs."""
+    return _streams[-1] if _streams else sys.stdout
+
+
+def echo(text: str, *, nl: bool = True) -> None:
+    """Print a part of the command's report."""
+    click.echo(text, file=report_stream(), nl=nl)
 
 
 def console() -> Console:
-    """Return a console on standard output: as wide as the terminal, or wide enough for all tables in a file or pipe."""
+    """Return a console on standard output: as wide as the terminal, or wide enough for most tables in a file or pipe.
+
+    COLUMNS overrides the width, and NO_COLOR turns colours off.
+    """
     from rich.console import Console
 
     class Output(Console):
@@ -25,4 +48,91 @@ def console() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Output(width=None if sys.stdout.isatty() else _WIDTH_ELSEWHERE)
+    stream = report_stream()
+    return Output(file=stream, width=None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH_ELSEWHERE)
+
+
+def print_json(document: object) -> None:
+    """Print a document of dataclasses or msgspec structs as indented JSON."""
+    import msgspec
+
+    echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def reserve_output(command: click.Command) -> None:
+    """Make a command, and the commands of a group, run inside `output_reserved`; a second call changes nothing."""
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        reserve_output(each)
+    if command.callback is not None and not isinstance(command, click.Group):
+        command.callback = _reserving(command.callback)
+
+
+def _reserving(callback: Callable[..., Any]) -> Callable[..., Any]:
+    if getattr(callback, "reserves_output", False):
+        return callback
+
+    @wraps(callback)
+    def reserving(*arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 click's types
+        with output_reserved():
+            return callback(*arguments, **keywords)
+
+    reserving.reserves_output = True  # type: ignore[attr-defined]
+    return reserving
+
+
+@contextmanager
+def output_reserved() -> Iterator[None]:
+    """Keep standard output for `report_stream` alone.
+
+    What anything else prints, or writes to the file descriptor in C or in a child process, goes to standard error.
+    """
+    stdout = sys.stdout
+    stdout.flush()
+    kept = os.dup(_STDOUT)
+    try:
+        os.dup2(_STDERR, _STDOUT)
+        own = _is_descriptor(stdout, _STDOUT)
+        stream = _reopened(stdout, kept) if own else stdout
+        _streams.append(stream)
+        sys.stdout = sys.stderr
+        try:
+            yield
+            stream.flush()
+        finally:
+            sys.stdout = stdout
+            _streams.pop()
+            if own:
+                _close(stream)
+    finally:
+        _flush_c()
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
+
+
+def _is_descriptor(stream: TextIO, descriptor: int) -> bool:
+    try:
+        return stream.fileno() == descriptor
+    except (OSError, ValueError):  # a stream without a file
+        return False
+
+
+def _reopened(stream: TextIO, descriptor: int) -> TextIO:
+    """Return a stream like the given one that writes to a duplicate of the descriptor."""
+    return open(  # noqa: PTH123 a descriptor has no path; closed by the caller
+        os.dup(descriptor), "w", 1 if stream.isatty() else -1, encoding=stream.encoding, errors=stream.errors
+    )
+
+
+def _flush_c() -> None:
+    """Write what the buffers of C's streams hold."""
+    if sys.platform == "win32":
+        return
+    import ctypes
+
+    ctypes.CDLL(None).fflush(None)
+
+
+def _close(stream: TextIO) -> None:
+    """Close a stream; what it cannot write is dropped, since the error about it has been raised."""
+    with suppress(OSError):
+        stream.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console
+from ferrule.cli.console import console, print_json
 
 if TYPE_CHECKING:
     from ferrule.firmware.probe import ToolStatus
@@ -32,6 +32,14 @@ def _with_flavour(tool: ToolStatus) -> ToolStatus:
     return replace(tool, version=f"{tool.version or 'unknown version'} [{flavour(Path(tool.path).resolve())}]")
 
 
+def tool_versions() -> list[str]:
+    """Return one line, "name version", for each tool found, without OpenCL."""
+    from ferrule.firmware import probe_tools
+
+    tools = [_with_flavour(tool) for tool in probe_tools(opencl=False)]
+    return [f"{tool.name} {_brief(tool.version or 'of unknown version')}" for tool in tools if tool.found]
+
+
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
@@ -43,18 +51,20 @@ def command(as_json: bool) -> None:
 
     tools = [_with_flavour(tool) for tool in probe_tools()]
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(tools), indent=2).decode())
+        print_json(tools)
         return
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table()
-    for heading in ("tool", "state", "version", "what for", "how to get it"):
-        table.add_column(heading)
-    for tool in tools:
-        state = "[green]found[/]" if tool.found else "[yellow]missing[/]"
-        remedy = "" if tool.found else escape(tool.remedy)
-        table.add_row(tool.name, state, escape(_brief(tool.version or "")), escape(tool.purpose), remedy)
-    console().print(table)
+    from ferrule.report.tables import print_table
+
+    rows = [
+        (
+            tool.name,
+            "[green]found[/]" if tool.found else "[yellow]missing[/]",
+            escape(_brief(tool.version or "")),
+            escape(tool.purpose),
+            "" if tool.found else escape(tool.remedy),
+        )
+        for tool in tools
+    ]
+    print_table(console(), ("tool", "state", "version", "what for", "how to get it"), rows, whole=("tool", "state"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ferrule.cli.console import echo
 from ferrule.cli.options import PLATFORMS, JobOptions, job_options, model_argument
 
 if TYPE_CHECKING:
@@ -54,13 +55,13 @@ def command(
     from ferrule import facade
 
     project = facade.generate(model, options.job(platform=platform, out=out), force=force, renode=renode)
-    click.echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
+    echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
     if renode is not None:
-        click.echo(f"{renode}: after the build, run it with: renode {renode / 'ferrule.resc'}")
+        echo(f"{renode}: after the build, run it with: renode {renode / 'ferrule.resc'}")
     for note in project.notes:
-        click.echo(f"note: {note}")
+        echo(f"note: {note}")
     for kept in project.kept:
-        click.echo(_kept(kept))
+        echo(_kept(kept))
 
 
 def _kept(kept: Kept) -> str:

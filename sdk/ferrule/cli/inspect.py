@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console
+from ferrule.cli.console import console, echo, print_json
 from ferrule.cli.options import JobOptions, division_options, dynamic_path_option, model_argument
 from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.network import Network
+    from ferrule.report.inspection import Inspection
 
 
 @click.command("inspect")
@@ -44,18 +49,28 @@ def command(
 
         with read_configuration(options.config).with_dynamic_backends(dynamic_path) as configuration:
             inspection = facade.inspect(network, options.job(configuration), schedule=show_schedule)
-    elif any((options.board, options.hints, options.devices, options.backend_options, dynamic_path, show_schedule)):
+    elif any((*_of_division(options), dynamic_path, show_schedule)):
         raise FerruleError(
-            "--board, --hint, --device, --backend-option, --dynamic-path and --schedule are only valid with --backends"
+            "--board, --hint, --device, --backend-option, --no-fallback, --dynamic-path and --schedule are only valid "
+            "with --backends"
         )
     else:
         inspection = facade.inspect(network)
     if as_json:
-        import msgspec
+        print_json(inspection)
+    else:
+        _print(inspection, network, show_plan=show_plan)
+    if options.no_fallback and inspection.division is not None:
+        problems = [final.problem for final in inspection.division.finals]
+        if all(problems):
+            raise FerruleError("\n".join(dict.fromkeys(problems)))
 
-        click.echo(msgspec.json.format(msgspec.json.encode(inspection), indent=2).decode())
-        return
 
+def _of_division(options: JobOptions) -> tuple[object, ...]:
+    return options.board, options.hints, options.devices, options.backend_options, options.no_fallback
+
+
+def _print(inspection: Inspection, network: Network, *, show_plan: bool) -> None:
     from ferrule.report.inspection_console import print_inspection
 
     print_inspection(inspection, console())
@@ -64,4 +79,4 @@ def command(
         from ferrule.report.inspection import activation_plan
 
         planned = activation_plan(network)
-        click.echo(draw(planned.plan, planned.requests))
+        echo(draw(planned.plan, planned.requests))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
 import sys
 import traceback
 
@@ -16,7 +17,10 @@ import click
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.errors import FerruleError
+from ferrule.cli.completion import VARIABLE, complete
+from ferrule.cli.console import echo, report_stream, reserve_output
+from ferrule.cli.verbosity import add_option
+from ferrule.errors import FerruleError, caused_by_signal
 
 EXIT_DIFFERENT = 1
 EXIT_USER = 2
@@ -26,6 +30,7 @@ _COMMANDS = {
     "backends": ("ferrule.cli.backends", "List the backends with their devices, capabilities and options."),
     "boards": ("ferrule.cli.boards", "List the boards."),
     "build": ("ferrule.cli.build", "Build a generated project."),
+    "cache": ("ferrule.cli.cache", "Show or clear the cache of compiled code."),
     "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
     "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
@@ -48,6 +53,8 @@ class _LazyGroup(click.Group):
             return None
         command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command)
+        reserve_output(command)
+        add_option(command)
         return command
 
     @override
@@ -66,8 +73,21 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _versions(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if not value or context.resilient_parsing:
+        return
+    echo(f"ferrule, version {VERSION}")
+    from ferrule.cli.doctor import tool_versions
+
+    for line in (f"Python {platform.python_version()}", *tool_versions()):
+        echo(f"  {line}")
+    context.exit()
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(VERSION, prog_name="ferrule")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_versions, help="Show the versions and exit."
+)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:
     """From a trained model to bit-exact firmware on emulated and real boards."""
@@ -78,6 +98,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit the process with its exit code."""
     args = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in args
+    if VARIABLE in os.environ:
+        sys.exit(complete(cli, os.environ[VARIABLE]))
     try:
         code = cli.main(args, prog_name="ferrule", standalone_mode=False)
     except FerruleError as error:
@@ -92,16 +114,28 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo("interrupted", err=True)
         code = 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), report_stream().fileno())
         code = 141
-    except Exception:  # noqa: BLE001 the last place that can print a helpful message
+    except SystemExit as error:
+        code = error.code if caused_by_signal(error) and error.code else EXIT_USER
+        if debug:
+            traceback.print_exc()
+        _complain(f"the command ended before its result: SystemExit({error.code!r}) from {_culprit(error)}", None)
+    except BaseException:  # noqa: BLE001 the last place that can print a helpful message
         traceback.print_exc()
         _complain("this is a bug in ferrule; please report it with the traceback above", None)
         code = EXIT_BUG
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _culprit(error: BaseException) -> str:
+    """Return the place that raised an exception: a file and a line."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}:{last.lineno}"
+
+
 def _complain(message: str, hint: str | None) -> None:
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
+    colour = False if "NO_COLOR" in os.environ else None
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True, color=colour)
     if hint:
-        click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True)
+        click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True, color=colour)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import keyword
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from ferrule.cli.console import echo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,8 +47,8 @@ def backend(name: str, out: Path) -> None:
     package = package_name(name)
     folder = out / package
     _write(folder, "new_backend", package, {"id": name, "package": package})
-    click.echo(f"{folder}: backend {name}; test it with: pytest {folder}")
-    click.echo(f'to use it, add to ferrule.toml: [backends] folders = ["{folder.as_posix()}"]')
+    echo(f"{folder}: backend {name}; test it with: pytest {folder}")
+    echo(f'to use it, add to ferrule.toml: [backends] folders = ["{folder.as_posix()}"]')
 
 
 @command.command("board")
@@ -76,12 +77,11 @@ def board(name: str, base: str, out: Path) -> None:
         "base_platform": _included(old, out),
         "board": read_description(old.folder / "board.toml"),
         "engine": "unicorn" if engine("unicorn").refuses(old) is None else "qemu",
-        "literal": _literal,
     }
     folder = out / name
     _write(folder, "new_board", name, values)
-    click.echo(f"{folder}: board {name}, based on {old.name}; test it with: pytest {folder}")
-    click.echo(f"to use it: ferrule run MODEL.tflite --board {folder.absolute()}")
+    echo(f"{folder}: board {name}, based on {old.name}; test it with: pytest {folder}")
+    echo(f"to use it: ferrule run MODEL.tflite --board {folder.absolute()}")
 
 
 def package_name(backend_id: str) -> str:
@@ -121,13 +121,6 @@ def _included(base: Board, out: Path) -> str:
             hint=f"create it beside its base: --out {around}",
         )
     return base.platform.resolve().relative_to(around).as_posix()
-
-
-def _literal(value: object) -> str:
-    """Return a string, boolean, list or flat table as a TOML literal."""
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {_literal(each)}' for key, each in value.items())} }}"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _write(folder: Path, template: str, name: str, values: Mapping[str, object]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from ferrule.cli import completion
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 BOARD = "mps2-an386"
+TOOLCHAIN = "zig"
+ENGINE = "unicorn"
 OPTIMIZATIONS = ("O3", "O2", "Os")
 PLATFORMS = ("bare-metal", "cmsis", "zephyr")
 """The names in ferrule.firmware.PLATFORMS, copied so that --help does not import it; a test compares them."""
@@ -40,8 +43,9 @@ class JobOptions:
     backend_options: tuple[str, ...]
     config: Path | None
     board: str | None
-    toolchain: str = "zig"
-    optimization: str = "O3"
+    no_fallback: bool = False
+    toolchain: str | None = None
+    optimization: str | None = None
 
     def job(
         self, configuration: Configuration | None = None, *, platform: str = PLATFORMS[0], out: Path | None = None
@@ -57,10 +61,11 @@ class JobOptions:
         assert self.backends is not None  # if --backends has no default, the command has checked it
         project = (configuration or read_configuration(self.config)).with_devices(self.devices)
         job = Job(
-            board=self.board or BOARD,
-            toolchain=self.toolchain,
-            optimization=self.optimization,
+            board=self.board or project.board or BOARD,
+            toolchain=self.toolchain or project.toolchain or TOOLCHAIN,
+            optimization=self.optimization or project.optimization or OPTIMIZATIONS[0],
             backends=[name.strip() for name in self.backends.split(",")],
+            fallback=not self.no_fallback,
             hints=_hints(self.hints),
             platform=platform,
             out=out,
@@ -87,18 +92,22 @@ def job_options(function: _F) -> _F:
             "-O",
             "--optimization",
             type=click.Choice(OPTIMIZATIONS),
-            default="O3",
-            show_default=True,
+            show_default=OPTIMIZATIONS[0],
             help="The compiler's optimization level.",
         ),
-        click.option("--toolchain", default="zig", show_default=True, help="The compiler: zig or arm-none-eabi-gcc."),
+        click.option(
+            "--toolchain",
+            show_default=TOOLCHAIN,
+            shell_complete=completion.toolchains,
+            help="The compiler: zig or arm-none-eabi-gcc.",
+        ),
     ):
         function = option(function)
     return division_options("CpuAcc")(function)
 
 
 def division_options(default: str | None) -> Callable[[_F], _F]:
-    """Add --board, --backends (with this default), --hint, --device, --backend-option and --config as `options`."""
+    """Add --board, --backends (with this default), and the other options for dividing a network, as `options`."""
     return lambda function: _with_division_options(_collecting(function), default)
 
 
@@ -117,6 +126,12 @@ def _collecting(function: _F) -> _F:
 def _with_division_options(function: _F, default: str | None) -> _F:
     for option in (
         config_option,
+        click.option(
+            "--no-fallback",
+            is_flag=True,
+            help="Fail if a layer cannot run on the first backend (of its --hint, or of --backends), and list these "
+            "layers with the reasons.",
+        ),
         click.option(
             "--backend-option",
             "backend_options",
@@ -144,12 +159,13 @@ def _with_division_options(function: _F, default: str | None) -> _F:
             "--backends",
             default=default,
             show_default=True,
+            shell_complete=completion.backends,
             help="Backends in order of preference, separated by commas (see `ferrule backends`).",
         ),
         click.option(
             "--board",
-            default=None if default is None else BOARD,
             show_default=BOARD,
+            shell_complete=completion.boards,
             help="A board's name (see `ferrule boards`), or the path of a board's folder.",
         ),
     ):
@@ -162,8 +178,8 @@ def config_option(function: _F) -> _F:
     return click.option(
         "--config",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="The file with the project's backends and devices; by default ferrule.toml in the current folder, "
-        "if it exists.",
+        help="The file with the project's board, toolchain, engine, backends and devices, all of which are optional; "
+        "by default ferrule.toml in the current folder, if it exists.",
     )(function)
 
 

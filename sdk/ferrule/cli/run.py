@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console
-from ferrule.cli.options import JobOptions, job_options, model_argument
+from ferrule.cli import completion
+from ferrule.cli.console import console, echo
+from ferrule.cli.options import ENGINE, JobOptions, job_options, model_argument
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 
@@ -26,8 +27,8 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 @job_options
 @click.option(
     "--engine",
-    default="unicorn",
-    show_default=True,
+    show_default=ENGINE,
+    shell_complete=completion.engines,
     help="The engine that runs the firmware: unicorn, qemu, renode (renode:cosimulation attaches device models through "
     "Renode's own co-simulation socket, renode:cosimulation-ticks also lets time pass for them), or serial for a real "
     "board behind a serial port.",
@@ -82,7 +83,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 def command(
     model: Path,
     options: JobOptions,
-    engine: str,
+    engine: str | None,
     port: str | None,
     baud: int,
     inputs: tuple[str, ...],
@@ -104,11 +105,14 @@ def command(
     from ferrule import facade, formats
     from ferrule.cli.arrays import parse_input_options, parse_output_options, require_writable
     from ferrule.emulation import EngineOptions
+    from ferrule.facade.configuration import read_configuration
     from ferrule.network.samples import split
     from ferrule.progress import Step
 
     injected = _faults(faults)
-    job = options.job(out=keep)
+    configuration = read_configuration(options.config)
+    engine = engine or configuration.engine or ENGINE
+    job = options.job(configuration, out=keep)
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {model}"))
         network = formats.load(model)
@@ -122,8 +126,8 @@ def command(
         facade.check_engine(engine, job, engine_options)
         firmware = facade.compile(network, job, progress=say)
         if gdb is not None:
-            sources = "" if keep is not None else f" -ex 'directory {firmware.project.folder}'"
-            click.echo(f"waiting: gdb-multiarch {firmware.elf}{sources} -ex 'target remote localhost:{gdb}'", err=True)
+            sources = f"-ex 'directory {firmware.project.folder}'"
+            click.echo(f"waiting: gdb-multiarch {firmware.elf} {sources} -ex 'target remote localhost:{gdb}'", err=True)
             timeout_s = GDB_TIMEOUT_S
         report = firmware.run(
             arrays,
@@ -167,7 +171,7 @@ def _write(report: RunReport, targets: dict[int, Path], json_path: Path | None) 
         return
     text = report.to_json() + "\n"
     if str(json_path) == "-":
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     with writing(json_path):
         json_path.write_text(text, encoding="utf-8")

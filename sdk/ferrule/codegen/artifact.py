@@ -17,6 +17,7 @@ from ferrule.codegen.storage import StoragePlan
 from ferrule.errors import unknown_name
 from ferrule.graph import Graph, brief
 from ferrule.memory import Ordering
+from ferrule.rendering import Verbatim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +79,8 @@ class Artifact:
         for use in self.devices:
             if use.name == name:
                 return use
-        raise unknown_name("device of the model", name, [use.name for use in self.devices])
+        raise unknown_name("device", name, [use.name for use in self.devices], where="in the model")
 
-    def device_c(self, name: str) -> str:
+    def device_c(self, name: str) -> Verbatim:
         """Return C definitions of the static storage that a program needs for a device; `<name>_context` comes last."""
-        return write_declarations(device_declarations(name, self.device(name).driver))
+        return Verbatim(write_declarations(device_declarations(name, self.device(name).driver)))

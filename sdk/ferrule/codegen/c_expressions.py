@@ -33,6 +33,7 @@ from ferrule.dom import (
     Unary,
     UnaryOperator,
 )
+from ferrule.rendering.c_text import c_name, string_literal
 
 _UNARY: Mapping[UnaryOperator, str] = {UnaryOperator.NEGATE: "-", UnaryOperator.NOT: "!"}
 _BINARY: Mapping[BinaryOperator, str] = {
@@ -55,7 +56,6 @@ _RANK: Mapping[BinaryOperator, int] = {
     BinaryOperator.SUBTRACT: 4,
     BinaryOperator.MULTIPLY: 5,
 }
-_ESCAPES = {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 
 
 def expression(node: Expression) -> str:
@@ -64,9 +64,9 @@ def expression(node: Expression) -> str:
         case Call(function, arguments):
             return f"{_operand(function)}({', '.join(map(expression, arguments))})"
         case Member(Dereference(pointer), name):
-            return f"{_operand(pointer)}->{name}"
+            return f"{_operand(pointer)}->{c_name(name)}"
         case Member(whole, name):
-            return f"{_operand(whole)}.{name}"
+            return f"{_operand(whole)}.{c_name(name)}"
         case Index(array, index):
             return f"{_operand(array)}[{expression(index)}]"
         case AddressOf(operand):
@@ -90,7 +90,7 @@ def expression(node: Expression) -> str:
 def _primary(node: Expression) -> str:
     match node:
         case Identifier(name):
-            return name
+            return c_name(name)
         case Integer(value, unsigned):
             return f"{integer(value).removesuffix('U')}U" if unsigned else integer(value)
         case Float(value):
@@ -129,7 +129,7 @@ def _is_negative(node: Expression) -> bool:
 
 def _field(field: Field) -> str:
     value = expression(field.value)
-    return f".{field.name} = {value}" if field.name else value
+    return f".{c_name(field.name)} = {value}" if field.name else value
 
 
 def integer(value: int) -> str:
@@ -150,28 +150,19 @@ def integer(value: int) -> str:
 def float_literal(value: np.float32) -> str:
     """Return the shortest literal that reads back to the same float32.
 
-    Raises:
-        ValueError: the value is not finite.
+    C has no literals for infinities and NaN, and freestanding C has no <math.h>: they become constant divisions (C11,
+    F.8.5). The sign and the payload of a NaN are not kept.
     """
     if not np.isfinite(value):
-        raise ValueError(f"{value} has no literal in C")
+        return "(0.0f / 0.0f)" if np.isnan(value) else f"({'-' if value < 0 else ''}1.0f / 0.0f)"
     text = str(value)
     return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
-
-
-def string_literal(value: str) -> str:
-    """Return a string literal; characters other than printable ASCII become octal escapes of their UTF-8 bytes."""
-    escaped = value.translate(_ESCAPES)
-    parts = [c if " " <= c <= "~" else "".join(f"\\{b:03o}" for b in c.encode()) for c in escaped]
-    return '"' + "".join(parts).replace("??", '?""?') + '"'
 
 
 def literals(values: NDArray[Any]) -> list[str]:
     """Return the literals of an array's elements, flattened."""
     flat = np.ascontiguousarray(values).reshape(-1)
     if flat.dtype == np.float32:
-        if not np.isfinite(flat).all():
-            raise ValueError("an array with infinities or NaN has no literals in C")
         return [float_literal(value) for value in flat]
     items: list[int] = flat.tolist()
     if flat.dtype.itemsize < 4:

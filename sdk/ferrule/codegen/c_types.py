@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ferrule.dom import ArrayType, ClassType, Const, Pointer, Scalar, StructType, Type
+from ferrule.rendering.c_text import c_name
 
 SCALAR_NAMES: Mapping[Scalar, str] = {
     Scalar.VOID: "void",
@@ -29,20 +30,25 @@ def declarator(type_: Type, name: str = "") -> str:
 
     Raises:
         TypeError: the type contains a class, which C does not have.
+        FerruleError: the name, or the tag of a struct, is not an identifier of C.
     """
+    return _declared(type_, c_name(name) if name else "")
+
+
+def _declared(type_: Type, name: str) -> str:
     match type_:
         case Scalar():
             return _join(SCALAR_NAMES[type_], name)
         case StructType(tag):
-            return _join(f"struct {tag}", name)
+            return _join(f"struct {c_name(tag)}", name)
         case Const(Pointer() as pointer):
-            return declarator(pointer.target, f"*const {name}".rstrip())
+            return _declared(pointer.target, f"*const {name}".rstrip())
         case Const(inner):
-            return f"const {declarator(inner, name)}"
+            return f"const {_declared(inner, name)}"
         case Pointer(target):
-            return declarator(target, f"*{name}")
+            return _declared(target, f"*{name}")
         case ArrayType(element, length):
-            return declarator(element, f"{name}[{'' if length is None else length}]")
+            return _declared(element, f"{name}[{'' if length is None else length}]")
         case ClassType(class_name):
             raise TypeError(f"C has no class '{class_name}'")
 

@@ -39,8 +39,9 @@ from ferrule.dom import (
     Struct,
     Variable,
 )
+from ferrule.rendering.c_text import COLUMNS, c_comment, c_name, fitted
+from ferrule.rendering.quoting import C_HEADER
 
-COLUMNS = 100
 INDENT = "    "
 _SECTIONS = {Section.WEIGHTS: "FERRULE_WEIGHTS ", Section.WORKSPACE: "FERRULE_WORKSPACE "}
 
@@ -77,38 +78,31 @@ def write_declarations(declarations: Iterable[Declaration]) -> str:
 
 
 def _assemble(parts: Iterable[str]) -> str:
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return fitted("\n\n".join(part for part in parts if part) + "\n")
 
 
 def _banner(banner: str, doc: str) -> str:
-    lines = [*_harmless(banner).splitlines(), *([""] if doc else []), *textwrap.wrap(_harmless(doc), COLUMNS - 3)]
+    lines = [*c_comment(banner).splitlines(), *([""] if doc else []), *textwrap.wrap(c_comment(doc), COLUMNS - 3)]
     if len(lines) == 1:
         return f"/* {lines[0]} */"
     return "/* " + "\n".join([lines[0], *(f" * {line}".rstrip() for line in lines[1:])]) + "\n */"
 
 
 def _includes(includes: Sequence[Include]) -> str:
-    system = sorted({f"#include <{item.path}>" for item in includes if item.system})
-    local = sorted({f'#include "{item.path}"' for item in includes if not item.system})
+    system = sorted({f"#include <{C_HEADER.quote(item.path)}>" for item in includes if item.system})
+    local = sorted({f'#include "{C_HEADER.quote(item.path)}"' for item in includes if not item.system})
     return "\n\n".join("\n".join(group) for group in (local, system) if group)
-
-
-def _harmless(text: str) -> str:
-    """Return comment text changed so that it cannot end the comment."""
-    return text.replace("*/", "* /")
 
 
 def _doc(text: str, indent: str = "") -> str:
     if not text:
         return ""
-    text = _harmless(text)
+    text = c_comment(text)
     one_line = f"{indent}/** {text} */\n"
     if len(one_line) <= COLUMNS + 1 and "\n" not in text:
         return one_line
     lines = [
-        line
-        for paragraph in text.split("\n")
-        for line in textwrap.wrap(paragraph, COLUMNS - 3 - len(indent), break_long_words=False) or [""]
+        line for paragraph in text.split("\n") for line in textwrap.wrap(paragraph, COLUMNS - 3 - len(indent)) or [""]
     ]
     body = "".join(f"{indent} * {line}".rstrip() + "\n" for line in lines)
     return f"{indent}/**\n{body}{indent} */\n"
@@ -175,7 +169,7 @@ def _initial(value: Expression | None) -> str:
 
 def _entry(field: Field) -> str:
     """Return one value of an aggregate at module level, without the following comma."""
-    name = f"{INDENT}.{field.name} =" if field.name else ""
+    name = f"{INDENT}.{c_name(field.name)} =" if field.name else ""
     line = f"{name} {expression(field.value)}" if name else f"{INDENT}{expression(field.value)}"
     if len(line) + 1 <= COLUMNS:
         return line
@@ -195,7 +189,7 @@ def _rows(values: NDArray[Any]) -> Iterator[str]:
 
 
 def _struct(item: Struct) -> str:
-    lines = [f"struct {item.name} {{"]
+    lines = [f"struct {c_name(item.name)} {{"]
     for member in item.members:
         if member.doc:
             lines.append(_doc(member.doc, INDENT).rstrip("\n"))
@@ -204,11 +198,11 @@ def _struct(item: Struct) -> str:
 
 
 def _enumeration(item: Enumeration) -> str:
-    lines = [f"enum {item.name} {{" if item.name else "enum {"]
+    lines = [f"enum {c_name(item.name)} {{" if item.name else "enum {"]
     for constant in item.enumerators:
         if constant.doc:
             lines.append(_doc(constant.doc, INDENT).rstrip("\n"))
-        lines.append(f"{INDENT}{constant.name} = {integer(constant.value)},")
+        lines.append(f"{INDENT}{c_name(constant.name)} = {integer(constant.value)},")
     return _doc(item.doc) + "\n".join([*lines, "};"])
 
 
@@ -223,6 +217,9 @@ def _fill(head: str, words: Sequence[str], tail: str) -> str:
     """Return head, words separated by commas, and tail, wrapped at the column limit and aligned after the head."""
     last_line = head.rsplit("\n", 1)[-1]
     pad = " " * len(last_line)
+    if any(len(pad) + len(word) + len(tail) > COLUMNS for word in words):  # too long for a place behind the head
+        margin = " " * (len(last_line) - len(last_line.lstrip()) + len(INDENT))
+        return f"{head}\n{_fill(margin, words, tail)}"
     lines, current = [], last_line
     for number, word in enumerate(words):
         closing = tail if number == len(words) - 1 else ","
@@ -255,6 +252,7 @@ def _statement(item: Statement, indent: str) -> str:
         case If():
             return _if(item, indent)
         case For(variable, start, stop, body):
+            c_name(variable)
             head = f"for (int32_t {variable} = {expression(start)}; {variable} < {expression(stop)}; ++{variable})"
             return f"{indent}{head} {_block(body, indent).lstrip()}"
         case Return(value):
@@ -273,7 +271,7 @@ def _if(item: If, indent: str) -> str:
 
 
 def _remark(text: str, indent: str) -> str:
-    lines = textwrap.wrap(_harmless(text), COLUMNS - len(indent) - 6) or [""]
+    lines = textwrap.wrap(c_comment(text), COLUMNS - len(indent) - 6) or [""]
     if len(lines) == 1:
         return f"{indent}/* {lines[0]} */"
     middle = "".join(f"\n{indent} * {line}" for line in lines[1:])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from ferrule.backends.firmware import SCALARS, Blob, blob_variable
 from ferrule.codegen.device_code import devices_struct, public_numbers
 from ferrule.codegen.lowered import LoweredGraph
-from ferrule.codegen.run_code import REGION, RunCode
+from ferrule.codegen.run_code import REGION, RunCode, workspace_size
 from ferrule.codegen.schedule import Schedule
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.dom import (
@@ -38,6 +38,7 @@ from ferrule.dom import (
 )
 from ferrule.graph import TensorInfo
 from ferrule.graph.names import UniqueNames
+from ferrule.rendering import one_line
 
 _STATUS = Scalar.INT32
 
@@ -87,6 +88,7 @@ class ExecutorBuilder:
             interface_includes=(
                 Include(path="ferrule/executor.h"),
                 *((Include(path="ferrule/device.h"),) if self._lowered.devices else ()),
+                Include(path="stddef.h", system=True),
                 Include(path="stdint.h", system=True),
             ),
             interface=(self._sizes(), *self._structs(), *self._defaults(), self._run(declaration=True)),
@@ -183,7 +185,12 @@ class ExecutorBuilder:
                 StructMember(
                     name=REGION,
                     type=Pointer(Scalar.UINT8),
-                    doc=f"{self.constant(f'{REGION}_bytes')} bytes; no other running inference may use them.",
+                    doc=f"A multiple of {self.constant(f'{REGION}_alignment')}; no other running inference may use it.",
+                ),
+                StructMember(
+                    name=workspace_size(REGION),
+                    type=Scalar.SIZE,
+                    doc=f"Size of `{REGION}`, at least {self.constant(f'{REGION}_bytes')}.",
                 ),
             ),
             doc="The memory that one inference uses.",
@@ -218,7 +225,12 @@ class ExecutorBuilder:
         yield Variable(
             name=f"{self.prefix}_default_memory",
             type=Const(StructType(f"{self.prefix}_memory")),
-            value=Aggregate((Field(Identifier(arena), REGION),)),
+            value=Aggregate(
+                (
+                    Field(Identifier(arena), REGION),
+                    Field(Identifier(self.constant(f"{REGION}_bytes")), workspace_size(REGION)),
+                )
+            ),
             linkage=Linkage.EXTERNAL,
             doc="The default workspace.",
         )
@@ -232,7 +244,8 @@ class ExecutorBuilder:
             linkage=Linkage.EXTERNAL,
             doc="Run one inference in the caller's thread; several may run at once, each in its own memory.\n"
             "`info` may be NULL.\n@retval FERRULE_OK\n"
-            "@retval FERRULE_ERR_ARGUMENT a pointer other than `info` is null; nothing was run" + self._errors(),
+            "@retval FERRULE_ERR_ARGUMENT a pointer other than `info` is null, a tensor is not aligned for its type, "
+            "or the workspace is misaligned or too small; nothing was run" + self._errors(),
         )
 
     def _errors(self) -> str:
@@ -260,11 +273,6 @@ def describe(info: TensorInfo) -> str:
         sign = "-" if info.zero_point >= 0 else "+"
         text += f", real = {info.scale:.9g} * (stored {sign} {abs(info.zero_point)})"
     return text
-
-
-def one_line(name: str) -> str:
-    """Return a name from the model with unprintable characters replaced by spaces, for comments."""
-    return "".join(c if c.isprintable() else " " for c in name)
 
 
 def _member_names(lowered: LoweredGraph, infos: Iterable[TensorInfo]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from ferrule.codegen.artifact import Artifact, OperatorRecord
 from ferrule.codegen.c_writer import write_header, write_source
 from ferrule.codegen.device_order import with_copies_close
 from ferrule.codegen.digest import digest
-from ferrule.codegen.executor import ExecutorBuilder, one_line
+from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.link_table import link_module
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower
 from ferrule.codegen.run_code import REGION
@@ -24,6 +24,7 @@ from ferrule.graph import Graph, Layer
 from ferrule.memory import Lifetime, Region, order_layers, views
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
+from ferrule.rendering import one_line
 
 
 def generate(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule._version import VERSION
 from ferrule.backends.firmware import numbers
-from ferrule.codegen.executor import ExecutorBuilder, one_line
+from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Schedule
@@ -45,6 +45,7 @@ from ferrule.dom import (
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import TensorInfo
+from ferrule.rendering import one_line
 
 MAX_RANK = 8
 """The value of FERRULE_LINK_MAX_RANK in ferrule/link.h."""
@@ -104,8 +105,7 @@ def _internals(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedu
             type=ArrayType(Const(StructType("ferrule_link_tensor")), len(members)),
             value=Aggregate(tuple(Field(_tensor(builder, kind, name, info)) for name, info in members)),
         )
-    if lowered.layers:
-        yield Variable(name="counters", type=ArrayType(Scalar.UINT32, len(lowered.layers)))
+    yield Variable(name="counters", type=ArrayType(Scalar.UINT32, max(1, len(lowered.layers))))
     arguments: list[Expression] = [
         AddressOf(Identifier(f"{builder.prefix}_default_{part}")) for part in ("inputs", "outputs", "memory")
     ]
@@ -149,9 +149,8 @@ def _model_fields(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sch
         "input_hash": String(digest[:_HASH_DIGITS]),
         "inputs": Identifier("inputs"),
         "outputs": Identifier("outputs"),
+        "counters": Identifier("counters"),
     }
-    if lowered.layers:
-        fields["counters"] = Identifier("counters")
     if lowered.devices:
         fields |= {"calls": Identifier("calls"), "call_count": Integer(schedule.longest)}
     fields |= {

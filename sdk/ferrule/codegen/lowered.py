@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ferrule.backends import BackendId, BrokenBackendError, Target, asking
+from ferrule.backends import BackendId, BrokenBackendError, Target
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.codegen.device_code import copied, handle_of
 from ferrule.codegen.device_use import DeviceUse, tensor_memories, used_devices
@@ -153,8 +153,7 @@ def _lower(context: LoweringContext, firmware: FirmwareTarget, use: DeviceUse | 
         call = Call.COPY_TO if layer.outputs[0] in context.offsets else Call.COPY_FROM
         return LoweredOp(kernel=str(call), status=copied(context, use, call)), call
     try:
-        with asking(backend, f"lower() for layer '{layer.name}' ({layer.type})"):
-            op = firmware.lower(context)
+        op = firmware.lower(context)
     except (UnsupportedError, BrokenBackendError):
         raise
     except FerruleError as error:

@@ -43,6 +43,8 @@ from ferrule.dom import (
     Statement,
     StructType,
     Type,
+    Unary,
+    UnaryOperator,
 )
 from ferrule.graph import TensorInfo
 from ferrule.memory import scratch_name
@@ -138,12 +140,19 @@ class RunCode:
     def _checks(self) -> Iterator[Statement]:
         pointers = [Identifier(parameter.name) for parameter in self.parameters() if parameter.name != INFO.name]
         yield _refuse_null(pointers)
-        members: list[Expression] = [_member("inputs", name) for name, _ in self._inputs]
-        members += [_member("outputs", name) for name, _ in self._outputs]
-        members.append(_member("memory", REGION))
-        members += [_member("devices", name) for name in self._uses]
-        for member in members:
-            yield _refuse_null([member])
+        for struct, members in (("inputs", self._inputs), ("outputs", self._outputs)):
+            for name, info in members:
+                yield _refuse_null([_member(struct, name)])
+                if info.dtype.size_bytes > 1:
+                    yield _refuse_misaligned(_member(struct, name), Integer(info.dtype.size_bytes, unsigned=True))
+        constant = f"{self._prefix}_{REGION}".upper()
+        yield _refuse_null([_member("memory", REGION)])
+        yield _refuse_misaligned(_member("memory", REGION), Identifier(f"{constant}_ALIGNMENT"))
+        if self._storage.plan.region(REGION).peak_bytes:
+            given = _member("memory", workspace_size(REGION))
+            yield _refuse(Binary(BinaryOperator.LESS, given, Identifier(f"{constant}_BYTES")))
+        for name in self._uses:
+            yield _refuse_null([_member("devices", name)])
 
     def _body(self) -> Iterator[Statement]:
         if self._uses or any(item.op.status is not None for item in self._lowered.layers):
@@ -268,6 +277,11 @@ class RunCode:
         return offset_name(self._lowered.variables[tensor])
 
 
+def workspace_size(region: str) -> str:
+    """Return the member of the memory struct that states a region's size."""
+    return f"{region}_bytes"
+
+
 def struct_pointer(name: str) -> Type:
     """Return the type of a pointer to a constant structure of that name."""
     return Pointer(Const(StructType(name)))
@@ -291,6 +305,14 @@ def _refuse_null(pointers: Iterable[Expression]) -> Statement:
     condition = tests[0]
     for test in tests[1:]:
         condition = Binary(BinaryOperator.OR, condition, test)
+    return _refuse(condition)
+
+
+def _refuse_misaligned(pointer: Expression, alignment: Expression) -> Statement:
+    return _refuse(Unary(UnaryOperator.NOT, Call(Identifier("ferrule_is_aligned"), (pointer, alignment))))
+
+
+def _refuse(condition: Expression) -> Statement:
     return If(condition, Block((Return(Identifier("FERRULE_ERR_ARGUMENT")),)))
 
 

@@ -4,18 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ferrule.backends.firmware import SCALARS
 from ferrule.codegen.c_types import SCALAR_NAMES
-from ferrule.codegen.executor import ExecutorBuilder, describe, one_line
+from ferrule.codegen.executor import ExecutorBuilder, describe
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.run_code import Members
 from ferrule.graph.names import UniqueNames
+from ferrule.rendering import Templates
 
-if TYPE_CHECKING:
-    import jinja2
-
+_TEMPLATES = Templates(Path(__file__).parent / "templates")
 HOST = "host"
 """The member of the devices struct that stands for the core, unless a device has that name."""
 
@@ -25,21 +24,18 @@ def tvm_header(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str) -> 
     if not lowered.devices:
         return {}
     name = f"tvmgen_{lowered.symbol}"
-    text = (
-        _environment()
-        .get_template("tvmgen.h.j2")
-        .render(
-            banner="\n * ".join(_harmless(line) for line in banner.splitlines()),
-            model=_harmless(one_line(lowered.graph.name)),
-            guard=f"{name}_h".upper(),
-            prefix=builder.prefix,
-            symbol=lowered.symbol,
-            headers=sorted({use.driver.header for use in lowered.devices}),
-            devices=list(_devices(lowered)),
-            host=all(use.name != HOST for use in lowered.devices),
-            inputs=_members(builder.input_members),
-            outputs=_members(builder.output_members),
-        )
+    text = _TEMPLATES.render(
+        "tvmgen.h.j2",
+        banner=banner.splitlines(),
+        model=lowered.graph.name,
+        guard=f"{name}_h".upper(),
+        prefix=builder.prefix,
+        symbol=lowered.symbol,
+        headers=sorted({use.driver.header for use in lowered.devices}),
+        devices=list(_devices(lowered)),
+        host=all(use.name != HOST for use in lowered.devices),
+        inputs=_members(builder.input_members),
+        outputs=_members(builder.output_members),
     )
     return {f"{name}.h": text}
 
@@ -53,30 +49,9 @@ def _devices(lowered: LoweredGraph) -> Iterator[dict[str, str]]:
     names = UniqueNames()
     for use in lowered.devices:
         camel = names.take(camel_case(use.name))
-        doc = _harmless(f"{use.device.name}, of {use.backend}")
+        doc = f"{use.device.name}, of {use.backend}"
         yield {"name": use.name, "camel": camel, "driver": use.driver.driver, "doc": doc}
 
 
 def _members(members: Members) -> list[dict[str, str]]:
-    return [
-        {"name": name, "type": SCALAR_NAMES[SCALARS[info.dtype]], "doc": _harmless(describe(info))}
-        for name, info in members
-    ]
-
-
-def _harmless(text: str) -> str:
-    """Return text changed so that it cannot end a comment."""
-    return text.replace("*/", "* /")
-
-
-def _environment() -> jinja2.Environment:
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("ferrule.codegen"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 C is not HTML
-    )
+    return [{"name": name, "type": SCALAR_NAMES[SCALARS[info.dtype]], "doc": describe(info)} for name, info in members]

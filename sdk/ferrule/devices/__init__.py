@@ -19,7 +19,7 @@ from ferrule.devices.faults import (
 )
 from ferrule.devices.faulty_line import FaultyLine, LineFault, LineFaultKind
 from ferrule.devices.memory import Escape, GuardedBus, MemoryBus, Range
-from ferrule.devices.model import Bus, BusError, Bytes, DeviceModel, InterruptLine
+from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, DeviceModel, InterruptLine
 from ferrule.devices.register_model import RegisterModel
 from ferrule.devices.registers import Access, Field, Register, RegisterTable, c_header, documentation
 from ferrule.devices.serial import SerialModel
@@ -31,6 +31,7 @@ __all__ = [
     "BusError",
     "BusErrorAt",
     "Bytes",
+    "DeviceFaultError",
     "DeviceModel",
     "DmaErrorAt",
     "Escape",

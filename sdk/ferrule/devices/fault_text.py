@@ -59,7 +59,7 @@ def parse_fault(text: str) -> tuple[str, Fault]:
         given[moment] = number
     for key in given:
         if key not in known:
-            raise unknown_name(f"value of the fault {name}", key, known)
+            raise unknown_name("value", key, known, where=f"of the fault {name}")
     for key, field in known.items():
         if field.default is MISSING and key not in given:
             missing = "@NUMBER" if key == moment else f"{key}=NUMBER"

@@ -264,6 +264,7 @@ class FaultInjector(DeviceModel):
         self.transfers: list[Transfer] = []
         """All DMA transfers of the device since the last `inject`."""
         self._model = model
+        self.deadline_s = model.deadline_s
         self._line = _Line()
         model.attach(irq=self._line)
 

@@ -73,6 +73,7 @@ class FaultyLine(SerialModel):
         super().__init__()
         faults = tuple(faults)
         self._model = model
+        self.deadline_s = model.deadline_s
         self._there = _Direction(fault for fault in faults if fault.to_device)
         self._back = _Direction(fault for fault in faults if not fault.to_device)
 

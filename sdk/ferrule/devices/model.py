@@ -23,6 +23,29 @@ class BusError(FerruleError):
         """The address as the master issued it; for a register access, the offset in the device's window."""
 
 
+class DeviceFaultError(FerruleError):
+    """A device model broke its contract: it raised an exception, hung, returned a wrong value, or left its buffers."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        device: str,
+        register: str | None = None,
+        offset: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.device = device
+        """The name of the device."""
+        self.register = register
+        """The name of the register whose access the model was answering; None if there is none."""
+        self.offset = offset
+        """The offset of that register in the device's window."""
+        self.pc: int | None = None
+        """The address of the instruction that made the access; None if it is unknown."""
+
+
 class Bus(Protocol):
     """The memory that a device accesses as a bus master (DMA); addresses are those of the core."""
 
@@ -83,8 +106,12 @@ class DeviceModel(ABC):
     """A device as software sees it, attached to an emulator's bus, a serial wire or a unit test.
 
     It is called by one thread at a time. Its time passes only in `advance`, which the host calls before each register
-    access and no later than the time that `next_event` returns.
+    access and no later than the time that `next_event` returns. A method that raises another exception than the
+    documented ones, returns another value or does not return ends the run with a DeviceFaultError.
     """
+
+    deadline_s: float = 30.0
+    """Longest time in seconds that one call of a method may take on the host."""
 
     def __init__(self) -> None:
         self.bus: Bus = NoBus()
@@ -125,7 +152,7 @@ class DeviceModel(ABC):
         return f"offset {offset:#x}"
 
     def advance(self, cycles: int) -> None:  # noqa: B027 a model without a notion of time has nothing to do
-        """Let 0 or more clock cycles pass; by default nothing happens."""
+        """Let 0 or more clock cycles pass; by default nothing happens. BusErrors of DMA are the model's to handle."""
 
     def next_event(self) -> int | None:
         """Return the number of cycles, 1 or more, until the device's next internal event; None if none is pending."""

@@ -10,6 +10,9 @@ from collections.abc import Callable
 class SerialModel(ABC):
     """A device behind a serial line; its host carries the bytes."""
 
+    deadline_s: float = 30.0
+    """Longest time in seconds that one call of `receive` may take on the host."""
+
     def __init__(self) -> None:
         self.log: Callable[[str], None] = _say_nothing
         """Called with one line of text per event; the host may replace it."""

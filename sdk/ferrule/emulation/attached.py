@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from ferrule.codegen import Artifact, DeviceUse
-from ferrule.devices import DeviceModel, Fault, FaultInjector, Range
+from ferrule.devices import DeviceModel, Fault, FaultInjector, Range, SerialModel
+from ferrule.devices.hosting import created
 from ferrule.emulation.engine import AttachedDevice, AttachedWire
 from ferrule.errors import unknown_name
 from ferrule.firmware import Group, Image
@@ -39,7 +41,11 @@ def attached_devices(
 def attached_wires(artifact: Artifact) -> tuple[AttachedWire, ...]:
     """Return a new model for each device behind a serial line whose driver provides one."""
     return tuple(
-        AttachedWire(name=use.device.name, model=use.driver.wire.model(use.index), uart=use.driver.wire.uart)
+        AttachedWire(
+            name=use.device.name,
+            model=created(partial(use.driver.wire.model, use.index), SerialModel, name=use.device.name),  # type: ignore[type-abstract]
+            uart=use.driver.wire.uart,
+        )
         for use in artifact.devices
         if use.driver.wire is not None and use.driver.wire.model is not None and use.driver.wire.uart is not None
     )
@@ -51,12 +57,14 @@ def check_faults(artifact: Artifact, faults: Mapping[str, Fault]) -> None:
     known = [use.device.name for use in on_bus]
     for name in faults:
         if name not in known:
-            raise unknown_name("device with a model on the bus, to inject a fault into,", name, known)
+            raise unknown_name(
+                "device", name, known, where="with a model on the bus, into which a fault can be injected"
+            )
 
 
 def _model(use: DeviceUse, faults: Mapping[str, Fault]) -> DeviceModel:
     assert use.driver.model is not None
-    model = use.driver.model()
+    model = created(use.driver.model, DeviceModel, name=use.device.name)  # type: ignore[type-abstract]
     return FaultInjector(model) if use.device.name in faults else model
 
 

@@ -45,12 +45,12 @@ class EmulatorSession(Session):
     def _record_words(self, address: int) -> Sequence[int]:
         """Return the words of the fault record at an address; fewer or none if its memory cannot be read."""
 
-    def _find_uart(self, what: str, name: str, uarts: Mapping[str, _T]) -> _T:
-        """Return a UART by role (`link`, `console`) or by name; `what` describes the choices in the error."""
+    def _find_uart(self, name: str, uarts: Mapping[str, _T], where: str) -> _T:
+        """Return a UART by role (`link`, `console`) or by name; `where` describes the choices in the error."""
         roles = {"link": self._board.link_uart.name, "console": self._board.console_uart.name}
         found = uarts.get(roles.get(name, name))
         if found is None:
-            raise unknown_name(what, name, [*roles, *uarts])
+            raise unknown_name("UART", name, [*roles, *uarts], where=where)
         return found
 
     def _recorded_fault(self) -> FaultRecord | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -58,9 +59,17 @@ class Machine:
 
     board: Board
     elf: Path
+    """The firmware's ELF file; a str is accepted, too."""
     devices: tuple[AttachedDevice, ...] = ()
     wires: tuple[AttachedWire, ...] = ()
     options: EngineOptions = EngineOptions()
+    callback_s: float | None = None
+    """Longest time of one call of a device model, if that is shorter than the model's own deadline."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.elf, (str, PathLike)):
+            raise FerruleError(f"a machine's elf is of type {type(self.elf).__name__}, expected a path")
+        object.__setattr__(self, "elf", Path(self.elf))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

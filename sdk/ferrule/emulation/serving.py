@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from ferrule.backends import BackendId, Device
 from ferrule.backends.firmware import WiredTarget
+from ferrule.backends.guarded import guarded
 from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.devices import SerialModel
+from ferrule.devices.hosting import HostedSerialModel, created
 from ferrule.errors import FerruleError
 from ferrule.link import DEFAULT_BAUD, Channel, ListeningChannel, SerialChannel
 
@@ -33,13 +36,13 @@ def serial_model(
     """
     source = registry or default_registry()
     name = backend or _only(source)
-    target = source.create(name).firmware_target()
+    target = guarded(source.create(name)).firmware_target()
     if not isinstance(target, WiredTarget):
         raise FerruleError(f"devices of {name} are not behind a serial line", hint=_known(source))
     driver = target.driver(Device(name=DEVICE, backend=BackendId(name), binding=binding or {}))
     if driver.wire is None or driver.wire.model is None:
         raise FerruleError(f"{name} has no model of its devices")
-    return name, driver.wire.model(None)
+    return name, created(partial(driver.wire.model, None), SerialModel, name=name)  # type: ignore[type-abstract]
 
 
 def open_port(url: str, *, baud: int = DEFAULT_BAUD) -> Channel:
@@ -52,9 +55,11 @@ def serve(model: SerialModel, channel: Channel, *, until: Callable[[], bool] = l
 
     Raises:
         LinkError: the port failed.
+        DeviceFaultError: the model broke its contract.
     """
+    hosted = HostedSerialModel(model, name=type(model).__name__)
     while not until():
-        answer = model.receive(channel.read(CHUNK_BYTES, POLL_S))
+        answer = hosted.receive(channel.read(CHUNK_BYTES, POLL_S))
         if answer:
             channel.write(answer)
 
@@ -65,7 +70,7 @@ def _wired(registry: BackendRegistry) -> list[str]:
 
 def _is_wired(name: str, registry: BackendRegistry) -> bool:
     try:
-        return isinstance(registry.create(name).firmware_target(), WiredTarget)
+        return isinstance(guarded(registry.create(name)).firmware_target(), WiredTarget)
     except FerruleError:  # a backend that is not usable here is no candidate; selecting it by name reports why
         return False
 

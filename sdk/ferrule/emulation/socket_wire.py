@@ -8,7 +8,8 @@ import select
 import socket
 import threading
 
-from ferrule.devices import SerialModel
+from ferrule.devices import DeviceFaultError, SerialModel
+from ferrule.devices.hosting import HostedSerialModel
 from ferrule.emulation.crash import EngineError
 
 QUIET_S = 0.02
@@ -20,11 +21,11 @@ END_TIMEOUT_S = 10
 class SocketWire:
     """A serial line between a model and the socket that an emulator connects to a UART."""
 
-    def __init__(self, name: str, connection: socket.socket, model: SerialModel) -> None:
-        self._name = name
-        self._failure: Exception | None = None
+    def __init__(
+        self, name: str, connection: socket.socket, model: SerialModel, *, limit_s: float | None = None
+    ) -> None:
         self._connection = connection
-        self._model = model
+        self._model = HostedSerialModel(model, name=name, limit_s=limit_s)
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"wire {name}", daemon=True)
         self._thread.start()
@@ -43,19 +44,19 @@ class SocketWire:
     def _answer(self, data: bytes) -> bytes:
         try:
             return self._model.receive(data)
-        except Exception as error:  # noqa: BLE001 raised by the session in its own thread
-            self._failure = error
+        except DeviceFaultError:  # raised by the session in its own thread
             self._ending.set()
             return b""
 
     def check(self) -> None:
-        """Raise EngineError if the model has raised an exception, which ends the line."""
-        if self._failure is not None:
-            raise EngineError(f"the model of device {self._name} failed: {self._failure}") from self._failure
+        """Raise EngineError if the model has broken its contract, which ends the line."""
+        fault = self._model.fault
+        if fault is not None:
+            raise EngineError(str(fault), hint=fault.hint) from fault
 
     def stop(self) -> None:
         """End the thread; to be called before the socket is closed."""
         self._ending.set()
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
-        self._thread.join(END_TIMEOUT_S)
+        self._thread.join(0 if self._model.stuck else END_TIMEOUT_S)

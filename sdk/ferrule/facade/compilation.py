@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -44,6 +42,7 @@ from ferrule.report import RunReport
 from ferrule.report.explaining import explain_division, explain_schedule
 from ferrule.report.inspection import Inspection, inspect_network
 from ferrule.report.locating import observed_network
+from ferrule.scratch import ScratchFolder
 
 DEFAULT_OPTIONS = EngineOptions()
 
@@ -216,18 +215,18 @@ def _compile(network: Network, job: Job, progress: Progress) -> Firmware:
             hint="ferrule.generate writes the project, and its README.md has the commands",
         )
     if job.out is not None:
-        return _build(network, job, Path(job.out), progress, stays=True)
-    temporary = tempfile.mkdtemp(prefix="ferrule-")
+        return _build(network, job, Path(job.out), progress)
+    scratch = ScratchFolder()
     try:
-        firmware = _build(network, job, Path(temporary) / "project", progress, stays=False)
+        firmware = _build(network, job, scratch.path / "project", progress)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        scratch.close()
         raise
-    weakref.finalize(firmware, shutil.rmtree, temporary, ignore_errors=True)
+    weakref.finalize(firmware, scratch.close)
     return firmware
 
 
-def _build(network: Network, job: Job, folder: Path, progress: Progress, *, stays: bool) -> Firmware:
+def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firmware:
     compiler = toolchain(job.toolchain)
     compiler.require()
     board = job.load_board()
@@ -237,7 +236,7 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress, *, stay
     artifact = emit_divided(optimized, placed)
     project = write_project(artifact, placed)
     started = time.perf_counter()
-    image = build_project(project, stays=stays, progress=progress)
+    image = build_project(project, progress=progress)
     return Firmware(
         network=network,
         optimized=optimized,

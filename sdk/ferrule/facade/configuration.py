@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ferrule.toml: the backends and devices of a project."""
+"""ferrule.toml: the board, toolchain, engine, backends and devices of a project."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 
 from ferrule.backends import BackendId, Device
+from ferrule.backends.discovery import in_folders
+from ferrule.backends.guarded import guarded
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import parse_options
+from ferrule.backends.origin import NOT_TRIED
 from ferrule.backends.registry import BackendRegistry, default_registry, registry_with
+from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job
 
 CONFIGURATION_NAME = "ferrule.toml"
-_Kind = TypeVar("_Kind")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -47,16 +49,31 @@ class BackendsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The contents of ferrule.toml."""
 
+    board: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    """The board's name, or the path of its folder, relative to the file and with a `/`; `--board` precedes it."""
+    toolchain: str | None = None
+    """The compiler, such as zig or arm-none-eabi-gcc; `--toolchain` precedes it."""
+    optimization: str | None = None
+    """The optimization level, such as Os; `--optimization` precedes it."""
+    engine: str | None = None
+    """What runs the firmware, such as unicorn or qemu; `--engine` precedes it."""
     backends: BackendsEntry = BackendsEntry()
     devices: dict[str, DeviceEntry] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """The backends and devices of a project."""
+    """The choices, backends and devices of a project; a choice that it does not make is None."""
 
+    board: str | None = None
+    """A name, or a path."""
+    toolchain: str | None = None
+    optimization: str | None = None
+    engine: str | None = None
     folders: tuple[Path, ...] = ()
     devices: tuple[Device, ...] = ()
+    implicit: bool = False
+    """Whether it was read from the current folder without being named; its backends run only where they are named."""
     dynamic: BackendRegistry | None = None
     """The registry that `with_dynamic_backends` has extended; None outside it."""
 
@@ -65,6 +82,22 @@ class Configuration:
         if self.dynamic is not None:
             return self.dynamic
         return registry_with(self.folders) if self.folders else default_registry()
+
+    def listed_registry(self, named: Iterable[str]) -> BackendRegistry:
+        """Return the registry for a command that tries all backends, without the code that nobody asked to run.
+
+        Raises:
+            FerruleError: as `registry` does.
+        """
+        registry = self.registry()
+        wanted = set(named)
+        untried = {
+            BackendId(found.id): f"{NOT_TRIED}it is code of {CONFIGURATION_NAME} in this folder, which runs only where "
+            f"a command names it, such as `ferrule backends {found.id}`"
+            for found in (in_folders(self.folders) if self.implicit else ())
+            if found.has_code and found.id not in wanted
+        }
+        return registry.scope(without=untried) if untried else registry
 
     def with_devices(self, options: Iterable[str]) -> Configuration:
         """Return the configuration with the devices of `--device` options, "name=Backend", added.
@@ -121,22 +154,24 @@ def read_configuration(path: Path | None = None) -> Configuration:
     Raises:
         FerruleError: the file cannot be read or is malformed; the message names the key.
     """
+    implicit = path is None
     if path is None:
         path = Path(CONFIGURATION_NAME)
         if not path.exists():
             return Configuration()
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise FerruleError(f"{path}: {reason}") from error
+    data = read_toml(path)
     devices = data.get("devices", {})
     for name, entry in devices.items() if isinstance(devices, dict) else ():
         where = f"{path}: [devices.{name}]"
         _check_name(where, name)
-        _convert(where, entry, DeviceEntry)
-    contents = _convert(str(path), data, ConfigurationFile)
+        convert(where, entry, DeviceEntry)
+    contents = convert(str(path), data, ConfigurationFile)
+    board = contents.board
     return Configuration(
+        board=str(path.parent.absolute() / board) if board is not None and "/" in board else board,
+        toolchain=contents.toolchain,
+        optimization=contents.optimization,
+        engine=contents.engine,
         folders=tuple(path.parent / folder for folder in contents.backends.folders),
         devices=tuple(
             Device(
@@ -148,7 +183,13 @@ def read_configuration(path: Path | None = None) -> Configuration:
             )
             for name, entry in contents.devices.items()
         ),
+        implicit=implicit,
     )
+
+
+def configuration_schema() -> dict[str, object]:
+    """Return the JSON Schema of ferrule.toml; docs/schemas/ferrule.toml.json is a copy."""
+    return msgspec.json.schema(ConfigurationFile)
 
 
 def _model_options(options: Iterable[str], registry: BackendRegistry) -> dict[str, ModelOptions]:
@@ -165,16 +206,9 @@ def _model_options(options: Iterable[str], registry: BackendRegistry) -> dict[st
             raise FerruleError(f"--backend-option {option}: option '{name}' of backend {backend} is given twice")
         texts[backend][name] = value
     return {
-        backend: parse_options(backend, registry.create(backend).model_options(), given)
+        backend: parse_options(backend, guarded(registry.create(backend)).model_options(), given)
         for backend, given in texts.items()
     }
-
-
-def _convert(where: str, data: object, kind: type[_Kind]) -> _Kind:
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        raise FerruleError(f"{where}: {error}") from error
 
 
 def _check_name(where: str, name: str) -> None:

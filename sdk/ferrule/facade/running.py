@@ -168,6 +168,7 @@ def _execute(
         devices=devices,
         wires=attached_wires(firmware.artifact),
         options=options,
+        callback_s=timeout_s,
     )
     with chosen.start(machine) as session:
         try:

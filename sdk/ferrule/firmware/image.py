@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ class Group(StrEnum):
     STACK = "stack"
 
 
+MAX_FILE_BYTES = 1 << 28
+"""256 MiB, far more than a firmware with its debug information has."""
 FLASH_GROUPS = (Group.CODE, Group.CONSTANTS, Group.WEIGHTS, Group.DATA)
 RAM_GROUPS = (Group.DATA, Group.BSS, Group.WORKSPACE, Group.STACK)
 
@@ -115,7 +118,7 @@ class Image:
         """Return the address of a symbol; FerruleError if there is none of that name."""
         symbol = self._by_name.get(name)
         if symbol is None:
-            raise unknown_name(f"symbol in {self.path.name}", name, self._by_name)
+            raise unknown_name("symbol", name, self._by_name, where=f"in {self.path.name}")
         return symbol.address
 
     def has(self, name: str) -> bool:
@@ -174,33 +177,46 @@ def read_image(path: Path) -> Image:
     Raises:
         FerruleError: the file cannot be read, or is not such a firmware.
     """
-    from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
     try:
-        with path.open("rb") as stream:
-            elf = ELFFile(stream)
-            if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32 or not elf.little_endian:
-                raise FerruleError(
-                    f"{path} is not a firmware for a 32-bit little-endian Arm core", hint="build it for the board first"
-                )
-            return Image(
-                path=path,
-                entry=elf["e_entry"] & ~1,
-                sections=tuple(_sections(elf)),
-                segments=tuple(_segments(elf)),
-                symbols=tuple(sorted(_symbols(elf), key=lambda symbol: (symbol.address, symbol.name))),
-            )
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise FerruleError(f"cannot read {path}: {error}") from None
-    except (ELFError, UnicodeDecodeError) as error:
-        raise FerruleError(f"{path} is not a valid ELF file: {error}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise FerruleError(f"{path} has more than {MAX_FILE_BYTES} bytes")
+    try:
+        return _image(path, ELFFile(BytesIO(data)))
+    except FerruleError:
+        raise
+    except Exception as error:  # a malformed file makes pyelftools raise whatever it runs into
+        detail = str(error) if str(error).isprintable() else ""
+        raise FerruleError(f"{path} is not a valid ELF file: {detail or type(error).__name__}") from error
+
+
+def _image(path: Path, elf: ELFFile) -> Image:
+    if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32 or not elf.little_endian:
+        raise FerruleError(
+            f"{path} is not a firmware for a 32-bit little-endian Arm core", hint="build it for the board first"
+        )
+    return Image(
+        path=path,
+        entry=elf["e_entry"] & ~1,
+        sections=tuple(_sections(elf)),
+        segments=tuple(_segments(elf)),
+        symbols=tuple(sorted(_symbols(elf), key=lambda symbol: (symbol.address, symbol.name))),
+    )
 
 
 def _segments(elf: ELFFile) -> Iterator[Segment]:
     for segment in elf.iter_segments("PT_LOAD"):
-        if segment["p_filesz"]:
-            yield Segment(address=segment["p_paddr"], data=segment.data())
+        size = segment["p_filesz"]
+        if size:
+            data = segment.data()
+            if len(data) != size:
+                raise ValueError(f"a segment has {size} bytes, and the file ends after {len(data)} of them")
+            yield Segment(address=segment["p_paddr"], data=data)
 
 
 def _sections(elf: ELFFile) -> Iterator[Section]:
@@ -220,7 +236,7 @@ def _sections(elf: ELFFile) -> Iterator[Section]:
             address=address,
             load_address=load_address,
             size_bytes=section["sh_size"],
-            group=_GROUPS.get(section.name, Group.CONSTANTS),
+            group=_GROUPS.get(section.name, Group.BSS if section["sh_type"] == "SHT_NOBITS" else Group.CONSTANTS),
         )
 
 

@@ -37,6 +37,8 @@ class Job:
     """Backends in order of preference; each layer is assigned to the first that supports it."""
     devices: Sequence[Device] = ()
     """The instances of backends; a backend without an instance here has one device with the backend's name."""
+    fallback: bool = True
+    """Whether a layer that its first backend cannot have goes to the next, with a message; otherwise it is an error."""
     hints: Mapping[str, str] = field(default_factory=dict)
     """The backend to try before the preferences, by layer, as "Backend" or "Backend/device"."""
     model_options: Mapping[str, ModelOptions] = field(default_factory=dict)
@@ -64,6 +66,8 @@ class Job:
         board = self.board.name if isinstance(self.board, Board) else str(self.board)
         said = [f"board={board!r}", f"toolchain={self.toolchain!r}", f"backends={', '.join(self.backends)!r}"]
         said += [f"{len(getattr(self, name))} {name}" for name in ("devices", "hints") if getattr(self, name)]
+        if not self.fallback:
+            said.append("fallback=False")
         if self.model_options:
             said.append(f"options of {', '.join(self.model_options)}")
         said += [f"optimization={self.optimization!r}", f"platform={self.platform!r}"]
@@ -84,6 +88,7 @@ class Job:
         board = self.load_board() if face is Face.FIRMWARE else None
         return OptimizerOptions(
             face=face,
+            fallback=self.fallback,
             hints=self.hints,
             devices=tuple(self.devices),
             model_options=self.model_options,
@@ -99,6 +104,7 @@ class JobKeywords(TypedDict, total=False):
     toolchain: str
     backends: Sequence[str]
     devices: Sequence[Device]
+    fallback: bool
     hints: Mapping[str, str] | None
     model_options: Mapping[str, ModelOptions] | None
     optimization: str
@@ -116,7 +122,7 @@ def job_from(job: Job | None, keywords: JobKeywords) -> Job:
     known = [each.name for each in fields(Job)]
     for name in keywords:
         if name not in known:
-            raise unknown_name("field of a Job", name, known)
+            raise unknown_name("field", name, known, where="in a Job")
     if job is None:
         return Job(**keywords)  # type: ignore[arg-type]
     if not isinstance(job, Job):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from ferrule.documents import decode_json
 from ferrule.errors import FerruleError
 
 MANIFEST_NAME = "ferrule-project.json"
@@ -65,20 +66,16 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder} is not a generated project: {MANIFEST_NAME} cannot be read ({error.strerror})",
             hint="make one with: ferrule generate MODEL --out FOLDER",
         ) from error
-    try:
-        version = msgspec.json.decode(data, type=_Version).schema_version
-        if version != SCHEMA_VERSION:
-            raise FerruleError(
-                f"{path} has schema version {version}, expected {SCHEMA_VERSION}",
-                hint="generate the project again with this version of ferrule, into another folder",
-            )
-        manifest = msgspec.json.decode(data, type=Manifest)
-    except msgspec.MsgspecError as error:
-        raise FerruleError(f"{path}: {error}", hint="generate the project again, into another folder") from error
+    hint = "generate the project again, into another folder"
+    version = decode_json(str(path), data, _Version, hint=hint).schema_version
+    if version != SCHEMA_VERSION:
+        raise FerruleError(
+            f"{path} has schema version {version}, expected {SCHEMA_VERSION}",
+            hint="generate the project again with this version of ferrule, into another folder",
+        )
+    manifest = decode_json(str(path), data, Manifest, hint=hint)
     folders = (*manifest.include_dirs, *manifest.system_include_dirs)
     for name in (manifest.board, *manifest.sources, *folders, *manifest.files, *manifest.starters):
         if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise FerruleError(
-                f"{path}: '{name}' is outside the project", hint="generate the project again, into another folder"
-            )
+            raise FerruleError(f"{path}: '{name}' is outside the project", hint=hint)
     return manifest

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ferrule import codegen
 from ferrule.backends import Backend, BackendId, Device
 from ferrule.backends.firmware import FirmwareTarget, PluggableTarget, Socket, WiredTarget
+from ferrule.backends.guarded import guarded
 from ferrule.boards import Board
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.firmware.job import Job, divide
@@ -35,7 +36,7 @@ def emit_divided(optimized: OptimizedNetwork, job: Job) -> codegen.Artifact:
     """
     board = job.load_board()
     registry = job.backend_source()
-    firmware = {name: _face(registry.create(name)) for name in optimized.backends}
+    firmware = {name: _face(guarded(registry.create(name))) for name in optimized.backends}
     devices = _placed(optimized, firmware, board)
     graph = optimized.graph
     return codegen.generate(
@@ -105,7 +106,9 @@ def _check_regions(device: Device, board: Board) -> None:
     known = [memory.name for memory in board.memories]
     for region in device.regions:
         if region not in known:
-            raise unknown_name(f"memory on {board.name} (a region of device '{device.name}')", region, known)
+            raise unknown_name(
+                "memory", region, known, where=f"on {board.name}, for a region of device '{device.name}'"
+            )
     for purpose in ("workspace", "weights"):
         needed = getattr(board.placement, purpose)
         if device.regions and needed not in device.regions:

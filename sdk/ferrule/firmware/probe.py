@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule.cache import tool_environment
 from ferrule.errors import MissingToolError
 from ferrule.nativelib import COMPILER_REMEDY, host_compiler
 
@@ -87,11 +88,14 @@ _PROGRAMS = (
 _TIMEOUT_S = 20
 
 
-def probe_tools() -> list[ToolStatus]:
-    """Return the status of every tool, Python packages first; each program is run once to query its version."""
+def probe_tools(*, opencl: bool = True) -> list[ToolStatus]:
+    """Return the status of every tool, Python packages first; each program is run once to query its version.
+
+    `opencl` includes the OpenCL device, whose driver takes seconds to start.
+    """
     return [
         *(_probe_package(name, purpose, remedy) for name, purpose, remedy in _PACKAGES),
-        _probe_opencl(),
+        *((_probe_opencl(),) if opencl else ()),
         _probe_host_compiler(),
         *(_probe_program(program) for program in _PROGRAMS),
     ]
@@ -126,7 +130,13 @@ def _printed(arguments: tuple[str, ...]) -> str | None:
     """Return the first line that a program prints, or None if it fails."""
     try:
         done = subprocess.run(
-            arguments, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True, stdin=subprocess.DEVNULL
+            arguments,
+            env=tool_environment(),
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=True,
+            stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None

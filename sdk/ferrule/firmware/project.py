@@ -102,14 +102,12 @@ def build_project(
     *,
     toolchain_name: str | None = None,
     optimization: str | None = None,
-    stays: bool = True,
     progress: Progress = say_nothing,
 ) -> Image:
     """Build a bare-metal project in its folder `build` and return the firmware's image.
 
-    Toolchain and optimization default to those that the project was generated for. If `stays` is False, because the
-    project's folder is temporary, debug information contains paths relative to it, so that a later build of the same
-    project in another folder can take its objects from the cache.
+    Toolchain and optimization default to those that the project was generated for. The same project yields the same
+    file in every folder, by this function and by the project's Makefile: it contains only paths relative to the folder.
 
     Raises:
         FerruleError: the project is for a platform with its own build system.
@@ -137,8 +135,11 @@ def build_project(
         defines=manifest.defines,
         third_party=[folder / name for name in manifest.third_party],
         system_include_dirs=[folder / name for name in manifest.system_include_dirs],
-        relative_to=None if stays else folder,
+        relative_to=folder,
     )
-    return read_image(
-        execute(plan, progress=lambda done, total, _: progress(Step(phase=phase, done=done, total=total)))
-    )
+
+    def say(done: int, total: int, name: str) -> None:
+        waiting = f"waiting for another build in {plan.folder}"
+        progress(Step(phase=phase, done=done, total=total) if name else Step(phase=waiting))
+
+    return read_image(execute(plan, progress=say))

@@ -52,8 +52,8 @@ def wires(artifact: Artifact, board: Board) -> tuple[WireUse, ...]:
                 hint=f'[devices.{use.device.name}] binding = {{ uart = "uart1" }}',
             )
         if name not in spare:
-            what = f"UART of board {board.name} for device '{use.device.name}' (neither link nor console)"
-            raise unknown_name(what, name, spare)
+            where = f"on board {board.name} for device '{use.device.name}', beside link and console"
+            raise unknown_name("UART", name, spare, where=where)
         if name in owners:
             raise FerruleError(f"devices '{owners[name]}' and '{use.device.name}' are both behind {name}")
         owners[name] = use.device.name

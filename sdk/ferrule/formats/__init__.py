@@ -11,6 +11,7 @@ from pathlib import Path
 from ferrule.errors import FerruleError, ModelError, place
 from ferrule.formats.tflite import read_tflite, to_tflite
 from ferrule.network import Network
+from ferrule.rendering import one_line
 
 __all__ = ["FORMATS", "MAX_FILE_BYTES", "Format", "ModelFile", "load", "to_tflite"]
 
@@ -68,7 +69,7 @@ def load(source: ModelFile, name: str | None = None) -> Network:
     else:
         path = Path(source)
         data = _file_bytes(path)
-        label, name = path.name, name or path.stem
+        label, name = path.name, name or one_line(path.stem)
         formats = [format_ for format_ in FORMATS if format_.suffix == path.suffix.lower()]
         if not formats:
             found = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"

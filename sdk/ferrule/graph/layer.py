@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from ferrule.graph.names import check_name
+
 
 class LayerType(StrEnum):
     """The operators, by their TensorFlow Lite names, and the layer types that only the optimizer adds.
@@ -87,6 +89,9 @@ class Layer:
     inputs: tuple[str | None, ...]
     """Tensor names; None stands for an absent optional input, such as a missing bias."""
     outputs: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "layer")
 
     @property
     def present_inputs(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ferrule.errors import ModelError
 from ferrule.graph.layer import Layer
+from ferrule.graph.names import check_name
 from ferrule.graph.tensor import Tensor, TensorInfo
 
 
@@ -12,6 +13,7 @@ class Lookup:
     """The layers and tensors of one graph, by name."""
 
     def __init__(self, name: str) -> None:
+        check_name(name, "graph")
         self.name = name
         self._tensors: dict[str, Tensor] = {}
         self._layers: dict[str, Layer] = {}

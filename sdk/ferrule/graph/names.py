@@ -5,6 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ferrule.errors import ModelError
+from ferrule.rendering import is_plain
+
+
+def check_name(name: str, kind: str) -> None:
+    """Raise ModelError for a name that a terminal or a page would not show as it is."""
+    if not is_plain(name):
+        raise ModelError(
+            f"the name {name!a} of a {kind} has characters that are not printable",
+            hint="use one line without control characters and bidirectional marks",
+        )
+
 
 class UniqueNames:
     """A growing set of names; a name is never given back. Each call takes constant time on average."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ferrule._typing import override
 from ferrule.errors import ModelError
 from ferrule.graph.datatype import DataType
+from ferrule.graph.names import check_name
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
@@ -94,6 +95,7 @@ class TensorInfo:
     quantization: Quantization | None = None
 
     def __post_init__(self) -> None:
+        check_name(self.name, "tensor")
         if any(extent <= 0 for extent in self.shape):
             raise ModelError(f"tensor '{self.name}' has shape {list(self.shape)}, expected positive extents")
         quantization = self.quantization

@@ -3,6 +3,6 @@
 
 from ferrule.network.execution import Observer, operands_of, run_graph
 from ferrule.network.network import Network
-from ferrule.network.validation import check_layer, check_shapes
+from ferrule.network.validation import check_kernel, check_layer
 
-__all__ = ["Network", "Observer", "check_layer", "check_shapes", "operands_of", "run_graph"]
+__all__ = ["Network", "Observer", "check_kernel", "check_layer", "operands_of", "run_graph"]

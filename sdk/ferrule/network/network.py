@@ -10,7 +10,7 @@ from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
 from ferrule.network.execution import Observer, check_inputs, execute, operands_of, operator_of
 from ferrule.network.shape_layers import ShapeLayers
-from ferrule.network.validation import check_layer
+from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
 
 
@@ -22,9 +22,8 @@ class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers):
         self._checked_layers = 0
 
     def validate(self) -> None:
-        """Check every layer; UnsupportedError or ModelError names the first invalid layer and the reason."""
-        for layer in self.layers:
-            check_layer(self, layer)
+        """Check every layer; UnsupportedError or ModelError names every invalid layer and the reason."""
+        check_layers(self, self.layers)
         self._checked_layers = len(self.layers)
 
     def run(self, inputs: Sequence[Array] | Mapping[str, Array], *, observe: Observer | None = None) -> list[Array]:
@@ -36,9 +35,9 @@ class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers):
             InputError: an array is missing or unknown, or its shape or dtype differs from the input's.
             UnsupportedError, ModelError: see `validate`.
         """
-        for layer in self.layers[self._checked_layers :]:
-            check_layer(self, layer)
-            self._checked_layers += 1
+        if self._checked_layers < len(self.layers):
+            check_layers(self, self.layers[self._checked_layers :])
+            self._checked_layers = len(self.layers)
         return execute(self, check_inputs(self, inputs), observe)
 
     def macs(self) -> int:

@@ -95,6 +95,8 @@ def _maximum(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[
     _, out_h, out_w, _ = operands.output.shape
     dtype = operands.output.dtype.numpy
     lowest = -np.inf if operands.output.dtype.is_float else int(np.iinfo(dtype).min)
+    if operands.output.dtype.is_float:  # as in TensorFlow Lite Micro, a NaN never exceeds another number
+        image = np.where(np.isnan(image), np.float32(lowest), image)
     source = padded(image, descriptor.padding, lowest, dtype)
     maxima = _reduce_windows(np.maximum, source, descriptor.window, out_h, out_w)
     if operands.output.dtype.is_float:

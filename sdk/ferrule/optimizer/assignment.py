@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from ferrule.backends.device import BackendId
 from ferrule.errors import UnsupportedError
 from ferrule.graph import GraphEditor, Layer
-from ferrule.optimizer.candidate import Bench, Candidate
+from ferrule.optimizer.candidate import STRICT_HINT, Bench, Candidate
 from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.wrapping import Wrapping, apply_wrappings, wrap
 
@@ -41,7 +41,7 @@ def assign_layers(decisions: Decisions, bench: Bench, layers: Iterable[str]) -> 
         if not any(_offer(decisions, bench, layer, candidate, editor, wrappings) for candidate in bench.order(name)):
             lost.append(layer)
     if lost:
-        raise UnsupportedError(_lament(decisions, bench, lost))
+        raise UnsupportedError(_lament(decisions, bench, lost), hint=None if bench.fallback else STRICT_HINT)
     if wrappings:
         apply_wrappings(decisions, editor, wrappings)
 
@@ -83,6 +83,12 @@ def _offer(
 
 
 def _lament(decisions: Decisions, bench: Bench, lost: list[Layer]) -> str:
+    if not bench.fallback:
+        return "\n".join(
+            f"layer '{layer.name}' ({layer.type}) cannot run on its first backend; "
+            + "; ".join(_reasons(decisions.refusals, bench, layer.name))
+            for layer in lost
+        )
     wanted = " ".join(candidate.id for candidate in bench.preferred)
     lines = [
         f"layer '{layer.name}' ({layer.type}) is not supported on any preferred backend [{wanted}]; "

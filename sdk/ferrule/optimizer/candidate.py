@@ -7,15 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from ferrule.backends.backend import Backend, LayerSupport, Support
+from ferrule.backends.backend import Backend, LayerSupport
 from ferrule.backends.capability import ALL_OR_NOTHING, has_capability
-from ferrule.backends.contract import answer, answer_with, asking
 from ferrule.backends.device import BackendId, Device, default_device
+from ferrule.backends.guarded import guarded
 from ferrule.backends.option import check_options
 from ferrule.backends.target import Face
-from ferrule.errors import FerruleError, unknown_name
+from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.graph import Graph, Layer
 from ferrule.optimizer.options import OptimizerOptions
+
+STRICT_HINT = "without --no-fallback (in Python: with fallback=True), the next backend may run what the first cannot"
 
 
 class BackendSource(Protocol):
@@ -25,8 +27,8 @@ class BackendSource(Protocol):
         """Return a new object of the backend; FerruleError states why it is not available."""
         ...
 
-    def ids(self) -> Iterable[BackendId]:
-        """Return the ids of all registered backends."""
+    def known_ids(self) -> Iterable[BackendId]:
+        """Return the ids of all backends, even of those that are not available."""
         ...
 
 
@@ -52,25 +54,19 @@ class Candidate:
 
     def has(self, capability: str) -> bool:
         """Whether the backend has a capability."""
-        with asking(self.id, "capabilities()"):
-            return has_capability(self.backend.capabilities(), capability)
+        return has_capability(self.backend.capabilities(), capability)
 
     def refusal(self, graph: Graph, layer: Layer, device: Device) -> str:
         """Return the reason why the backend does not support a layer on one of its devices; "" if it does."""
-        question = f"supports() for layer '{layer.name}' ({layer.type})"
-        with asking(self.id, question):
-            return answer(
-                self.support.supports(graph, layer, self.options.target(device)), Support, self.id, question
-            ).reason
+        return self.support.supports(graph, layer, self.options.target(device)).reason
 
     @staticmethod
     def of(backend: Backend, options: OptimizerOptions) -> Candidate:
         """Return the candidate for a backend, with its devices from the options or, without any, its default device."""
         own = tuple(device for device in options.devices if device.backend == backend.id)
-        with asking(backend.id, "layer_support()"):
-            support = answer_with(backend.layer_support(), ("supports",), backend.id, "layer_support()")
+        asked = guarded(backend)
         return Candidate(
-            backend=backend, support=support, options=options, devices=own or (default_device(backend.id),)
+            backend=asked, support=asked.layer_support(), options=options, devices=own or (default_device(backend.id),)
         )
 
 
@@ -89,6 +85,8 @@ class Bench:
     preferred: tuple[Candidate, ...]
     hints: Mapping[str, Hint] = field(default_factory=dict)
     """By layer name."""
+    fallback: bool = True
+    """Whether a layer that its first candidate refuses may go to the next."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -100,9 +98,10 @@ class Bench:
     def order(self, layer: str) -> tuple[Candidate, ...]:
         """Return the candidates to try for a layer: its hint first, then the preferences."""
         hint = self.hints.get(layer)
-        if hint is None:
-            return self.preferred
-        return (hint.candidate, *(c for c in self.preferred if c.id != hint.candidate.id))
+        order = self.preferred
+        if hint is not None:
+            order = (hint.candidate, *(c for c in self.preferred if c.id != hint.candidate.id))
+        return order if self.fallback else order[:1]
 
     def device(self, layer: str, candidate: Candidate) -> Device:
         """Return the candidate's device that runs a layer: the layer's hint, or else the candidate's first device."""
@@ -128,12 +127,12 @@ def make_bench(
         FerruleError: no backend is given, one is unknown or listed twice, none is usable, a device or hint names
             something that does not exist, or a backend does not accept one of its options.
     """
-    known = sorted(registry.ids())
+    known = sorted(registry.known_ids())
     _check_preferences(preferences, known)
     _check_devices(options.devices, known)
     usable: dict[str, Candidate] = {}
     unusable: dict[str, str] = {}
-    for name in preferences:
+    for name in preferences if options.fallback else preferences[:1]:
         found = _candidate(name, registry, options)
         if isinstance(found, Candidate):
             usable[name] = found
@@ -143,19 +142,24 @@ def make_bench(
     if not usable:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in unusable.items())
         raise FerruleError(
-            f"none of the preferred backends can be used here. {reasons}", hint=f"backends: {', '.join(known)}"
+            f"none of the preferred backends can be used here. {reasons}"
+            if options.fallback
+            else f"the first backend cannot be used here. {reasons}",
+            hint=f"backends: {', '.join(known)}" if options.fallback else STRICT_HINT,
         )
     hints: dict[str, Hint] = {}
     layers = dict.fromkeys(layer.name for layer in graph.layers)
     for layer, wish in options.hints.items():
         if layer not in layers:
-            raise unknown_name(f"layer in '{graph.name}'", layer, layers)
+            raise unknown_name("layer", layer, layers, where=f"in '{graph.name}'")
         hint = _hint(wish, usable, known, registry, options)
         if isinstance(hint, Hint):
             hints[layer] = hint
-        else:
+        elif options.fallback:
             messages.append(f"the hint '{wish}' for layer '{layer}' is ignored: {hint}")
-    bench = Bench(preferred=tuple(usable.values()), hints=hints)
+        else:
+            raise UnsupportedError(f"the hint '{wish}' for layer '{layer}' cannot be met: {hint}", hint=STRICT_HINT)
+    bench = Bench(preferred=tuple(usable.values()), hints=hints, fallback=options.fallback)
     _check_model_options(bench, known, options, messages)
     return bench
 
@@ -164,7 +168,7 @@ def _check_model_options(bench: Bench, known: Sequence[str], options: OptimizerO
     candidates = {str(candidate.id): candidate.backend for candidate in bench.candidates}
     for name, given in options.model_options.items():
         if name not in known:
-            raise unknown_name("backend (of a model option)", name, known)
+            raise unknown_name("backend", name, known, where="to which a model option belongs")
         if name not in candidates:
             messages.append(f"the options of backend {name} have no effect: it is not a candidate")
             continue
@@ -192,7 +196,9 @@ def _check_devices(devices: Sequence[Device], known: Sequence[str]) -> None:
     names: dict[str, BackendId] = {}
     for device in devices:
         if device.backend not in known:
-            raise unknown_name(f"backend (of device '{device.name}')", device.backend, known)
+            raise unknown_name(
+                "backend", device.backend, known, where=f"of which device '{device.name}' is an instance"
+            )
         if device.name in names:
             raise FerruleError(
                 f"two devices have the name '{device.name}' ({names[device.name]} and {device.backend}), "
@@ -209,7 +215,7 @@ def _check_devices(devices: Sequence[Device], known: Sequence[str]) -> None:
 def _candidate(name: str, registry: BackendSource, options: OptimizerOptions) -> Candidate | str:
     """Return the candidate, or the reason why the backend cannot be used."""
     try:
-        backend = registry.create(name)
+        backend = guarded(registry.create(name))
     except FerruleError as error:
         return str(error)
     if options.face is Face.HOST and not backend.has_host_face():
@@ -231,5 +237,5 @@ def _hint(
         return candidate
     devices = {device.name: device for device in candidate.devices}
     if wanted and wanted not in devices:
-        raise unknown_name(f"device of backend {name}", wanted, devices)
+        raise unknown_name("device", wanted, devices, where=f"of backend {name}")
     return Hint(candidate=candidate, device=devices[wanted] if wanted else candidate.devices[0])

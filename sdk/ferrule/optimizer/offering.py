@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferrule.backends.contract import asking
 from ferrule.backends.device import Device
 from ferrule.backends.optimization_views import OptimizationViews
 from ferrule.errors import place
@@ -44,8 +43,7 @@ def _offer_device(decisions: Decisions, bench: Bench, candidate: Candidate, devi
     graph, taken = decisions.graph, TakenNames(decisions.graph)
     answers = []
     for offered in extract_subgraphs(graph, chosen):
-        where = place(f"backend {candidate.id}, optimising layers {list(offered.names)}")
-        with where, asking(candidate.id, "optimize_subgraph()"):
+        with place(f"backend {candidate.id}, optimising layers {list(offered.names)}"):
             views = candidate.backend.optimize_subgraph(offered, candidate.options.target(device))
         check_views(candidate.id, offered, views, taken)
         answers.append(Answer(backend=candidate.id, offered=offered, views=views))

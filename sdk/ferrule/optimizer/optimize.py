@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ferrule.backends.capability import HAS_FP16
-from ferrule.backends.contract import asking
 from ferrule.backends.device import BackendId
 from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import TensorHandleFactoryRegistry
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType, renamed
-from ferrule.network.validation import check_layer
+from ferrule.network.validation import check_layers
 from ferrule.operators.transfer import DebugDescriptor
 from ferrule.optimizer.assignment import RestartError, assign_layers, check_whole
-from ferrule.optimizer.candidate import BackendSource, Bench, make_bench
+from ferrule.optimizer.candidate import STRICT_HINT, BackendSource, Bench, make_bench
 from ferrule.optimizer.compatibility import add_compatibility_layers
 from ferrule.optimizer.conversion import remove_inverse_conversions
 from ferrule.optimizer.decisions import Decisions
@@ -82,8 +81,7 @@ def optimize(
 def _validate(network: Graph) -> None:
     if not network.outputs:
         raise ModelError(f"network '{network.name}' has no outputs", hint="declare them with set_outputs")
-    for layer in network.layers:
-        check_layer(network, layer)
+    check_layers(network, network.layers)
 
 
 def _prepared(network: Graph, bench: Bench, options: OptimizerOptions, messages: list[str]) -> Graph:
@@ -114,6 +112,8 @@ def _divided(graph: Graph, bench: Bench, messages: list[str]) -> Decisions:
             offer_subgraphs(decisions, bench)
             check_whole(decisions, bench)
         except RestartError as restart:
+            if not bench.fallback:
+                raise UnsupportedError(f"backend {restart.backend}: {restart.reason}", hint=STRICT_HINT) from None
             messages.append(f"backend {restart.backend} is left out: {restart.reason}")
             refusals |= {(layer.name, restart.backend): restart.reason for layer in graph.layers}
             bench = bench.without([restart.backend])
@@ -130,9 +130,8 @@ def _factory_table(decisions: Decisions, bench: Bench) -> FactoryTable:
     preferences = {}
     for candidate in bench.candidates:
         if candidate.id in owners:
-            with asking(candidate.id, "tensor_handle_factories() or handle_factory_preferences()"):
-                registry.register(candidate.backend.tensor_handle_factories(None))
-                preferences[candidate.id] = tuple(candidate.backend.handle_factory_preferences())
+            registry.register(candidate.backend.tensor_handle_factories(None))
+            preferences[candidate.id] = tuple(candidate.backend.handle_factory_preferences())
     return FactoryTable(registry, preferences)
 
 

@@ -26,6 +26,9 @@ class OptimizerOptions:
     """Insert a DEBUG layer after every output of every layer."""
     simplify: bool = True
     """First run the backend-independent passes, which keep every bit of the outputs."""
+    fallback: bool = True
+    """Assign a layer to the next backend if its first one cannot have it, with a message; False: an error, which
+    lists the layers and the reasons. The first backend is that of the layer's hint, or else of the preferences."""
     hints: Mapping[str, str] = field(default_factory=dict)
     """By layer: "Backend" or "Backend/device", tried before the preferences; the backend need not be one of them."""
     devices: tuple[Device, ...] = ()

@@ -9,10 +9,13 @@ from pathlib import Path
 
 from ferrule.backends import Device
 from ferrule.backends.context import CreationOptions
+from ferrule.backends.contract import PLUGIN_FAULTS, described, pass_on_interrupts
 from ferrule.backends.dynamic import LoadReport
+from ferrule.backends.guarded import guarded
 from ferrule.backends.option import BackendOption
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry
+from ferrule.errors import unknown_name
 from ferrule.runtime import Runtime
 
 SCHEMA_VERSION = 1
@@ -81,17 +84,28 @@ class BackendListing:
 
 
 def list_backends(
-    registry: BackendRegistry, devices: Sequence[Device] = (), dynamic_path: Path | None = None
+    registry: BackendRegistry,
+    devices: Sequence[Device] = (),
+    dynamic_path: Path | None = None,
+    names: Sequence[str] = (),
 ) -> BackendListing:
     """Return all backends, each tried in a runtime, and the refused files of dynamic backends.
 
     `devices` has the devices that the project declares. `dynamic_path` is the only folder searched for dynamic
-    backends; None means the default folders.
+    backends; None means the default folders. `names` reduces the listing to these backends.
+
+    Raises:
+        FerruleError: no backend has one of the names.
     """
     options = CreationOptions(dynamic_backends_path=dynamic_path)
     with Runtime(options, registry) as runtime:
+        known = [row.id for row in runtime.backends]
+        for name in names:
+            if name not in known:
+                raise unknown_name("backend", name, known)
+        rows = [row for row in runtime.backends if not names or row.id in names]
         return BackendListing(
-            backends=tuple(_listed(row, runtime.registry, devices) for row in runtime.backends),
+            backends=tuple(_listed(row, runtime.registry, devices) for row in rows),
             refused=tuple(_refused(row) for row in runtime.dynamic_report if not row.accepted),
         )
 
@@ -101,7 +115,7 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
     if row.reason:
         return unusable
     try:
-        backend = registry.create(row.id)
+        backend = guarded(registry.create(row.id))
         return ListedBackend(
             id=row.id,
             origin=str(row.origin.kind),
@@ -112,12 +126,13 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
             devices=tuple(device.name for device in devices if device.backend == row.id) or (str(row.id),),
             options=_options(backend.model_options()),
         )
-    except Exception as error:  # noqa: BLE001 - a plug-in can raise anything and must not affect the others
+    except PLUGIN_FAULTS as error:
+        pass_on_interrupts(error)
         return ListedBackend(
             id=unusable.id,
             origin=unusable.origin,
             place=unusable.place,
-            reason=f"{type(error).__name__}: {error}",
+            reason=described(error),
         )
 
 

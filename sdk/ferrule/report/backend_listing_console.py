@@ -5,59 +5,50 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ferrule.backends.origin import NOT_TRIED
 from ferrule.report.backend_listing import BackendListing, ListedBackend, ListedOption, RefusedFile
+from ferrule.report.tables import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.console import Console
-    from rich.table import Table
 
 
 def print_backends(listing: BackendListing, console: Console) -> None:
     """Print the table of backends and, if there are any, the tables of their options and of refused files."""
-    console.print(_backends(listing.backends))
+    _print_backends(listing.backends, console)
     if any(backend.options is None or backend.options for backend in listing.backends):
-        console.print(_options(listing.backends))
+        _print_options(listing.backends, console)
     if listing.refused:
-        console.print(_refused(listing.refused))
+        _print_refused(listing.refused, console)
 
 
-def _backends(backends: Iterable[ListedBackend]) -> Table:
+def _print_backends(backends: Iterable[ListedBackend], console: Console) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table()
-    for heading in ("backend", "from", "runs on", "devices", "capabilities"):
-        table.add_column(heading, overflow="fold")
+    rows = []
     for backend in backends:
         origin = f"{backend.origin}: {backend.place}" if backend.place else backend.origin
         if backend.reason:
-            table.add_row(escape(backend.id), escape(origin), "[yellow]not usable[/]", "", escape(backend.reason))
+            state = "not tried" if backend.reason.startswith(NOT_TRIED) else "not usable"
+            rows.append((escape(backend.id), escape(origin), f"[yellow]{state}[/]", "", escape(backend.reason)))
             continue
         capabilities = ", ".join(_capability(name, value) for name, value in sorted(backend.capabilities.items()))
-        table.add_row(
-            escape(backend.id),
-            escape(origin),
-            ", ".join(_faces(backend)),
-            escape(", ".join(backend.devices)),
-            escape(capabilities),
-        )
-    return table
+        devices = escape(", ".join(backend.devices))
+        rows.append((escape(backend.id), escape(origin), ", ".join(_faces(backend)), devices, escape(capabilities)))
+    print_table(console, ("backend", "from", "runs on", "devices", "capabilities"), rows, whole=("backend",))
 
 
-def _options(backends: Iterable[ListedBackend]) -> Table:
+def _print_options(backends: Iterable[ListedBackend], console: Console) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(title="options")
-    for heading in ("option", "type", "default", "values", "for", "meaning"):
-        table.add_column(heading, overflow="fold")
+    rows = []
     for backend in backends:
         if backend.options is None:
-            table.add_row(escape(f"{backend.id}.…"), "", "", "any", "", "declares no options, accepts any")
-        for option in backend.options or ():
-            table.add_row(
+            rows.append((escape(f"{backend.id}.…"), "", "", "any", "", "declares no options, accepts any"))
+        rows += [
+            (
                 escape(f"{backend.id}.{option.name}"),
                 option.type,
                 escape(_text(option.default)),
@@ -65,7 +56,10 @@ def _options(backends: Iterable[ListedBackend]) -> Table:
                 " and ".join(_faces(option)),
                 escape(option.meaning),
             )
-    return table
+            for option in backend.options or ()
+        ]
+    headings = ("option", "type", "default", "values", "for", "meaning")
+    print_table(console, headings, rows, whole=("option",), title="options")
 
 
 def _faces(part: ListedBackend | ListedOption) -> list[str]:
@@ -76,16 +70,11 @@ def _text(value: bool | float | str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _refused(files: Iterable[RefusedFile]) -> Table:
+def _print_refused(files: Iterable[RefusedFile], console: Console) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(title="refused")
-    for heading in ("file or folder", "backend", "code", "reason"):
-        table.add_column(heading, overflow="fold")
-    for file in files:
-        table.add_row(escape(file.path), escape(file.backend or ""), file.code, escape(file.message))
-    return table
+    rows = [(escape(file.path), escape(file.backend or ""), file.code, escape(file.message)) for file in files]
+    print_table(console, ("file or folder", "backend", "code", "reason"), rows, title="refused")
 
 
 def _capability(name: str, value: bool | float | str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.link import status_text
 from ferrule.report.document import CountPart, DeviceTracePart, DifferencePart, LayerPart, ReportDocument, Verdict
+from ferrule.report.tables import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +19,7 @@ _SAMPLES_LISTED = 10
 
 def print_report(document: ReportDocument, console: Console) -> None:
     """Print the table of layers, the totals and the verdict."""
-    console.print(_layer_table(document))
+    _print_layers(document, console)
     if document.device_trace is not None:
         _print_trace(document.device_trace, console)
     console.print(_totals(document))
@@ -41,17 +42,12 @@ def _difference(part: DifferencePart) -> str:
     return f"first difference: layer '{part.layer}' ({part.type}) on {runner}, tensor '{part.tensor}'{extent}"
 
 
-def _layer_table(document: ReportDocument) -> Table:
+def _print_layers(document: ReportDocument, console: Console) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(title=escape(f"{document.model.name} on {document.build.board} by {document.engine}"))
-    for heading in ("#", "layer", "type", "backend", "kernel"):
-        table.add_column(heading, justify="right" if heading == "#" else "left")
-    for heading in ("MACs", document.count.unit, "share"):
-        table.add_column(heading, justify="right")
-    for layer in document.layers:
-        table.add_row(
+    counted = ("MACs", document.count.unit, "share")
+    rows = [
+        (
             str(layer.index),
             escape(layer.name),
             layer.type,
@@ -61,7 +57,17 @@ def _layer_table(document: ReportDocument) -> Table:
             f"{layer.count:,}",
             f"{layer.share:.1%}",
         )
-    return table
+        for layer in document.layers
+    ]
+    print_table(
+        console,
+        ("#", "layer", "type", "backend", "kernel", *counted),
+        rows,
+        right=("#", *counted),
+        whole=("layer", "backend"),
+        optional=("kernel", "MACs", "type"),
+        title=escape(f"{document.model.name} on {document.build.board} by {document.engine}"),
+    )
 
 
 def _runner(layer: LayerPart) -> str:
@@ -111,18 +117,22 @@ def _took(layers: int, count: int, share: float, unit: str) -> str:
 
 def _print_trace(trace: DeviceTracePart, console: Console) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     if not trace.calls:
         console.print("device calls: none, no layer runs on a device", highlight=False)
         return
-    table = Table(title="device calls")
-    for heading in ("#", "layer", "device", "call", "status"):
-        table.add_column(heading, justify="right" if heading == "#" else "left")
-    for call in trace.calls:
-        status = status_text(call.status) if call.status else "ok"
-        table.add_row(str(call.operator), escape(call.layer), call.device, call.call, status)
-    console.print(table)
+    rows = [
+        (
+            str(call.operator),
+            escape(call.layer),
+            call.device,
+            call.call,
+            status_text(call.status) if call.status else "ok",
+        )
+        for call in trace.calls
+    ]
+    headings = ("#", "layer", "device", "call", "status")
+    print_table(console, headings, rows, whole=("layer", "device", "call"), title="device calls")
     console.print(f"device calls: {'as planned' if trace.as_planned else 'NOT as planned'}", highlight=False)
 
 

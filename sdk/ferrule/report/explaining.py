@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ferrule.backends import Backend, PreCompiledDescriptor
 from ferrule.backends.context import BackendUnavailableError
+from ferrule.backends.guarded import guarded
 from ferrule.backends.target import Face
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, divide, emit
@@ -94,7 +95,7 @@ def _final_layer(optimized: OptimizedNetwork, layer: Layer) -> FinalLayerPart:
 def _create(name: str, job: Job) -> Backend | str:
     """Return the backend, or the reason why it cannot be used here; FerruleError if no backend has that id."""
     try:
-        return job.backend_source().create(name)
+        return guarded(job.backend_source().create(name))
     except BackendUnavailableError as error:
         return str(error)
 

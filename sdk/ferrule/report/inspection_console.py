@@ -15,10 +15,10 @@ from ferrule.report.inspection import (
     TakerPart,
     TensorPart,
 )
+from ferrule.report.tables import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 _PLACES = {"host": "on the host", "firmware": "in firmware"}
 
@@ -30,7 +30,7 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
     for kind, names in (("input", inspection.inputs), ("output", inspection.outputs)):
         for name in names:
             console.print(escape(f"{kind} {_describe(inspection.tensor(name))}"), highlight=False)
-    console.print(_layers(inspection))
+    _print_layers(inspection, console)
     arena = inspection.arena
     console.print(
         f"{len(inspection.layers)} layers, {inspection.macs:,} MACs, {inspection.constant_bytes:,} B of constants",
@@ -50,16 +50,25 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
 def _print_division(inspection: Inspection, division: DivisionPart, console: Console) -> None:
     """Print which backend supports each layer, and why the others do not."""
     from rich.markup import escape
-    from rich.table import Table
 
     types = {layer.name: layer.type for layer in inspection.layers}
-    table = Table(title="backends: the network as given")
-    for heading in ("#", "layer", "type", "taken by", "refused by"):
-        table.add_column(heading, justify="right" if heading == "#" else "left")
-    for index, taker in enumerate(division.layers):
-        refusals = "\n".join(f"{refusal.backend}: {refusal.reason}" for refusal in taker.refusals)
-        table.add_row(str(index), escape(taker.layer), types[taker.layer], _taker(taker), escape(refusals))
-    console.print(table)
+    rows = [
+        (
+            str(index),
+            escape(taker.layer),
+            types[taker.layer],
+            _taker(taker),
+            escape("\n".join(f"{refusal.backend}: {refusal.reason}" for refusal in taker.refusals)),
+        )
+        for index, taker in enumerate(division.layers)
+    ]
+    print_table(
+        console,
+        ("#", "layer", "type", "taken by", "refused by"),
+        rows,
+        whole=("layer", "taken by"),
+        title="backends: the network as given",
+    )
     for backend in division.backends:
         faces = [name for name, has in (("host", backend.host), ("firmware", backend.firmware)) if has]
         count = sum(taker.backend == backend.id for taker in division.layers)
@@ -71,25 +80,28 @@ def _print_division(inspection: Inspection, division: DivisionPart, console: Con
 def _print_final(final: FinalPart, console: Console) -> None:
     """Print the assignment of layers after the backends have rewritten the network."""
     from rich.markup import escape
-    from rich.table import Table
 
     where = _PLACES[final.face]
     if final.problem:
         console.print(f"[bold red]it cannot run {where}[/]: {escape(final.problem)}", highlight=False)
         return
-    table = Table(title=f"{where}: what finally runs")
-    for heading in ("#", "layer", "type", "run by", "in place of"):
-        table.add_column(heading, justify="right" if heading == "#" else "left")
-    for index, layer in enumerate(final.layers):
-        kind = f"{layer.type} ({layer.label})" if layer.label else layer.type
-        table.add_row(
+    rows = [
+        (
             str(index),
             escape(layer.layer),
-            escape(kind),
+            escape(f"{layer.type} ({layer.label})" if layer.label else layer.type),
             escape(_runner(layer.backend, layer.device)),
             escape(", ".join(layer.replaces)),
         )
-    console.print(table)
+        for index, layer in enumerate(final.layers)
+    ]
+    print_table(
+        console,
+        ("#", "layer", "type", "run by", "in place of"),
+        rows,
+        whole=("layer", "run by"),
+        title=f"{where}: what finally runs",
+    )
     if final.gone:
         console.print(escape(f"fused, folded or deleted: {', '.join(final.gone)}"), highlight=False)
     for message in final.messages:
@@ -99,15 +111,18 @@ def _print_final(final: FinalPart, console: Console) -> None:
 def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None:
     """Print the operators in the order in which they run, with their device calls."""
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(title="the firmware's operators in order, and the calls of devices")
-    for heading in ("#", "layer", "run by", "calls"):
-        table.add_column(heading, justify="right" if heading == "#" else "left")
-    for part in schedule:
-        runner = _runner(part.backend, part.device)
-        table.add_row(str(part.index), escape(part.layer), escape(runner), ", ".join(part.calls))
-    console.print(table)
+    rows = [
+        (str(part.index), escape(part.layer), escape(_runner(part.backend, part.device)), ", ".join(part.calls))
+        for part in schedule
+    ]
+    print_table(
+        console,
+        ("#", "layer", "run by", "calls"),
+        rows,
+        whole=("layer", "run by"),
+        title="the firmware's operators in order, and the calls of devices",
+    )
 
 
 def _taker(taker: TakerPart) -> str:
@@ -120,15 +135,11 @@ def _runner(backend: str, device: str | None) -> str:
     return backend if device == backend else f"{backend}/{device}"
 
 
-def _layers(inspection: Inspection) -> Table:
+def _print_layers(inspection: Inspection, console: Console) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(title=escape(inspection.name))
-    for heading in ("#", "layer", "type", "inputs", "outputs", "parameters", "MACs", "constants"):
-        table.add_column(heading, justify="right" if heading in {"#", "MACs", "constants"} else "left")
-    for layer in inspection.layers:
-        table.add_row(
+    rows = [
+        (
             str(layer.index),
             escape(layer.name),
             layer.type,
@@ -138,7 +149,16 @@ def _layers(inspection: Inspection) -> Table:
             f"{layer.macs:,}",
             f"{layer.constant_bytes:,}",
         )
-    return table
+        for layer in inspection.layers
+    ]
+    print_table(
+        console,
+        ("#", "layer", "type", "inputs", "outputs", "parameters", "MACs", "constants"),
+        rows,
+        right=("#", "MACs", "constants"),
+        whole=("layer",),
+        title=escape(inspection.name),
+    )
 
 
 def _parameters(layer: LayerInspection) -> str:

@@ -15,14 +15,14 @@ from ferrule.backends.context import (
     CreationOptions,
     CustomAllocator,
 )
-from ferrule.backends.contract import answer_with
+from ferrule.backends.contract import PLUGIN_FAULTS, described, pass_on_interrupts
 from ferrule.backends.device import BackendId
+from ferrule.backends.guarded import guarded
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.tensor_handle import MemorySource
-from ferrule.errors import unknown_name
+from ferrule.errors import FerruleError, unknown_name
 
-_MOMENTS = ("before_load_network", "after_load_network", "before_unload_network", "after_unload_network")
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -40,7 +40,7 @@ def admit_all(
 ) -> tuple[dict[BackendId, Admitted], tuple[BackendRow, ...]]:
     """Try every backend; return the usable ones, and a row for every backend, with the reason if it is not usable.
 
-    Unusable backends are removed from the registry. FerruleError if the options name an unknown backend.
+    The registry leaves unusable backends out. FerruleError if the options name an unknown backend.
     """
     known = registry.ids()
     for name in (*options.custom_allocators, *options.backend_options):
@@ -48,19 +48,21 @@ def admit_all(
             raise unknown_name("backend", name, known)
     admitted = {}
     rows = []
+    refusals = registry.refusals()
     for backend_id in known:
         reason = ""
         try:
-            admitted[backend_id] = _admit(registry.create(backend_id), options)
-        except BackendUnavailableError as error:
+            admitted[backend_id] = _admit(guarded(registry.create(backend_id)), options)
+        except FerruleError as error:
             reason = str(error)
-        except Exception as error:  # noqa: BLE001 - a plug-in can raise anything and must not affect the others
-            reason = f"{type(error).__name__}: {error}"
+        except PLUGIN_FAULTS as error:
+            pass_on_interrupts(error)
+            reason = described(error)
         rows.append(BackendRow(id=backend_id, origin=registry.origin(backend_id), reason=reason))
         if reason:
             _LOGGER.info("backend '%s' is not usable: %s", backend_id, reason)
-            registry.deregister(backend_id)
-    return admitted, (*rows, *registry.refusals())
+            registry.leave_out(backend_id, reason)
+    return admitted, (*rows, *refusals)
 
 
 def _admit(backend: Backend, options: CreationOptions) -> Admitted:
@@ -69,8 +71,6 @@ def _admit(backend: Backend, options: CreationOptions) -> Admitted:
     if reason:
         raise BackendUnavailableError(reason)
     context = backend.context(options)
-    if context is not None:
-        answer_with(context, _MOMENTS, backend.id, "context()")
     profiling = backend.profiling_context(options) if options.profiling else None
     if profiling is not None and not profiling.enable_profiling(enabled=True):
         _LOGGER.warning("backend '%s' does not switch its profiling on", backend.id)

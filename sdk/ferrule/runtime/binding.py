@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ferrule.backends.host_answers import writable
 from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, TensorImportError, aligned_empty, is_aligned
 from ferrule.backends.tensor_handle import MemorySource, TensorHandle
 from ferrule.errors import InputError
@@ -37,7 +38,7 @@ class InputPort:
     def feed(self, array: Array) -> None:
         """Copy or import the array as the network's input for one run."""
         if self._staging is None:
-            np.copyto(self._handle.map(), array)
+            np.copyto(writable(self._handle), array)
             self._handle.unmap()
         elif not self._staging.serves(array):
             np.copyto(self._staging.use(), array)

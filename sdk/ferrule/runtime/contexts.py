@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from ferrule.backends.context import BackendContext, NetworkId
-from ferrule.backends.contract import asking
+from ferrule.backends.contract import PLUGIN_FAULTS, pass_on_interrupts
 from ferrule.backends.device import BackendId
 from ferrule.runtime.errors import NetworkLoadError, NetworkUnloadError
 
@@ -34,9 +34,7 @@ class Contexts:
         try:
             for backend, context in self._contexts.items():
                 told.append((backend, context))
-                with asking(backend, "before_load_network()"):
-                    willing = context.before_load_network(network)
-                if not willing:
+                if not context.before_load_network(network):
                     raise NetworkLoadError(f"backend '{backend}' refuses to load network {network}")
             yield
         finally:
@@ -46,9 +44,7 @@ class Contexts:
     def before_unload(self, network: NetworkId) -> None:
         """Notify the contexts that a network is about to be unloaded; NetworkUnloadError if one refuses."""
         for backend, context in self._contexts.items():
-            with asking(backend, "before_unload_network()"):
-                willing = context.before_unload_network(network)
-            if not willing:
+            if not context.before_unload_network(network):
                 raise NetworkUnloadError(
                     f"backend '{backend}' refuses to unload network {network}, which stays loaded",
                     hint="try again when the backend is ready for it, or close the runtime",
@@ -73,7 +69,8 @@ def _report(backend: BackendId, moment: str, tell: Callable[[NetworkId], bool], 
     """Notify a context of an event that it cannot refuse; log an error or a negative answer."""
     try:
         content = tell(network)
-    except Exception:
+    except PLUGIN_FAULTS as error:
+        pass_on_interrupts(error)
         _LOGGER.exception("backend '%s': %s(%d) failed", backend, moment, network)
         return
     if not content:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ferrule.backends.host_answers import writable
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.graph import Array, TensorInfo
 
@@ -56,6 +57,6 @@ class DebugWorkload:
         shown = values.view()
         shown.flags.writeable = False
         self._switch.callback(self._layer, self._info, shown)
-        np.copyto(self._target.map(), values, casting="no")
+        np.copyto(writable(self._target), values, casting="no")
         self._target.unmap()
         self._source.unmap()

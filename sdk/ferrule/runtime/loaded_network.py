@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter_ns
 
@@ -17,6 +17,7 @@ from ferrule.errors import FerruleError
 from ferrule.graph import Array, Graph
 from ferrule.runtime.binding import Arrays, InputPort, OutputPort, ordered_inputs, ordered_outputs
 from ferrule.runtime.debug import DebugSwitch
+from ferrule.runtime.errors import Faults
 from ferrule.runtime.imports import ImportLink
 from ferrule.runtime.profiler import Profiler, WorkloadEvent, backend_event, workload_event
 from ferrule.runtime.step import Step
@@ -68,19 +69,20 @@ class LoadedNetwork:
 
     def release(self) -> None:
         """Wait for the current run, then release all memory; later runs fail, and a second call does nothing."""
-        with self._lock, ExitStack() as stack:
+        with self._lock:
             parts, self._parts = self._parts, None
             if parts is not None and self._acquired:
-                for manager in parts.managers:
-                    stack.callback(manager.release)
+                _release(parts.managers)
 
     def _acquire(self, parts: Parts) -> None:
         """Acquire the memory of all managers; if one fails, release the others again."""
-        with ExitStack() as stack:
-            for manager in parts.managers:
+        for index, manager in enumerate(parts.managers):
+            try:
                 manager.acquire()
-                stack.callback(manager.release)
-            stack.pop_all()
+            except BaseException:
+                with suppress(Exception):  # the original exception takes precedence
+                    _release(parts.managers[:index])
+                raise
         self._acquired = True
 
     def check_outside(self) -> None:
@@ -113,9 +115,10 @@ class _Run:
         except BaseException:
             with suppress(Exception):  # the original exception takes precedence
                 self._settle()
+            with suppress(Exception):
+                self._clean_up()
             raise
-        finally:
-            self._clean_up()
+        self._clean_up()
 
     def _execute(self, steps: Sequence[Step]) -> None:
         for step in steps:
@@ -163,12 +166,15 @@ class _Run:
             raise failure
 
     def _clean_up(self) -> None:
-        for link in self._parts.links:
-            link.end()
-        for port in self._parts.inputs:
-            port.end()
-        for output in self._parts.outputs:
-            output.end()
+        faults = Faults()
+        parts: Iterable[ImportLink | InputPort | OutputPort] = (
+            *self._parts.links,
+            *self._parts.inputs,
+            *self._parts.outputs,
+        )
+        for part in parts:
+            faults.during(part.end)
+        faults.throw()
 
 
 class _ProfiledRun(_Run):
@@ -187,13 +193,22 @@ class _ProfiledRun(_Run):
         start = perf_counter_ns()
         try:
             super().run(arrays, buffers)
-        finally:
-            self._note("run", "run", "", "", start, perf_counter_ns())
-            for backend, context in self._parts.profiling.items():
-                self._events += [
-                    backend_event(event, backend=backend, run=self._number) for event in context.take_events()
-                ]
-            self._profiler.add(self._events)
+        except BaseException:
+            with suppress(Exception):  # the original exception takes precedence
+                self._collect(start)
+            raise
+        self._collect(start)
+
+    def _collect(self, start: int) -> None:
+        self._note("run", "run", "", "", start, perf_counter_ns())
+        faults = Faults()
+        for backend, context in self._parts.profiling.items():
+            faults.during(self._take, backend, context)
+        self._profiler.add(self._events)
+        faults.throw()
+
+    def _take(self, backend: BackendId, context: BackendProfilingContext) -> None:
+        self._events += [backend_event(event, backend=backend, run=self._number) for event in context.take_events()]
 
     @override
     def _execute(self, steps: Sequence[Step]) -> None:
@@ -220,6 +235,14 @@ class _ProfiledRun(_Run):
                 asynchronous=asynchronous,
             )
         )
+
+
+def _release(managers: Sequence[MemoryManager]) -> None:
+    """Release the memory of all managers, the last one first, even if one of them fails."""
+    faults = Faults()
+    for manager in reversed(managers):
+        faults.during(manager.release)
+    faults.throw()
 
 
 def _locate(error: Exception, step: Step) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.backends.contract import answer_with, asking
 from ferrule.backends.device import BackendId
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HostTensorHandle, MemCopyWorkload, MemImportWorkload
@@ -50,7 +49,11 @@ def load_parts(optimized: OptimizedNetwork, registry: BackendRegistry, admitted:
         outputs=_output_ports(graph, tensors),
         links=tuple(loader.links.values()),
         managers=members.managers,
-        profiling={key: found.profiling for key, found in admitted.items() if found.profiling is not None},
+        profiling={
+            key: found.profiling
+            for key, found in admitted.items()
+            if found.profiling is not None and members.includes(key)
+        },
         debug=loader.debug,
     )
 
@@ -127,9 +130,7 @@ class _Loader:
             raise NetworkLoadError("the backend runs nothing on the host, it makes no workloads")
         target = self._targets[assignment.device]
         info = WorkloadInfo.of(self._graph, layer, lambda name: self._tensors[name].handle, target)
-        question = f"create_workload() for layer '{layer.name}' ({layer.type})"
-        with asking(assignment.backend, question):
-            return answer_with(factory.create_workload(info), ("execute",), assignment.backend, question)
+        return factory.create_workload(info)
 
     def _link(self, layer: Layer) -> ImportLink:
         name = _only_input(layer)

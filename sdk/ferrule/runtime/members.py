@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ferrule.backends.capability import ASYNC_EXECUTION, has_capability
 from ferrule.backends.context import RuntimePart
-from ferrule.backends.contract import answer_with, asking
 from ferrule.backends.device import BackendId
+from ferrule.backends.guarded import guarded
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
@@ -20,9 +20,6 @@ from ferrule.runtime.errors import NetworkLoadError
 
 PLAIN = FactoryId("Ferrule/Runtime")
 """The runtime's own factory, for tensors of backends without factories."""
-
-
-_JOINING = "memory_manager(), tensor_handle_factories() or workload_factory()"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +71,15 @@ class Members:
                     f"backend '{backend_id}' is not usable in this runtime",
                     hint="optimise the network with the runtime's own registry; runtime.backends has the reasons",
                 )
-            with asking(backend_id, _JOINING):
-                self._join(backend_id)
+            self._join(backend_id)
 
     def member(self, backend_id: BackendId) -> Member:
         """Return the part of a backend that has joined."""
         return self._members[backend_id]
+
+    def includes(self, backend_id: BackendId) -> bool:
+        """Return whether a backend has joined."""
+        return backend_id in self._members
 
     def factory(self, factory_id: FactoryId | None) -> OwnedFactory:
         """Return a tensor handle factory; for None, the runtime's own.
@@ -92,23 +92,21 @@ class Members:
             if wanted in self._factories:
                 break
             if backend_id not in self._members and self._offers(backend_id, wanted):
-                with asking(backend_id, _JOINING):
-                    self._join(backend_id)
+                self._join(backend_id)
         found = self._factories.get(wanted)
         if found is None:
             raise NetworkLoadError(f"no backend of this runtime has the tensor handle factory '{wanted}'")
         return found
 
     def _offers(self, backend_id: BackendId, factory_id: FactoryId) -> bool:
-        backend = self._registry.create(backend_id)
+        backend = guarded(self._registry.create(backend_id))
         return any(factory.id == factory_id for factory in backend.tensor_handle_factories(None))
 
     def _join(self, backend_id: BackendId) -> None:
-        backend = self._registry.create(backend_id)
+        backend = guarded(self._registry.create(backend_id))
         admitted = self._admitted[backend_id]
         manager = backend.memory_manager(admitted.allocator)
         if manager is not None:
-            answer_with(manager, ("acquire", "release"), backend_id, "memory_manager()")
             self._managers.append(manager)
         for factory in backend.tensor_handle_factories(manager):
             self._factories.setdefault(factory.id, OwnedFactory(factory=factory, manager=manager))

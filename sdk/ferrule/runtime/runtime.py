@@ -20,6 +20,7 @@ from ferrule.runtime.admission import admit_all
 from ferrule.runtime.binding import Arrays
 from ferrule.runtime.contexts import Contexts
 from ferrule.runtime.debug import DebugCallback
+from ferrule.runtime.errors import Faults
 from ferrule.runtime.loaded_network import LoadedNetwork
 from ferrule.runtime.loading import load_parts
 from ferrule.runtime.profiler import Profiler
@@ -63,7 +64,10 @@ class Runtime(Closing):
 
     @property
     def registry(self) -> BackendRegistry:
-        """The usable backends, for optimising networks; backends registered here belong only to this runtime."""
+        """The usable backends, for optimising networks, and the reasons for those left out.
+
+        Backends registered here belong only to this runtime.
+        """
         return self._registry
 
     @property
@@ -130,17 +134,23 @@ class Runtime(Closing):
 
     @override
     def close(self) -> None:
-        """Unload all networks and release all backends, which cannot refuse; a second call does nothing."""
+        """Unload all networks and release all backends, which cannot refuse; a second call does nothing.
+
+        Raises:
+            FerruleError: backends failed to release memory; all networks are unloaded nevertheless.
+        """
         with self._lock:
             for loaded in self._networks.values():
                 loaded.check_outside()
             self._closed = True
+            faults = Faults()
             for network in tuple(self._networks):
                 self._contexts.before_close(network)
-                self._drop(network)
+                faults.during(self._drop, network)
             self._contexts.clear()
             self._admitted.clear()
-            self._registry.close()
+            faults.during(self._registry.close)
+            faults.throw()
 
     def _drop(self, network: NetworkId) -> None:
         try:

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ferrule.backends.contract import answer_with, asking
 from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandle, TensorHandleFactory
-from ferrule.graph import Layer, LayerType, TensorInfo
+from ferrule.graph import Layer, LayerType
 from ferrule.optimizer.optimized import Assignment, OptimizedNetwork
 from ferrule.runtime.errors import NetworkLoadError
 from ferrule.runtime.members import Members
@@ -39,15 +38,6 @@ def unit_of(assignment: Assignment) -> Unit:
     return assignment.backend, assignment.device
 
 
-_METHODS = ("manage", "allocate", "map", "unmap")
-
-
-def _handle(factory: TensorHandleFactory, info: TensorInfo, *, managed: bool) -> TensorHandle:
-    with asking(factory.id, f"create_handle() for tensor '{info.name}'", what="tensor handle factory"):
-        handle = factory.create_handle(info, managed=managed)
-    return answer_with(handle, _METHODS, factory.id, "create_handle()", what="tensor handle factory")
-
-
 class TensorTable:
     """The handles of all non-constant tensors, by name."""
 
@@ -75,7 +65,7 @@ class TensorTable:
                 or (name in outputs and options.export_enabled and importable)
             )
             self._placed[name] = PlacedTensor(
-                handle=_handle(owned.factory, tensor.info, managed=not foreign),
+                handle=owned.factory.create_handle(tensor.info, managed=not foreign),
                 factory=owned.factory,
                 manager=owned.manager,
                 managed=not foreign,

@@ -144,7 +144,7 @@ def build_adapter(
     folder = root / "platforms" / platform if platform in _GROUNDS else Path(platform)
     name = str(platform) if platform in _GROUNDS else fakes or "bare_metal"
     if name not in _GROUNDS or fakes not in (None, name):
-        raise unknown_name("platform with fakes", fakes or name, _GROUNDS)
+        raise unknown_name("platform", fakes or name, _GROUNDS, where="with fakes")
     ground = _GROUNDS[name]
     if not (folder / "src").is_dir() or not (folder / "include").is_dir():
         raise FerruleError(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ferrule._typing import override
 from ferrule.devices import BusError, Bytes, DeviceModel, MemoryBus
+from ferrule.devices.hosting import HostedModel
 from ferrule.errors import FerruleError
 from ferrule.testing.cdata import CData
 from ferrule.testing.fakes import Fakes
@@ -85,16 +86,17 @@ class Registers:
         interrupt: Callable[[], object] | None,
     ) -> None:
         self.base = base
-        self.model = model
+        self.model = HostedModel(model, name=f"{type(model).__name__} at {base:#x}")
         self.log: list[RegisterAccess] = []
         """Every access, in order."""
         self._names = names
         self._fakes = fakes
-        self._line = _Line(interrupt)
+        self._line = _Line(interrupt, self.model.name)
         self._time_us = fakes.now_us
         self._event_us: int | None = None
         self._one_at_a_time = threading.RLock()
-        model.attach(irq=self._line)
+        self.model.attach(irq=self._line)
+        self._size_bytes = self.model.size_bytes
 
     @property
     def trace(self) -> list[str]:
@@ -103,7 +105,7 @@ class Registers:
 
     def holds(self, address: int) -> bool:
         """Return whether an address is in the window."""
-        return self.base <= address < self.base + self.model.size_bytes
+        return self.base <= address < self.base + self._size_bytes
 
     def access(self, address: int, width: int, *, write: bool, value: int) -> int:
         """Perform an access of the driver; an interrupt that it raises follows immediately."""
@@ -143,24 +145,27 @@ class Registers:
 
 
 class _Line:
-    """An interrupt line into the C under test; level-sensitive, so that a handler that leaves it high runs again."""
+    """An interrupt line into the C under test; the handler runs after a rise, and again if it leaves the line high."""
 
     _MOST = 1000
 
-    def __init__(self, handler: Callable[[], object] | None) -> None:
+    def __init__(self, handler: Callable[[], object] | None, name: str) -> None:
         self._handler = handler
+        self._name = name
         self._level = False
+        self._pending = False
         self._serving = False
         self._masked = False
 
     def set(self, level: bool) -> None:
         """Raise or lower the line."""
+        self._pending = self._pending or (level and not self._level)
         self._level = level
 
     @property
     def wants_service(self) -> bool:
         """Whether the handler must run."""
-        return self._level and self._handler is not None and not self._serving and not self._masked
+        return (self._level or self._pending) and self._handler is not None and not self._serving and not self._masked
 
     def serve(self) -> None:
         """Run the handler until the line is low, or the handler returns False because it cannot lower the line."""
@@ -169,10 +174,14 @@ class _Line:
         self._serving = True
         try:
             for _ in range(self._MOST):
-                if not self._level or self._masked:
+                if not (self._level or self._pending) or self._masked:
                     return
+                self._pending = False
                 self._masked = self._handler() is False
-            raise FerruleError("the interrupt's handler ran a thousand times and the device's line is still high")
+            raise FerruleError(
+                f"interrupt storm: the handler ran a thousand times, and the line of {self._name} is still high",
+                hint="the handler clears the cause of the interrupt in the device, or returns false to mask it",
+            )
         finally:
             self._serving = False
 

@@ -37,7 +37,7 @@ def signature_check(platform: str) -> str:
     from cffi import FFI
 
     if platform not in HEADERS:
-        raise unknown_name("platform with fakes", platform, HEADERS)
+        raise unknown_name("platform", platform, HEADERS, where="with fakes")
     command = [*host_compiler("the host kit"), *include_flags([FAKES / platform, FAKES / "host"])]
     text = declarations(command, HEADERS[platform], title=f"the fakes of {platform}")
     ffi = FFI()

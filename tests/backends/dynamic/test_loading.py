@@ -180,6 +180,20 @@ def test_a_file_that_is_cut_off(tmp_path: Path, compile_backend: Compile, missin
     assert row.message.startswith("the file is truncated")
 
 
+@pytest.mark.parametrize(("machine", "name"), [(183, "AArch64 (64-bit)"), (9999, "the ELF machine 9999 (64-bit)")])
+def test_a_file_for_another_processor_is_called_so(
+    tmp_path: Path, compile_backend: Compile, machine: int, name: str
+) -> None:
+    """The dynamic linker may say that there is no such file."""
+    path = compile_backend(tmp_path)
+    whole = bytearray(path.read_bytes())
+    whole[18:20] = machine.to_bytes(2, "little")
+    path.write_bytes(whole)
+    row = load(tmp_path)
+    assert row.reason is Reason.NOT_LOADABLE
+    assert row.message.startswith(f"the file is built for {name}, this Python runs on ")
+
+
 def test_damaged_files_never_reach_this_process(tmp_path: Path, compile_backend: Compile) -> None:
     """However the dynamic linker reacts to a damaged header or table, the probe returns a verdict."""
     whole = compile_backend(tmp_path).read_bytes()

@@ -69,6 +69,34 @@ def test_checks_of_a_path_and_their_order(tmp_path: Path, monkeypatch: pytest.Mo
     assert {path: None if row is None else row.reason for path, row in found.items()} == expected
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])
+def test_a_folder_that_everyone_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(mode)
+    (folder / "Own_Good_backend.so").write_bytes(b"")
+    (row,) = find_candidates((str(folder),))
+    assert isinstance(row, LoadReport)
+    assert row.reason is Reason.PATH_WORLD_WRITABLE
+    assert row.message.endswith(f'chmod o-w "{folder}"')
+
+
+def test_files_that_everyone_can_change_are_refused(tmp_path: Path) -> None:
+    safe, shared = tmp_path / "safe", tmp_path / "shared"
+    safe.mkdir()
+    shared.mkdir()
+    for path in (safe / "Own_File_backend.so", shared / "there.so"):
+        path.write_bytes(b"")
+    (safe / "Own_File_backend.so").chmod(0o666)
+    (safe / "Own_Link_backend.so").symlink_to(shared / "there.so")
+    shared.chmod(0o777)
+    found = {row.path.name: row for row in find_candidates((str(safe),)) if isinstance(row, LoadReport)}
+    assert {name: row.reason for name, row in found.items()} == dict.fromkeys(
+        ("Own_File_backend.so", "Own_Link_backend.so"), Reason.WORLD_WRITABLE
+    )
+    assert f'"{shared}" can be written by every user' in found["Own_Link_backend.so"].message
+
+
 @pytest.mark.parametrize("path", ["nothing", "file"])
 def test_a_bad_override_is_a_warning_and_no_stop(tmp_path: Path, path: str, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_bytes(b"")

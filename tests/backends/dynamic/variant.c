@@ -6,6 +6,7 @@
  * is missing. AT_CONSTRUCTOR, AT_ID, AT_VERSION, AT_FACTORY, AT_DESTRUCTOR: a statement that runs
  * there. Other macros are explained where they are used.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,9 @@
 #ifndef HANDLES
 #define HANDLES NULL
 #endif
+#ifndef AT_SUPPORTS
+#define AT_SUPPORTS
+#endif
 #ifndef AT_LIST
 #define AT_LIST
 #endif
@@ -72,6 +76,17 @@
 #define SPIN                                                                                       \
     for (volatile int i = 1; i;) {                                                                 \
     }
+__attribute__((unused)) static void *crash(void *unused)
+{
+    CRASH;
+    return unused;
+}
+#define CRASH_IN_A_THREAD                                                                          \
+    do {                                                                                           \
+        pthread_t thread;                                                                          \
+        pthread_create(&thread, NULL, crash, NULL);                                                \
+        pthread_join(thread, NULL);                                                                \
+    } while (0)
 #define LEAVE      _exit(127)
 #define LEAVE_WELL exit(0)
 #define SHOUT                                                                                      \
@@ -122,6 +137,7 @@ __attribute__((unused)) static int32_t supports(const struct ferrule_backend *ba
 {
     (void)backend;
     (void)layer;
+    AT_SUPPORTS;
     strncpy(reason, "it takes nothing", reason_bytes - 1);
     return FERRULE_ERR_UNSUPPORTED;
 }

@@ -25,7 +25,7 @@ from ferrule.backends import BackendId, Device
 from ferrule.backends.woofles.model import WooflesModel
 from ferrule.backends.woofles.registers import TABLE
 from ferrule.boards import load_board
-from ferrule.devices import BusError, DeviceModel
+from ferrule.devices import BusError, DeviceFaultError, DeviceModel
 from ferrule.emulation import AttachedDevice, EngineError, Machine, Session, engine
 from ferrule.emulation.renode import supervisor
 from ferrule.emulation.renode.script import TICK_CYCLES
@@ -170,7 +170,7 @@ def test_a_session(build: Build, renode: Path) -> None:
         report = session.crash_report("somebody asked")
         assert report.summary.startswith("somebody asked at pc 0x0000_")
         assert report.registers["sp"] > 0x2000_0000
-        with pytest.raises(FerruleError, match="no UART that is connected to Renode 'uart4'"):
+        with pytest.raises(FerruleError, match="no UART 'uart4' that is connected to Renode"):
             session.channel("uart4")
     with pytest.raises(EngineError, match="the session is over"):
         session.channel().read(1, 0)
@@ -212,6 +212,29 @@ def test_what_a_device_refuses_ends_the_run(
         link = LinkSession(session.channel(), run_timeout_s=20, start_timeout_s=20)
         with pytest.raises(EngineError, match="device npu0: there is no register"):
             link.run([np.zeros((1, 6), np.int8)])
+
+
+class Broken(Stubborn):
+    """A model with a programming error."""
+
+    def read(self, offset: int, width: int) -> int:
+        return 1 // 0
+
+
+@pytest.mark.parametrize("name", ["renode", pytest.param("renode:cosimulation", marks=pytest.mark.nightly)])
+def test_a_fault_of_a_model_ends_the_run_with_a_report(
+    arm_gcc: str, accelerated: ferrule.Firmware, renode: Path, name: str
+) -> None:
+    device = AttachedDevice(name="npu0", model=Broken(), address=0xA000_0000, interrupt=28)
+    machine = Machine(board=load_board("mps2-an386"), elf=accelerated.elf, devices=(device,))
+    with engine(name).start(machine) as session:
+        link = LinkSession(session.channel(), run_timeout_s=20, start_timeout_s=20)
+        with pytest.raises(
+            EngineError, match=r"device npu0: its model raised ZeroDivisionError: .* in a read"
+        ) as caught:
+            link.run([np.zeros((1, 6), np.int8)])
+    assert isinstance(caught.value.__cause__, DeviceFaultError)
+    assert caught.value.report is not None
 
 
 def test_renode_has_a_network_of_its_own(build: Build, renode: Path) -> None:

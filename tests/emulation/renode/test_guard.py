@@ -10,10 +10,10 @@ import pytest
 from copier import Copier
 
 from ferrule.boards import load_board
-from ferrule.devices import BusError, MemoryBus, Range
+from ferrule.devices import BusError, DeviceFaultError, MemoryBus, Range
 from ferrule.emulation import AttachedDevice
 from ferrule.emulation.renode import RenodeError
-from ferrule.emulation.renode.guard import BoardBus, GuardedModel
+from ferrule.emulation.renode.guard import BoardBus, BoardModel
 from ferrule.emulation.renode.install import find_renode, flavour, release
 from ferrule.emulation.renode.script import BridgedDevice, CosimulatedDevice, machine_commands, platform_text
 
@@ -50,9 +50,9 @@ def test_flash_is_not_written() -> None:
         memory().view(0, 1, writable=True)
 
 
-def guarded(*ranges: Range) -> GuardedModel:
+def guarded(*ranges: Range) -> BoardModel:
     device = AttachedDevice(name="npu", model=Copier(RAM, RAM + 0x100), address=0xA000_0000, ranges=ranges)
-    model = GuardedModel(device, BOARD)
+    model = BoardModel(device, BOARD)
     bus = MemoryBus()
     bus.add(RAM, np.zeros(0x1000, np.uint8))
     model.attach(bus=bus)
@@ -67,7 +67,7 @@ def test_dma_within_its_buffers_is_no_failure() -> None:
 
 def test_dma_outside_of_its_buffers_names_the_register() -> None:
     model = guarded(Range(name="workspace", address=RAM, size_bytes=0x110))
-    with pytest.raises(BusError):
+    with pytest.raises(DeviceFaultError):
         model.write(0, 4, 0)
     assert model.failure is not None
     assert "device npu: DMA outside of" in str(model.failure)

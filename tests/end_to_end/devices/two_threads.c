@@ -39,7 +39,7 @@ int32_t shared_run(int32_t runs, const int8_t *x, const int8_t *h, const int8_t 
     int8_t own_late[5];
     const struct ferrule_crossing_inputs inputs = {x};
     const struct ferrule_crossing_outputs outputs = {own_h, own_late};
-    const struct ferrule_crossing_memory memory = {sram};
+    const struct ferrule_crossing_memory memory = {sram, sizeof sram};
 
     for (int32_t run = 0; run < runs; run++) {
         const int32_t status = ferrule_crossing_run(&inputs, &outputs, &memory, &devices, NULL);

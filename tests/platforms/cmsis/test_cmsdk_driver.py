@@ -298,6 +298,7 @@ def test_power_off_stops_everything(bed: Bed, end: str) -> None:
     assert bed.driver.Uninitialize() == OK
     assert bed.driver.PowerControl(FULL) == ERROR
     bed.up()
+    assert (bed.driver.GetTxCount(), bed.driver.GetRxCount()) == (0, 0)
     assert bed.send(b"again") == OK
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import weakref
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from ferrule.backends.cpu_ref.workloads import CpuRefWorkloadFactory
 from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import OptimizationViews
 from ferrule.backends.registry import BackendRegistry
-from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandle, HostTensorHandleFactory
+from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandle, HostTensorHandleFactory, address
 from ferrule.backends.tensor_handle import FactoryId, MemorySource
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import FerruleError, UnsupportedError
@@ -35,6 +36,7 @@ from ferrule.testing.backends import (
     Subject,
     WorkloadFamily,
 )
+from ferrule.testing.backends.memory import _Counting as Counting
 from ferrule.testing.backends.subject import backend_of
 
 FACTORY = FactoryId("Broken/Factory")
@@ -131,6 +133,11 @@ def handles(kind: type[HostTensorHandle]) -> dict[str, object]:
     return {"tensor_handle_factories": factories}
 
 
+def without_imports(self: CpuRef, memory: object) -> tuple[HostTensorHandleFactory, ...]:
+    manager = memory if isinstance(memory, HostMemoryManager) else None
+    return (HostTensorHandleFactory(FACTORY, manager, import_flags=MemorySource.UNDEFINED),)
+
+
 def spoiling(spoil: Callable[[list[Array], list[Array]], None]) -> dict[str, object]:
     return {"workload_factory": lambda self, memory, options: SpoilingFactory(spoil)}
 
@@ -158,6 +165,41 @@ def stretch(inputs: list[Array], outputs: list[Array]) -> None:
 def scribble(inputs: list[Array], outputs: list[Array]) -> None:
     for array in inputs:
         array[...] = 1
+
+
+def poke(array: Array, offset: int) -> None:
+    """Change one byte, counted from the array's first, if it is inside the memory that the array is a part of."""
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    place = address(array) + offset - address(root)
+    if 0 <= place < root.nbytes:
+        root.reshape(-1).view(np.uint8)[place] ^= 0xFF
+
+
+def overrun(inputs: list[Array], outputs: list[Array]) -> None:
+    for array in outputs:
+        poke(array, array.nbytes)
+
+
+def underrun(inputs: list[Array], outputs: list[Array]) -> None:
+    for array in inputs:
+        poke(array, -1)
+
+
+def overrun_far(inputs: list[Array], outputs: list[Array]) -> None:
+    for array in outputs:
+        for distance in range(64):
+            poke(array, array.nbytes + distance)
+
+
+class SpoilingWeights(CpuRefWorkloadFactory):
+    def create_workload(self, info: WorkloadInfo) -> Workload:
+        made = super().create_workload(info)
+        for tensor in info.constants:
+            if tensor is not None and tensor.data is not None and tensor.data.size:
+                ctypes.memset(address(tensor.data), 7, 1)
+        return made
 
 
 def unsteady(graph: object, layer: object, target: object) -> Support:
@@ -197,6 +239,48 @@ CASES: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], str]] =
         "test_the_callers_buffers",
         (),
         "an input was changed",
+    ),
+    "writes its input": (
+        spoiling(scribble),
+        WorkloadFamily,
+        "test_computes_what_it_takes",
+        RELU,
+        "input '.*' was written",
+    ),
+    "writes its input, in a network": (
+        {**spoiling(scribble), **handles(HostTensorHandle)},
+        EndToEndFamily,
+        "test_random_networks",
+        (3,),
+        "wrote an input|differs in",
+    ),
+    "writes a weight": (
+        {"workload_factory": lambda self, memory, options: SpoilingWeights()},
+        WorkloadFamily,
+        "test_computes_what_it_takes",
+        (LayerType.FULLY_CONNECTED,),
+        "constant '.*' was written",
+    ),
+    "writes behind an output": (
+        spoiling(overrun),
+        WorkloadFamily,
+        "test_computes_what_it_takes",
+        RELU,
+        "byte 1 behind '.*' was written",
+    ),
+    "writes before an input": (
+        spoiling(underrun),
+        WorkloadFamily,
+        "test_computes_what_it_takes",
+        RELU,
+        "byte 1 before '.*' was written",
+    ),
+    "writes between tensors that cannot be imported": (
+        {**spoiling(overrun_far), "tensor_handle_factories": without_imports},
+        WorkloadFamily,
+        "test_computes_what_it_takes",
+        RELU,
+        "bytes beside '.*' were written",
     ),
     "refuses what it took": (
         {"workload_factory": lambda self, memory, options: RefusingFactory()},
@@ -349,7 +433,7 @@ ERRORS = (AssertionError, FerruleError, RuntimeError)
 def test_what_it_computes_and_answers(name: str) -> None:
     attributes, family, method, arguments, message = CASES[name]
     subject = subject_of(attributes)
-    extra = {"shared": True} if "divided" in method or "changes_hands" in method else {}
+    extra = {"shared": True} if "networks" in method or "changes_hands" in method else {}
     with subject.runtime() as runtime, pytest.raises(ERRORS, match=message):
         getattr(family(), method)(subject, runtime, *arguments, **extra)
 
@@ -367,6 +451,16 @@ def test_what_it_does_in_runtimes(name: str) -> None:
     attributes, family, method, message = OF_SUBJECT[name]
     with pytest.raises(ERRORS, match=message):
         getattr(family(), method)(subject_of(attributes))
+
+
+def test_an_allocator_finds_what_is_written_behind_its_block() -> None:
+    allocator = Counting()
+    block = allocator.allocate(100, 64)
+    allocator.free(block)
+    block = allocator.allocate(100, 64)
+    poke(block, 100)
+    with pytest.raises(AssertionError, match="byte 1 behind 'a block of the allocator' was written"):
+        allocator.free(block)
 
 
 def test_a_context_without_answers() -> None:

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from ferrule._typing import override
 from ferrule.backends.backend import LayerSupport, Support
-from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, Capabilities
 from ferrule.backends.context import BackendContext, CreationOptions
 from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, HostOptions
@@ -69,10 +68,6 @@ class CpuAcc(HostMemoryBackend):
     @override
     def layer_support(self) -> LayerSupport:
         return CpuAccSupport()
-
-    @override
-    def capabilities(self) -> Capabilities:
-        return {EXTERNALLY_MANAGED_MEMORY: True}
 
     @override
     def model_options(self) -> Sequence[BackendOption]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ferrule._typing import override
 from ferrule.backends.backend import LayerSupport, Support
-from ferrule.backends.capability import EXTERNALLY_MANAGED_MEMORY, HAS_FP16, Capabilities
+from ferrule.backends.capability import HAS_FP16, Capabilities
 from ferrule.backends.cpu_ref.workloads import CpuRefWorkloadFactory
 from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import ModelOptions
@@ -51,7 +51,7 @@ class CpuRef(HostMemoryBackend):
 
     @override
     def capabilities(self) -> Capabilities:
-        return {HAS_FP16: True, EXTERNALLY_MANAGED_MEMORY: True}
+        return {HAS_FP16: True}
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:

@@ -6,15 +6,19 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from ferrule.backends.context import BackendUnavailableError
+from ferrule.backends.crash_note import name_crashes, noted
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.version import API_VERSION, ApiVersion
 from ferrule.errors import FerruleError
 
 _T = TypeVar("_T", bound=abi.Table)
+_FUNCTION = ctypes.CFUNCTYPE(None).__bases__[0]
+"""The base class of all ctypes function pointers."""
 _FIELDS = {kind: name for name, kind in abi.TABLES.items()}
 
 
@@ -30,8 +34,10 @@ class Library:
     """
 
     def __init__(self, path: Path) -> None:
+        name_crashes()
         try:
-            loaded = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+            with noted(f"the constructors of '{path}'"):
+                loaded = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
         except OSError as error:
             raise DynamicLibraryError(f"the shared object '{path}' cannot be loaded: {error}") from error
         self.path = path
@@ -43,9 +49,10 @@ class Library:
             raise DynamicLibraryError(f"the shared object '{path}' is not a backend: {error}") from error
         get_id.restype, get_version.restype, factory.restype = ctypes.c_char_p, None, ctypes.c_void_p
         self._factory = factory
-        self.id = (get_id() or b"").decode()
         major, minor = ctypes.c_uint32(), ctypes.c_uint32()
-        get_version(ctypes.byref(major), ctypes.byref(minor))
+        with noted(f"an entry point of '{path}'"):
+            self.id = (get_id() or b"").decode()
+            get_version(ctypes.byref(major), ctypes.byref(minor))
         self.version = ApiVersion(major.value, minor.value)
         if not API_VERSION.takes(self.version):
             raise DynamicLibraryError(
@@ -58,7 +65,8 @@ class Library:
         Raises:
             BackendUnavailableError: the factory returns null.
         """
-        address = self._factory()
+        with noted(f"BackendFactory of backend '{self.id}' ({self.path})"):
+            address = self._factory()
         if not address:
             raise BackendUnavailableError(f"backend '{self.id}': BackendFactory of '{self.path}' returns null")
         return Tables(self, address)
@@ -87,14 +95,38 @@ class Tables:
 
     def _optional(self, kind: type[_T]) -> _T | None:
         pointer = getattr(self._backend, _FIELDS[kind])
-        return abi.read_table(kind, ctypes.addressof(pointer.contents)) if pointer else None
+        return self._named(_FIELDS[kind], abi.read_table(kind, ctypes.addressof(pointer.contents))) if pointer else None
 
     def _handle_factories(self) -> tuple[abi.HandleFactoryTable, ...]:
         handles = self._optional(abi.HandlesTable)
         if handles is None:
             return ()
         pointers = handles.factories[: handles.factory_count]
-        return tuple(abi.read_table(abi.HandleFactoryTable, ctypes.addressof(pointer.contents)) for pointer in pointers)
+        tables = (abi.read_table(abi.HandleFactoryTable, ctypes.addressof(pointer.contents)) for pointer in pointers)
+        return tuple(self._named("handle_factory", table) for table in tables)
+
+    def _named(self, name: str, table: _T) -> _T:
+        """Return the table with functions that note their name while they run, in case they end the process."""
+        return cast(_T, _NamedTable(table, name, f"backend '{self.library.id}' ({self.library.path})"))
+
+
+class _NamedTable:
+    """The fields of a table; a function notes its name while it runs, and a null function is None."""
+
+    def __init__(self, table: abi.Table, name: str, owner: str) -> None:
+        for field, kind in table.members():
+            value = getattr(table, field)
+            if issubclass(kind, _FUNCTION):
+                value = _noting(value, f"{name}.{field}() of {owner}") if value else None
+            setattr(self, field, value)
+
+
+def _noting(function: Callable[..., Any], text: str) -> Callable[..., Any]:
+    def call(*arguments: object) -> object:
+        with noted(text, inner=True):
+            return function(*arguments)
+
+    return call
 
 
 class ReasonBuffer:

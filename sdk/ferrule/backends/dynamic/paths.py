@@ -16,6 +16,7 @@ from ferrule.backends.dynamic.report import LoadReport, Reason
 
 PATHS_VARIABLE = "FERRULE_DYNAMIC_BACKENDS"
 """Environment variable with folders, separated by colons; if set, it replaces the build's list."""
+_REMEDY = "a backend is code, so remove that permission: chmod o-w"
 _NAME = re.compile(r"[a-zA-Z0-9]+_[a-zA-Z0-9]+_backend\.so(\.[0-9]+)*")
 
 
@@ -70,7 +71,15 @@ def check_path(path: str) -> LoadReport | None:
         return _refused(path, Reason.PATH_NOT_A_DIRECTORY, f'The given backend path "{path}" is not a directory')
     if not found.is_absolute():
         return _refused(path, Reason.PATH_NOT_ABSOLUTE, f'The given backend path "{path}" is not absolute')
+    if _is_world_writable(mode):
+        message = f'The given backend path "{path}" can be written by every user; {_REMEDY} "{path}"'
+        return _refused(path, Reason.PATH_WORLD_WRITABLE, message)
     return None
+
+
+def _is_world_writable(mode: int) -> bool:
+    """Return whether every user may write; other systems than POSIX have no such mode."""
+    return os.name == "posix" and bool(mode & stat.S_IWOTH)
 
 
 def find_candidates(paths: tuple[str, ...]) -> Iterator[Candidate | LoadReport]:
@@ -104,12 +113,17 @@ def _look_at(path: Path, seen: dict[Path, Path]) -> Iterator[Candidate | LoadRep
     try:
         canonical = Path(os.path.realpath(path, strict=True))
         mode = canonical.stat().st_mode
+        folder_mode = canonical.parent.stat().st_mode
     except OSError as error:
         yield _unreachable(path, error)
         return
     if not stat.S_ISREG(mode):
         kind = "directory" if stat.S_ISDIR(mode) else "special file"
         yield _refused(path, Reason.NOT_A_FILE, f"it is a {kind}", canonical)
+    elif _is_world_writable(mode) or _is_world_writable(folder_mode):
+        changed = canonical if _is_world_writable(mode) else canonical.parent
+        message = f'"{changed}" can be written by every user; {_REMEDY} "{changed}"'
+        yield _refused(path, Reason.WORLD_WRITABLE, message, canonical)
     elif canonical in seen:
         yield _refused(path, Reason.DUPLICATE_FILE, f'it is the same file as "{seen[canonical]}"', canonical)
     else:

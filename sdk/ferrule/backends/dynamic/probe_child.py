@@ -20,6 +20,9 @@ from typing import Any
 
 ENTRY_POINTS = ("GetBackendId", "GetVersion", "BackendFactory")
 
+MACHINES = {3: "x86", 8: "MIPS", 21: "PowerPC", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
+"""The processors by their numbers in ELF files."""
+
 LONGEST_LIFE_S = 600
 """Limit after which the process ends itself, in case the host is gone."""
 
@@ -100,6 +103,7 @@ def check_length(path: str) -> None:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 (no pathlib here)
             head = file.read(64)
+            check_machine(head)
             size = os.fstat(file.fileno()).st_size
             if len(head) < 64 or head[:5] != b"\x7fELF\x02" or head[5:6] != native_order():
                 return  # the dynamic linker reports the error
@@ -115,6 +119,26 @@ def check_length(path: str) -> None:
         needed = max(needed, offset + in_file)
     if size < needed:
         raise RefusedError("not-loadable", f"the file is truncated: it has {size} bytes, its header requires {needed}")
+
+
+def check_machine(head: bytes) -> None:
+    """Refuse an ELF file for another processor: the dynamic linker may report that it does not exist."""
+    try:
+        with open("/proc/self/exe", "rb") as file:  # noqa: PTH123 (no pathlib here)
+            own = machine_of(file.read(64))
+    except OSError:
+        return
+    found = machine_of(head)
+    if own and found and own != found:
+        raise RefusedError("not-loadable", f"the file is built for {found}, this Python runs on {own}")
+
+
+def machine_of(head: bytes) -> str:
+    """Return the processor for which an ELF file is built; "" if it is no ELF file."""
+    if len(head) < 20 or head[:4] != b"\x7fELF":
+        return ""
+    number = int.from_bytes(head[18:20], "big" if head[5] == 2 else "little")
+    return f"{MACHINES.get(number, f'the ELF machine {number}')} ({32 if head[4] == 1 else 64}-bit)"
 
 
 def native_order() -> bytes:

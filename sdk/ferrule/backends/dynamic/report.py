@@ -18,6 +18,8 @@ class Reason(StrEnum):
     PATH_NOT_A_DIRECTORY = "path-not-a-directory"
     PATH_NOT_ABSOLUTE = "path-not-absolute"
     PATH_UNREADABLE = "path-unreadable"
+    PATH_WORLD_WRITABLE = "path-world-writable"
+    """Every user of the machine may put files into the folder."""
 
     NAME = "name"
     """The file resembles a backend, but does not have the name of one."""
@@ -25,6 +27,8 @@ class Reason(StrEnum):
     LINK_LOOP = "link-loop"
     UNREADABLE = "unreadable"
     NOT_A_FILE = "not-a-file"
+    WORLD_WRITABLE = "world-writable"
+    """Every user of the machine may change the file, or the folder to which the link leads."""
     DUPLICATE_FILE = "duplicate-file"
     """Another name of a file that was already considered; not an error."""
 

@@ -96,12 +96,14 @@ class QemuSession(EmulatorSession):
         self._monitor = Monitor(self._process.monitor)
         sockets = self._process.uarts
         self._channels = {name: QemuChannel(self, link) for name, link in sockets.items() if name in uarts}
-        self._wires = [SocketWire(wire.name, sockets[uart], wire.model) for uart, wire in wired.items()]
+        self._wires = [
+            SocketWire(wire.name, sockets[uart], wire.model, limit_s=machine.callback_s) for uart, wire in wired.items()
+        ]
         self._ask("query-status")
 
     @override
     def channel(self, name: str = "link") -> QemuChannel:
-        return self._find_uart("UART that QEMU connects", name, self._channels)
+        return self._find_uart(name, self._channels, "that QEMU connects")
 
     @override
     def counters(self) -> Counters:

@@ -10,12 +10,13 @@ from enum import StrEnum
 
 from ferrule._typing import override
 from ferrule.boards import Board, read_platform
+from ferrule.devices import DeviceFaultError
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
 from ferrule.emulation.renode.bridge import BridgeServer
 from ferrule.emulation.renode.cosimulation import CosimulationPeer, UntimelyInterruptError, WireFormat
 from ferrule.emulation.renode.errors import RenodeError
-from ferrule.emulation.renode.guard import GuardedModel
+from ferrule.emulation.renode.guard import BoardModel
 from ferrule.emulation.renode.process import RenodeProcess
 from ferrule.emulation.renode.robot import RobotServer
 from ferrule.emulation.renode.script import BridgedDevice, CosimulatedDevice
@@ -40,21 +41,31 @@ class AttachmentKind(StrEnum):
 class Attachment(ABC):
     """One device model and its thread."""
 
-    def __init__(self, device: AttachedDevice, board: Board) -> None:
+    def __init__(self, device: AttachedDevice, board: Board, limit_s: float | None) -> None:
         self._device = device
-        self._model = GuardedModel(device, board)
+        self._model = BoardModel(device, board, limit_s=limit_s)
         self._thread: threading.Thread | None = None
         self._error: RenodeError | None = None
         self._ended = False
 
     @property
     def failure(self) -> EngineError | None:
-        """The first failure: an access refused by the model, DMA outside its buffers, or a broken connection."""
+        """The first failure: a refused access, a fault of the model, or a broken connection."""
         if self._model.failure is not None:
             return self._model.failure
         if self._error is not None and not self._ended:
             return EngineError(f"device {self._device.name}: {self._error}", hint=self._error.hint)
         return None
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the model does not return from a call, so that Renode waits for it."""
+        return self._model.stuck
+
+    @property
+    def notes(self) -> list[str]:
+        """Facts about the device for the report of a run that did not end, one sentence each."""
+        return self._model.notes
 
     @abstractmethod
     def entry(self) -> BridgedDevice | CosimulatedDevice:
@@ -68,11 +79,19 @@ class Attachment(ABC):
     def _serve(self) -> None:
         """Serve the model until Renode closes the connection."""
 
+    @staticmethod
+    def _serve_one(server: BridgeServer | CosimulationPeer) -> bool:
+        """Serve one request; after a fault of the model serving continues, so that Renode can report the place."""
+        try:
+            return server.serve_one()
+        except DeviceFaultError:  # the model keeps it, see `failure`
+            return True
+
     def stop(self) -> None:
         """Wait for the thread to end; to be called when Renode has ended or is about to."""
         self._ended = True
         if self._thread is not None:
-            self._thread.join(END_TIMEOUT_S)
+            self._thread.join(0 if self.stuck else END_TIMEOUT_S)
 
     def ending(self) -> None:
         """Note that Renode is being ended, so that a broken connection is no longer a failure."""
@@ -85,9 +104,6 @@ class Attachment(ABC):
             self._error = error
         except OSError as error:
             self._error = RenodeError(f"the connection broke: {error}")
-        except Exception as error:  # the model is user code: any exception is reported in the session's thread
-            self._error = RenodeError(f"the model raised {type(error).__name__}: {error}")
-            raise
 
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._run, name=f"renode-{self._device.name}", daemon=True)
@@ -97,8 +113,10 @@ class Attachment(ABC):
 class BridgeAttachment(Attachment):
     """A device model behind FerruleBridge.cs."""
 
-    def __init__(self, device: AttachedDevice, board: Board, process: RenodeProcess) -> None:
-        super().__init__(device, board)
+    def __init__(
+        self, device: AttachedDevice, board: Board, process: RenodeProcess, limit_s: float | None = None
+    ) -> None:
+        super().__init__(device, board, limit_s)
         self._listener, self._port = process.listen()
         self._listener.settimeout(CONNECT_TIMEOUT_S)
         self._start()
@@ -116,7 +134,9 @@ class BridgeAttachment(Attachment):
         with self._listener:
             connected, _ = self._listener.accept()
         with Stream(connected, name="bridge", timeout_s=None) as stream:
-            BridgeServer(self._model, stream).serve()
+            server = BridgeServer(self._model, stream)
+            while self._serve_one(server):
+                pass
 
 
 class CosimulationAttachment(Attachment):
@@ -130,10 +150,11 @@ class CosimulationAttachment(Attachment):
         release: tuple[int, int],
         *,
         ticks: bool = False,
+        limit_s: float | None = None,
     ) -> None:
         if ticks and device.interrupt is not None:
             _check_interrupt(device, board, release)
-        super().__init__(device, board)
+        super().__init__(device, board, limit_s)
         self._process = process
         self._release = release
         self._ticks = ticks
@@ -168,14 +189,14 @@ class CosimulationAttachment(Attachment):
         if self._peer is None:
             return
         try:
-            while self._serve_one(self._peer):
+            while self._serve_timely(self._peer):
                 pass
         finally:
             self._peer.close()
 
-    def _serve_one(self, peer: CosimulationPeer) -> bool:
+    def _serve_timely(self, peer: CosimulationPeer) -> bool:
         try:
-            return peer.serve_one()
+            return self._serve_one(peer)
         except UntimelyInterruptError as error:  # serving continues so that Renode can report the firmware's place
             self._error = self._error or error
             return True
@@ -198,9 +219,10 @@ def attach(
     board: Board,
     process: RenodeProcess,
     release: tuple[int, int],
+    limit_s: float | None = None,
 ) -> list[Attachment]:
     """Return an attachment for each device, ready for Renode to load the platform."""
     if kind is AttachmentKind.BRIDGE:
-        return [BridgeAttachment(device, board, process) for device in devices]
+        return [BridgeAttachment(device, board, process, limit_s) for device in devices]
     ticks = kind is AttachmentKind.COSIMULATION_TICKS
-    return [CosimulationAttachment(device, board, process, release, ticks=ticks) for device in devices]
+    return [CosimulationAttachment(device, board, process, release, ticks=ticks, limit_s=limit_s) for device in devices]

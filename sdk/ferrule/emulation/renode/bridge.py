@@ -29,7 +29,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ferrule.devices import BusError, Bytes, DeviceModel
+from ferrule.devices import BusError, Bytes, DeviceFaultError, DeviceModel
+from ferrule.devices.hosting import HostedModel, hosted
 from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
 from ferrule.emulation.renode.stream import Stream
 
@@ -89,16 +90,17 @@ def receive_data(stream: Stream, size_bytes: int) -> bytes:
 class BridgeServer:
     """Serves a device model to one FerruleBridge, in one thread."""
 
-    def __init__(self, model: DeviceModel, stream: Stream) -> None:
-        self._model = model
+    def __init__(self, model: DeviceModel | HostedModel, stream: Stream) -> None:
+        self._model = hosted(model)
         self._stream = stream
-        model.attach(bus=BridgeBus(stream), irq=_Line(stream))
+        self._model.attach(bus=BridgeBus(stream), irq=_Line(stream))
 
     def serve(self) -> None:
         """Answer requests until Renode closes the connection.
 
         Raises:
             RenodeConnectionError: the connection broke within a message.
+            DeviceFaultError: the model broke its contract; the access was answered as refused.
             RenodeError: the bridge sent a message that the protocol does not have.
         """
         while self.serve_one():
@@ -110,14 +112,23 @@ class BridgeServer:
         if not first:
             return False
         kind, a, b, c, d = HEADER.unpack(first + self._stream.read(HEADER.size - len(first)))
-        value, refusal = 0, ""
+        value, event, refusal, fault = 0, 0, "", None
         try:
             value = self._perform(BridgeMessage(kind=kind, a=a, b=b, c=c, d=d))
         except BusError as error:
             refusal = str(error) or "refused"
-        event = self._model.next_event() or 0
+        except DeviceFaultError as error:
+            fault = error
+        try:
+            event = self._model.next_event() or 0
+        except DeviceFaultError as error:
+            fault = error
+        if fault is not None:
+            refusal = str(fault)
         answer = BridgeMessage(kind=Kind.ANSWER, a=int(bool(refusal)), b=value, d=event, data=refusal.encode())
         self._stream.send(answer.encode())
+        if fault is not None:
+            raise fault
         return True
 
     def _perform(self, request: BridgeMessage) -> int:
@@ -125,7 +136,7 @@ class BridgeServer:
             self._model.advance(request.d)
         match request.kind:
             case Kind.READ if request.b in {1, 2, 4}:
-                return self._model.read(request.a, request.b) & ((1 << 8 * request.b) - 1)
+                return self._model.read(request.a, request.b)
             case Kind.WRITE if request.b in {1, 2, 4}:
                 self._model.write(request.a, request.b, request.c)
             case Kind.RESET:

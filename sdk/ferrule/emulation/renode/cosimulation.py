@@ -16,7 +16,8 @@ from enum import Enum, IntEnum
 
 import numpy as np
 
-from ferrule.devices import BusError, Bytes, DeviceModel
+from ferrule.devices import BusError, Bytes, DeviceFaultError, DeviceModel
+from ferrule.devices.hosting import HostedModel, hosted
 from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
 from ferrule.emulation.renode.stream import Stream
 
@@ -141,25 +142,25 @@ class CosimulationPeer:
 
     def __init__(
         self,
-        model: DeviceModel,
+        model: DeviceModel | HostedModel,
         main: Stream,
         asynchronous: Stream,
         *,
         wire: WireFormat = WireFormat.V1_16,
         index: int = 0,
     ) -> None:
-        self._model = model
+        self._model = hosted(model)
         self._main = main
         self._async = asynchronous
         self._wire = wire
         self._index = index if wire is WireFormat.V1_16 else -1
         self._level: bool | None = None
-        self._untold = False
+        self._edges: list[bool] = []
         self._resetting = False
         self._deferred: deque[Message] = deque()
         self.warnings: list[str] = []
         """The reasons of refused register accesses, which Renode only logs."""
-        model.attach(bus=CosimulationBus(self), irq=_Line(self))
+        self._model.attach(bus=CosimulationBus(self), irq=_Line(self))
 
     @classmethod
     def connect(
@@ -188,6 +189,7 @@ class CosimulationPeer:
         Raises:
             RenodeConnectionError: the connection broke, or was idle for longer than its time-out.
             UntimelyInterruptError: an interrupt rose within a tick.
+            DeviceFaultError: the model broke its contract; the access was answered as refused.
             RenodeError: Renode sent a message that the protocol does not have.
         """
         while self.serve_one():
@@ -202,10 +204,7 @@ class CosimulationPeer:
             case Action.DISCONNECT:
                 return False
             case Action.RESET_PERIPHERAL:
-                self._resetting = True
-                self._model.reset()  # it has no reply
-                self._flush_interrupt()
-                self._resetting = False
+                self._serve_reset()
             case Action.TICK_CLOCK:
                 self._serve_tick(request.data)
             case Action.INTERRUPT:
@@ -243,19 +242,38 @@ class CosimulationPeer:
         self._await(Action.PUSH_CONFIRMATION)
 
     def set_line(self, level: bool) -> None:
-        """Raise or lower the interrupt line; a change is sent before the next reply."""
-        self._untold = self._untold or level is not self._level
+        """Raise or lower the interrupt line; changes are sent before the next reply.
+
+        The core is halted until then and its interrupt controller takes several rises as one, so a fall and a rise that
+        follow a rise which is not sent yet are left out.
+        """
+        if level is self._level:
+            return
         self._level = level
+        self._edges.append(level)
+        if self._edges[-3:] == [True, False, True]:
+            del self._edges[-2:]
 
     # ---- requests
+
+    def _serve_reset(self) -> None:
+        self._resetting = True
+        try:
+            self._model.reset()  # it has no reply
+            self._flush_interrupt()
+        finally:
+            self._resetting = False
 
     def _serve_read(self, request: Message, width: int) -> None:
         action, value = Action.READ_FROM_BUS, 0
         try:
-            value = self._model.read(request.address, width) & ((1 << 8 * width) - 1)
+            value = self._model.read(request.address, width)
         except BusError as error:
             self.warnings.append(str(error))
             action = Action.ERROR
+        except DeviceFaultError:
+            self._reply(Message(action=Action.ERROR, address=request.address, index=request.index))
+            raise
         self._flush_interrupt()
         self._reply(Message(action=action, address=request.address, data=value, index=request.index))
 
@@ -263,16 +281,25 @@ class CosimulationPeer:
         action = Action.OK
         try:
             self._model.write(request.address, width, request.data & ((1 << 8 * width) - 1))
-            while (event := self._model.next_event()) is not None and not self._ticks:
-                self._model.advance(event)
+            if self._ticks:
+                self._model.next_event()  # not needed here, but checked as everywhere else
+            else:
+                self._model.settle()
         except BusError as error:
             self.warnings.append(str(error))
             action = Action.ERROR
+        except DeviceFaultError:
+            self._reply(Message(action=Action.ERROR, index=request.index))
+            raise
         self._flush_interrupt()
         self._reply(Message(action=action, index=request.index))
 
     def _serve_tick(self, cycles: int) -> None:
-        self._model.advance(cycles)
+        try:
+            self._model.advance(cycles)
+        except DeviceFaultError:
+            self._send(Message(action=Action.TICK_CLOCK))
+            raise
         possible = self._line_can_change()
         if possible:
             self._flush_interrupt()
@@ -291,7 +318,7 @@ class CosimulationPeer:
         NVIC accesses the timer in any case. Renode, however, holds the lock of all timers until the tick is
         acknowledged.
         """
-        if not (self._untold and self._level):
+        if True not in self._edges:
             return True
         return self._wire is WireFormat.V1_16 and self.get(SYSTICK_RELOAD, 4) == 0
 
@@ -302,14 +329,15 @@ class CosimulationPeer:
         self._ticks = True
 
     def _flush_interrupt(self) -> None:
-        """Send a changed level of the line, and make sure that Renode has processed it before the core continues.
+        """Send the changes of the line, and make sure that Renode has processed them before the core continues.
 
-        Renode handles asynchronous messages in order, so a read of memory after the message is a barrier.
+        Renode handles asynchronous messages in order, so a read of memory after the messages is a barrier.
         """
-        if not self._untold or self._level is None:
+        if not self._edges:
             return
-        self._untold = False
-        self._send(Message(action=Action.INTERRUPT, address=0, data=int(self._level), index=self._index))
+        edges, self._edges = self._edges, []
+        for level in edges:
+            self._send(Message(action=Action.INTERRUPT, address=0, data=int(level), index=self._index))
         self._send(Message(action=Action.GET_DOUBLE_WORD, address=0, index=self._index))
         self._await(Action.WRITE_TO_BUS)
 

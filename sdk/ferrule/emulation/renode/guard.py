@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guards for device models: they limit accesses to memory and record the first failure."""
+"""Guards for device models in Renode, which only warns of accesses outside of the board's memories."""
 
 from __future__ import annotations
 
 from ferrule._typing import override
 from ferrule.boards import Board, Memory, MemoryKind
-from ferrule.devices import Bus, BusError, Bytes, DeviceModel, GuardedBus, InterruptLine, RegisterModel
+from ferrule.devices import Bus, BusError, Bytes, InterruptLine
+from ferrule.devices.hosting import HostedModel
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
 
@@ -43,81 +44,26 @@ class BoardBus:
         raise BusError(f"{size_bytes} B at {address:#010x} are not in one memory of the board", address=address)
 
 
-class GuardedModel(DeviceModel):
-    """Wraps a device model and records its first refused access or first DMA outside its buffers."""
+class BoardModel(HostedModel):
+    """A device model on a board in Renode; a refused access is a failure too, since Renode only logs it."""
 
-    def __init__(self, device: AttachedDevice, board: Board) -> None:
-        super().__init__()
-        self._device = device
-        self._model = device.model
+    def __init__(self, device: AttachedDevice, board: Board, *, limit_s: float | None = None) -> None:
+        super().__init__(device.model, name=device.name, ranges=device.ranges, line=device.interrupt, limit_s=limit_s)
         self._board = board
-        self._guard: GuardedBus | None = None
-        self.failure: EngineError | None = None
-        """The first failure, which ends the run; None if there is none."""
 
     @override
     def attach(self, *, bus: Bus | None = None, irq: InterruptLine | None = None) -> None:
-        if bus is not None:
-            bus = BoardBus(bus, self._board)
-            if self._device.ranges:
-                bus = self._guard = GuardedBus(bus, self._device.ranges)
-        self._model.attach(bus=bus, irq=irq if self._device.interrupt is not None else None)
+        """Connect the model to the board's memories and, if it has an interrupt, to an interrupt line."""
+        board_bus = None if bus is None else BoardBus(bus, self._board)
+        super().attach(bus=board_bus, irq=None if self._number is None else irq)
 
     @property
-    @override
-    def size_bytes(self) -> int:
-        return self._model.size_bytes
-
-    @override
-    def reset(self) -> None:
-        self._model.reset()
-
-    @override
-    def read(self, offset: int, width: int) -> int:
-        try:
-            value = self._model.read(offset, width)
-        except BusError as error:
-            raise self._refused(error) from error
-        self._check()
-        return value
-
-    @override
-    def write(self, offset: int, width: int, value: int) -> None:
-        if self._guard is not None:
-            self._guard.cause = f"a write of {value:#x} to {self._register(offset)}"
-        try:
-            self._model.write(offset, width, value)
-        except BusError as error:
-            raise self._refused(error) from error
-        self._check()
-
-    @override
-    def advance(self, cycles: int) -> None:
-        self._model.advance(cycles)
-        self._check()
-
-    @override
-    def next_event(self) -> int | None:
-        return self._model.next_event()
-
-    def _refused(self, error: BusError) -> BusError:
-        self._fail(EngineError(f"device {self._device.name}: {error}"))
-        return error
-
-    def _check(self) -> None:
-        if self._guard is not None and self._guard.escapes:
-            escape = self._guard.escapes[0]
-            self._fail(
-                EngineError(
-                    f"device {self._device.name}: DMA outside of its buffers: {escape}",
-                    hint="it may reach the model's workspace and weights, and its driver's context",
-                )
-            )
-
-    def _fail(self, error: EngineError) -> None:
-        if self.failure is None:
-            self.failure = error
-
-    def _register(self, offset: int) -> str:
-        register = self._model.table.at(offset) if isinstance(self._model, RegisterModel) else None
-        return f"offset {offset:#x}" if register is None else register.name
+    def failure(self) -> EngineError | None:
+        """The first fault or refused access, which ends the run; None if there is none."""
+        if self.first_refusal is not None:
+            return EngineError(f"device {self.name}: {self.first_refusal}")
+        if self.fault is None:
+            return None
+        failure = EngineError(str(self.fault), hint=self.fault.hint)
+        failure.__cause__ = self.fault
+        return failure

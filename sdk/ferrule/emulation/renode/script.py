@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ferrule.boards import Board, Platform, read_platform
+from ferrule.boards import Board, Dictionary, Entry, NewObject, Platform, Value, read_platform
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
 from ferrule.emulation.renode import bridge
@@ -23,6 +24,20 @@ QUANTUM_S = 0.001
 COSIMULATION_TIMEOUT_MS = 60_000
 TICK_CYCLES = 1000
 """Cycles of the board's clock between two ticks of the co-simulation socket; each tick is a round trip."""
+_NUMBER = r"(?:0[xX][0-9a-fA-F]+|[0-9]+)"
+_RANGE = rf"<\s*{_NUMBER}\s*(?:,\s*\+?|\s)\s*{_NUMBER}\s*>"
+_HARMLESS = re.compile(
+    rf'(?:sysbus\s+)?(?:Tag\s*{_RANGE}\s*"[A-Za-z0-9_ .:/()-]*"(?:\s+{_NUMBER})?|SilenceRange\s*{_RANGE})'
+)
+"""The commands that Renode gets from scripts in platform descriptions."""
+_NAMESPACES = frozenset(
+    [
+        *("Analog", "Bus", "CAN", "CPU", "DMA", "GPIOPort", "I2C", "I3C", "IRQControllers", "Input", "MTD", "Memory"),
+        *("MemoryControllers", "Miscellaneous", "Network", "PCI", "SD", "SENT", "SPI", "Sensor", "Sensors", "Sound"),
+        *("Timers", "UART", "USB", "USBDeprecated", "Video", "Wireless"),
+    ]
+)
+"""Namespaces of Renode's classes without those that execute scripts or load libraries (Python, CoSimulated, ...)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +101,49 @@ def _single(platform: Platform, type_name: str) -> str:
     return entries[0].name
 
 
+def check_platform(platform: Platform) -> None:
+    """Raise EngineError for a description with which Renode could run code or open files.
+
+    Renode executes the scripts of entries in its Monitor, which has Python and the commands of a shell, and some of its
+    classes execute a script or load a library.
+    """
+    for entry in platform.entries.values():
+        for line in (line for script in entry.scripts for line in script.lines):
+            if _HARMLESS.fullmatch(line) is None:
+                raise EngineError(
+                    f"{entry.place}: the script of '{entry.name}' has the command '{line}', which is not passed on to "
+                    "Renode",
+                    hint="only Tag and SilenceRange are; set up registers in board.toml ([[setup]]) or in main.c",
+                )
+        for kind in (entry.type, *_classes((*entry.properties.values(), *_points(entry)))):
+            if kind.partition(".")[0] not in _NAMESPACES:
+                raise EngineError(
+                    f"{entry.place}: '{entry.name}' is of class {kind}, which is not passed on to Renode",
+                    hint=f"Renode gets classes of {', '.join(sorted(_NAMESPACES))}, which do not execute scripts",
+                )
+
+
+def _points(entry: Entry) -> Iterator[Value]:
+    for place in entry.registrations:
+        yield place.point
+        yield from place.properties.values()
+
+
+def _classes(values: Iterable[Value]) -> Iterator[str]:
+    """Yield the classes of the objects within values."""
+    for value in values:
+        match value:
+            case NewObject():
+                yield value.type
+                yield from _classes(value.properties.values())
+            case Dictionary():
+                yield from _classes(each for item in value.items for each in item)
+            case tuple():
+                yield from _classes(value)
+            case _:
+                pass
+
+
 def core_name(board: Board) -> str:
     """Return the name of the board's core in its platform description."""
     return _single(read_platform(board.platform), "CPU.CortexM")
@@ -132,7 +190,12 @@ def machine_commands(
 def write_files(
     folder: Path, board: Board, entries: Sequence[BridgedDevice | CosimulatedDevice], elf: Path | None
 ) -> None:
-    """Write the files that the commands name: platform descriptions and, if needed, the bridge and the firmware."""
+    """Write the files that the commands name: platform descriptions and, if needed, the bridge and the firmware.
+
+    Raises:
+        EngineError: the board's platform description would make Renode run code.
+    """
+    check_platform(read_platform(board.platform))
     for file in board.files:
         if file.suffix == ".repl":
             target = folder / board.path_for_renode(file)

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-import tempfile
 import time
-import weakref
 from pathlib import Path
 
 from ferrule._typing import override
+from ferrule.devices.watchdog import POLL_S
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Counters, Machine
@@ -33,6 +31,7 @@ from ferrule.emulation.socket_wire import SocketWire
 from ferrule.firmware import read_image
 from ferrule.firmware.thumb import instructions
 from ferrule.link import Channel
+from ferrule.scratch import ScratchFolder
 
 FIRST_SILENCE_S, SILENCE_S = 0.05, 1.0
 """Times without a byte after which Renode's state is queried; the wait doubles from the first to the second."""
@@ -110,8 +109,8 @@ class RenodeSession(EmulatorSession):
         super().__init__(machine)
         self._core = core_name(machine.board)
         self._has_ticks = kind is AttachmentKind.COSIMULATION_TICKS and bool(machine.devices)
-        folder = Path(tempfile.mkdtemp(prefix="ferrule-renode-"))
-        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._scratch = ScratchFolder()
+        folder = self._scratch.path
         self._release = OLDEST
         self._attachments: list[Attachment] = []
         self._terminals: dict[str, SocketTerminal] = {}
@@ -151,7 +150,7 @@ class RenodeSession(EmulatorSession):
         process, robot = self._running
         self._release = release(robot.execute("version"))
         _require_correct_selects(machine, self._release)
-        self._attachments = attach(kind, machine.devices, self._board, process, self._release)
+        self._attachments = attach(kind, machine.devices, self._board, process, self._release, machine.callback_s)
         write_files(folder, self._board, [each.entry() for each in self._attachments], machine.elf)
         uarts = {self._board.link_uart.name, self._board.console_uart.name}
         wired = {wire.uart: wire for wire in machine.wires}
@@ -165,12 +164,12 @@ class RenodeSession(EmulatorSession):
         self._terminals = {name: SocketTerminal(process.connect(ports[name])) for name in sorted(uarts)}
         for name, wire in wired.items():
             self._wire_sockets.append(process.connect(ports[name]))
-            self._wires.append(SocketWire(wire.name, self._wire_sockets[-1], wire.model))
+            self._wires.append(SocketWire(wire.name, self._wire_sockets[-1], wire.model, limit_s=machine.callback_s))
         robot.start()
 
     @override
     def channel(self, name: str = "link") -> RenodeChannel:
-        return RenodeChannel(self, self._find_uart("UART that is connected to Renode", name, self._terminals))
+        return RenodeChannel(self, self._find_uart(name, self._terminals, "that is connected to Renode"))
 
     @override
     def counters(self) -> Counters:
@@ -192,7 +191,9 @@ class RenodeSession(EmulatorSession):
         """Raise EngineError if a device failed."""
         for attachment in self._attachments:
             if attachment.failure is not None:
-                self._failure = self._with_report(attachment.failure)
+                if attachment.stuck:
+                    time.sleep(2 * POLL_S)  # it may still be interrupted; until then Renode waits for it
+                self._failure = attachment.failure if attachment.stuck else self._with_report(attachment.failure)
                 raise self._failure
         for wire in self._wires:
             wire.check()
@@ -207,7 +208,9 @@ class RenodeSession(EmulatorSession):
 
     def _with_report(self, failure: EngineError) -> EngineError:
         report = self.crash_report(str(failure))
-        return EngineError(str(failure), hint=failure.hint, report=report)
+        reported = EngineError(str(failure), hint=failure.hint, report=report)
+        reported.__cause__ = failure.__cause__
+        return reported
 
     def _execute(self, command: str) -> str:
         _, robot = self._running
@@ -240,6 +243,7 @@ class RenodeSession(EmulatorSession):
         if record is not None:
             reason, registers = record.reason, dict(record.registers)
         notes = [f"{executed} instructions executed", *process.last_errors()]
+        notes += [note for attachment in self._attachments for note in attachment.notes]
         if not process.isolated:
             notes.append("Renode's servers listen on all interfaces of this machine")
         return self._report(reason, registers, notes=notes)
@@ -248,7 +252,7 @@ class RenodeSession(EmulatorSession):
     def _end(self) -> None:
         for attachment in self._attachments:
             attachment.ending()
-        if self._robot is not None and self._process is not None and self._remove.alive:
+        if self._robot is not None and self._process is not None and self._scratch.is_open:
             try:
                 self._robot.stop()
                 self._process.wait(END_S)
@@ -264,4 +268,4 @@ class RenodeSession(EmulatorSession):
             self._process.stop()
         for attachment in self._attachments:
             attachment.stop()
-        self._remove()
+        self._scratch.close()

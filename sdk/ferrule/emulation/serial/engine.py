@@ -22,7 +22,7 @@ class SerialSession(Session):
     @override
     def channel(self, name: str = "link") -> Channel:
         if name != "link":
-            raise unknown_name("UART of a real board that is connected", name, ["link"])
+            raise unknown_name("UART", name, ["link"], where="that is connected on a real board")
         return self._channel
 
     @override

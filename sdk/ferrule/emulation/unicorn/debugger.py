@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
+from ferrule.devices import DeviceFaultError
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.gdb import GdbConnection, GdbStub, Resume
 from ferrule.emulation.gdb.packets import Event, Packet
@@ -63,9 +65,21 @@ class Debugger:
     def run(self, instructions: int) -> Stop:
         """Run for about `instructions` instructions, with GDB's halts in between; see `Processor.run`.
 
+        After a fault of a device model, GDB can inspect the guest before the run ends.
+
         Raises:
             EngineError: GDB ended the run.
+            DeviceFaultError: a device model broke its contract.
         """
+        try:
+            return self._run(instructions)
+        except DeviceFaultError:
+            if self._attached:
+                with contextlib.suppress(EngineError):  # GDB ended the run, which is over anyway
+                    self._end(Stop.FAILED)
+            raise
+
+    def _run(self, instructions: int) -> Stop:
         while self._attached:
             if self._stands:
                 stop = self._go_on()

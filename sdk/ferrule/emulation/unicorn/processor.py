@@ -157,6 +157,11 @@ class Processor:
         """
         return self._stopped(self._hooks.ferrule_core_run(self._core, instructions))
 
+    def cut(self) -> None:
+        """Make `run` return after the current block or call of a model; for any thread."""
+        self.guest.state.budget = 0
+        self.guest.state.limit = 0
+
     def step(self) -> layout.Stop:
         """Execute one instruction (an IT block counts as one), or enter one exception; a sleeping core wakes first.
 

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import time
 from collections.abc import Mapping
+from typing import NoReturn
 
 from ferrule._typing import override
+from ferrule.devices import DeviceFaultError
+from ferrule.devices.hosting import HostedSerialModel
+from ferrule.devices.watchdog import WATCHDOG
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Counters, Machine
@@ -27,6 +32,8 @@ SLICE_INSTRUCTIONS = 2_000_000
 """Largest number of instructions between two checks of the clock, about 10 ms."""
 SLICE_S = 0.05
 """Duration above which the next slice is halved, as when the firmware accesses slow registers."""
+LONGEST_SLICE_S = 0.5
+"""Duration after which a slice is ended early, as when each access to a device model takes long."""
 IDLE_PATIENCE_INSTRUCTIONS = 100_000
 """Instructions of polling an empty UART after which the firmware counts as waiting for input, unless a timer runs."""
 
@@ -69,11 +76,19 @@ class UnicornSession(EmulatorSession):
         self._processor = Processor(self._guest, self._board, vector_table)
         self._uarts = attach(self._guest, self._processor, self._board)
         self._guest.load(self._image)
-        self._devices = [BoardDevice(self._guest, self._processor, device) for device in machine.devices]
+        limit_s = machine.callback_s
+        self._devices = [BoardDevice(self._guest, self._processor, device, limit_s) for device in machine.devices]
         self._wires = [
-            UartWire(self._uart(wire.uart, f" for device {wire.name}"), wire.model) for wire in machine.wires
+            UartWire(
+                self._uart(wire.uart, f"for device {wire.name} "),
+                HostedSerialModel(wire.model, name=wire.name, limit_s=limit_s),
+            )
+            for wire in machine.wires
         ]
         self._slice = SLICE_INSTRUCTIONS
+        self._slice_ends = math.inf
+        if self._devices:
+            WATCHDOG.every_look(self._cut)
         self._reset(vector_table)
         self._debugger: Debugger | None = None
         if machine.options.gdb is not None:
@@ -94,8 +109,8 @@ class UnicornSession(EmulatorSession):
         return UnicornChannel(self, self._uart(name))
 
     def _uart(self, name: str, purpose: str = "") -> Uart:
-        what = f"UART{purpose} that the unicorn engine models ({', '.join(UART_TYPES)})"
-        return self._find_uart(what, name, self._uarts)
+        where = f"{purpose}that the unicorn engine models ({', '.join(UART_TYPES)})"
+        return self._find_uart(name, self._uarts, where)
 
     @override
     def counters(self) -> Counters:
@@ -114,7 +129,7 @@ class UnicornSession(EmulatorSession):
                 if uart.ready_bytes:
                     return  # bytes sent before the failure come first; the next read raises
                 raise
-            carried = any([wire.carry() for wire in self._wires])  # noqa: C419 all wires, not up to the first answer
+            carried = self._carry()
             if uart.ready_bytes:
                 return
             entered = self._guest.state.entered
@@ -130,15 +145,35 @@ class UnicornSession(EmulatorSession):
             if time.monotonic() >= deadline + waited_s - waited_before_s:
                 return
 
+    def _carry(self) -> bool:
+        """Carry bytes between UARTs and devices; return whether the firmware received any."""
+        try:
+            return any([wire.carry() for wire in self._wires])  # noqa: C419 all wires, not up to the first answer
+        except DeviceFaultError as error:
+            self._fail(error, self._guest.registers())
+
+    def _fail(self, error: EngineError | DeviceFaultError, registers: Mapping[str, int]) -> NoReturn:
+        report = self._stand(str(error), registers, None)
+        self._failure = EngineError(str(error), hint=error.hint, report=report)
+        if isinstance(error, DeviceFaultError):
+            error.pc = report.pc
+            raise self._failure from error
+        raise self._failure from None
+
+    def _cut(self, now: float) -> None:
+        if now > self._slice_ends:
+            self._processor.cut()
+
     def _run_slice(self) -> Stop:
         self.require_running()
         start = time.monotonic()
+        self._slice_ends = start + LONGEST_SLICE_S
         try:
             stop = (self._debugger or self._processor).run(self._slice)
-        except EngineError as error:
-            report = self._stand(str(error), self._guest.failed_registers or self._guest.registers(), None)
-            self._failure = EngineError(str(error), hint=error.hint, report=report)
-            raise self._failure from None
+        except (EngineError, DeviceFaultError) as error:
+            self._fail(error, self._guest.failed_registers or self._guest.registers())
+        finally:
+            self._slice_ends = math.inf
         self._check(stop)
         slow = time.monotonic() - start > SLICE_S
         self._slice = max(1, self._slice // 2) if slow else min(2 * self._slice, SLICE_INSTRUCTIONS)
@@ -200,6 +235,7 @@ class UnicornSession(EmulatorSession):
         notes = (
             f"{self._guest.executed() if executed is None else executed} instructions executed",
             *(note for uart in self._uarts.values() for note in uart.notes()),
+            *(note for device in self._devices for note in device.model.notes),
         )
         return self._report(reason, registers, self._guest.read_memory(registers.get("pc", 0), 4), notes)
 

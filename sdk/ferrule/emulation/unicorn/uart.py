@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferrule.boards import Peripheral
-from ferrule.devices import SerialModel
+from ferrule.devices.hosting import HostedSerialModel
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.guest import Guest
 
@@ -128,7 +128,7 @@ class Uart:
 class UartWire:
     """A serial line between a UART of the guest and a device model; bytes are carried while the guest is stopped."""
 
-    def __init__(self, uart: Uart, model: SerialModel) -> None:
+    def __init__(self, uart: Uart, model: HostedSerialModel) -> None:
         self._uart = uart
         self._model = model
         uart.state.wired = 1

@@ -22,6 +22,7 @@ from ferrule.firmware.uart import UartDriver, uart_driver
 from ferrule.firmware.wires import WireUse, wires
 
 BOARD_FOLDER = "board"
+MAIN = "main.c"
 _INTERRUPT_LINES = 128
 """FERRULE_INTERRUPT_LINES in ferrule/platform/interrupt.h."""
 
@@ -46,8 +47,11 @@ class BareMetalPlatform(Platform):
         library = Library.of(
             *artifact.contributions, RUNTIME, LINK, STARTUP, uart_driver(board).contribution, *_adapter(request)
         )
-        own_sources = ("devices.c", "main.c") if artifact.devices else ("main.c",)
-        sources = tuple(sorted((*library.sources, *model_sources(artifact), *own_sources)))
+        glue = ("devices.c",) if artifact.devices else ()
+        sources = (
+            MAIN,
+            *sorted((*library.sources, *model_sources(artifact), *glue)),
+        )  # the order in which all tools link
         include_dirs = (*((".",) if artifact.devices else ()), MODEL_FOLDER, *library.include_dirs)
         values = _values(request, library, sources, include_dirs)
         generated = {
@@ -64,7 +68,7 @@ class BareMetalPlatform(Platform):
         return ProjectFiles(
             generated=generated,
             starters={
-                "main.c": _rendered("main.c.j2", values),
+                MAIN: _rendered("main.c.j2", values),
                 "Makefile": _rendered("Makefile.j2", values),
                 "CMakeLists.txt": _rendered("CMakeLists.txt.j2", values),
                 "README.md": _rendered("README.md.j2", values),

@@ -27,6 +27,7 @@ from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectF
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, GccToolchain, check_optimization
 from ferrule.firmware.wires import wires
+from ferrule.rendering import Verbatim
 
 BOARD_FOLDER = "board"
 CMAKE_FOLDER = "cmake"
@@ -223,20 +224,21 @@ def _values(request: ProjectRequest, board: CmsisBoard) -> dict[str, object]:
         "components": COMPONENTS,
         "component_sources": component_sources(board),
         "component_include_dirs": (
-            "${CMSIS_PATH}/CMSIS/Core/Include",
-            "${CMSIS_PATH}/CMSIS/Driver/Include",
-            "${CMSIS_PATH}/CMSIS/RTOS2/Include",
-            "${CMSIS_RTX_PATH}/Include",
-            "${CMSIS_RTX_PATH}/Config",
+            Verbatim("${CMSIS_PATH}/CMSIS/Core/Include"),
+            Verbatim("${CMSIS_PATH}/CMSIS/Driver/Include"),
+            Verbatim("${CMSIS_PATH}/CMSIS/RTOS2/Include"),
+            Verbatim("${CMSIS_RTX_PATH}/Include"),
+            Verbatim("${CMSIS_RTX_PATH}/Config"),
         ),
     }
 
 
-def component_sources(board: CmsisBoard) -> tuple[str, ...]:
+def component_sources(board: CmsisBoard) -> tuple[Verbatim, ...]:
     """Return the files that csolution takes from packs for `COMPONENTS`, as paths for CMake."""
-    return (
+    sources = (
         "${CMSIS_PATH}/CMSIS/RTOS2/Source/os_systick.c",
         "${CMSIS_RTX_PATH}/Config/RTX_Config.c",
         *(f"${{CMSIS_RTX_PATH}}/Source/{name}.c" for name in _RTX_SOURCES),
         f"${{CMSIS_RTX_PATH}}/Source/GCC/{board.core.rtx_handlers}",
     )
+    return tuple(map(Verbatim, sources))

@@ -18,6 +18,7 @@ from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER, Pl
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
 from ferrule.firmware.wires import spare_uarts, wires
+from ferrule.rendering import Verbatim
 from ferrule.resources import root
 
 MODULE_FOLDER = "platforms/zephyr"
@@ -37,7 +38,7 @@ class ZephyrBoard:
     """Name with qualifiers, as used since 3.7; file names, and names before 3.7, have `_` in place of `/`."""
     link: str
     """Devicetree label of a UART that is not the console's."""
-    before: tuple[str, str] | None = None
+    before: tuple[str, Verbatim] | None = None
     """For releases without this board: the closest board and a text that names the releases."""
 
     @property
@@ -48,8 +49,10 @@ class ZephyrBoard:
 
 
 ZEPHYR_BOARDS: Mapping[str, ZephyrBoard] = {
-    "mps2-an385": ZephyrBoard(name="mps2/an385", link="uart1", before=("mps2_an385", "Zephyr 3.5 and 3.6")),
-    "mps2-an386": ZephyrBoard(name="mps2/an386", link="uart1", before=("mps2_an385", "Zephyr 3.5 and 3.6: an M3")),
+    "mps2-an385": ZephyrBoard(name="mps2/an385", link="uart1", before=("mps2_an385", Verbatim("Zephyr 3.5 and 3.6"))),
+    "mps2-an386": ZephyrBoard(
+        name="mps2/an386", link="uart1", before=("mps2_an385", Verbatim("Zephyr 3.5 and 3.6: an M3"))
+    ),
     "mps2-an500": ZephyrBoard(name="mps2/an500", link="uart1"),
 }
 """Zephyr's boards by Ferrule's name. Zephyr has AN386 since 4.1."""

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.tflite.decoder import ModelRecord, OperatorRecord, read_model
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.tensors import Tensors, check_signature
 from ferrule.graph import Layer, LayerType
-from ferrule.network import Network, check_shapes
+from ferrule.network import Network, check_kernel
 
 _CONTROL_FLOW = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE", "WHILE"})
 
@@ -18,11 +18,12 @@ def read_tflite(data: bytes, name: str) -> Network:
     """Return the network of a TensorFlow Lite model.
 
     Tensor names are kept, except that empty and repeated ones are numbered; layers are named `<type>_<position>`. An
-    unknown batch size is read as 1.
+    unknown batch size is read as 1. A network that is returned is valid (`Network.validate`).
 
     Raises:
         ModelError: the file is malformed; the message names the place.
-        UnsupportedError: the model uses a feature that networks do not support; the message names it and its place.
+        UnsupportedError: the model uses features that networks do not support; the message names every operator that
+            is refused, and the reason.
     """
     return _Reader(read_model(data), name).network()
 
@@ -35,13 +36,25 @@ class _Reader:
         self._tensors = Tensors(model)
         self._network = Network(name)
         self._available: set[int] = set()
+        self._lost: set[int] = set()
+        """Outputs of refused operators that have no valid description; operators that read them are not checked."""
 
     def network(self) -> Network:
         for index in self._model.inputs:
             self._add_input(index)
+        problems = []
         for record in self._model.operators:
-            with place(self._where(record)):
-                self._add_layer(record)
+            if self._lost.intersection(record.inputs):
+                self._lost.update(record.outputs)
+                continue
+            try:
+                with place(self._where(record)):
+                    self._add_layer(record)
+            except FerruleError as error:
+                problems.append(error)
+                self._stand_in(record)
+        if problems:
+            raise together(problems, "operators")
         with place("graph outputs"):
             if not self._model.outputs:
                 raise ModelError("there is none, expected at least one")
@@ -83,7 +96,19 @@ class _Reader:
                 raise ModelError(f"output '{self._tensors.info(index).name}' has data, expected a computed tensor")
         self._network.add_layer(layer, [self._tensors.info(index) for index in record.outputs])
         self._available.update(record.outputs)
-        check_shapes(self._network, layer)
+        check_kernel(self._network, layer)
+
+    def _stand_in(self, record: OperatorRecord) -> None:
+        """Make the outputs of a refused operator readable, so that the operators behind it are checked, too."""
+        for index in record.outputs:
+            try:
+                info = self._tensors.info(index)
+            except FerruleError:
+                self._lost.add(index)
+                continue
+            if not self._network.has_tensor(info.name):
+                self._network.add_input(info)
+            self._available.add(index)
 
     def _source(self, index: int) -> str:
         """Return the name of a tensor that is read; a constant is added to the network when it is first read."""

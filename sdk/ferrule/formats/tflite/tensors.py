@@ -76,7 +76,7 @@ class Tensors:
             record = self.record(index)
             with place(f"tensor '{record.name}'"):
                 dtype, shape = _checked(record)
-                quantization = _quantization(record, dtype)
+                quantization = _quantization(record, dtype, shape)
             self._infos[index] = TensorInfo(name=record.name, shape=shape, dtype=dtype, quantization=quantization)
         return self._infos[index]
 
@@ -188,7 +188,7 @@ def check_signature(record: TensorRecord) -> None:
         )
 
 
-def _quantization(record: TensorRecord, dtype: DataType) -> Quantization | None:
+def _quantization(record: TensorRecord, dtype: DataType, shape: Shape) -> Quantization | None:
     quantization = record.quantization
     if quantization.custom:
         raise UnsupportedError("it has a custom quantisation, expected scales and zero points")
@@ -198,4 +198,6 @@ def _quantization(record: TensorRecord, dtype: DataType) -> Quantization | None:
     zero_points = quantization.zero_points
     if len(zero_points) == 1:
         zero_points *= count
-    return Quantization(scales=quantization.scales, zero_points=zero_points, axis=quantization.axis if count > 1 else 0)
+    # One dimension has one axis. Converters write others for biases, and TensorFlow Lite Micro never reads these.
+    axis = quantization.axis if count > 1 and len(shape) != 1 else 0
+    return Quantization(scales=quantization.scales, zero_points=zero_points, axis=axis)

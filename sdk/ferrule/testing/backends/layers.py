@@ -14,7 +14,7 @@ from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
 from ferrule.network.validation import check_layer
 from ferrule.runtime import Runtime
-from ferrule.testing.backends.comparison import layer_difference, runs_of
+from ferrule.testing.backends.comparison import layer_difference, random_inputs, runs_of
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case
 from ferrule.testing.backends.loaded_layer import LoadedLayer
@@ -85,11 +85,12 @@ class WorkloadFamily(Family):
     def _check(self, subject: Subject, runtime: Runtime, graph: Graph) -> None:
         if not answer(backend_of(runtime, subject), graph):
             return
-        loaded = LoadedLayer(backend_of(runtime, subject), graph, subject.model_options)
-        loaded.acquire()
-        try:
-            for inputs in runs_of(graph, 1):
-                wrong = layer_difference(graph, inputs, loaded.run(inputs))
-                assert not wrong, f"{graph.name} with {graph.layers[0].descriptor}: {wrong}"
-        finally:
-            loaded.release()
+        for fenced, runs in ((False, runs_of(graph, 1)), (True, [random_inputs(graph, 2)])):
+            loaded = LoadedLayer(backend_of(runtime, subject), graph, subject.model_options, fenced=fenced)
+            loaded.acquire()
+            try:
+                for inputs in runs:
+                    wrong = layer_difference(graph, inputs, loaded.run(inputs))
+                    assert not wrong, f"{graph.name} with {graph.layers[0].descriptor}: {wrong}"
+            finally:
+                loaded.release()

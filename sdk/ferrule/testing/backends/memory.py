@@ -13,6 +13,7 @@ from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.tensor_handle import MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.optimizer import optimize
+from ferrule.testing.backends.canaries import Fenced
 from ferrule.testing.backends.comparison import network_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.loaded_layer import handle_factory, read, write
@@ -174,21 +175,25 @@ class MemoryFamily(Family):
 
 
 class _Counting:
-    """An allocator of plain memory that counts its blocks."""
+    """An allocator of plain memory that counts its blocks and lays canaries around each."""
 
     source = MemorySource.MALLOC
 
     def __init__(self) -> None:
-        self.held: dict[int, Array] = {}
+        self.held: dict[int, Fenced] = {}
         self.total = 0
 
     def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
         """Return a new block."""
-        block = aligned_empty((size_bytes,), DataType.UINT8, alignment_bytes)
-        self.held[id(block)] = block
+        info = TensorInfo(name="a block of the allocator", shape=(size_bytes,), dtype=DataType.UINT8)
+        block = Fenced(info, alignment_bytes)
+        self.held[id(block.array)] = block
         self.total += 1
-        return block
+        return block.array
 
     def free(self, memory: Array) -> None:
         """Take a block back."""
-        assert self.held.pop(id(memory), None) is not None, "a block was freed that is not allocated"
+        block = self.held.pop(id(memory), None)
+        assert block is not None, "a block was freed that is not allocated"
+        damage = block.damage()
+        assert not damage, damage

@@ -15,6 +15,7 @@ from ferrule.graph import Array, DataType, Graph, LayerType
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.canaries import Fenced
 from ferrule.testing.backends.comparison import layer_difference, network_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
@@ -36,7 +37,13 @@ def check_network(
     try:
         for seed in range(_RUNS):
             inputs = random_inputs(network, seed)
-            wrong = network_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+            kept = [array.tobytes() for array in inputs]
+            fences = [Fenced(info) for info in network.outputs]
+            results = runtime.enqueue_workload(number, inputs, [fence.array for fence in fences])
+            assert [array.tobytes() for array in inputs] == kept, f"run {seed} of {network.name} wrote an input"
+            damage = next(filter(None, (fence.damage() for fence in fences)), "")
+            assert not damage, f"run {seed} of {network.name}: {damage}"
+            wrong = network_difference(network, inputs, results)
             owners = {name: given.device for name, given in optimized.assignment.items()}
             assert not wrong, f"run {seed} of {network.name} on {owners}: {wrong}"
     finally:

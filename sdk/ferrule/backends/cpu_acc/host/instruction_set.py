@@ -79,4 +79,6 @@ def choose(library: HostLibrary, name: str = AUTOMATIC) -> InstructionSet | None
     for item in found:
         if item.name == name:
             return item
-    raise unknown_name("instruction set of this host", name, [AUTOMATIC, PORTABLE, *(item.name for item in found)])
+    raise unknown_name(
+        "instruction set", name, [AUTOMATIC, PORTABLE, *(item.name for item in found)], where="on this host"
+    )

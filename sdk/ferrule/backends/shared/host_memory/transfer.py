@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ferrule.backends.host_answers import writable
 from ferrule.backends.tensor_handle import MemorySource, TensorHandle
 from ferrule.errors import FerruleError
 
@@ -24,7 +25,7 @@ class MemCopyWorkload:
 
     def execute(self) -> None:
         """Wait until the source is written, then copy it."""
-        np.copyto(self._target.map(), self._source.map(), casting="no")
+        np.copyto(writable(self._target), self._source.map(), casting="no")
         self._target.unmap()
         self._source.unmap()
 

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares values with type annotations, down to the fields of dataclasses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+_ALSO: Mapping[type, tuple[type, ...]] = {
+    bool: (bool, np.bool_),
+    int: (int, np.integer),
+    float: (float, int, np.floating, np.integer),
+}
+"""The types of values that stand for a built-in type."""
+_NAMED = 3
+"""The number of types that a message names."""
+
+
+def misfit(value: object, annotation: Any, path: str = "") -> str:  # noqa: ANN401 - annotations have no common type
+    """Return the first part of a value that has the wrong type, such as "blobs[0].data is None, expected ndarray".
+
+    Returns "" if every part fits. The parts are the items of tuples, sequences and mappings, and the fields of
+    dataclasses. `path` names the value in the message. A protocol fits every value.
+    """
+    arms = _arms(annotation)
+    arm = next((arm for arm in arms if _is(value, arm)), None)
+    if arm is None:
+        return f"{path} is {named(value)}, expected {_expected(arms)}".lstrip()
+    if arm is Any or arm is object:
+        return ""
+    origin, arguments = get_origin(arm), get_args(arm)
+    if origin is tuple and arguments[-1:] != (...,):
+        return _first(misfit(item, kind, f"{path}[{i}]") for i, (item, kind) in enumerate(zip(value, arguments)))  # type: ignore[call-overload] # noqa: B905 - _is compares the lengths
+    if isinstance(value, Mapping):
+        kinds = arguments or (object, object)
+        return _first(
+            wrong
+            for key, item in value.items()
+            for wrong in (misfit(key, kinds[0], f"a key of {path}".strip()), misfit(item, kinds[1], f"{path}[{key!r}]"))
+        )
+    if origin is not None and isinstance(value, tuple | list | frozenset | set):
+        return _first(misfit(item, arguments[0], f"{path}[{i}]") for i, item in enumerate(value))
+    if is_dataclass(value) and not isinstance(value, type):
+        prefix = f"{path}." if path else ""
+        return _first(misfit(getattr(value, name), kind, prefix + name) for name, kind in _fields(type(value)))
+    return ""
+
+
+def named(value: object) -> str:
+    """Return how messages name a value: None, or its type with an article."""
+    kind = type(value).__name__
+    return "None" if value is None else f"{'an' if kind[0] in 'aeiouAEIO' else 'a'} {kind}"
+
+
+def _first(found: Any) -> str:  # noqa: ANN401 - any iterable of texts
+    return next(filter(None, found), "")
+
+
+@cache
+def _fields(kind: type) -> tuple[tuple[str, Any], ...]:
+    hints = get_type_hints(kind)
+    return tuple((field.name, hints[field.name]) for field in fields(kind))
+
+
+def _arms(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401 - annotations have no common type
+    """Return the alternatives of an annotation, without the names of aliases."""
+    if isinstance(annotation, NewType):
+        return _arms(annotation.__supertype__)
+    if isinstance(annotation, UnionType) or get_origin(annotation) is Union:
+        return tuple(arm for each in get_args(annotation) for arm in _arms(each))
+    return (annotation,)
+
+
+def _is(value: object, arm: Any) -> bool:  # noqa: ANN401 - annotations have no common type
+    """Return whether a value is of the alternative's class, whatever its parts are."""
+    if arm is Any or arm is object:
+        return True
+    if arm is None:
+        return value is None
+    origin = get_origin(arm)
+    if origin is Callable:
+        return callable(value)
+    if origin is tuple and get_args(arm)[-1:] != (...,):
+        return isinstance(value, tuple) and len(value) == len(get_args(arm))
+    kind = origin or arm
+    if kind is Sequence and isinstance(value, str):
+        return False
+    if kind is not bool and isinstance(value, bool) and kind in _ALSO:
+        return False
+    return bool(getattr(kind, "_is_protocol", False)) or isinstance(value, _ALSO.get(kind, kind))
+
+
+def _expected(arms: tuple[Any, ...]) -> str:
+    names = [_name(arm) for arm in arms]
+    rest = [f"{len(names) - _NAMED} other types"] if len(names) > _NAMED + 1 else names[_NAMED:]
+    shown = [*names[:_NAMED], *rest]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
+
+
+def _name(arm: Any) -> str:  # noqa: ANN401 - annotations have no common type
+    if arm in {None, NoneType}:
+        return "None"
+    if get_origin(arm) is Callable:
+        return "a function"
+    if get_origin(arm) is tuple and get_args(arm)[-1:] != (...,):
+        return f"a tuple of {len(get_args(arm))}"
+    return str(getattr(get_origin(arm) or arm, "__name__", arm))

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The only way to ask the firmware face of a backend: each call is guarded, and each answer is checked.
+
+The guards work as in `ferrule.backends.host_answers`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ferrule.backends.contract import answer, asking, broken
+from ferrule.backends.contribution import Contribution
+from ferrule.backends.device import Device
+from ferrule.backends.firmware import (
+    SCALARS,
+    Blob,
+    DeviceDriver,
+    FirmwareTarget,
+    LoweredOp,
+    LoweringContext,
+    Socket,
+)
+from ferrule.devices import DeviceModel, SerialModel
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = re.compile(r"[^\"<>\s]+")
+_ELEMENTS = tuple(sorted(SCALARS, key=str))
+_LAST_ADDRESS = (1 << 32) - 1
+
+
+def guarded_target(target: object, backend: str) -> FirmwareTarget:
+    """Return a firmware target whose calls are guarded; it has the methods `driver`, `plugged` and `wired` if it has
+    them itself.
+    """
+    parts: tuple[type, ...] = tuple(
+        guard
+        for method, guard in (("plugged", _Plugged), ("wired", _Wired), ("driver", _Devices))
+        if callable(getattr(target, method, None))
+    )
+    kind = type("_GuardedTarget", (*parts, _Target), {})
+    made: FirmwareTarget = kind(target, backend)
+    return made
+
+
+class _Target:
+    """Guards a `FirmwareTarget`."""
+
+    def __init__(self, target: object, backend: str) -> None:
+        self._bare = target
+        self._backend = backend
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        """Return the context's layer as C."""
+        question = f"lower() for layer '{context.layer.name}' ({context.layer.type})"
+        op = self._ask("lower", LoweredOp, question, context)
+        wrong = next(_wrong_operator(op, context), "")
+        if wrong:
+            raise broken(self._backend, question, op, wrong)
+        return op
+
+    def _ask(self, method: str, kind: type[T], question: str, *arguments: object) -> T:
+        with asking(self._backend, question):
+            value = getattr(self._bare, method)(*arguments)
+        return answer(value, kind, self._backend, question)
+
+
+class _Devices(_Target):
+    """Guards the method of a `DeviceTarget`."""
+
+    def driver(self, device: Device) -> DeviceDriver:
+        """Return the driver of a device."""
+        question = f"driver() for device '{device.name}'"
+        driver = self._ask("driver", DeviceDriver, question, device)
+        wrong = next(_wrong_driver(driver), "")
+        if wrong:
+            raise broken(self._backend, question, driver, wrong)
+        wire = driver.wire
+        if wire is not None and wire.model is not None:
+            wire = replace(wire, model=self._made(wire.model, SerialModel, device))
+        model = None if driver.model is None else self._made(driver.model, DeviceModel, device)
+        return replace(driver, model=model, wire=wire)
+
+    def _made(self, make: Callable[..., object], kind: Any, device: Device) -> Callable[..., Any]:  # noqa: ANN401
+        question = f"model() of the driver of device '{device.name}'"
+
+        def model(*arguments: object) -> Any:  # noqa: ANN401 - of the kind
+            with asking(self._backend, question):
+                made = make(*arguments)
+            return answer(made, kind, self._backend, question)
+
+        return model
+
+    def _placed(self, method: str, device: Device, place: object) -> Device:
+        question = f"{method}() for device '{device.name}'"
+        placed = self._ask(method, Device, question, device, place)
+        if (placed.name, placed.backend) != (device.name, device.backend):
+            raise broken(
+                self._backend,
+                question,
+                placed,
+                f"is device '{placed.name}' of backend '{placed.backend}', expected the same device with its place",
+            )
+        return placed
+
+
+class _Plugged(_Devices):
+    """Guards the method of a `PluggableTarget`."""
+
+    def plugged(self, device: Device, socket: Socket) -> Device:
+        """Return the device placed in a socket."""
+        return self._placed("plugged", device, socket)
+
+
+class _Wired(_Devices):
+    """Guards the method of a `WiredTarget`."""
+
+    def wired(self, device: Device, uart: str) -> Device:
+        """Return the device connected to a UART."""
+        return self._placed("wired", device, uart)
+
+
+def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
+    """Yield what is wrong with the values of a lowered layer, whose types are right."""
+    if not op.kernel:
+        yield "kernel is empty, expected a short name"
+    if op.scratch_bytes < 0:
+        yield f"scratch_bytes is {op.scratch_bytes}, expected 0 or more"
+    yield from _wrong_alignment("scratch_alignment", op.scratch_alignment)
+    for index, blob in enumerate(op.blobs):
+        yield from _wrong_blob(f"blobs[{index}] ('{blob.name}')", blob, context.prefix)
+    for name, count in Counter(blob.name for blob in op.blobs).items():
+        if count > 1:
+            yield f"blobs has {count} arrays with the name '{name}', expected different names"
+    yield from _wrong_sharing(op, context)
+    yield from _wrong_headers("headers", op.headers)
+    yield from _wrong_contributions(op.contributions)
+
+
+def _wrong_sharing(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
+    """Yield what is wrong with the storage that inputs and outputs share."""
+    layer, graph = context.layer, context.graph
+    computed = tuple(name for name in layer.present_inputs if not graph.tensor(name).is_constant)
+    for index, overlap in enumerate(op.overlaps):
+        if overlap.output not in layer.outputs or overlap.input not in computed:
+            yield (
+                f"overlaps[{index}] is for output '{overlap.output}' and input '{overlap.input}', expected one of "
+                f"{list(layer.outputs)} and one of {list(computed)}"
+            )
+    if op.view_of is None:
+        return
+    if op.view_of not in computed:
+        yield f"view_of is '{op.view_of}', expected an input of the layer that is not a constant: {list(computed)}"
+    elif len(layer.outputs) != 1:
+        yield f"view_of is '{op.view_of}' for {len(layer.outputs)} outputs, expected a layer with one"
+    elif graph.info(op.view_of).size_bytes != graph.info(layer.outputs[0]).size_bytes:
+        sizes = [graph.info(name).size_bytes for name in (op.view_of, layer.outputs[0])]
+        yield f"view_of is '{op.view_of}' of {sizes[0]} B for an output of {sizes[1]} B, expected the same size"
+    if op.statements or op.status is not None:
+        yield "view_of is set beside statements or a status, expected no code"
+
+
+def _wrong_blob(path: str, blob: Blob, prefix: str) -> Iterator[str]:
+    if not _NAME.fullmatch(blob.name) or not blob.name.startswith(prefix):
+        yield f"{path}.name is '{blob.name}', expected a C identifier that starts with '{prefix}'"
+    if blob.data.dtype.name not in _ELEMENTS:
+        yield f"{path}.data is an array of {blob.data.dtype}, expected one of {', '.join(_ELEMENTS)}"
+    if not blob.data.size:
+        yield f"{path}.data is an array without elements, expected at least one"
+    yield from _wrong_alignment(f"{path}.alignment", blob.alignment)
+
+
+def _wrong_driver(driver: DeviceDriver) -> Iterator[str]:
+    """Yield what is wrong with the values of a driver, whose types are right."""
+    for field in ("driver", "context"):
+        if not _NAME.fullmatch(getattr(driver, field)):
+            yield f"{field} is '{getattr(driver, field)}', expected a C identifier"
+    yield from _wrong_headers("header", (driver.header,))
+    for field in ("memory_bytes", "activation_lead"):
+        if getattr(driver, field) < 0:
+            yield f"{field} is {getattr(driver, field)}, expected 0 or more"
+    yield from _wrong_alignment("alignment", driver.alignment)
+    if driver.base is not None and not 0 <= driver.base <= _LAST_ADDRESS:
+        yield f"base is {driver.base:#x}, expected an address of 32 bits"
+    if driver.interrupt is not None and driver.interrupt < 0:
+        yield f"interrupt is {driver.interrupt}, expected 0 or more"
+    if (driver.interrupt is not None or driver.handler) and not _NAME.fullmatch(driver.handler):
+        yield f"handler is '{driver.handler}', expected the C identifier of the interrupt's handler"
+    if driver.wire is not None and driver.wire.baud < 1:
+        yield f"wire.baud is {driver.wire.baud}, expected 1 or more"
+    yield from _wrong_contributions(driver.contributions)
+
+
+def _wrong_alignment(path: str, alignment: int) -> Iterator[str]:
+    if alignment < 1 or alignment & (alignment - 1):
+        yield f"{path} is {alignment}, expected a power of two"
+
+
+def _wrong_headers(path: str, headers: Iterable[str]) -> Iterator[str]:
+    for header in headers:
+        if not _HEADER.fullmatch(header):
+            yield f"{path} has '{header}', expected a path as in an #include, such as ferrule/kernels/conv2d.h"
+
+
+def _wrong_contributions(contributions: Iterable[Contribution]) -> Iterator[str]:
+    for each in contributions:
+        for path in each.source_paths:
+            if not path.is_file():
+                yield f"contribution '{each.name}': there is no source {path}"
+        for path in each.include_paths:
+            if not path.is_dir():
+                yield f"contribution '{each.name}': there is no include folder {path}"

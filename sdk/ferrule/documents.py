@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads TOML and JSON files of users: every malformed one is an error that names the file and the place in it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ferrule.errors import FerruleError
+from ferrule.rendering import check_texts
+
+MAX_BYTES = 1 << 22
+"""4 MiB, far more than a file that people write has."""
+_Kind = TypeVar("_Kind")
+_Read = TypeVar("_Read")
+
+
+def file_bytes(path: Path) -> bytes:
+    """Return the contents of a file; FerruleError if it cannot be read or has more than `MAX_BYTES`."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise FerruleError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:  # a null character in the path
+        raise FerruleError(f"{str(path)!r}: {error}") from error
+    if len(data) > MAX_BYTES:
+        raise FerruleError(f"{path}: it has more than {MAX_BYTES} bytes")
+    return data
+
+
+def read_toml(path: Path, *, hint: str | None = None) -> dict[str, Any]:
+    """Return the contents of a TOML file.
+
+    Raises:
+        FerruleError: the file cannot be read, is not TOML, or has a text with control characters; the message has the
+            place, and the error the given hint.
+    """
+    data = file_bytes(path)
+    found = _guarded(str(path), hint, lambda: tomllib.loads(data.decode("utf-8")))
+    check_texts(found, str(path))
+    return found
+
+
+def convert(where: str, data: object, kind: type[_Kind], *, hint: str | None = None) -> _Kind:
+    """Return the contents of a file as a typed value; FerruleError if they violate its schema.
+
+    `where`, the file and perhaps a place in it, begins the message, which names the field.
+    """
+    return _guarded(where, hint, lambda: msgspec.convert(data, kind))
+
+
+def decode_json(where: str, data: bytes, kind: type[_Kind], *, hint: str | None = None) -> _Kind:
+    """Return a JSON document as a typed value.
+
+    Raises:
+        FerruleError: it is not JSON, violates its schema, or has a text with control characters.
+    """
+    found = _guarded(where, hint, lambda: msgspec.json.decode(data, type=kind))
+    check_texts(msgspec.to_builtins(found), where)
+    return found
+
+
+def _guarded(where: str, hint: str | None, read: Callable[[], _Read]) -> _Read:
+    try:
+        return read()
+    except RecursionError:
+        raise FerruleError(f"{where}: its values are nested too deep", hint=hint) from None
+    except UnicodeError as error:
+        raise FerruleError(f"{where}: it is not UTF-8: {error}", hint=hint) from error
+    except (ValueError, msgspec.MsgspecError) as error:  # int() raises ValueError for a number with very many digits
+        raise FerruleError(f"{where}: {error}", hint=hint) from error

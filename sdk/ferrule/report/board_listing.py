@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists the boards: the output of `ferrule boards`, as data and on a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferrule.boards import Board, board_names, load_board
+from ferrule.emulation import engine, engine_names
+from ferrule.report.tables import print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedMemory:
+    """A memory of a board."""
+
+    name: str
+    kind: str
+    """"flash" or "ram"."""
+    address: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedBoard:
+    """A board and the engines that run it."""
+
+    name: str
+    title: str
+    folder: str
+    core: str
+    """The core's type, such as cortex-m4."""
+    fpu: str | None
+    """Null if the core has none or floats are computed by software."""
+    clock_hz: int
+    memories: tuple[ListedMemory, ...]
+    engines: tuple[str, ...]
+    """Names of the engines that run the board."""
+    refusals: dict[str, str]
+    """The other engines, and why each does not run the board."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardListing:
+    """All boards."""
+
+    schema_version: int
+    boards: tuple[ListedBoard, ...]
+
+
+def list_boards() -> BoardListing:
+    """Return all boards; FerruleError if a folder of FERRULE_BOARDS or a board's file is invalid."""
+    boards = tuple(_listed(load_board(name)) for name in board_names())
+    return BoardListing(schema_version=SCHEMA_VERSION, boards=boards)
+
+
+def _listed(board: Board) -> ListedBoard:
+    reasons = {name: engine(name).refuses(board) for name in engine_names()}
+    return ListedBoard(
+        name=board.name,
+        title=board.title,
+        folder=str(board.folder),
+        core=board.cpu.type,
+        fpu=board.cpu.fpu if board.cpu.hard_float else None,
+        clock_hz=board.clock_hz,
+        memories=tuple(
+            ListedMemory(name=each.name, kind=str(each.kind), address=each.address, size_bytes=each.size_bytes)
+            for each in board.memories
+        ),
+        engines=tuple(name for name, reason in reasons.items() if reason is None),
+        refusals={name: reason for name, reason in reasons.items() if reason is not None},
+    )
+
+
+def print_boards(listing: BoardListing, console: Console) -> None:
+    """Print the table of boards."""
+    from rich.markup import escape
+
+    rows = [
+        (
+            escape(board.name),
+            board.core + (f" + {board.fpu}" if board.fpu else ""),
+            f"{board.clock_hz / 1e6:g} MHz",
+            escape("\n".join(f"{each.name} {each.size_bytes // 1024:,} KiB" for each in board.memories)),
+            ", ".join(board.engines),
+            escape(board.title),
+        )
+        for board in listing.boards
+    ]
+    headings = ("board", "core", "clock", "memories", "engines", "title")
+    print_table(console, headings, rows, right=("clock",), whole=("board", "memories"))

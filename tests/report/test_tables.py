@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables on consoles of all widths: nothing is cut without a note."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pytest
+from rich.console import Console
+
+from ferrule.report.tables import print_table
+
+HEADINGS = ("#", "layer", "type", "kernel", "MACs")
+ROWS = (("0", "fully_connected", "FULLY_CONNECTED", "ferrule_fully_connected_s8", "1,234,567"),)
+TEXTS = (*HEADINGS, *ROWS[0])
+
+
+def printed(width: int, headings: Sequence[str] = HEADINGS, rows: Sequence[Sequence[str]] = ROWS) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width)
+    print_table(console, headings, rows, right=("#", "MACs"), whole=("layer",), optional=("kernel", "MACs"))
+    return out.getvalue()
+
+
+def test_a_wide_console_shows_everything() -> None:
+    text = printed(100)
+    assert all(part in text for part in TEXTS)
+    assert "too narrow" not in text
+
+
+@pytest.mark.parametrize(("width", "left_out"), [(80, "kernel"), (50, "kernel, MACs")])
+def test_columns_are_left_out_in_order_before_names_are_broken(width: int, left_out: str) -> None:
+    text = printed(width)
+    assert ROWS[0][1] in text
+    assert text.splitlines()[-1] == f"the terminal is too narrow for: {left_out}"
+    assert ("1,234,567" in text) == ("MACs" not in left_out)
+
+
+@pytest.mark.parametrize("width", [20, 30, 40])
+def test_a_very_narrow_console_breaks_texts_and_cuts_none(width: int) -> None:
+    columns = [line.split("│") for line in printed(width).splitlines() if line.startswith("│")]
+    assert "".join(line[2].strip() for line in columns) == "fully_connected"
+    assert "".join(line[3].strip() for line in columns) == "FULLY_CONNECTED"
+
+
+def test_a_row_must_have_all_cells() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        printed(80, rows=[("0", "short")])

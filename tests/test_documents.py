@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files that users write: whatever is wrong with one is a FerruleError with the file's name, in every reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ferrule.backends.manifest import MANIFEST_NAME as BACKEND_NAME
+from ferrule.backends.manifest import read_manifest as read_backend
+from ferrule.boards.description import read_description
+from ferrule.documents import MAX_BYTES
+from ferrule.errors import FerruleError
+from ferrule.facade.configuration import read_configuration
+from ferrule.firmware import manifest
+
+SOURCES = Path(__file__).parents[1] / "sdk" / "ferrule"
+READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "board": ("board.toml", read_description),
+    "configuration": ("ferrule.toml", read_configuration),
+    "backend": (BACKEND_NAME, lambda path: read_backend(path.parent)),
+    "project": (manifest.MANIFEST_NAME, lambda path: manifest.read_manifest(path.parent)),
+}
+WRONG: dict[str, tuple[bytes, bytes]] = {
+    "digits": (b"x = " + b"9" * 5000, b'{"schema_version": ' + b"9" * 5000 + b"}"),
+    "not UTF-8": (b'title = "\xff"', b'{"model": "\xff"}'),
+    "nested": (b"x = " + b"[" * 5000 + b"]" * 5000, b'{"x": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
+    "dotted": (b"x" + b".x" * 5000 + b" = 1", b"[" * 5000),
+    "empty": (b"title =", b""),
+    "too long": (b"#" * (MAX_BYTES + 1), b" " * (MAX_BYTES + 1)),
+}
+"""By fault: the contents as TOML and as JSON."""
+
+
+@pytest.mark.parametrize("fault", WRONG)
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_wrong_names_the_file(tmp_path: Path, reader: str, fault: str) -> None:
+    name, read = READERS[reader]
+    path = tmp_path / name
+    path.write_bytes(WRONG[fault][name.endswith(".json")])
+    with pytest.raises(FerruleError) as caught:
+        read(path)
+    assert str(caught.value).startswith(str(path))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path, reader: str) -> None:
+    name, read = READERS[reader]
+    with pytest.raises(FerruleError, match=str(tmp_path)):
+        read(tmp_path / name)
+    (tmp_path / name).mkdir()
+    with pytest.raises(FerruleError, match=str(tmp_path)):
+        read(tmp_path / name)
+
+
+def test_one_module_reads_toml() -> None:
+    users = {path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.py") if "tomllib" in path.read_text()}
+    assert users == {"documents.py"}
