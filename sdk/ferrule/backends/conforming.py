@@ -33,6 +33,8 @@ def misfit(value: object, annotation: Any, path: str = "") -> str:  # noqa: ANN4
         return f"{path} is {named(value)}, expected {_expected(arms)}".lstrip()
     if arm is Any or arm is object:
         return ""
+    if isinstance(value, str) and not _is_text(value):
+        return f"{path} is {value!a}, expected text that UTF-8 can encode".lstrip()
     origin, arguments = get_origin(arm), get_args(arm)
     if origin is tuple and arguments[-1:] != (...,):
         return _first(misfit(item, kind, f"{path}[{i}]") for i, (item, kind) in enumerate(zip(value, arguments)))  # type: ignore[call-overload] # noqa: B905 - _is compares the lengths
@@ -55,6 +57,10 @@ def named(value: object) -> str:
     """Return how messages name a value: None, or its type with an article."""
     kind = type(value).__name__
     return "None" if value is None else f"{'an' if kind[0] in 'aeiouAEIO' else 'a'} {kind}"
+
+
+def _is_text(value: str) -> bool:
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _first(found: Any) -> str:  # noqa: ANN401 - any iterable of texts

@@ -71,7 +71,10 @@ def answer(value: object, kind: type[T], backend: str, question: str) -> T:
 
 def fitting(value: object, annotation: Any, backend: str, question: str) -> None:  # noqa: ANN401 - as `misfit`
     """Check that what a backend returned fits an annotation; BrokenBackendError names the part that does not."""
-    wrong = misfit(value, annotation)
+    try:
+        wrong = misfit(value, annotation)
+    except RecursionError:
+        wrong = f"is {named(value)} of too many levels, expected one that can be printed"
     if wrong:
         raise broken(backend, question, value, wrong)
 

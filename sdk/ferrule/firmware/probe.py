@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule.cache import tool_environment
 from ferrule.errors import MissingToolError
 from ferrule.nativelib import COMPILER_REMEDY, host_compiler
 
@@ -46,6 +47,7 @@ _PACKAGES = (
     ("unicorn", "the default engine: runs firmware on the emulated core", _RUN_EXTRA),
     ("ziglang", "the default toolchain: compiles firmware", _RUN_EXTRA),
     ("cffi", "runs the C kernels on this machine", _RUN_EXTRA),
+    ("threadpoolctl", "lets the numpy reference use one thread: less processor time on a busy machine", _RUN_EXTRA),
 )
 _OPENCL = "opencl"
 _OPENCL_PURPOSE = "the backend GpuAcc: runs int8 layers on this machine's OpenCL device"
@@ -129,7 +131,13 @@ def _printed(arguments: tuple[str, ...]) -> str | None:
     """Return the first line that a program prints, or None if it fails."""
     try:
         done = subprocess.run(
-            arguments, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True, stdin=subprocess.DEVNULL
+            arguments,
+            env=tool_environment(),
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=True,
+            stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
