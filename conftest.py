@@ -1,4 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plugins of tests/support for all tests: those of tests/, of the backends in sdk/, and of examples/."""
 
+import os
+
+from ferrule.cache import cache_folder
+
+# A test with an empty cache folder would otherwise wait until zig has built its runtime once more.
+os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache_folder() / "zig"))
+
 pytest_plugins = ("coverage_gate", "hypothesis_profile", "lanes", "not_run", "suite_order")

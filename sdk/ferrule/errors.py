@@ -10,11 +10,14 @@ from types import TracebackType
 
 
 class FerruleError(Exception):
-    """A problem the user can fix, with the remedy in `hint`; the command line prints both and exits with 2."""
+    """A problem the user can fix, with the remedy in `hint`; the command line prints both and exits with 2.
+
+    Messages quote what files and peers contain, so characters that a terminal would obey become escapes.
+    """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
+        super().__init__(_visible(message))
+        self.hint = None if hint is None else _visible(hint)
 
 
 class ModelError(FerruleError):
@@ -30,6 +33,13 @@ class InputError(FerruleError):
 
 
 _LISTED = 20
+
+
+def _visible(text: str) -> str:
+    """Return a text with unprintable characters, other than line breaks and tabs, written as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 class MissingToolError(FerruleError):
@@ -95,5 +105,5 @@ def place(where: str) -> Iterator[None]:
     try:
         yield
     except FerruleError as error:
-        error.args = (f"{where}: {error}",)
+        error.args = (_visible(f"{where}: {error}"),)
         raise

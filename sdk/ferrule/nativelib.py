@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared libraries, compiled from this package's C sources on first use and kept in the user's cache folder."""
+"""C for this host: the search for a compiler, and shared libraries that are compiled on first use and cached."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from ferrule.cache import Store, tool_environment
 from ferrule.errors import FerruleError, MissingToolError
 
 COMPILE_TIMEOUT_S = 300
@@ -28,19 +27,8 @@ _SHARED = ("-shared", *(() if sys.platform == "darwin" else ("-nostdlib",)))
 """-nostdlib: the process has a C library already, and zig would spend seconds building one first."""
 
 
-_CHECKSUM = ".sha256"
-
-
 class CompilationError(FerruleError):
     """The host's compiler could not build a library; the message quotes its output."""
-
-
-def cache_folder() -> Path:
-    """Return the folder of compiled libraries: $FERRULE_CACHE or, if unset, `ferrule` in the user's cache folder."""
-    own = os.environ.get("FERRULE_CACHE")
-    if own:
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ferrule"
 
 
 def host_compiler(purpose: str) -> tuple[str, ...]:
@@ -100,8 +88,7 @@ class NativeLibrary:
     def file(self) -> Path:
         """Return the path of the shared library, which is compiled unless the cache has an intact copy.
 
-        If several processes need it at once, only one compiles it. A file beside the library holds its hash, so that a
-        truncated or modified library is never loaded.
+        If several processes need it at once, only one compiles it. A truncated or modified library is never loaded.
 
         Raises:
             MissingToolError: there is no compiler.
@@ -109,27 +96,8 @@ class NativeLibrary:
             FerruleError: the cache folder cannot be written.
         """
         command = host_compiler(self.purpose)
-        kept = cache_folder()
-        library = kept / f"{self.name}_{self._key(command)}.so"
-        if _is_whole(library):
-            return library
-        try:
-            kept.mkdir(parents=True, exist_ok=True)
-            with _locked(kept):
-                if not _is_whole(library):  # another process may have compiled it in the meantime
-                    self._compile_into(library, command)
-        except OSError as error:
-            raise FerruleError(
-                f"can't keep the compiled {self.title} in {kept}: {error.strerror or error}",
-                hint="set FERRULE_CACHE to a folder that you may write",
-            ) from error
-        return library
-
-    def _compile_into(self, library: Path, command: tuple[str, ...]) -> None:
-        with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-            data = self._build(Path(scratch), command).read_bytes()
-        write_atomically(library, data)
-        write_atomically(library.with_suffix(_CHECKSUM), hashlib.sha256(data).hexdigest().encode())
+        name = f"{self.name}_{self._key(command)}.so"
+        return Store("libraries").file(name, lambda library: self._build(library, command), once=True)
 
     def _key(self, command: tuple[str, ...]) -> str:
         digest = hashlib.sha256()
@@ -148,13 +116,12 @@ class NativeLibrary:
         digest.update("\0".join(facts).encode())
         return digest.hexdigest()[:32]
 
-    def _build(self, folder: Path, command: tuple[str, ...]) -> Path:
-        library = folder / f"{self.name}.so"
+    def _build(self, library: Path, command: tuple[str, ...]) -> None:
         flags = [*self.flags, "-fPIC"]
         if len(self.sources) == 1:
             self._compile([*command, *flags, *_SHARED, "-o", str(library), str(self.sources[0])])
-            return library
-        objects = [str(folder / f"{index}_{source.stem}.o") for index, source in enumerate(self.sources)]
+            return
+        objects = [str(library.parent / f"{index}_{source.stem}.o") for index, source in enumerate(self.sources)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             steps = (
                 [*command, *flags, "-c", "-o", target, str(source)]
@@ -162,45 +129,36 @@ class NativeLibrary:
             )
             list(pool.map(self._compile, steps))
         self._compile([*command, *flags, *_SHARED, "-o", str(library), *objects])
-        return library
 
     def _compile(self, argv: Sequence[str]) -> None:
-        try:
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CompilationError(
-                f"can't compile the {self.title}: {error}", hint="set CC to a working C compiler"
-            ) from error
-        if done.returncode != 0:
-            last = "\n".join(done.stderr.splitlines()[-20:])
-            raise CompilationError(
-                f"can't compile the {self.title}: {shlex.join(argv)} ended with {done.returncode}\n{last}",
-                hint=f"set CC to a working C compiler, or unset it; {COMPILER_REMEDY}",
-            )
+        run_compiler(argv, f"can't compile the {self.title}")
 
 
-def _is_whole(library: Path) -> bool:
+def run_compiler(argv: Sequence[str], failure: str, *, text: str = "") -> str:
+    """Run this host's compiler with a text as its standard input and return what it printed.
+
+    Raises:
+        CompilationError: it failed; the message begins with `failure` and has the last lines of its errors.
+    """
     try:
-        checksum = library.with_suffix(_CHECKSUM).read_text(encoding="ascii")
-        return hashlib.sha256(library.read_bytes()).hexdigest() == checksum
-    except (OSError, UnicodeDecodeError):  # missing or unreadable: both are remedied by compiling
-        return False
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold a lock on a folder, released at the latest when the process ends; Windows has no such lock."""
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+        done = subprocess.run(
+            argv,
+            input=text,
+            env=tool_environment(),
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CompilationError(f"{failure}: {error}", hint="set CC to a working C compiler") from error
+    if done.returncode != 0:
+        last = "\n".join(done.stderr.splitlines()[-20:])
+        raise CompilationError(
+            f"{failure}: {shlex.join(argv)} ended with {done.returncode}\n{last}",
+            hint=f"set CC to a working C compiler, or unset it; {COMPILER_REMEDY}",
+        )
+    return done.stdout
 
 
 def compiler_identity(command: tuple[str, ...]) -> str:
@@ -210,15 +168,3 @@ def compiler_identity(command: tuple[str, ...]) -> str:
     program = Path(command[0]).resolve()
     status = program.stat()
     return f"{program} {status.st_size} {status.st_mtime_ns}"
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file atomically: readers see either the old file or the complete new one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

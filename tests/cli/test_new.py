@@ -43,7 +43,7 @@ def test_a_backend_is_listed_as_usable(ferrule: Ferrule, tmp_path: Path, monkeyp
     advice = ferrule("new", "backend", "ListedNpu").out.splitlines()[1]
     table, entry = advice.removeprefix("to use it, add to ferrule.toml: ").split(maxsplit=1)
     (tmp_path / "ferrule.toml").write_text(f"{table}\n{entry}\n", encoding="utf-8")
-    listing = msgspec.json.decode(ferrule("backends", "--json").out, type=BackendListing)
+    listing = msgspec.json.decode(ferrule("backends", "ListedNpu", "--json").out, type=BackendListing)
     (listed,) = [each for each in listing.backends if each.id == "ListedNpu"]
     assert (listed.reason, listed.host, listed.firmware) == ("", True, True)
 

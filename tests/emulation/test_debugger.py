@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ferrule.devices import DeviceFaultError
 from ferrule.emulation.gdb.packets import Event, Packet
 from ferrule.emulation.unicorn.debugger import FAULTED, INTERRUPTED, TERMINATED, TRAPPED, Debugger
 from ferrule.emulation.unicorn.layout import Stop
@@ -18,7 +19,7 @@ CONTINUE, STEP = Packet(payload=b"c"), Packet(payload=b"s")
 class Processor:
     """Returns the given stops in order, and must not run any further."""
 
-    def __init__(self, stops: Iterable[Stop]) -> None:
+    def __init__(self, stops: Iterable[Stop | Exception]) -> None:
         self._stops = iter(stops)
         self.breakpoints: tuple[int, ...] = ()
         self.guest = SimpleNamespace(register=lambda _name: 0)
@@ -34,6 +35,8 @@ class Processor:
 
     def _next(self) -> Stop:
         stop = next(self._stops, None)
+        if isinstance(stop, Exception):
+            raise stop
         assert stop is not None, "the guest runs although it should be halted"
         return stop
 
@@ -65,7 +68,7 @@ class Connection:
         self.connected = False
 
 
-def debugged(stops: Iterable[Stop], *packets: Packet | Event | None) -> tuple[Debugger, Connection]:
+def debugged(stops: Iterable[Stop | Exception], *packets: Packet | Event | None) -> tuple[Debugger, Connection]:
     connection = Connection(*packets)
     return Debugger(Processor(stops), connection), connection  # type: ignore[arg-type]
 
@@ -106,3 +109,14 @@ def test_only_a_damaged_packet_is_requested_again() -> None:
     debugger, connection = debugged([Stop.BUDGET], Event.DAMAGED, Event.INTERRUPT, Event.DAMAGED, CONTINUE)
     assert debugger.run(1000) is Stop.BUDGET
     assert connection.raw == [b"-", b"-", b"+"]
+
+
+@pytest.mark.parametrize("last", [CONTINUE, Packet(payload=b"k"), None])
+def test_gdb_can_look_at_the_guest_after_a_fault_of_a_model(last: Packet | None) -> None:
+    fault = DeviceFaultError("the model is wrong", device="npu0")
+    debugger, connection = debugged([Stop.BUDGET, fault], CONTINUE, last)
+    assert debugger.run(1000) is Stop.BUDGET
+    with pytest.raises(DeviceFaultError, match="the model is wrong"):
+        debugger.run(1000)
+    assert connection.sent[0] == FAULTED
+    assert not connection.connected

@@ -141,3 +141,11 @@ def test_acknowledgements_end(stub: GdbStub) -> None:
     assert stub.acknowledges
     assert stub.answer(b"QStartNoAckMode") == b"OK"
     assert not stub.acknowledges
+
+
+@pytest.mark.parametrize(
+    "packet",
+    ["m100000000,4", "m0,-4", "m-1,4", "Z0,100000000,2", "c100000000", "p100000000", "M1_00,1:00", "m+1,1", "s "],
+)
+def test_numbers_have_32_bits(stub: GdbStub, packet: str) -> None:
+    assert stub.answer(packet.encode()) == b"E01"

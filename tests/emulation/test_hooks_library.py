@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import shlex
 import subprocess
 import sys
@@ -36,10 +35,9 @@ def refuse(*_arguments: object) -> None:
 
 def test_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = library.compiled_hooks()
-    assert first.parent == cache
+    assert first.parent == cache / "libraries"
     monkeypatch.setattr(nativelib.NativeLibrary, "_compile", refuse)
     assert library.compiled_hooks() == first
-    assert {path.suffix for path in cache.iterdir()} == {".so", ".sha256"}
 
 
 def test_processes_that_begin_together_compile_once(
@@ -59,25 +57,11 @@ def test_processes_that_begin_together_compile_once(
     assert len(sources) == len(set(sources))
 
 
-@pytest.mark.parametrize("damage", ["truncate", "change", "empty", "no checksum", "odd checksum"])
-def test_damaged_cache_is_rebuilt(cache: Path, damage: str) -> None:
+def test_damaged_library_is_rebuilt(cache: Path) -> None:
     built = library.compiled_hooks()
-    good = built.read_bytes()
-    checksum = built.with_suffix(".sha256")
-    if damage == "truncate":
-        built.write_bytes(good[: len(good) // 2])
-    elif damage == "change":
-        built.write_bytes(good[:4000] + bytes([good[4000] ^ 1]) + good[4001:])
-    elif damage == "empty":
-        built.write_bytes(b"")
-    elif damage == "no checksum":
-        checksum.unlink()
-    else:
-        checksum.write_bytes(b"\xff\xfe")
-    again = library.compiled_hooks()
-    assert again == built
-    assert hashlib.sha256(again.read_bytes()).hexdigest() == checksum.read_text(encoding="ascii")
-    assert ctypes.CDLL(str(again)).ferrule_guest_count
+    built.write_bytes(built.read_bytes()[:4000])
+    assert library.compiled_hooks() == built
+    assert ctypes.CDLL(str(built)).ferrule_guest_count
 
 
 def test_another_compiler_is_another_file(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -96,29 +80,7 @@ def test_failing_compiler_is_quoted(cache: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("CC", str(broken))
     with pytest.raises(FerruleError, match=r"(?s)ended with 3.*out of cheese"):
         library.compiled_hooks()
-    assert not list(cache.iterdir())
-
-
-def test_cache_folder_that_cannot_be_written(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    occupied = tmp_path / "file"
-    occupied.write_text("")
-    monkeypatch.setenv("FERRULE_CACHE", str(occupied / "below"))
-    with pytest.raises(FerruleError, match="can't keep") as caught:
-        library.compiled_hooks()
-    assert "FERRULE_CACHE" in (caught.value.hint or "")
-
-
-@pytest.mark.parametrize(("variables", "expected"), [
-    ({"FERRULE_CACHE": "/a"}, "/a"),
-    ({"XDG_CACHE_HOME": "/b"}, "/b/ferrule"),
-    ({"HOME": "/c"}, "/c/.cache/ferrule"),
-])  # fmt: skip
-def test_where_the_cache_is(variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FERRULE_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert nativelib.cache_folder() == Path(expected)
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from needs import require_cc, require_module
 
-from ferrule.nativelib import cache_folder
+from ferrule.cache import cache_folder
 
 pytest_plugins = ["pytester"]
 FOLDER = Path(__file__).parent / "c"

@@ -18,23 +18,27 @@ import click
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.cli.completion import VARIABLE, complete
-from ferrule.cli.console import report_stream, reserve_output
+from ferrule.cli.console import echo, output_checked, report_stream, reserve_output
+from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.cli.verbosity import add_option
 from ferrule.errors import FerruleError, caused_by_signal
 
 EXIT_DIFFERENT = 1
 EXIT_USER = 2
 EXIT_BUG = 70
+EXIT_SIGNAL = 128
 
 _COMMANDS = {
     "backends": ("ferrule.cli.backends", "List the backends with their devices, capabilities and options."),
     "boards": ("ferrule.cli.boards", "List the boards."),
     "build": ("ferrule.cli.build", "Build a generated project."),
+    "cache": ("ferrule.cli.cache", "Show or clear the cache of compiled code."),
     "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
     "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
     "new": ("ferrule.cli.new", "Create a working skeleton of a backend or a board."),
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
+    "verify": ("ferrule.cli.verify", "Compare the digests in a firmware with those of a model."),
     "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
 }
 
@@ -75,11 +79,11 @@ class _LazyGroup(click.Group):
 def _versions(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if not value or context.resilient_parsing:
         return
-    click.echo(f"ferrule, version {VERSION}")
+    echo(f"ferrule, version {VERSION}")
     from ferrule.cli.doctor import tool_versions
 
     for line in (f"Python {platform.python_version()}", *tool_versions()):
-        click.echo(f"  {line}")
+        echo(f"  {line}")
     context.exit()
 
 
@@ -100,7 +104,8 @@ def main(arguments: list[str] | None = None) -> None:
     if VARIABLE in os.environ:
         sys.exit(complete(cli, os.environ[VARIABLE]))
     try:
-        code = cli.main(args, prog_name="ferrule", standalone_mode=False)
+        with signals_raised(), output_checked():
+            code = cli.main(args, prog_name="ferrule", standalone_mode=False)
     except FerruleError as error:
         if debug:
             traceback.print_exc()
@@ -115,6 +120,9 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), report_stream().fileno())
         code = 141
+    except Terminated as error:
+        click.echo(f"ended by {error.signal.name}", err=True)
+        code = EXIT_SIGNAL + error.signal
     except SystemExit as error:
         code = error.code if caused_by_signal(error) and error.code else EXIT_USER
         if debug:
@@ -134,7 +142,9 @@ def _culprit(error: BaseException) -> str:
 
 
 def _complain(message: str, hint: str | None) -> None:
+    from ferrule.rendering import shown
+
     colour = False if "NO_COLOR" in os.environ else None
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True, color=colour)
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {shown(message)}", err=True, color=colour)
     if hint:
-        click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True, color=colour)
+        click.echo(f"{click.style('hint:', fg='yellow')} {shown(hint)}", err=True, color=colour)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 import traceback
 from collections.abc import Callable, Sequence
-from dis import opmap
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TypeVar
@@ -20,7 +19,7 @@ from ferrule.devices.memory import GuardedBus, Range
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, DeviceModel, InterruptLine
 from ferrule.devices.serial import SerialModel
 from ferrule.devices.watchdog import WATCHDOG
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, caused_by_signal
 
 MOST_EVENTS = 1_000_000
 """Largest number of events that one access may cause where time passes only with accesses."""
@@ -28,7 +27,6 @@ MANY_RISES = 10_000
 """Number of rises of an interrupt line from which on a report mentions it."""
 _EVENT_BITS = 63
 _M = TypeVar("_M", DeviceModel, SerialModel)
-_RAISE = opmap["RAISE_VARARGS"]
 
 
 class _Hosted:
@@ -39,27 +37,29 @@ class _Hosted:
         self.fault: DeviceFaultError | None = None
         """The first fault of the model; None if there is none. From then on every call raises it."""
         self.stuck = False
-        """Whether a call that has passed its deadline could not be interrupted yet."""
+        """Whether a call has passed its deadline and has not returned yet."""
         self.deadline_s = model.deadline_s if limit_s is None else min(model.deadline_s, limit_s)
-        self._passed_s: float | None = None
+        self._late = False
         self._host_error: BaseException | None = None
         WATCHDOG.watch(self)
 
-    def overdue(self, frame: FrameType, elapsed_s: float, *, stuck: bool) -> None:
-        """Note that a call is being interrupted; called by the watchdog."""
-        self._passed_s = elapsed_s
-        if stuck:
-            self.stuck = True
-            given = {key: value for key, value in frame.f_locals.items() if key in {"offset", "cycles"}}
-            self._keep(self._late(_call_text(frame.f_code.co_name, given.get("cycles")), given.get("offset")))
+    def overdue(self, frame: FrameType, elapsed_s: float, *, again: bool) -> None:
+        """Keep the fault of a call that is being interrupted; called by the watchdog."""
+        if again:
+            return
+        call, given = frame.f_code.co_name, frame.f_locals
+        what = f"its model did not return within {elapsed_s:.1f} s"
+        hint = "the limit is the run's time-out or the model's deadline_s, whichever is shorter"
+        self._keep(self._wrong(what, _call_text(call, given.get("cycles")), given.get("offset"), hint=hint))
+        self.stuck = self._late = True
 
     def failed(self, error: BaseException, call: str, offset: int | None = None) -> NoReturn:
         """Raise the fault for an exception of the model; exceptions of the host and Ctrl-C are raised as they are."""
-        if self._passed_s is not None:
+        if self._late and self.fault is not None:
             WATCHDOG.settle()
             self.deadline_s, self.stuck = float("inf"), False
-            raise self._keep(self._late(call, offset)) from error
-        if error is self._host_error or error is self.fault or _is_interrupt(error):
+            raise self.fault from error
+        if error is self._host_error or error is self.fault or caused_by_signal(error):
             raise error
         what = f"its model raised {_error_text(error)}"
         raise self._keep(self._wrong(what, call, offset, hint=_place(error))) from error
@@ -72,11 +72,6 @@ class _Hosted:
     def host_failed(self, error: FerruleError) -> None:
         """Note an error of the host that passes through the model."""
         self._host_error = error
-
-    def _late(self, call: str, offset: int | None) -> DeviceFaultError:
-        what = f"its model did not return within {self._passed_s:.1f} s"
-        hint = "the limit is the run's time-out or the model's deadline_s, whichever is shorter"
-        return self._wrong(what, call, offset, hint=hint)
 
     def _wrong(self, what: str, call: str, offset: int | None, *, hint: str | None = None) -> DeviceFaultError:
         register = None if offset is None else self._register(offset)
@@ -305,7 +300,7 @@ def created(make: Callable[[], object], kind: type[_M], *, name: str) -> _M:
     try:
         model = make()
     except BaseException as error:
-        if _is_interrupt(error):
+        if caused_by_signal(error):
             raise
         text = f"device {name}: its model cannot be created: {_error_text(error)}"
         raise DeviceFaultError(text, device=name, hint=_place(error)) from error
@@ -404,7 +399,7 @@ def _index(value: object) -> int | None:
 
 
 def _call_text(call: str, cycles: object) -> str:
-    names = {"read": "a read", "write": "a write"}
+    names = {"read": "a read", "write": "a write", "settle": "the time after an access"}
     return f"advance by {cycles} cycles" if call == "advance" else names.get(call, call)
 
 
@@ -428,13 +423,3 @@ def _place(error: BaseException) -> str | None:
     """Return the innermost place of an exception's traceback outside of this module."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if each.filename != __file__]
     return f"raised at {Path(frames[-1].filename).name}:{frames[-1].lineno}, in {frames[-1].name}" if frames else None
-
-
-def _is_interrupt(error: BaseException) -> bool:
-    """Return whether an exception is the user's Ctrl-C: Python raises it between two instructions, not by `raise`."""
-    if not isinstance(error, KeyboardInterrupt) or error.__traceback__ is None:
-        return False
-    last = error.__traceback__
-    while last.tb_next is not None:
-        last = last.tb_next
-    return last.tb_frame.f_code.co_code[last.tb_lasti] != _RAISE

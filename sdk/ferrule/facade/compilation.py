@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -44,6 +42,7 @@ from ferrule.report import RunReport
 from ferrule.report.explaining import explain_division, explain_schedule
 from ferrule.report.inspection import Inspection, inspect_network
 from ferrule.report.locating import observed_network
+from ferrule.scratch import ScratchFolder
 
 DEFAULT_OPTIONS = EngineOptions()
 
@@ -179,7 +178,7 @@ def generate(
     given, wanted = _network_of(network), job_from(job, keywords)
     artifact = emit(given, wanted)
     if renode is not None:
-        check_renode(artifact, wanted.platform)
+        check_renode(artifact, wanted.platform, Path(renode))
     project = write_project(artifact, wanted, force=force)
     if renode is not None:
         emit_renode(given, artifact, wanted.load_board(), project.folder, Path(renode))
@@ -217,13 +216,13 @@ def _compile(network: Network, job: Job, progress: Progress) -> Firmware:
         )
     if job.out is not None:
         return _build(network, job, Path(job.out), progress)
-    temporary = tempfile.mkdtemp(prefix="ferrule-")
+    scratch = ScratchFolder()
     try:
-        firmware = _build(network, job, Path(temporary) / "project", progress)
+        firmware = _build(network, job, scratch.path / "project", progress)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        scratch.close()
         raise
-    weakref.finalize(firmware, shutil.rmtree, temporary, ignore_errors=True)
+    weakref.finalize(firmware, scratch.close)
     return firmware
 
 
@@ -234,7 +233,7 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firm
     placed = replace(job, board=board, out=folder)
     progress(Step(phase=f"generating C for {board.name}"))
     optimized = divide(network, placed)
-    artifact = emit_divided(optimized, placed)
+    artifact = emit_divided(optimized, placed, network)
     project = write_project(artifact, placed)
     started = time.perf_counter()
     image = build_project(project, progress=progress)

@@ -3,22 +3,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import signal
 import subprocess
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ferrule.boards import Board
+from ferrule.cache import tool_environment
 from ferrule.errors import FerruleError
 from ferrule.firmware.image import Image, Section, read_image
 from ferrule.firmware.linker import roomy_memories
 from ferrule.firmware.object_cache import ObjectCache
 from ferrule.firmware.plan import BuildPlan, CompileStep, LinkStep
+from ferrule.scratch import locked
 
 OUTPUT_LINES = 20
+EXIT_NOT_STARTED = 127
+_POSIX = os.name == "posix"
 
 _UNDEFINED = re.compile(r"undefined (?:symbol|reference)")
 _OVERFLOW = re.compile(r"will not fit in region|overflowed by|address .*out of range|does not fit|relocation truncated")
@@ -34,9 +42,16 @@ class BuildError(FerruleError):
         self.output = output
         self.last_lines = tuple(output.splitlines()[-OUTPUT_LINES:])
         super().__init__(
-            "\n".join((f"{Path(self.argv[0]).name} failed with exit code {exit_code}:", *self.last_lines)),
+            "\n".join((f"{Path(self.argv[0]).name} {_end(exit_code)}:", *self.last_lines)),
             hint=f"in {cwd}: {shlex.join(self.argv)}",
         )
+
+
+def _end(exit_code: int) -> str:
+    try:
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"failed with exit code {exit_code}"
 
 
 class TooLargeError(FerruleError):
@@ -55,15 +70,79 @@ class TooLargeError(FerruleError):
         )
 
 
+class Commands:
+    """Runs the commands of a build, for several threads; each command holds the build's lock until it ends."""
+
+    def __init__(self, cwd: Path, lock: int) -> None:
+        self._cwd = cwd
+        self._inherited = (lock,) if lock >= 0 else ()
+        self._guard = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._stopped = False
+
+    def run(self, argv: Sequence[str]) -> None:
+        """Run a command; BuildError if it fails or the build has been stopped."""
+        try:
+            process = self._start(argv)
+        except OSError as error:
+            raise BuildError(argv, self._cwd, EXIT_NOT_STARTED, str(error)) from None
+        output, _ = process.communicate()
+        with self._guard:
+            self._running.discard(process)
+        if process.returncode:
+            raise BuildError(argv, self._cwd, process.returncode, output.decode("utf-8", errors="replace"))
+
+    def attempt(self, attempts: Sequence[Sequence[str]]) -> None:
+        """Run the first of several links that lacks no symbol; BuildError if none succeeds."""
+        for argv in attempts[:-1]:
+            try:
+                return self.run(argv)
+            except BuildError as error:
+                if not _UNDEFINED.search(error.output):
+                    raise
+        return self.run(attempts[-1])
+
+    def stop(self) -> None:
+        """Kill the running commands with their children, and start no others."""
+        with self._guard:
+            self._stopped = True
+            for process in self._running:
+                if _POSIX:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                else:
+                    process.kill()
+
+    def _start(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+        with self._guard:
+            if self._stopped:
+                raise BuildError(argv, self._cwd, EXIT_NOT_STARTED, "the build was stopped")
+            process = subprocess.Popen(
+                argv,
+                cwd=self._cwd,
+                env=tool_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=self._inherited,
+                process_group=0 if _POSIX else None,
+            )
+            self._running.add(process)
+            return process
+
+
 def execute(
     plan: BuildPlan, *, progress: Callable[[int, int, str], None] | None = None, jobs: int | None = None
 ) -> Path:
     """Build the firmware and return the path of its ELF file; on failure no firmware is left in the folder.
 
-    Objects that an earlier build produced with the same command from the same files are taken from the cache.
+    Objects that an earlier build produced with the same command from the same files are taken from the cache, and so is
+    the firmware if all objects are the same. A build waits for another one in the same folder to end. A build that is
+    killed leaves no firmware, and nothing that the next build uses.
 
     `progress` is called in the caller's thread with the number of completed steps, the number of all steps and the
-    name of the file just built. `jobs` is the number of compilers run in parallel, by default one per core.
+    name of the file just built; the name is "" while the build waits for another one. `jobs` is the number of
+    compilers run in parallel, by default one per core.
 
     Raises:
         BuildError: a command failed.
@@ -71,85 +150,91 @@ def execute(
         FerruleError: the folder cannot be written.
     """
     total = len(plan.compile) + 1
-    _prepare(plan)
-    objects = ObjectCache(plan)
-    done = 0
-    with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
-        waiting = {pool.submit(_compile, step, plan.folder, objects): step for step in plan.compile}
-        pending: set[Future[None]] = set(waiting)
+    say = progress or (lambda *_: None)
+    with _prepared(plan, waiting=lambda: say(0, total, "")) as lock:
+        commands = Commands(plan.folder, lock)
+        objects = ObjectCache(plan)
         try:
-            while pending:
-                finished, pending = wait(
-                    pending, return_when=FIRST_EXCEPTION if progress is None else "FIRST_COMPLETED"
-                )
-                for future in finished:
-                    future.result()
-                    done += 1
-                    if progress is not None:
-                        progress(done, total, waiting[future].output.name)
+            _compile_all(plan, commands, objects, lambda done, name: say(done, total, name), jobs)
+            _link(plan, commands, objects)
         except BaseException:
-            pool.shutdown(cancel_futures=True)
+            commands.stop()
             raise
-    objects.prune()
-    _link(plan)
-    if progress is not None:
-        progress(total, total, plan.elf.name)
+        objects.prune()
+    say(total, total, plan.elf.name)
     return plan.elf
 
 
-def _prepare(plan: BuildPlan) -> None:
+@contextmanager
+def _prepared(plan: BuildPlan, waiting: Callable[[], object]) -> Iterator[int]:
+    """Hold the lock of the build's folder, which has the linker scripts and no firmware; yield its descriptor."""
     try:
-        (plan.folder / "objects").mkdir(parents=True, exist_ok=True)
-        plan.elf.unlink(missing_ok=True)
-        for path, text in plan.files.items():
-            path.write_text(text, encoding="utf-8")
+        plan.folder.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            lock = stack.enter_context(locked(plan.folder, waiting=waiting))
+            for path in (plan.elf, plan.link.unfinished, plan.link.roomy_output):
+                path.unlink(missing_ok=True)
+            for step in plan.compile:
+                step.output.parent.mkdir(parents=True, exist_ok=True)
+            for path, text in plan.files.items():
+                path.write_text(text, encoding="utf-8")
+            held = stack.pop_all()
     except OSError as error:
         raise FerruleError(f"cannot build in {plan.folder}: {error}") from None
+    with held:
+        yield lock
 
 
-def _compile(step: CompileStep, cwd: Path, objects: ObjectCache) -> None:
+def _compile_all(
+    plan: BuildPlan, commands: Commands, objects: ObjectCache, say: Callable[[int, str], None], jobs: int | None
+) -> None:
+    with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
+        waiting = {pool.submit(_compile, step, commands, objects): step for step in plan.compile}
+        try:
+            for done, future in enumerate(as_completed(waiting), start=1):
+                future.result()
+                say(done, waiting[future].output.name)
+        except BaseException:
+            commands.stop()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _compile(step: CompileStep, commands: Commands, objects: ObjectCache) -> None:
     if not objects.restore(step):
-        _run(step.argv, cwd)
+        commands.run(step.argv)
         objects.keep(step)
 
 
-def _run(argv: Sequence[str], cwd: Path) -> None:
+def _link(plan: BuildPlan, commands: Commands, objects: ObjectCache) -> None:
+    link = plan.link
+    argv = [word for attempt in link.attempts for word in attempt]
+    inputs = (link.script, *link.inputs)
     try:
-        done = subprocess.run(
-            argv, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
-        )
-    except OSError as error:
-        raise BuildError(argv, cwd, -1, str(error)) from None
-    if done.returncode:
-        raise BuildError(argv, cwd, done.returncode, done.stdout.decode("utf-8", errors="replace"))
-
-
-def _attempt(attempts: Sequence[Sequence[str]], cwd: Path) -> None:
-    for argv in attempts[:-1]:
-        try:
-            return _run(argv, cwd)
-        except BuildError as error:
-            if not _UNDEFINED.search(error.output):
-                raise
-    return _run(attempts[-1], cwd)
-
-
-def _link(plan: BuildPlan) -> None:
-    try:
-        _attempt(plan.link.attempts, plan.folder)
+        known = objects.firmware(argv, inputs)
+        if known is None:
+            commands.attempt(link.attempts)
+            objects.keep_firmware(argv, inputs, link.unfinished.read_bytes())
+        else:
+            with open(link.unfinished, "wb", opener=lambda path, flags: os.open(path, flags, 0o777)) as file:
+                file.write(known)
+        link.unfinished.replace(plan.elf)
     except BuildError as error:
-        plan.elf.unlink(missing_ok=True)
         if _OVERFLOW.search(error.output):
-            too_large = _measure(plan.link, plan.board, plan.folder)
+            too_large = _measure(link, plan.board, commands)
             if too_large is not None:
                 raise too_large from None
         raise
+    except OSError as error:
+        raise FerruleError(f"{plan.elf} cannot be written: {error.strerror or error}") from error
+    finally:
+        link.unfinished.unlink(missing_ok=True)
 
 
-def _measure(link: LinkStep, board: Board, folder: Path) -> TooLargeError | None:
+def _measure(link: LinkStep, board: Board, commands: Commands) -> TooLargeError | None:
     """Link with enlarged memories and return the error naming the memory that is too small; None if that fails."""
     try:
-        _attempt(link.roomy_attempts, folder)
+        commands.attempt(link.roomy_attempts)
         image = read_image(link.roomy_output)
     except FerruleError:
         return None
@@ -163,7 +248,10 @@ def _overflow(image: Image, board: Board) -> TooLargeError | None:
     for memory, sections in _by_memory(image, board).items():
         need = max(end for _, end, _ in sections) - begins[memory]
         if need > board.memory(memory).size_bytes:
-            return TooLargeError(board, memory, need, [(section.group, size) for section, _, size in sections])
+            parts: dict[str, int] = {}
+            for section, _, size in sections:
+                parts[section.group] = parts.get(section.group, 0) + size
+            return TooLargeError(board, memory, need, tuple(parts.items()))
     return None
 
 
@@ -172,6 +260,8 @@ def _by_memory(image: Image, board: Board) -> dict[str, list[tuple[Section, int,
     homes = {
         ".text": board.placement.code,
         ".rodata": board.placement.code,
+        ".ferrule_identity": board.placement.code,
+        ".ferrule_sizes": board.placement.code,
         ".ferrule_weights": board.placement.weights,
         ".ferrule_stack": board.placement.stack,
         ".data": board.placement.data,

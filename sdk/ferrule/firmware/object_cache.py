@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache of compiled objects, which saves running the same command on the same files again.
+"""A cache of compiled objects and linked firmwares, which saves running the same command on the same files again.
 
-The key of an entry is the command, the compiler's program and the names of all headers in the include folders. An entry
-is valid while every file that the compiler read has unchanged contents. Paths are taken relative to the project's
-folder, so that a project with the same files elsewhere has the same objects. An object that contains the path of that
-folder, through debug information or `__FILE__`, is not kept.
+The key of an object is the command, the compiler's program and the names of all headers in the include folders. An
+object is valid while every file that the compiler read has unchanged contents. Paths are taken relative to the
+project's folder, so that a project with the same files elsewhere has the same objects. An object that contains the path
+of that folder, through debug information or `__FILE__`, is not kept. The key of a firmware is the linker's command, its
+program and the contents of its inputs.
 """
 
 from __future__ import annotations
@@ -13,47 +14,39 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from ferrule.cache import Store
 from ferrule.firmware.plan import BuildPlan, CompileStep
-from ferrule.nativelib import cache_folder, compiler_identity, write_atomically
+from ferrule.nativelib import compiler_identity
 
-LIMIT_BYTES = 256 << 20
-"""Size of the cache above which its oldest entries are deleted, down to half this size."""
-
-_VERSION = "1"
+_VERSION = "2"
 _PLACE = "{project}/"
-_ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "CCC_OVERRIDE_OPTIONS")
+_ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH", "CCC_OVERRIDE_OPTIONS")
 """Environment variables that affect the output of GCC and clang."""
 
 
 class ObjectCache:
-    """The objects in the user's cache folder, for one build; its methods may be called from several threads.
-
-    If the cache cannot be read or written, everything is compiled, without an error.
-    """
+    """The objects and firmwares in the cache folder, for one build; its methods may be called from several threads."""
 
     def __init__(self, plan: BuildPlan) -> None:
-        self._folder = cache_folder() / "objects"
+        self._store = Store("objects")
         self._place = f"{plan.folder.parent}{os.sep}"
         self._digest = cache(_file_digest)
         self._names = cache(_names_below)
         self._identity = cache(compiler_identity)
         self._started_ns = time.time_ns()
-        self._grew = False
 
     def restore(self, step: CompileStep) -> bool:
         """Write a step's object from the cache to its place, and return whether the cache has it."""
         try:
-            stored = self._entry(step).read_bytes()
-            checksum, head, data = stored.split(b"\n", 2)
-            if hashlib.sha256(head + data).hexdigest().encode() != checksum:
-                return False
+            head, data = (self._store.get(self._key_of_object(step)) or b"").split(b"\n", 1)
             if any(self._digest(self._absolute(name)) != known for name, known in json.loads(head).items()):
                 return False
             step.output.write_bytes(data)
-        except (OSError, ValueError):  # missing, damaged, or made from a file that no longer exists
+        except (OSError, ValueError):  # missing, or made from a file that no longer exists
             return False
         return True
 
@@ -67,40 +60,40 @@ class ObjectCache:
             if any(Path(name).stat().st_mtime_ns > self._started_ns for name in read):
                 return  # the compiler may have read earlier contents
             head = json.dumps({self._relative(name): self._digest(Path(name)) for name in read}).encode()
-            self._folder.mkdir(parents=True, exist_ok=True)
-            checksum = hashlib.sha256(head + data).hexdigest().encode()
-            write_atomically(self._entry(step), b"\n".join((checksum, head, data)))
-            self._grew = True
+            self._store.keep(self._key_of_object(step), head + b"\n" + data)
         except OSError:
             return
 
-    def prune(self) -> None:
-        """Delete the oldest entries, down to half the limit, if the cache has grown above it."""
-        if not self._grew:
-            return
-        try:
-            found = sorted((path.stat().st_mtime_ns, path.stat().st_size, path) for path in self._folder.iterdir())
-            size_bytes = sum(size for _, size, _ in found)
-            for _, size, path in found if size_bytes > LIMIT_BYTES else ():
-                if size_bytes <= LIMIT_BYTES // 2:
-                    break
-                path.unlink(missing_ok=True)
-                size_bytes -= size
-        except OSError:  # another build is pruning at the same time
-            return
+    def firmware(self, argv: Sequence[str], inputs: Sequence[Path]) -> bytes | None:
+        """Return the firmware that a linker's command made earlier from the same inputs, or None."""
+        return self._store.get(self._key_of_firmware(argv, inputs))
 
-    def _entry(self, step: CompileStep) -> Path:
+    def keep_firmware(self, argv: Sequence[str], inputs: Sequence[Path], data: bytes) -> None:
+        """Add the firmware that a linker's command has just made to the cache."""
+        self._store.keep(self._key_of_firmware(argv, inputs), data)
+
+    def prune(self) -> None:
+        """Delete the least recently used entries if the cache has grown above its limit."""
+        self._store.prune()
+
+    def _key_of_object(self, step: CompileStep) -> str:
         folders = [step.source.parent]
         for option in ("-I", "-isystem"):
             folders += [Path(each.removeprefix(option)) for each in step.argv if each.startswith(option)]
-        facts = (
+        return self._key(step.argv, [name for folder in folders for name in self._names(folder)])
+
+    def _key_of_firmware(self, argv: Sequence[str], inputs: Sequence[Path]) -> str:
+        return self._key(argv, [_file_digest(path) for path in inputs])
+
+    def _key(self, argv: Sequence[str], facts: Sequence[str]) -> str:
+        every = (
             _VERSION,
-            self._identity(step.argv[:1]),
+            self._identity(tuple(argv[:1])),
             *(f"{name}={os.environ.get(name, '')}" for name in _ENVIRONMENT),
-            *(self._relative(each) for each in step.argv),
-            *(name for folder in folders for name in self._names(folder)),
+            *(self._relative(each) for each in argv),
+            *facts,
         )
-        return self._folder / hashlib.sha256("\0".join(facts).encode()).hexdigest()
+        return hashlib.sha256("\0".join(every).encode()).hexdigest()
 
     def _relative(self, text: str) -> str:
         return text.replace(self._place, _PLACE)

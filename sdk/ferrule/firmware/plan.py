@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ class LinkStep:
     inputs: tuple[Path, ...]
     script: Path
     output: Path
+    unfinished: Path
+    """The file that the linker writes; it becomes the output when it is complete."""
     attempts: tuple[tuple[str, ...], ...]
     """Commands, tried in order until no symbols are missing; the last adds the compiler's arithmetic routines."""
     roomy_output: Path
@@ -79,8 +82,8 @@ def plan_build(
 
     `startup` adds the start-up code and Ferrule's headers. The sources in `third_party` are compiled without warnings,
     and the headers in `system_include_dirs` cause none. Objects are named after their sources, with a number if the
-    name is in use. Debug information and `__FILE__` contain absolute paths, except for files in `relative_to`, whose
-    paths are relative to it.
+    name is in use; objects with different flags are in different folders. Debug information and `__FILE__` contain
+    absolute paths, except for files in `relative_to`, whose paths are relative to it.
 
     Raises:
         MissingToolError: the toolchain is not installed.
@@ -93,11 +96,14 @@ def plan_build(
     shipped = (*HEADERS.include_paths, *STARTUP.include_paths) if startup else ()
     flags = (
         *(f"-D{name}={value}" if value else f"-D{name}" for name, value in (defines or {}).items()),
+        f'-DFERRULE_FLAGS="{" ".join((*toolchain.target_flags(board), f"-{level}"))}"',
         *(f"-I{path.resolve()}" for path in (*include_dirs, *shipped)),
         *(f"-isystem{path.resolve()}" for path in system_include_dirs),
         *(() if relative_to is None else (f"-ffile-prefix-map={relative_to.resolve()}{os.sep}=",)),
         f"-fdebug-prefix-map={folder}=.",  # the last map that matches is used
     )
+    compiler_flags = toolchain.compile_flags(board, level)
+    objects = folder / "objects" / _digest(folder.parent, (*command, *compiler_flags, *flags))
     steps = tuple(
         CompileStep(
             source=source.resolve(),
@@ -105,14 +111,14 @@ def plan_build(
             dependencies=output.with_suffix(".d"),
             argv=(
                 *command,
-                *toolchain.compile_flags(board, level),
+                *compiler_flags,
                 *(THIRD_PARTY_WARNINGS if source in third_party else WARNINGS),
                 *flags,
                 *("-MD", "-MF", str(output.with_suffix(".d"))),
                 *("-c", str(source.resolve()), "-o", str(output)),
             ),
         )
-        for source, output in zip(every, _outputs(every, folder), strict=True)
+        for source, output in zip(every, _outputs(every, objects), strict=True)
     )
     script, roomy = folder / SCRIPT_NAME, folder / f"roomy-{SCRIPT_NAME}"
     return BuildPlan(
@@ -149,12 +155,13 @@ def _link_step(
         )
 
     runtimes = (False, True) if toolchain.builds_runtime else (True,)
-    output, roomy_output = folder / ELF_NAME, folder / f"roomy-{ELF_NAME}"
+    unfinished, roomy_output = folder / f"unfinished-{ELF_NAME}", folder / f"roomy-{ELF_NAME}"
     return LinkStep(
         inputs=objects,
         script=script,
-        output=output,
-        attempts=tuple(argv(script, output, runtime=runtime) for runtime in runtimes),
+        output=folder / ELF_NAME,
+        unfinished=unfinished,
+        attempts=tuple(argv(script, unfinished, runtime=runtime) for runtime in runtimes),
         roomy_output=roomy_output,
         roomy_attempts=tuple(argv(roomy_script, roomy_output, runtime=runtime) for runtime in runtimes),
     )
@@ -168,5 +175,10 @@ def _outputs(sources: Sequence[Path], folder: Path) -> list[Path]:
             raise FerruleError(f"there is no source {source}")
         count = seen.get(source.stem, 0)
         seen[source.stem] = count + 1
-        outputs.append(folder / "objects" / (f"{source.stem}.o" if not count else f"{source.stem}~{count}.o"))
+        outputs.append(folder / (f"{source.stem}.o" if not count else f"{source.stem}~{count}.o"))
     return outputs
+
+
+def _digest(place: Path, words: Sequence[str]) -> str:
+    """Return a digest of a command, which is the same for the same project in another place."""
+    return hashlib.sha256("\0".join(words).replace(str(place), "").encode()).hexdigest()[:12]

@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule.cache import tool_environment
 from ferrule.errors import MissingToolError
 from ferrule.nativelib import COMPILER_REMEDY, host_compiler
 
@@ -130,7 +131,13 @@ def _printed(arguments: tuple[str, ...]) -> str | None:
     """Return the first line that a program prints, or None if it fails."""
     try:
         done = subprocess.run(
-            arguments, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True, stdin=subprocess.DEVNULL
+            arguments,
+            env=tool_environment(),
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=True,
+            stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None

@@ -13,6 +13,7 @@ from typing import Literal, Protocol, get_args
 
 from ferrule._typing import override
 from ferrule.boards import Board, Cpu
+from ferrule.cache import tool_environment
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
 
 Optimization = Literal["O3", "O2", "Os"]
@@ -253,7 +254,7 @@ def _zig_cpu(cpu: Cpu) -> str:
 
 def _first_line(command: tuple[str, ...]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(command, env=tool_environment(), capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise FerruleError(f"cannot query the version of {command[0]}: {error}") from None
     return (done.stdout.strip() or done.stderr.strip()).partition("\n")[0]

@@ -3,24 +3,22 @@
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
 import platform
 import re
 import shlex
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from ferrule.cache import Store
 from ferrule.errors import FerruleError
-from ferrule.nativelib import COMPILE_TIMEOUT_S, CompilationError, cache_folder, host_compiler
+from ferrule.nativelib import host_compiler, run_compiler
+from ferrule.scratch import ScratchFolder
 from ferrule.testing.declarations import declarations, include_flags, preprocess
 
 SANITIZERS = ("address", "undefined", "thread")
@@ -56,13 +54,9 @@ class HostBuild:
         return declarations([*self._command, *self._tested], self.headers, title=f"the headers of {self.title}")
 
     @cached_property
-    def folder(self) -> Path:
-        """Folder for objects and coverage counters: the cache, or a temporary folder if coverage is on."""
-        if self.coverage:
-            folder = Path(tempfile.mkdtemp(prefix="ferrule_coverage_"))
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
-            return folder
-        return cache_folder() / "testing"
+    def _counted(self) -> ScratchFolder:
+        """Temporary folder for the objects and counters of coverage."""
+        return ScratchFolder()
 
     def library(self) -> Path:
         """Return the path of the shared library; objects and libraries are cached by a hash of the compiler's input.
@@ -76,15 +70,8 @@ class HostBuild:
                 f"{shlex.join(self._command)} is not gcc, which alone counts lines and branches for gcov",
                 hint="set CC to gcc",
             )
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                objects = list(pool.map(self._object, (*self.sources, *self.fakes)))
-        except OSError as error:
-            raise FerruleError(
-                f"can't keep the compiled {self.title} in {self.folder}: {error.strerror or error}",
-                hint="set FERRULE_CACHE to a folder that you may write",
-            ) from error
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(self._object, (*self.sources, *self.fakes)))
         command = [*self._command, "-shared", *self._watching, *map(str, objects)]
         return self._made(Path(f"lib{objects[0].stem}.so"), "\0".join(command), [*command, "-pthread"])
 
@@ -129,30 +116,20 @@ class HostBuild:
     def _made(self, name: Path, read: str, argv: Sequence[str]) -> Path:
         """Run a compiler command that makes a file, unless the cache has the result for the same input."""
         key = hashlib.sha256("\0".join([read, _compiler_version(self._command), platform.machine()]).encode())
-        target = self.folder / f"{name.stem}_{key.hexdigest()[:24]}{name.suffix}"
-        if target.is_file():
-            return target
+        cached = f"{name.stem}_{key.hexdigest()[:24]}{name.suffix}"
+
+        def make(target: Path) -> None:
+            run_compiler([*argv, "-o", str(target)], f"can't compile {self.title}")
+
+        if not self.coverage:
+            return Store("testing").file(cached, make)
         # gcc names the coverage data after the object, so the object must have its final name from the start
-        scratch = target if self.coverage else target.with_name(f"{os.getpid()}_{target.name}")
-        _run([*argv, "-o", str(scratch)], self.title)
-        scratch.replace(target)
+        target = self._counted.path / cached
+        if not target.is_file():
+            make(target)
         return target
-
-
-def _run(argv: Sequence[str], title: str) -> None:
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CompilationError(f"can't compile {title}: {error}", hint="set CC to a working C compiler") from error
-    if done.returncode != 0:
-        last = "\n".join(done.stderr.splitlines()[-20:])
-        raise CompilationError(f"can't compile {title}: {shlex.join(argv)} ended with {done.returncode}\n{last}")
 
 
 @cache
 def _compiler_version(command: tuple[str, ...]) -> str:
-    try:
-        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CompilationError(f"{shlex.join(command)}: {error}", hint="set CC to a working C compiler") from error
-    return f"{sys.platform} {done.stdout}"
+    return f"{sys.platform} {run_compiler([*command, '--version'], 'the compiler does not work')}"

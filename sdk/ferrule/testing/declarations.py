@@ -6,12 +6,10 @@ from __future__ import annotations
 import ast
 import operator
 import re
-import shlex
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ferrule.nativelib import COMPILE_TIMEOUT_S, CompilationError
+from ferrule.nativelib import run_compiler
 
 _MARKER = re.compile(r'# \d+ "(.*?)"((?: \d)*)$')
 _MACRO = re.compile(r"#define ([A-Za-z]\w*) +\S")
@@ -40,15 +38,7 @@ def preprocess(command: Sequence[str], text: str, *, title: str) -> str:
     Raises:
         CompilationError: an include is missing, or an #error was reached.
     """
-    argv = [*command, "-E", "-x", "c", "-"]
-    try:
-        done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CompilationError(f"can't preprocess {title}: {error}", hint="set CC to a working C compiler") from error
-    if done.returncode != 0:
-        last = "\n".join(done.stderr.splitlines()[-20:])
-        raise CompilationError(f"can't preprocess {title}: {shlex.join(argv)} ended with {done.returncode}\n{last}")
-    return done.stdout
+    return run_compiler([*command, "-E", "-x", "c", "-"], f"can't preprocess {title}", text=text)
 
 
 def declarations(command: Sequence[str], headers: Sequence[str], *, title: str) -> str:

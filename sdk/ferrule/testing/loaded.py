@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.util import find_spec
@@ -19,6 +17,7 @@ import numpy.typing as npt
 from ferrule._typing import override
 from ferrule.devices import Bytes, DeviceModel, RegisterTable
 from ferrule.errors import FerruleError, MissingToolError
+from ferrule.scratch import ScratchFolder
 from ferrule.testing.cdata import CData
 from ferrule.testing.compilation import HostBuild
 from ferrule.testing.fakes import Fakes
@@ -201,12 +200,10 @@ class Adapter(Generic[F]):
 
 
 @cache
-def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="ferrule_testing_"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+def _folder() -> ScratchFolder:
+    return ScratchFolder()
 
 
 def _own_copy(library: Path) -> Path:
     """Return a copy of the file: loading the same file twice gives a single library with one set of variables."""
-    return Path(shutil.copy(library, _folder() / f"{next(_numbers)}_{library.name}"))
+    return Path(shutil.copy(library, _folder().path / f"{next(_numbers)}_{library.name}"))

@@ -45,7 +45,7 @@ enum {
     SYSTICK,
     LINE0
 };
-enum { VECTORS = 64, TRACE_BYTES = 16384 };
+enum { VECTORS = 64, TRACE_BYTES = 65536 };
 
 /* Interrupt lines that all of these boards have and no device of theirs drives. */
 enum { LINE_A = 26, LINE_B, LINE_C, LINE_D };

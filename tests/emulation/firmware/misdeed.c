@@ -25,6 +25,10 @@ static void commit(uint8_t misdeed)
         __asm volatile("cmp %0, #0\n\titt ne\n\tstrne %0, [%0]\n\tmovne r3, #0\n\t" ::"r"(NOWHERE)
                        : "r3", "cc", "memory");
         break;
+    case 'a': /* an unaligned address */
+        __asm volatile("ldr r3, =0x20000001\n\tldrd r0, r1, [r3, #4]" ::
+                           : "r0", "r1", "r3", "memory");
+        break;
     case 'j':
         ((void (*)(void))(NOWHERE + 1u))();
         break;

@@ -22,6 +22,7 @@ enum {
     RAM_BYTES = 0x1FE, /* the last word is incomplete */
     LINES = 240,
     UARTS = 3,
+    SITES = 64,
     LAST_REGISTER = FERRULE_D0 + 8,
 };
 
@@ -30,6 +31,9 @@ static struct ferrule_core core;
 static struct ferrule_cycle_counter counter;
 static struct ferrule_uart *uarts[UARTS];
 static uint64_t registers[LAST_REGISTER];
+static void (*on_site)(void *engine, uint64_t address, uint32_t bytes, void *guest);
+static uint32_t sites[SITES];
+static uint32_t site_count;
 static uint32_t state;
 static int stopped;
 
@@ -86,6 +90,24 @@ static int stop_emulation(void *engine)
 {
     (void)engine;
     stopped = 1;
+    return 0;
+}
+
+static int add_hook(void *engine, uintptr_t *hook, int type, void *callback, void *user_data,
+                    uint64_t begin, uint64_t end, ...)
+{
+    (void)engine;
+    (void)hook;
+    assert(type == 4 && user_data == &guest && begin == end);
+    on_site = callback;
+    sites[site_count++ % SITES] = (uint32_t)begin;
+    return below(4000) == 0;
+}
+
+static int control(void *engine, int what, ...)
+{
+    (void)engine;
+    assert(what == 0x48000009);
     return 0;
 }
 
@@ -191,6 +213,10 @@ static int start_emulation(void *engine, uint64_t begin, uint64_t until, uint64_
         }
         registers[FERRULE_PC] += below(2) != 0 ? bytes : 2 * below(1 + bytes / 2);
         change_registers();
+        if (site_count != 0 && below(4) == 0) {
+            on_site(engine, sites[below(site_count < SITES ? site_count : SITES)], 2 + 2 * below(2),
+                    &guest);
+        }
         if (!access_memory()) {
             return 6;
         }
@@ -234,6 +260,8 @@ static void make_core(uint8_t *flash, uint8_t *ram)
                                    .stop_emulation = stop_emulation,
                                    .read_register = read_register,
                                    .write_register = write_register,
+                                   .add_hook = add_hook,
+                                   .control = control,
                                    .window_count = 2};
     guest.windows[0] = (struct ferrule_guest_window){
         .address = FLASH, .bytes = FLASH_BYTES, .data = flash, .constant = 1};

@@ -181,6 +181,7 @@ __attribute__((visibility("default"))) void ferrule_crash_note(const char *text)
 {
     const uintptr_t thread = this_thread();
     struct slot *own = slot_of(thread);
+    const bool outermost = own == NULL;
 
     if (text[0] == '\0') {
         if (own != NULL) {
@@ -199,5 +200,7 @@ __attribute__((visibility("default"))) void ferrule_crash_note(const char *text)
         memcpy(own->text, text, length);
         own->text[length] = '\0';
     }
-    (void)take_signals(); /* a refusal leaves the signals to the other handlers */
+    if (outermost) {
+        (void)take_signals(); /* a refusal leaves the signals to the other handlers */
+    }
 }

@@ -11,6 +11,8 @@ REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr")
 """The registers in GDB's order, 32 bits each."""
 LARGEST_PACKET = 4096
 OK, UNKNOWN, ERROR = b"OK", b"", b"E01"
+_DIGITS = 8
+_HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
 
 def _description() -> bytes:
@@ -29,7 +31,7 @@ DESCRIPTION = _description()
 
 
 class GdbTarget(Protocol):
-    """A halted core."""
+    """A halted core; addresses and values have 32 bits."""
 
     def register(self, name: str) -> int:
         """Return the value of one of REGISTERS."""
@@ -107,45 +109,45 @@ class GdbStub:
         return OK
 
     def _read_register(self, rest: bytes) -> bytes:
-        number = int(rest, 16)
+        number = _number(rest)
         return self._hex(REGISTERS[number]) if number < len(REGISTERS) else ERROR
 
     def _write_register(self, rest: bytes) -> bytes:
         number, _, digits = rest.partition(b"=")
         value = int.from_bytes(bytes.fromhex(digits.decode("ascii")), "little")
-        self._target.set_register(REGISTERS[int(number, 16)], value & 0xFFFF_FFFF)
+        self._target.set_register(REGISTERS[_number(number)], value & 0xFFFF_FFFF)
         return OK
 
     def _read_memory(self, rest: bytes) -> bytes:
         address, _, size = rest.partition(b",")
-        data = self._target.read_memory(int(address, 16), min(int(size, 16), LARGEST_PACKET // 2))
+        data = self._target.read_memory(_number(address), min(_number(size), LARGEST_PACKET // 2))
         return data.hex().encode() if data else ERROR
 
     def _write_memory(self, rest: bytes) -> bytes:
         place, _, digits = rest.partition(b":")
         address, _, size = place.partition(b",")
         data = bytes.fromhex(digits.decode("ascii"))
-        if len(data) != int(size, 16):
+        if len(data) != _number(size):
             return ERROR
-        return OK if not data or self._target.write_memory(int(address, 16), data) else ERROR
+        return OK if not data or self._target.write_memory(_number(address), data) else ERROR
 
     def _go(self, rest: bytes, how: Resume) -> Resume:
         if rest:
-            self._target.set_register("pc", int(rest, 16))
+            self._target.set_register("pc", _number(rest))
         return how
 
     def _breakpoint(self, rest: bytes, *, wanted: bool) -> bytes:
         kind, address, *_ = rest.split(b",")
         if kind not in {b"0", b"1"}:
             return UNKNOWN  # watchpoints
-        self._target.set_breakpoint(int(address, 16) & ~1, wanted)
+        self._target.set_breakpoint(_number(address) & ~1, wanted)
         return OK
 
     def _query(self, rest: bytes) -> bytes:
         if rest.startswith(b"Supported"):
             return b"PacketSize=%x;qXfer:features:read+;QStartNoAckMode+;vContSupported+" % LARGEST_PACKET
         if rest.startswith(b"Xfer:features:read:target.xml:"):
-            offset, size = (int(each, 16) for each in rest.rpartition(b":")[2].split(b","))
+            offset, size = (_number(each) for each in rest.rpartition(b":")[2].split(b","))
             piece = DESCRIPTION[offset : offset + size]
             return (b"m" if offset + size < len(DESCRIPTION) else b"l") + piece
         fixed = {b"Attached": b"1", b"C": b"QC1", b"fThreadInfo": b"m1", b"sThreadInfo": b"l", b"Symbol::": OK}
@@ -163,3 +165,10 @@ class GdbStub:
         if rest.startswith(b"Cont;"):
             return Resume.STEP if rest[5:6] in b"sS" else Resume.CONTINUE
         return Resume.KILL if rest.startswith(b"Kill") else UNKNOWN
+
+
+def _number(digits: bytes) -> int:
+    """Return a hexadecimal number of 32 bits; ValueError if it is none."""
+    if not 0 < len(digits) <= _DIGITS or not set(digits) <= _HEXADECIMAL:
+        raise ValueError(f"{digits[:_DIGITS]!r} is not a number of 32 bits")
+    return int(digits, 16)

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-import tempfile
 import time
-import weakref
 from pathlib import Path
 
 from ferrule._typing import override
-from ferrule.emulation.crash import CrashReport, EngineError
+from ferrule.devices.watchdog import POLL_S
+from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Counters, Machine
 from ferrule.emulation.fault_record import FIELDS
@@ -30,7 +28,10 @@ from ferrule.emulation.renode.script import (
 )
 from ferrule.emulation.renode.terminal import SocketTerminal
 from ferrule.emulation.socket_wire import SocketWire
+from ferrule.firmware import read_image
+from ferrule.firmware.thumb import instructions
 from ferrule.link import Channel
+from ferrule.scratch import ScratchFolder
 
 FIRST_SILENCE_S, SILENCE_S = 0.05, 1.0
 """Times without a byte after which Renode's state is queried; the wait doubles from the first to the second."""
@@ -39,7 +40,23 @@ END_S = 5.0
 RESOLUTION = 2.0
 """Measured with 1.16.1: the counts of a model are within one instruction of those of the engine unicorn. Before 1.16
 the cycle counter does not advance within a quantum of virtual time."""
+LAST_WITH_WRONG_SELECTS = (1, 16)
+"""The last release in which CSEL, CSINC, CSINV and CSNEG with the zero register read the program counter instead."""
 _REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc")
+
+
+def _require_correct_selects(machine: Machine, found: tuple[int, int]) -> None:
+    """Raise RenodeError if this release computes instructions of the firmware wrongly."""
+    if found > LAST_WITH_WRONG_SELECTS or machine.board.cpu.type != "cortex-m55":
+        return
+    wrong = [each for each in instructions(machine.elf) if each.selects_zero]
+    if wrong:
+        place = f"{address_text(wrong[0].address)} ({read_image(machine.elf).describe(wrong[0].address)})"
+        raise RenodeError(
+            f"the firmware contains CSET or other conditional selects with the zero register ({len(wrong)}, first at "
+            f"{place}); Renode up to 1.16.1 reads the program counter in place of zero",
+            hint=f"run board {machine.board.name} with --engine qemu, or with a later Renode",
+        )
 
 
 class RenodeChannel(Channel):
@@ -92,8 +109,8 @@ class RenodeSession(EmulatorSession):
         super().__init__(machine)
         self._core = core_name(machine.board)
         self._has_ticks = kind is AttachmentKind.COSIMULATION_TICKS and bool(machine.devices)
-        folder = Path(tempfile.mkdtemp(prefix="ferrule-renode-"))
-        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._scratch = ScratchFolder()
+        folder = self._scratch.path
         self._release = OLDEST
         self._attachments: list[Attachment] = []
         self._terminals: dict[str, SocketTerminal] = {}
@@ -132,6 +149,7 @@ class RenodeSession(EmulatorSession):
     def _load(self, machine: Machine, kind: AttachmentKind, folder: Path) -> None:
         process, robot = self._running
         self._release = release(robot.execute("version"))
+        _require_correct_selects(machine, self._release)
         self._attachments = attach(kind, machine.devices, self._board, process, self._release, machine.callback_s)
         write_files(folder, self._board, [each.entry() for each in self._attachments], machine.elf)
         uarts = {self._board.link_uart.name, self._board.console_uart.name}
@@ -173,8 +191,9 @@ class RenodeSession(EmulatorSession):
         """Raise EngineError if a device failed."""
         for attachment in self._attachments:
             if attachment.failure is not None:
-                stuck = attachment.stuck  # then Renode waits for the model and cannot be asked
-                self._failure = attachment.failure if stuck else self._with_report(attachment.failure)
+                if attachment.stuck:
+                    time.sleep(2 * POLL_S)  # it may still be interrupted; until then Renode waits for it
+                self._failure = attachment.failure if attachment.stuck else self._with_report(attachment.failure)
                 raise self._failure
         for wire in self._wires:
             wire.check()
@@ -233,7 +252,7 @@ class RenodeSession(EmulatorSession):
     def _end(self) -> None:
         for attachment in self._attachments:
             attachment.ending()
-        if self._robot is not None and self._process is not None and self._remove.alive:
+        if self._robot is not None and self._process is not None and self._scratch.is_open:
             try:
                 self._robot.stop()
                 self._process.wait(END_S)
@@ -249,4 +268,4 @@ class RenodeSession(EmulatorSession):
             self._process.stop()
         for attachment in self._attachments:
             attachment.stop()
-        self._remove()
+        self._scratch.close()

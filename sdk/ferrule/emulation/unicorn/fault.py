@@ -18,8 +18,9 @@ ACCESSES: Mapping[int, str] = {
     22: "write of {value} ({bytes} B) to read-only {address}{where}",
     23: "read of {bytes} B at unreadable {address}{where}",
     24: "jump to unexecutable {address}{where}",
+    64: "access relative to {address}, which is not a multiple of {bytes}{where}",
 }
-"""Descriptions of refused accesses by unicorn's enum uc_mem_type."""
+"""Descriptions of refused accesses by unicorn's enum uc_mem_type, and by FERRULE_GUEST_UNALIGNED."""
 PLAIN: Mapping[int, int] = {22: 20, 23: 19}
 """Types to report for device registers, which are unprotected but mapped as protected to intercept accesses."""
 

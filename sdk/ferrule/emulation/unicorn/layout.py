@@ -9,6 +9,7 @@ from enum import IntEnum
 WINDOWS = 16
 TIMERS = 16
 BLOCKS = 1 << 14
+SITES = 1 << 14
 UART_OUTPUT_BYTES = 1 << 16
 UART_WORDS = 32
 
@@ -52,7 +53,15 @@ class Window(ctypes.Structure):
 class Block(ctypes.Structure):
     """struct ferrule_guest_block."""
 
-    _fields_ = (("address", ctypes.c_uint32), ("bytes", ctypes.c_uint16), ("instructions", ctypes.c_uint16))
+    _fields_ = (
+        ("address", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint16),
+        ("instructions", ctypes.c_uint16),
+        ("needed", ctypes.c_uint16),
+        ("kept", ctypes.c_uint16),
+        ("gained", ctypes.c_uint16),
+        ("reserved", ctypes.c_uint16),
+    )
 
 
 class Fault(ctypes.Structure):
@@ -76,6 +85,8 @@ class GuestState(ctypes.Structure):
         ("stop_emulation", ctypes.c_void_p),
         ("read_register", ctypes.c_void_p),
         ("write_register", ctypes.c_void_p),
+        ("add_hook", ctypes.c_void_p),
+        ("control", ctypes.c_void_p),
         ("engine", ctypes.c_void_p),
         ("core", ctypes.c_void_p),
         ("entered", ctypes.c_uint64),
@@ -94,9 +105,16 @@ class GuestState(ctypes.Structure):
         ("register_ids", ctypes.c_int32 * len(GUEST_REGISTERS)),
         ("window_count", ctypes.c_uint32),
         ("breakpoints", ctypes.c_uint32),
+        ("aligned", ctypes.c_uint32),
+        ("unaligned", ctypes.c_uint32),
+        ("base", ctypes.c_uint32),
+        ("base_value", ctypes.c_uint32),
+        ("base_mask", ctypes.c_uint32),
+        ("site_count", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
         ("windows", Window * WINDOWS),
         ("cache", Block * BLOCKS),
+        ("sites", ctypes.c_uint32 * SITES),
     )
 
 

@@ -17,7 +17,7 @@ PURPOSE = "the unicorn engine"
 SOURCE_FOLDER = Path(__file__).parent / "src"
 FLAGS = ("-std=c11", "-O2")
 HEADERS = (
-    *("guest", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
+    *("alignment", "guest", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
     *("uart", "uart_nrf", "uart_stm32"),
 )
 SOURCES = (*HEADERS, "run")

@@ -20,15 +20,34 @@ uint64_t ferrule_guest_bytes(void)
     return sizeof(struct ferrule_guest);
 }
 
+/* A page without memory, to which an instruction with an unaligned address is diverted. */
+#define NOWHERE 0xFFFFF000u
+
+/* Values of unicorn's enums uc_err and uc_hook_type, and of UC_CTL_WRITE(UC_CTL_TB_REMOVE_CACHE,
+ * 2). */
+enum { UC_ERR_RESOURCE = 20, UC_HOOK_CODE = 4, REMOVE_BLOCKS = 9 | 2 << 26 | 1 << 30 };
+
 /* A halfword that begins with 0b11101, 0b11110 or 0b11111 is the first of two (Armv7-M ARM, A5.1).
  */
+static uint32_t width_of(const uint8_t *code)
+{
+    return code[1] >= 0xE8 ? 4u : 2u;
+}
+
 static uint32_t decode(const uint8_t *code, uint32_t bytes)
 {
     uint32_t instructions = 0;
     for (uint32_t at = 0; at < bytes; ++instructions) {
-        at += code[at + 1] >= 0xE8 ? 4u : 2u;
+        at += width_of(code + at);
     }
     return instructions;
+}
+
+static struct ferrule_site site_at(const uint8_t *code, uint32_t bytes)
+{
+    const bool wide = width_of(code) == 4 && bytes >= 4;
+    const uint32_t second = wide ? code[2] | (uint32_t)code[3] << 8 : 0u;
+    return ferrule_site_of(code[0] | (uint32_t)code[1] << 8, second);
 }
 
 static const struct ferrule_guest_window *window_of(const struct ferrule_guest *guest,
@@ -48,35 +67,43 @@ static struct ferrule_guest_block *slot_of(struct ferrule_guest *guest, uint32_t
     return &guest->cache[((address >> 1) ^ (address >> 15)) & (FERRULE_GUEST_CACHE - 1)];
 }
 
-static uint32_t count_anew(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
+/* Returns the slot of a checked instruction, or a free one. */
+static uint32_t *site_slot(struct ferrule_guest *guest, uint32_t address)
 {
-    struct ferrule_guest_block *cached = slot_of(guest, address);
-    const struct ferrule_guest_window *window = window_of(guest, address, bytes);
-    if (window == NULL) {
-        return 0;
+    for (uint32_t i = address >> 1;; ++i) {
+        uint32_t *slot = &guest->sites[i % FERRULE_GUEST_SITES];
+        if (*slot == 0 || *slot == (address | 1u)) {
+            return slot;
+        }
     }
-    const uint32_t instructions = decode(window->data + (address - window->address), bytes);
-    if (window->constant != 0 && bytes != 0 && bytes <= UINT16_MAX) {
-        cached->address = address;
-        cached->bytes = (uint16_t)bytes;
-        cached->instructions = (uint16_t)instructions;
-    }
-    return instructions;
 }
 
-/* Separate from the exported function, so that the compiler can inline it into the hook. */
-static inline uint32_t count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
+struct place {
+    struct ferrule_guest *guest;
+    uint32_t address;
+};
+
+static uint32_t is_checked(const void *context, uint32_t offset)
+{
+    const struct place *place = context;
+    return *site_slot(place->guest, place->address + offset) != 0;
+}
+
+/* Returns the code of a block, or NULL if it does not lie in a memory. */
+static const uint8_t *code_of(const struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
+{
+    const struct ferrule_guest_window *window = window_of(guest, address, bytes);
+    return window == NULL ? NULL : window->data + (address - window->address);
+}
+
+uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
 {
     const struct ferrule_guest_block *cached = slot_of(guest, address);
     if (cached->address == address && cached->bytes == bytes) {
         return cached->instructions;
     }
-    return count_anew(guest, address, bytes);
-}
-
-uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
-{
-    return count(guest, address, bytes);
+    const uint8_t *code = code_of(guest, address, bytes);
+    return code == NULL ? 0 : decode(code, bytes);
 }
 
 uint64_t ferrule_guest_executed(struct ferrule_guest *guest, uint32_t program_counter)
@@ -129,6 +156,57 @@ void ferrule_guest_stop(struct ferrule_guest *guest, enum ferrule_guest_stop rea
     guest->limit = 0;
 }
 
+/* Returns whether registers are aligned. */
+static bool are_aligned(struct ferrule_guest *guest, uint32_t registers)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; registers >> i != 0; ++i) {
+        if ((registers >> i & 1u) != 0) {
+            uint32_t value = 0;
+            (void)guest->read_register(guest->engine, guest->core->register_ids[i], &value);
+            bits |= value;
+        }
+    }
+    return bits % 4 == 0;
+}
+
+static void pause(struct ferrule_guest *guest, enum ferrule_guest_pause reason)
+{
+    guest->paused = reason;
+    (void)guest->stop_emulation(guest->engine); /* it cannot fail while the engine runs */
+}
+
+/* Decodes a block into `block`; returns false if an instruction lacks its check. */
+static bool decode_block(struct ferrule_guest *guest, uint32_t address, uint32_t bytes,
+                         struct ferrule_guest_block *block)
+{
+    const struct place place = {.guest = guest, .address = address};
+    const uint8_t *code = code_of(guest, address, bytes);
+    *block = (struct ferrule_guest_block){.address = address, .bytes = (uint16_t)bytes};
+    if (code == NULL) {
+        return true;
+    }
+    block->instructions = (uint16_t)decode(code, bytes);
+    return guest->core == NULL ||
+           ferrule_alignment_decode(code, bytes, is_checked, &place, &block->alignment) == bytes;
+}
+
+/* Called before a block of which the cache has nothing; returns NULL if it pauses. */
+static const struct ferrule_guest_block *decode_anew(struct ferrule_guest *guest, uint32_t address,
+                                                     uint32_t bytes,
+                                                     struct ferrule_guest_block *block)
+{
+    const struct ferrule_guest_window *window = window_of(guest, address, bytes);
+    if (!decode_block(guest, address, bytes, block)) {
+        pause(guest, FERRULE_GUEST_LACKS_CHECKS);
+        return NULL;
+    }
+    if (window != NULL && window->constant != 0 && bytes != 0 && bytes <= UINT16_MAX) {
+        *slot_of(guest, address) = *block;
+    }
+    return block;
+}
+
 /*
  * The guest stops only here, before a block's first instruction: unicorn returns right after this
  * hook, so that no instruction runs twice or partially.
@@ -136,17 +214,106 @@ void ferrule_guest_stop(struct ferrule_guest *guest, enum ferrule_guest_stop rea
 void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void *guest)
 {
     struct ferrule_guest *self = guest;
+    struct ferrule_guest_block anew;
+    (void)engine;
     if (self->entered >= self->limit && ferrule_core_wants_pause(self)) {
-        self->paused = 1;
         self->block_bytes = 0;
-        (void)self->stop_emulation(engine); /* it cannot fail while the engine runs */
+        pause(self, FERRULE_GUEST_PAUSES);
         return;
     }
     self->block_address = (uint32_t)address;
     self->block_bytes = bytes;
-    self->entered += count(self, (uint32_t)address, bytes);
+    const struct ferrule_guest_block *block = slot_of(self, (uint32_t)address);
+    if (block->address != (uint32_t)address || block->bytes != bytes) {
+        block = decode_anew(self, (uint32_t)address, bytes, &anew);
+        if (block == NULL) {
+            return;
+        }
+    }
+    const uint32_t needed = block->alignment.needed;
+    if ((needed & ~self->aligned) != 0 && !are_aligned(self, needed & ~self->aligned)) {
+        pause(self, FERRULE_GUEST_DISTRUSTS);
+        return;
+    }
+    self->aligned = ((self->aligned | needed) & block->alignment.kept) | block->alignment.gained;
+    self->entered += block->instructions;
 }
 
+/* An instruction with an unaligned address is diverted to a page without memory, since unicorn can
+ * end an IT block only by a refused access. */
+static void on_site(void *engine, uint64_t address, uint32_t bytes, void *guest)
+{
+    struct ferrule_guest *self = guest;
+    const uint32_t nowhere = NOWHERE;
+    const uint8_t *code = code_of(self, (uint32_t)address, bytes);
+    if (code == NULL || self->unaligned != 0) {
+        return;
+    }
+    const struct ferrule_site site = site_at(code, bytes);
+    const int id = self->core->register_ids[site.base];
+    uint32_t value = 0;
+    (void)self->read_register(engine, id, &value);
+    if ((value & site.mask) != 0) {
+        self->unaligned = (uint32_t)address | 1u;
+        self->base = site.base;
+        self->base_value = value;
+        self->base_mask = site.mask;
+        (void)self->write_register(engine, id, &nowhere);
+    }
+}
+
+void ferrule_guest_restore_base(struct ferrule_guest *guest)
+{
+    if (guest->unaligned != 0) {
+        const int id = guest->core->register_ids[guest->base];
+        (void)guest->write_register(guest->engine, id, &guest->base_value);
+        guest->unaligned = 0;
+    }
+}
+
+static void add_check(struct ferrule_guest *guest, uint32_t address)
+{
+    uint32_t *slot = site_slot(guest, address);
+    uintptr_t hook = 0;
+    if (*slot != 0) {
+        return;
+    }
+    if (guest->site_count >= FERRULE_GUEST_SITES / 2 ||
+        guest->add_hook(guest->engine, &hook, UC_HOOK_CODE, (void *)on_site, guest, address,
+                        address) != 0) {
+        guest->error = UC_ERR_RESOURCE;
+        ferrule_guest_stop(guest, FERRULE_GUEST_ERROR);
+        return;
+    }
+    *slot = address | 1u;
+    ++guest->site_count;
+}
+
+void ferrule_guest_add_checks(struct ferrule_guest *guest)
+{
+    const uint32_t address = guest->block_address;
+    const uint32_t bytes = guest->block_bytes;
+    const struct place place = {.guest = guest, .address = address};
+    const uint8_t *code = code_of(guest, address, bytes);
+    struct ferrule_alignment alignment;
+    if (guest->paused == FERRULE_GUEST_DISTRUSTS) {
+        for (uint32_t at = 0; at < bytes; at += width_of(code + at)) {
+            if (site_at(code + at, bytes - at).mask != 0) {
+                add_check(guest, address + at);
+            }
+        }
+        slot_of(guest, address)->bytes = 0;
+    }
+    for (uint32_t at = 0; at < bytes && guest->stop == FERRULE_GUEST_RUNS;) {
+        at = ferrule_alignment_decode(code, bytes, is_checked, &place, &alignment);
+        if (at < bytes) {
+            add_check(guest, address + at);
+        }
+    }
+    /* unicorn translates the block again, with the new hooks */
+    (void)guest->control(guest->engine, REMOVE_BLOCKS, (uint64_t)address,
+                         (uint64_t)address + bytes);
+}
 /* Clears ITSTATE, which reading the program counter restores and which would affect the next
  * block. */
 static void clear_it_state(struct ferrule_guest *guest)
@@ -184,6 +351,12 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
         accepts(self, type, address, bytes, value)) {
         clear_it_state(self);
         return true;
+    }
+    if (self->unaligned != 0 && self->fault.type == 0) {
+        self->fault.type = FERRULE_GUEST_UNALIGNED;
+        self->fault.address = self->base_value;
+        self->fault.bytes = (int32_t)self->base_mask + 1;
+        self->fault.program_counter = program_counter;
     }
     if (self->fault.type == 0) {
         self->fault.type = type;

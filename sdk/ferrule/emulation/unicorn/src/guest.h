@@ -11,11 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "alignment.h"
+
 struct ferrule_core;
 
 enum {
     FERRULE_GUEST_WINDOWS = 16,    /* memories of a board, including aliases */
-    FERRULE_GUEST_CACHE = 1 << 14, /* blocks with a cached number of instructions */
+    FERRULE_GUEST_CACHE = 1 << 14, /* blocks whose decoding is cached */
+    FERRULE_GUEST_SITES = 1 << 14, /* slots for instructions whose addresses are checked */
 };
 
 enum ferrule_guest_stop {
@@ -56,6 +59,13 @@ enum ferrule_register {
     FERRULE_REGISTERS,
 };
 
+enum ferrule_guest_pause {
+    FERRULE_GUEST_GOES_ON = 0,
+    FERRULE_GUEST_PAUSES = 1,
+    FERRULE_GUEST_LACKS_CHECKS = 2, /* the next block needs checks for some instructions */
+    FERRULE_GUEST_DISTRUSTS = 3,    /* the next block needs checks for all instructions */
+};
+
 /* A memory of the guest and its bytes in the host. */
 struct ferrule_guest_window {
     uint64_t address;
@@ -68,13 +78,18 @@ struct ferrule_guest_block {
     uint32_t address;
     uint16_t bytes;
     uint16_t instructions;
+    struct ferrule_alignment alignment;
+    uint16_t reserved;
 };
 
-/* An access that was refused because of missing memory or its protection. */
+/* Type of a fault with an unaligned address, beside those of enum uc_mem_type. */
+enum { FERRULE_GUEST_UNALIGNED = 64 };
+
+/* An access that was refused because of missing memory, its protection or its alignment. */
 struct ferrule_guest_fault {
-    uint64_t address;
+    uint64_t address; /* if unaligned: the base register's value */
     int64_t value;
-    int32_t type; /* enum uc_mem_type; 0: none */
+    int32_t type; /* enum uc_mem_type or FERRULE_GUEST_UNALIGNED; 0: none */
     int32_t bytes;
     uint32_t program_counter; /* of the accessing instruction */
     uint32_t reserved;
@@ -86,6 +101,9 @@ struct ferrule_guest {
     int (*stop_emulation)(void *engine);
     int (*read_register)(void *engine, int id, void *value);
     int (*write_register)(void *engine, int id, const void *value);
+    int (*add_hook)(void *engine, uintptr_t *hook, int type, void *callback, void *user_data,
+                    uint64_t begin, uint64_t end, ...);
+    int (*control)(void *engine, int what, ...);
     void *engine;
     struct ferrule_core *core; /* NULL: only instructions are modelled */
 
@@ -96,7 +114,7 @@ struct ferrule_guest {
     uint32_t stop;    /* enum ferrule_guest_stop */
     uint32_t block_address;
     uint32_t block_bytes;
-    uint32_t paused;    /* nonzero: ferrule_guest_on_block() ended the emulation */
+    uint32_t paused;    /* enum ferrule_guest_pause: why ferrule_guest_on_block() ended it */
     uint32_t exception; /* unicorn's exception number; 0: none */
     uint32_t error;     /* enum uc_err, valid with FERRULE_GUEST_ERROR */
 
@@ -108,9 +126,16 @@ struct ferrule_guest {
     int32_t register_ids[FERRULE_REGISTERS];
     uint32_t window_count;
     uint32_t breakpoints; /* number of breakpoints; if nonzero, bkpt stops the guest too */
+    uint32_t aligned;     /* registers known to be aligned at the start of the next block */
+    uint32_t unaligned;   /* the instruction with an unaligned address, with bit 0 set; 0: none */
+    uint32_t base;        /* its base register, and that register's value */
+    uint32_t base_value;
+    uint32_t base_mask; /* its bits that must be 0 */
+    uint32_t site_count;
     uint32_t reserved;
     struct ferrule_guest_window windows[FERRULE_GUEST_WINDOWS];
     struct ferrule_guest_block cache[FERRULE_GUEST_CACHE];
+    uint32_t sites[FERRULE_GUEST_SITES]; /* checked instructions, with bit 0 set; 0: free */
 };
 
 uint64_t ferrule_guest_bytes(void);
@@ -127,6 +152,12 @@ bool ferrule_guest_store(struct ferrule_guest *guest, uint32_t address, uint32_t
 
 /* Ends the run before the next block with a reason, unless it has one already. */
 void ferrule_guest_stop(struct ferrule_guest *guest, enum ferrule_guest_stop reason);
+
+/* Adds the checks that the next block lacks, before which ferrule_guest_on_block() paused. */
+void ferrule_guest_add_checks(struct ferrule_guest *guest);
+
+/* Restores the base register of an instruction whose address was found to be unaligned. */
+void ferrule_guest_restore_base(struct ferrule_guest *guest);
 
 /* Callbacks; `guest` is the user data given to unicorn. */
 void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void *guest);

@@ -143,6 +143,10 @@ static void handle_refusal(struct ferrule_core *core)
     const bool fetch = access->type == UC_MEM_FETCH_UNMAPPED || access->type == UC_MEM_FETCH_PROT;
     guest->entered = ferrule_guest_executed(guest, access->program_counter);
     ferrule_guest_write(guest, FERRULE_PC, access->program_counter | 1u);
+    if (access->type == FERRULE_GUEST_UNALIGNED) {
+        ferrule_exception_fault(core, FERRULE_USAGE_FAULT, FERRULE_CFSR_UNALIGNED, 0);
+        return;
+    }
     if (fetch) {
         ferrule_exception_fault(core, FERRULE_BUS_FAULT, FERRULE_CFSR_IBUSERR, 0);
         return;
@@ -226,18 +230,38 @@ static void handle_end(struct ferrule_core *core, uint32_t address, uint64_t cou
     }
 }
 
+/* Starts the emulation, and again after each pause in which checks of addresses are added; returns
+ * unicorn's error. */
+static int emulate(struct ferrule_core *core, uint64_t count)
+{
+    struct ferrule_guest *guest = core->guest;
+    const uint32_t thumb = (ferrule_guest_read(guest, FERRULE_XPSR) & XPSR_THUMB) != 0 ? 1u : 0u;
+    int error;
+    for (;;) {
+        guest->paused = FERRULE_GUEST_GOES_ON;
+        guest->block_bytes = 0;
+        guest->aligned = 0;
+        ferrule_core_set_limit(core);
+        error = guest->start_emulation(guest->engine, ferrule_guest_read(guest, FERRULE_PC) | thumb,
+                                       0, 0, count);
+        if (guest->paused < FERRULE_GUEST_LACKS_CHECKS) {
+            return error;
+        }
+        ferrule_guest_add_checks(guest);
+        if (guest->stop != FERRULE_GUEST_RUNS) {
+            return error;
+        }
+    }
+}
+
 /* Executes until a check is needed, or `count` instructions if that is not 0. */
 static void execute(struct ferrule_core *core, uint64_t count)
 {
     struct ferrule_guest *guest = core->guest;
-    const uint32_t thumb = (ferrule_guest_read(guest, FERRULE_XPSR) & XPSR_THUMB) != 0 ? 1u : 0u;
     guest->exception = 0;
     guest->fault.type = 0;
-    guest->paused = 0;
-    guest->block_bytes = 0;
-    ferrule_core_set_limit(core);
-    const int error = guest->start_emulation(
-        guest->engine, ferrule_guest_read(guest, FERRULE_PC) | thumb, 0, 0, count);
+    const int error = emulate(core, count);
+    ferrule_guest_restore_base(guest);
     const uint32_t address = ferrule_guest_read(guest, FERRULE_PC);
     if (guest->fault.type != 0) {
         handle_refusal(core);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Instructions that fault on an unaligned address on every core (Armv7-M ARM, A3.2.1; Armv8-M ARM,
+ * B7.2), and the registers of a block whose alignment decides whether they do.
+ */
+#ifndef FERRULE_EMULATION_ALIGNMENT_H
+#define FERRULE_EMULATION_ALIGNMENT_H
+
+#include <stdint.h>
+
+/* How an instruction's address must be aligned. */
+struct ferrule_site {
+    uint32_t mask; /* address bits that must be 0; 0: the instruction accepts every address */
+    uint32_t base; /* the register that must be aligned: the offset is always */
+};
+
+/* Registers of a block, as bits. A register is aligned if it holds a multiple of 4. */
+struct ferrule_alignment {
+    uint16_t needed; /* must be aligned at the block's start, or its instructions need checks */
+    uint16_t kept;   /* aligned at the block's end if they are at its start */
+    uint16_t gained; /* aligned at the block's end, if those needed are at its start */
+};
+
+/* Decodes an instruction; `second` is its second halfword, or 0 if it has only one. */
+struct ferrule_site ferrule_site_of(uint32_t first, uint32_t second);
+
+/* Returns whether an instruction's address is checked when the instruction executes. */
+typedef uint32_t (*ferrule_is_checked)(const void *context, uint32_t offset);
+
+/* Decodes a block. Returns the offset of the first instruction whose address depends on a value
+ * that does not follow from the registers at the block's start and that is not checked, or `bytes`
+ * if there is none. */
+uint32_t ferrule_alignment_decode(const uint8_t *code, uint32_t bytes,
+                                  ferrule_is_checked is_checked, const void *context,
+                                  struct ferrule_alignment *alignment);
+
+#endif

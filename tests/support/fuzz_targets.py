@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All targets of the fuzz campaigns."""
+
+from __future__ import annotations
+
+import fuzz_files
+import fuzz_models
+import fuzz_peers
+from fuzzing import Target
+
+TARGETS: tuple[Target, ...] = (*fuzz_files.TARGETS, *fuzz_peers.TARGETS, *fuzz_models.TARGETS)
