@@ -271,9 +271,9 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
         read_platform(tmp_path / "none.repl")
     binary = tmp_path / "binary.repl"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FerruleError, match="Is a directory"):
-        read_platform(binary)
     with pytest.raises(FerruleError, match="cannot read"):
+        read_platform(binary)
+    with pytest.raises(FerruleError, match="Is a directory"):
         read_platform(tmp_path)
 
 
