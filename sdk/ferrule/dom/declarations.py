@@ -23,6 +23,7 @@ class Linkage(Enum):
 class Section(Enum):
     """A place for data other than the default one; the target's headers define how data gets there."""
 
+    IDENTITY = auto()
     WEIGHTS = auto()
     WORKSPACE = auto()
 
