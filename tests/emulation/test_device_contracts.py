@@ -41,6 +41,7 @@ from needs import require_module
 
 import ferrule
 from ferrule._typing import override
+from ferrule.cli.serve_accelerator import _interrupted
 from ferrule.devices import BusError, DeviceFaultError, SerialModel
 from ferrule.devices.hosting import HostedModel
 from ferrule.emulation import AttachedWire, EngineError, Machine
@@ -407,6 +408,17 @@ def test_a_breach_behind_a_serial_line(request: pytest.FixtureRequest, line: str
     with pytest.raises(FerruleError, match=f"device .*: its model {text}") as caught:
         LINES[line][1](request, model)
     assert fault_of(caught.value).device == ("ContractLine" if line == "serve-accelerator" else NAME)
+
+
+def test_a_wait_in_c_is_ended_although_the_command_handles_ctrl_c() -> None:
+    model = ContractLine(stuck)
+    model.deadline_s = DEADLINE_S
+    with _interrupted() as stopped, pytest.raises(DeviceFaultError, match="did not return within"):
+        serve(model, Endless(), until=stopped)
+    assert not stopped()
+    with _interrupted() as stopped:
+        os.kill(os.getpid(), signal.SIGINT)
+        serve(ContractLine(hang), Endless(), until=stopped)
 
 
 # ---- the suite is complete

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from covering import covering
@@ -41,6 +42,24 @@ def test_trace_equals_qemus(unicorn: Engine, qemu: str, build_exceptions: Build,
         assert [line for line in ours if AWAKE.fullmatch(line)] == [f"awake {ticks:08x}" for ticks in range(1, 9)]
         ours, qemus = ([line for line in lines if not AWAKE.fullmatch(line)] for lines in (ours, qemus))
     assert ours == qemus
+
+
+@pytest.mark.parametrize("board", ["mps2-an385", "mps2-an386"])
+def test_bit_bands_equal_qemus(unicorn: Engine, qemu: str, build_exceptions: Build, board: str) -> None:
+    machine = build_exceptions("bitband", board)
+    assert trace(machine, unicorn) == trace(machine, engine("qemu"))
+
+
+def test_a_bit_of_nothing_is_a_bus_fault(unicorn: Engine, build_exceptions: Build) -> None:
+    lines = trace(build_exceptions("bitband", "mps2-an386", "-DNOTHING"), unicorn)
+    assert lines.count("cfsr 00008200") == lines.count("bfar 43e0000c") == 2
+
+
+def test_a_bit_band_needs_a_base(unicorn: Engine, build_exceptions: Build) -> None:
+    machine = build_exceptions("bitband", "mps2-an386")
+    bare = [replace(each, properties={}) if "BitBanding" in each.type else each for each in machine.board.peripherals]
+    with pytest.raises(EngineError, match="the bit-band alias bitbandSram has no property peripheralBase"):
+        unicorn.start(replace(machine, board=replace(machine.board, peripherals=tuple(bare))))
 
 
 @pytest.mark.parametrize("board", WITH_FPU)

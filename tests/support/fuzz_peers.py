@@ -21,6 +21,7 @@ from needs import require_cc, require_module
 from text_mutation import mutate_text
 from transcript import chunks
 
+from ferrule._typing import override
 from ferrule.backends.uart_woofles import UartWooflesModel, protocol
 from ferrule.emulation.gdb import GdbStub
 from ferrule.emulation.gdb.packets import Packet, PacketReader, frame
@@ -31,11 +32,12 @@ from ferrule.emulation.renode.external_control import ExternalControl, FramedCon
 from ferrule.emulation.renode.monitor import Monitor
 from ferrule.emulation.renode.robot import RobotServer
 from ferrule.emulation.renode.stream import Stream
+from ferrule.graph import Array
 from ferrule.link import Channel, LinkSession
 from ferrule.link.frame import Frame, FrameReceiver
 from ferrule.link.protocol import RESPONSE, MessageType
 
-_INPUTS = [np.zeros((1, 1, 1, 3), np.uint8), np.zeros(3, np.int16)]
+_INPUTS: list[Array] = [np.zeros((1, 1, 1, 3), np.uint8), np.zeros(3, np.int16)]
 _WIDE, _NARROW = struct.pack("<I", 30900), struct.pack("<I", 3)
 _NUMBERS = (0, 1, 2, 3, 4, 8, 16, 255, 256, 4096, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
 
@@ -118,6 +120,7 @@ class Hostile(Channel):
         self._said = 0
         self._rate = choice.choice((0.01, 0.05, 0.25))
 
+    @override
     def write(self, data: bytes) -> None:
         """Answer each request, mostly properly."""
         for request in self._receiver.feed(data):
@@ -132,6 +135,7 @@ class Hostile(Channel):
             wire = Frame(version=1, type=kind, sequence=sequence, payload=payload[:8000]).encode()
             self._waiting += mutate(wire, [wire], self._choice) if self._choice.random() < self._rate / 4 else wire
 
+    @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
         """Return what is waiting."""
         del timeout_s
@@ -141,6 +145,7 @@ class Hostile(Channel):
         data, self._waiting = self._waiting[:max_bytes], self._waiting[max_bytes:]
         return data
 
+    @override
     def close(self) -> None:
         """Do nothing."""
 

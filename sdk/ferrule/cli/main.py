@@ -38,6 +38,7 @@ _COMMANDS = {
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
     "new": ("ferrule.cli.new", "Create a working skeleton of a backend or a board."),
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
+    "verify": ("ferrule.cli.verify", "Compare the digests in a firmware with those of a model."),
     "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
 }
 
@@ -141,7 +142,9 @@ def _culprit(error: BaseException) -> str:
 
 
 def _complain(message: str, hint: str | None) -> None:
+    from ferrule.rendering import shown
+
     colour = False if "NO_COLOR" in os.environ else None
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True, color=colour)
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {shown(message)}", err=True, color=colour)
     if hint:
-        click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True, color=colour)
+        click.echo(f"{click.style('hint:', fg='yellow')} {shown(hint)}", err=True, color=colour)

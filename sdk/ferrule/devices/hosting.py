@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 import traceback
 from collections.abc import Callable, Sequence
-from dis import opmap
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TypeVar
@@ -20,7 +19,7 @@ from ferrule.devices.memory import GuardedBus, Range
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, DeviceModel, InterruptLine
 from ferrule.devices.serial import SerialModel
 from ferrule.devices.watchdog import WATCHDOG
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, caused_by_signal
 
 MOST_EVENTS = 1_000_000
 """Largest number of events that one access may cause where time passes only with accesses."""
@@ -28,7 +27,6 @@ MANY_RISES = 10_000
 """Number of rises of an interrupt line from which on a report mentions it."""
 _EVENT_BITS = 63
 _M = TypeVar("_M", DeviceModel, SerialModel)
-_RAISE = opmap["RAISE_VARARGS"]
 
 
 class _Hosted:
@@ -61,7 +59,7 @@ class _Hosted:
             WATCHDOG.settle()
             self.deadline_s, self.stuck = float("inf"), False
             raise self.fault from error
-        if error is self._host_error or error is self.fault or _is_interrupt(error):
+        if error is self._host_error or error is self.fault or caused_by_signal(error):
             raise error
         what = f"its model raised {_error_text(error)}"
         raise self._keep(self._wrong(what, call, offset, hint=_place(error))) from error
@@ -302,7 +300,7 @@ def created(make: Callable[[], object], kind: type[_M], *, name: str) -> _M:
     try:
         model = make()
     except BaseException as error:
-        if _is_interrupt(error):
+        if caused_by_signal(error):
             raise
         text = f"device {name}: its model cannot be created: {_error_text(error)}"
         raise DeviceFaultError(text, device=name, hint=_place(error)) from error
@@ -425,13 +423,3 @@ def _place(error: BaseException) -> str | None:
     """Return the innermost place of an exception's traceback outside of this module."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if each.filename != __file__]
     return f"raised at {Path(frames[-1].filename).name}:{frames[-1].lineno}, in {frames[-1].name}" if frames else None
-
-
-def _is_interrupt(error: BaseException) -> bool:
-    """Return whether an exception is the user's Ctrl-C: Python raises it between two instructions, not by `raise`."""
-    if not isinstance(error, KeyboardInterrupt) or error.__traceback__ is None:
-        return False
-    last = error.__traceback__
-    while last.tb_next is not None:
-        last = last.tb_next
-    return last.tb_frame.f_code.co_code[last.tb_lasti] != _RAISE

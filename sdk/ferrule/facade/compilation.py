@@ -233,7 +233,7 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firm
     placed = replace(job, board=board, out=folder)
     progress(Step(phase=f"generating C for {board.name}"))
     optimized = divide(network, placed)
-    artifact = emit_divided(optimized, placed)
+    artifact = emit_divided(optimized, placed, network)
     project = write_project(artifact, placed)
     started = time.perf_counter()
     image = build_project(project, progress=progress)

@@ -35,6 +35,12 @@ def one_line(text: str) -> str:
     return text if is_plain(text) else "".join(c if c.isprintable() else " " for c in text)
 
 
+def shown(text: str) -> str:
+    """Return text for a terminal: characters that are not printable, except line breaks, become escapes."""
+    parts = (c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    return text if is_plain(text) else "".join(parts)
+
+
 def check_text(text: str, what: str, *, longest: int | None = None) -> None:
     """Raise FerruleError for text that a terminal or a page would not show as it is, or with too many characters."""
     bad = next((c for c in text if not c.isprintable()), None)

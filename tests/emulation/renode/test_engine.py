@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -344,3 +346,26 @@ def test_an_accelerator_behind_another_uart(
     report = firmware.run(engine="renode")
     assert report.verdict == "exact"
     assert {layer.backend for layer in report.document.layers} == {"UartWoofles"}
+
+
+@pytest.mark.cc
+def test_selects_that_renode_computes_wrongly_are_refused(
+    arm_gcc: str, stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elf = tmp_path / "select.elf"
+    source = tmp_path / "select.c"
+    source.write_text('int entry(int a) { __asm("cmp %0, #1\\n\\tcset %0, eq" : "+r"(a)); return a; }\n')
+    flags = ["-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=soft", "-O2", "-nostdlib", "-Wl,--entry=entry"]
+    subprocess.run([arm_gcc, *flags, str(source), "-o", str(elf)], check=True, timeout=60)
+    machine = Machine(board=load_board("mps3-an547"), elf=elf)
+    with pytest.raises(EngineError, match=r"with the zero register \(1, first at .*\(entry\+0x2\)\)") as caught:
+        engine("renode").start(machine)
+    assert "--engine qemu" in str(caught.value.hint)
+    monkeypatch.setenv("FAKE_RENODE_VERSION", "1.17.0")
+    with pytest.raises(EngineError) as caught:  # the stand-in has no such core, but gets as far as loading it
+        engine("renode").start(machine)
+    assert "zero register" not in str(caught.value)
+    other = replace(machine, board=load_board("mps2-an505"))
+    with pytest.raises(EngineError) as caught:
+        engine("renode").start(other)
+    assert "zero register" not in str(caught.value)

@@ -83,7 +83,7 @@ def emit_renode(network: Network, artifact: Artifact, board: Board, project: Pat
         TEST_NAME: "\n".join(_test(network, artifact, board)) + "\n",
     }
     platforms = {board.path_for_renode(file): file.read_bytes() for file in board.files if file.suffix == ".repl"}
-    contents = {**platforms, **{name: text.encode() for name, text in files.items()}}
+    contents = platforms | {name: text.encode() for name, text in files.items()}
     with explained(folder):
         for name, data in contents.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ferrule._typing import override
 from ferrule.devices.watchdog import POLL_S
-from ferrule.emulation.crash import CrashReport, EngineError
+from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Counters, Machine
 from ferrule.emulation.fault_record import FIELDS
@@ -28,6 +28,8 @@ from ferrule.emulation.renode.script import (
 )
 from ferrule.emulation.renode.terminal import SocketTerminal
 from ferrule.emulation.socket_wire import SocketWire
+from ferrule.firmware import read_image
+from ferrule.firmware.thumb import instructions
 from ferrule.link import Channel
 from ferrule.scratch import ScratchFolder
 
@@ -38,7 +40,23 @@ END_S = 5.0
 RESOLUTION = 2.0
 """Measured with 1.16.1: the counts of a model are within one instruction of those of the engine unicorn. Before 1.16
 the cycle counter does not advance within a quantum of virtual time."""
+LAST_WITH_WRONG_SELECTS = (1, 16)
+"""The last release in which CSEL, CSINC, CSINV and CSNEG with the zero register read the program counter instead."""
 _REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc")
+
+
+def _require_correct_selects(machine: Machine, found: tuple[int, int]) -> None:
+    """Raise RenodeError if this release computes instructions of the firmware wrongly."""
+    if found > LAST_WITH_WRONG_SELECTS or machine.board.cpu.type != "cortex-m55":
+        return
+    wrong = [each for each in instructions(machine.elf) if each.selects_zero]
+    if wrong:
+        place = f"{address_text(wrong[0].address)} ({read_image(machine.elf).describe(wrong[0].address)})"
+        raise RenodeError(
+            f"the firmware contains CSET or other conditional selects with the zero register ({len(wrong)}, first at "
+            f"{place}); Renode up to 1.16.1 reads the program counter in place of zero",
+            hint=f"run board {machine.board.name} with --engine qemu, or with a later Renode",
+        )
 
 
 class RenodeChannel(Channel):
@@ -131,6 +149,7 @@ class RenodeSession(EmulatorSession):
     def _load(self, machine: Machine, kind: AttachmentKind, folder: Path) -> None:
         process, robot = self._running
         self._release = release(robot.execute("version"))
+        _require_correct_selects(machine, self._release)
         self._attachments = attach(kind, machine.devices, self._board, process, self._release, machine.callback_s)
         write_files(folder, self._board, [each.entry() for each in self._attachments], machine.elf)
         uarts = {self._board.link_uart.name, self._board.console_uart.name}

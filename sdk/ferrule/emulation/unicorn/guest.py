@@ -57,6 +57,7 @@ class Guest:
                 hint=f"it has {', '.join(MODELS)}",
             )
         self._constants = unicorn_const
+        self._unicorn_error: type[Exception] = unicorn.UcError
         self._arm = arm_const
         self._library = uclib
         self.hooks = load_hooks()
@@ -254,6 +255,30 @@ class Guest:
         except BaseException as error:  # noqa: BLE001 (unicorn's frames are in between: `run` raises it)
             self._fail(error)
         return 1
+
+    def bus_access(self, address: int, size_bytes: int, value: int | None = None) -> int:
+        """Read an address as the core does during its current access, or write `value` if it is not None.
+
+        Raises:
+            BusError: nothing is there, or the memory is read-only, or the device's model refuses.
+        """
+        for each in self._asked:
+            if 0 <= address - each.address < each.size_bytes:
+                if value is None:
+                    return each.read(address - each.address, size_bytes)
+                each.write(address - each.address, size_bytes, value)
+                return 0
+        if value is not None and any(
+            window.constant and 0 <= address - window.address < window.bytes for window, _ in self._storages()
+        ):
+            raise BusError(f"the memory at {address:#010x} is read-only", address=address)
+        try:
+            if value is None:
+                return int.from_bytes(self.engine.mem_read(address, size_bytes), "little")
+            self.engine.mem_write(address, value.to_bytes(size_bytes, "little"))
+        except self._unicorn_error as error:
+            raise BusError(f"nothing is at {address:#010x}", address=address) from error
+        return 0
 
     def guarded(self, call: Callable[[], None]) -> None:
         """Call a function during a run; an exception ends the run, which raises it."""

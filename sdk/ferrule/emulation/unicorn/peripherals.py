@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 
 from ferrule.boards import Board, Peripheral
+from ferrule.emulation.crash import EngineError
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.processor import NVIC_TYPE, Processor
@@ -13,7 +14,8 @@ from ferrule.emulation.unicorn.uart import KINDS, Uart
 
 UART_TYPES = tuple(KINDS)
 TRACE_TYPES = ("Miscellaneous.DWT",)
-MODELLED = (*UART_TYPES, NVIC_TYPE, *TRACE_TYPES)
+BIT_BAND_TYPES = ("Miscellaneous.BitBanding",)
+MODELLED = (*UART_TYPES, NVIC_TYPE, *TRACE_TYPES, *BIT_BAND_TYPES)
 TRACE_BYTES = 0x1000
 """Window size of the data watchpoint and trace unit (Armv7-M ARM, C1.8), of which CTRL and CYCCNT are modelled."""
 
@@ -26,6 +28,34 @@ class CycleCounter:
         guest.map_c(address, TRACE_BYTES, "ferrule_cycle_counter_read", "ferrule_cycle_counter_write", self._state)
         guest.synchronise(address, TRACE_BYTES)
         processor.attach_trace("ferrule_cycle_counter_enable", self._state)
+
+
+class BitBand:
+    """An alias of which each word is one bit of a memory or of peripherals (Cortex-M4 TRM, 3.7)."""
+
+    def __init__(self, guest: Guest, peripheral: Peripheral) -> None:
+        base = peripheral.properties.get("peripheralBase")
+        if not isinstance(base, int):
+            raise EngineError(
+                f"the bit-band alias {peripheral.name} has no property peripheralBase",
+                hint="it is the address of the region, such as 0x20000000 or 0x40000000",
+            )
+        self._guest = guest
+        self._base = base
+        guest.map_python(peripheral.address, peripheral.size_bytes, self._read, self._write)
+
+    def _place(self, offset: int, size_bytes: int) -> tuple[int, int]:
+        """Return the address of the value that contains the bit, and the bit's number in it."""
+        return self._base + (offset >> 5 & -size_bytes), offset >> 2 & 8 * size_bytes - 1
+
+    def _read(self, offset: int, size_bytes: int) -> int:
+        address, bit = self._place(offset, size_bytes)
+        return self._guest.bus_access(address, size_bytes) >> bit & 1
+
+    def _write(self, offset: int, size_bytes: int, value: int) -> None:
+        address, bit = self._place(offset, size_bytes)
+        before = self._guest.bus_access(address, size_bytes)
+        self._guest.bus_access(address, size_bytes, before & ~(1 << bit) | (value & 1) << bit)
 
 
 def interrupt_line(peripheral: Peripheral, output: str | None, board: Board) -> int | None:
@@ -51,6 +81,8 @@ def attach(guest: Guest, processor: Processor, board: Board) -> dict[str, Uart]:
             uarts[peripheral.name] = Uart(guest, peripheral, transmit, receive)
         elif peripheral.type in TRACE_TYPES:
             CycleCounter(guest, processor, peripheral.address)
+        elif peripheral.type in BIT_BAND_TYPES:
+            BitBand(guest, peripheral)
     for tag in board.tags:
         guest.map_silent(tag.address, tag.size_bytes)
     return uarts

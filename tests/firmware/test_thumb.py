@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The instructions of an ELF file."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ferrule.firmware.thumb import Instruction, instructions
+
+pytestmark = pytest.mark.cc
+
+SOURCE = """
+    .syntax unified
+    .thumb
+    .section .text.one, "ax"
+    .global one
+    .type one, %function
+one:
+    cmp r0, r1
+    ldr r2, =0xEA5F901F
+    cset r0, eq
+    .inst.w 0xEA53901F
+    .inst.w 0xEA5F81B2
+    csel r1, r2, r3, lt
+    cinc r0, r2, lt
+    orrs r0, r1, r2
+    movs.w r0, r2
+    bx lr
+    .ltorg
+    .section .text.two, "ax"
+two:
+    nop
+    .word 0xEA5F901F
+    .section .rodata
+    .word 0xEA5F901F
+"""
+SELECTS_ZERO = (0xEA5F901F, 0xEA53901F, 0xEA5F81B2)
+"""The instructions in which register 15 is zero."""
+
+
+def assemble(compiler: str, folder: Path) -> Path:
+    """Return an ELF file of the source."""
+    source, elf = folder / "code.s", folder / "code.elf"
+    source.write_text(SOURCE)
+    argv = [compiler, "-mcpu=cortex-m55", "-mthumb", "-nostdlib", "-Wl,--entry=one", "-Wl,-Ttext=0x1000"]
+    subprocess.run([*argv, str(source), "-o", str(elf)], check=True, timeout=60)
+    return elf
+
+
+def test_code_is_told_from_data(arm_gcc: str, tmp_path: Path) -> None:
+    found = list(instructions(assemble(arm_gcc, tmp_path)))
+    words = [each.first << 16 | each.second if each.size_bytes == 4 else each.first for each in found]
+    assert len(found) == 11
+    assert [each.address for each in found] == sorted(each.address for each in found)
+    assert words[0] == 0x4288
+    assert words[-2:] == [0x4770, 0xBF00]
+    assert tuple(word for word, each in zip(words, found, strict=True) if each.selects_zero) == SELECTS_ZERO
+
+
+def test_a_move_is_no_select() -> None:
+    assert not Instruction(0, 0xEA5F, 0x0002).selects_zero  # movs.w r0, r2
+    assert not Instruction(0, 0x4770, 0).selects_zero
