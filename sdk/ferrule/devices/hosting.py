@@ -39,6 +39,8 @@ class _Hosted:
         self.stuck = False
         """Whether a call has passed its deadline and has not returned yet."""
         self.deadline_s = model.deadline_s if limit_s is None else min(model.deadline_s, limit_s)
+        self.abandon: Callable[[], None] = lambda: None
+        """Called by the watchdog's thread if a call goes on although it was interrupted; for attachments to replace."""
         self._late = False
         self._host_error: BaseException | None = None
         WATCHDOG.watch(self)
@@ -46,6 +48,7 @@ class _Hosted:
     def overdue(self, frame: FrameType, elapsed_s: float, *, again: bool) -> None:
         """Keep the fault of a call that is being interrupted; called by the watchdog."""
         if again:
+            self.abandon()
             return
         call, given = frame.f_code.co_name, frame.f_locals
         what = f"its model did not return within {elapsed_s:.1f} s"
