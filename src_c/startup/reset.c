@@ -6,9 +6,39 @@
 #define SCB_VTOR  (*(volatile uint32_t *)0xE000ED08u)
 #define SCB_CPACR (*(volatile uint32_t *)0xE000ED88u)
 
+/* Memory protection unit of Armv7-M (Armv7-M ARM, B3.5). */
+#define MPU_TYPE (*(volatile uint32_t *)0xE000ED90u)
+#define MPU_CTRL (*(volatile uint32_t *)0xE000ED94u)
+#define MPU_RNR  (*(volatile uint32_t *)0xE000ED98u)
+#define MPU_RBAR (*(volatile uint32_t *)0xE000ED9Cu)
+#define MPU_RASR (*(volatile uint32_t *)0xE000EDA0u)
+
 #define CPACR_FPU_FULL_ACCESS (0xFu << 20)
+#define MPU_TYPE_DREGION      (0xFFu << 8)
+#define MPU_CTRL_ENABLE       (1u << 0)
+#define MPU_CTRL_PRIVDEFENA   (1u << 2) /* the other addresses stay as they are without the MPU */
+#define MPU_RASR_ENABLE       (1u << 0)
+#define MPU_RASR_SIZE         1 /* position of the binary logarithm of the size, less 1 */
+#define MPU_RASR_XN           (1u << 28)
 
 extern const uint32_t ferrule_vectors[];
+
+/* Makes an overflow of the stack fault at once, unless the core has no MPU or the linker script
+ * defines no guard. */
+static inline void guard_stack(void)
+{
+#if defined(__ARM_FEATURE_CMSE)
+    __asm__ volatile("msr msplim, %0" : : "r"(ferrule_stack_limit));
+#else
+    const uint32_t log2_bytes = (uint32_t)ferrule_stack_guard_log2;
+    if ((MPU_TYPE & MPU_TYPE_DREGION) != 0 && log2_bytes != 0) {
+        MPU_RNR = 0;
+        MPU_RBAR = (uint32_t)ferrule_stack_guard;
+        MPU_RASR = MPU_RASR_XN | (log2_bytes - 1u) << MPU_RASR_SIZE | MPU_RASR_ENABLE;
+        MPU_CTRL = MPU_CTRL_PRIVDEFENA | MPU_CTRL_ENABLE;
+    }
+#endif
+}
 
 /* Separate from ferrule_reset, so that ferrule_reset does not use the FPU before it is enabled. */
 __attribute__((noinline, noreturn)) static void start(void)
@@ -29,11 +59,7 @@ __attribute__((noinline, noreturn)) static void start(void)
 
 void ferrule_reset(void)
 {
-#if defined(__ARM_FEATURE_CMSE)
-    __asm__ volatile("msr msplim, %0"
-                     :
-                     : "r"(ferrule_stack_limit)); /* Armv8-M: overflow faults at once */
-#endif
+    guard_stack();
     SCB_VTOR = (uint32_t)ferrule_vectors;
 #if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
     SCB_CPACR |= CPACR_FPU_FULL_ACCESS;

@@ -8,6 +8,10 @@
 /* Addresses that the linker script defines. */
 extern uint32_t ferrule_stack_limit[];
 extern uint32_t ferrule_stack_top[];
+/* Addresses below the stack that nothing may access, and the binary logarithm of their number; 0 if
+ * there are none. */
+extern uint8_t ferrule_stack_guard[] __attribute__((weak));
+extern uint8_t ferrule_stack_guard_log2[] __attribute__((weak));
 extern uint32_t ferrule_data_start[];
 extern uint32_t ferrule_data_end[];
 extern const uint32_t ferrule_data_load[];

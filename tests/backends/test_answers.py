@@ -18,7 +18,7 @@ from mock_backends import CountingAllocator, chain
 import ferrule.backends
 from ferrule.backends import backend, context, default_device, firmware, guarded, host_answers, tensor_handle, workload
 from ferrule.backends.backend import Support
-from ferrule.backends.conforming import misfit
+from ferrule.backends.conforming import fits, misfit
 from ferrule.backends.context import BackendEvent, CreationOptions, NetworkId, RuntimePart
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.contribution import Contribution
@@ -424,6 +424,7 @@ def test_every_field_of_an_answer_has_its_type(kind: type, name: str) -> None:
     good, around = NESTED[kind]
     for wrong in (object(), *(() if name in OPTIONAL else (None,))):
         answer = around(changed(good, **{name: wrong}))
+        assert not fits(answer, type(answer)), f"the quick test accepts {name}, which `misfit` refuses"
         method = "lower" if isinstance(answer, LoweredOp) else "driver"
         guard = guarded_target(Thing(**{method: lambda *arguments, answer=answer: answer}), "Bad")
         with pytest.raises(BrokenBackendError, match=rf"from {method}\(\) .*: .*\b{name} is .*, expected "):
@@ -550,7 +551,17 @@ def test_a_target_has_only_the_methods_that_the_backends_has() -> None:
     assert not isinstance(guard, firmware.DeviceTarget)
 
 
+@pytest.mark.parametrize("value", [OP, DRIVER, VIEWS, OPTION, EVENT, DEVICE, Support()], ids=label)
+def test_the_quick_test_accepts_what_fits(value: object) -> None:
+    assert fits(value, type(value))
+    assert not misfit(value, type(value))
+
+
 def test_values_that_stand_for_others_fit() -> None:
+    assert fits(np.int64(3), int)
+    assert not fits(value=True, annotation=int)
+    assert not fits((1, "a"), tuple[int, ...])
+    assert not fits(None, int | str)
     assert not misfit(np.int64(3), int)
     assert not misfit(3, float)
     assert not misfit(np.float32(3), float)

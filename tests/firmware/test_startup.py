@@ -3,13 +3,17 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from needs import require_sanitizers
+from needs import require_module, require_sanitizers
 
 from ferrule.boards import Board, board_names, load_board
-from ferrule.firmware import Toolchain, execute, plan_build, read_image
+from ferrule.emulation import EngineError, Machine, engine
+from ferrule.emulation.unicorn.guest import MODELS
+from ferrule.firmware import Toolchain, execute, plan_build, read_image, toolchain
+from ferrule.firmware.linker import StackGuard, stack_guard
 from ferrule.firmware.uart import uart_driver
 from ferrule.resources import root
 
@@ -175,14 +179,55 @@ def test_a_frame_is_read_if_all_of_it_lies_in_the_stack(
     assert image.describe(pc).startswith("main") if valid else (pc, psr) == (0, 0)
 
 
+MEMORY_FAULTS = 1 << 1 | 1 << 4  # CFSR.DACCVIOL, MSTKERR: the MPU's guard
+STACK_OVERFLOW = 1 << 20  # CFSR.STKOF: MSPLIM
+DEEPEST_BYTES = 2048  # more than a frame of the program that overflows the stack
+
+
 @pytest.mark.cc
 @pytest.mark.emu
-def test_a_stack_overflow_is_recorded_at_once_where_the_core_checks(
+@pytest.mark.parametrize("name", ON_QEMU)
+def test_a_stack_overflow_is_recorded_at_once(
+    name: str, arm_gcc: str, qemu: str, programs: Path, tmp_path: Path
+) -> None:
+    board = load_board(name)
+    elf = build(programs / "fault.c", board, toolchain("arm-none-eabi-gcc"), tmp_path, TEST_FAULT="3")
+    record = fault_of(qemu, board, elf)
+    limit = read_image(elf).address_of("ferrule_stack_limit")
+    checked = stack_guard(board) is None
+    assert record[12] & (STACK_OVERFLOW if checked else MEMORY_FAULTS)
+    assert limit - (0 if checked else DEEPEST_BYTES) <= record[10] < limit + DEEPEST_BYTES
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+def test_a_guard_within_a_memory_protects_what_is_below(
     any_toolchain: Toolchain, qemu: str, programs: Path, tmp_path: Path
 ) -> None:
-    board = load_board("mps2-an505")
+    board = load_board("mps2-an386")
+    board = replace(board, placement=replace(board.placement, weights=board.placement.stack))
+    assert stack_guard(board) == StackGuard(log2=8, reserved=True)
     elf = build(programs / "fault.c", board, any_toolchain, tmp_path, TEST_FAULT="3")
     record = fault_of(qemu, board, elf)
-    stack_overflow = 1 << 20  # UFSR.STKOF
-    assert record[12] & stack_overflow
-    assert record[10] >= board.memory(board.placement.stack).address
+    image = read_image(elf)
+    assert record[12] & MEMORY_FAULTS
+    assert image.address_of("ferrule_stack_guard") == image.address_of("ferrule_stack_limit") - 256
+    assert image.address_of("ferrule_stack_guard") >= board.memory(board.placement.stack).address
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+@pytest.mark.parametrize("name", [name for name in board_names() if load_board(name).cpu.type in MODELS])
+def test_a_stack_overflow_ends_the_run_on_unicorn(name: str, arm_gcc: str, programs: Path, tmp_path: Path) -> None:
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    board = load_board(name)
+    elf = build(programs / "fault.c", board, toolchain("arm-none-eabi-gcc"), tmp_path, TEST_FAULT="3")
+    causes = "stack limit violation|bus error on a data access|bus error while entering an exception"
+    with (
+        engine("unicorn").start(Machine(board=board, elf=elf)) as session,
+        pytest.raises(EngineError, match=causes) as caught,
+    ):
+        session.channel().read(1, 10)
+    assert caught.value.report is not None
+    limit = read_image(elf).address_of("ferrule_stack_limit")
+    assert limit - DEEPEST_BYTES <= caught.value.report.registers["sp"] < limit + DEEPEST_BYTES

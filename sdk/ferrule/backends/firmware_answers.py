@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 from ferrule.backends.contract import answer, asking, broken
@@ -137,9 +138,9 @@ def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
         yield f"kernel is {op.kernel!a}, expected a short name"
     if not 0 <= op.scratch_bytes <= _LAST_ADDRESS:
         yield f"scratch_bytes is {op.scratch_bytes}, expected a number from 0 to {_LAST_ADDRESS}"
-    for node in _nodes((op.statements, op.declarations, op.status)):
-        if isinstance(node, Class | ClassType):
-            yield f"its code has class '{node.name}', which C does not have"
+    name = _class_in((op.statements, op.declarations, op.status))
+    if name is not None:
+        yield f"its code has class '{name}', which C does not have"
     yield from _wrong_alignment("scratch_alignment", op.scratch_alignment)
     for index, blob in enumerate(op.blobs):
         yield from _wrong_blob(f"blobs[{index}] ('{blob.name}')", blob, context.prefix)
@@ -151,15 +152,21 @@ def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
     yield from _wrong_contributions(op.contributions)
 
 
-def _nodes(value: object) -> Iterator[object]:
-    """Yield the nodes of a part of a program, the outer ones first."""
+def _class_in(value: object) -> str | None:
+    """Return the name of a class in a part of a program; None if there is none."""
+    if isinstance(value, Class | ClassType):
+        return value.name
     if isinstance(value, tuple):
-        for item in value:
-            yield from _nodes(item)
-    elif is_dataclass(value):
-        yield value
-        for each in fields(value):
-            yield from _nodes(getattr(value, each.name))
+        parts: Iterable[object] = value
+    else:
+        kind: type = type(value)
+        parts = (getattr(value, name) for name in _field_names(kind))
+    return next((name for name in map(_class_in, parts) if name is not None), None)
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
 
 
 def _wrong_sharing(op: LoweredOp, context: LoweringContext) -> Iterator[str]:

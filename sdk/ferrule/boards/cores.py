@@ -22,14 +22,16 @@ class Core:
     fpus: tuple[str, ...]
     dsp: tuple[bool, ...]
     mve: tuple[bool, ...] = (False,)
+    has_stack_limit: bool = False
+    """Whether the core has MSPLIM and PSPLIM."""
 
 
 CORES: Mapping[str, Core] = {
     "cortex-m3": Core(fpus=("none",), dsp=(False,)),
     "cortex-m4": Core(fpus=("none", "fpv4-sp-d16"), dsp=(True,)),
     "cortex-m7": Core(fpus=("none", "fpv5-sp-d16", "fpv5-d16"), dsp=(True,)),
-    "cortex-m33": Core(fpus=("none", "fpv5-sp-d16"), dsp=(False, True)),
-    "cortex-m55": Core(fpus=("none", "fpv5-d16"), dsp=(True,), mve=(False, True)),
+    "cortex-m33": Core(fpus=("none", "fpv5-sp-d16"), dsp=(False, True), has_stack_limit=True),
+    "cortex-m55": Core(fpus=("none", "fpv5-d16"), dsp=(True,), mve=(False, True), has_stack_limit=True),
 }
 """Supported cores by Arm's name in lower case."""
 

@@ -123,7 +123,7 @@ class _Checked(io.FileIO):
     """A file that raises FerruleError if it cannot be written, except for a closed pipe."""
 
     @override
-    def write(self, data: ReadableBuffer, /) -> int | None:  # type: ignore[override] None if it would block
+    def write(self, data: ReadableBuffer, /) -> int | None:  # type: ignore[override]  # None if it would block
         try:
             return super().write(data)
         except BrokenPipeError:

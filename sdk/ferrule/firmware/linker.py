@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ferrule.boards import Board, Memory
+from ferrule.boards.cores import CORES
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import ENTRY_SYMBOL
 
 _ADDRESS_END = 1 << 32
 _SLICE_ALIGNMENT = 1 << 20
+_LARGEST_GUARD, _RESERVED_GUARD = 20, 8
+"""Binary logarithms of the sizes of a guard where nothing is below the stack, and of one that takes memory."""
 
 
 def linker_script(board: Board, *, memories: tuple[Memory, ...] | None = None, entry: str = ENTRY_SYMBOL) -> str:
@@ -21,7 +24,43 @@ def linker_script(board: Board, *, memories: tuple[Memory, ...] | None = None, e
         entry=entry,
         memories=board.memories if memories is None else memories,
         placement=board.placement,
+        guard=stack_guard(board),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackGuard:
+    """The addresses directly below the stack, which start-up protects by the core's MPU."""
+
+    log2: int
+    """Binary logarithm of their number."""
+    reserved: bool
+    """Whether the memory has to leave them free; otherwise nothing is there."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Their number."""
+        return 1 << self.log2
+
+
+def stack_guard(board: Board) -> StackGuard | None:
+    """Return the guard below the board's stack; None for a core with MSPLIM, which needs none."""
+    if CORES[board.cpu.type].has_stack_limit:
+        return None
+    placement = board.placement
+    low = board.memory(placement.stack).address
+    if placement.stack not in {placement.code, placement.weights}:
+        for log2 in range(_LARGEST_GUARD, _RESERVED_GUARD - 1, -1):
+            if low % (1 << log2) == 0 and low >= 1 << log2 and _is_free(board, low - (1 << log2), low):
+                return StackGuard(log2=log2, reserved=False)
+    return StackGuard(log2=_RESERVED_GUARD, reserved=True)
+
+
+def _is_free(board: Board, low: int, high: int) -> bool:
+    """Return whether a range of addresses has no memory, peripheral or tag."""
+    places = [(base, each.size_bytes) for each in board.memories for base in (each.address, *each.aliases)]
+    places += [(each.address, each.size_bytes) for each in (*board.peripherals, *board.tags)]
+    return all(base + size_bytes <= low or base >= high for base, size_bytes in places)
 
 
 def roomy_memories(board: Board) -> tuple[Memory, ...]:
