@@ -11,9 +11,11 @@
 #include "message.h"
 #include "run.h"
 
-#define WRITE_HEADER 8u   /* bytes before the data in WRITE_INPUT */
-#define CALL_BYTES   12u  /* bytes of one call in DEVICE_TRACE */
-#define BUILD_TEXT   200u /* most bytes of a text in BUILD_INFO, so that all fit into a frame */
+#define WRITE_HEADER  8u  /* bytes before the data in WRITE_INPUT */
+#define CALL_BYTES    12u /* bytes of one call in DEVICE_TRACE */
+#define DIGESTS_AT    offsetof(struct ferrule_identity, model)
+#define DIGESTS_BYTES (3u * FERRULE_DIGEST_BYTES)
+#define BUILD_TEXT    200u /* most bytes of a text in BUILD_INFO, so that all fit into a frame */
 
 /* A request in progress. The response overwrites the payload, so a handler reads its arguments
  * first. */
@@ -92,10 +94,8 @@ static uint8_t *put_sizes(uint8_t *at)
 #if defined(__ELF__)
     if (ferrule_sizes != NULL) {
         *at++ = (uint8_t)FERRULE_SIZES;
-        for (uint32_t i = 0; i < FERRULE_SIZES; i++) {
-            at = ferrule_put32(at, ferrule_sizes[i]);
-        }
-        return at;
+        memcpy(at, ferrule_sizes, 4u * FERRULE_SIZES); /* like tensors: the core is little-endian */
+        return at + 4u * FERRULE_SIZES;
     }
 #endif
     *at++ = 0;
@@ -110,10 +110,8 @@ static void build_info(struct exchange *exchange)
         return;
     }
     uint8_t *at = exchange->payload;
-    memcpy(at, identity->model, FERRULE_DIGEST_BYTES);
-    memcpy(at + FERRULE_DIGEST_BYTES, identity->plan, FERRULE_DIGEST_BYTES);
-    memcpy(at + 2u * FERRULE_DIGEST_BYTES, identity->sources, FERRULE_DIGEST_BYTES);
-    at = put_sizes(at + 3u * FERRULE_DIGEST_BYTES);
+    memcpy(at, (const uint8_t *)identity + DIGESTS_AT, DIGESTS_BYTES);
+    at = put_sizes(at + DIGESTS_BYTES);
     const char *text = identity->text;
     for (uint32_t i = 0; i < FERRULE_IDENTITY_TEXTS; i++) {
         at = put_start(at, text, BUILD_TEXT);
