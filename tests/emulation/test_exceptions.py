@@ -82,7 +82,6 @@ def test_random_priorities_equal_qemus(
 DEVIATIONS = {
     "mpu": ([], ["cfsr 00000082"]),
     "fpu": ([], ["cfsr 00080000"]),
-    "unalign_trp": ([], ["cfsr 01000000"]),
     "div_0_trp": ([], ["cfsr 02000000"]),
     "sp": (["low bits 00000003"], ["low bits 00000000"]),
     "exclusive": (["failed 00000000"], ["failed 00000001"]),

@@ -9,8 +9,7 @@
 #define MPU_RBAR REGISTER(0xE000ED9Cu)
 #define MPU_RASR REGISTER(0xE000EDA0u)
 
-#define UNALIGN_TRP (1u << 3)
-#define DIV_0_TRP   (1u << 4)
+#define DIV_0_TRP (1u << 4)
 
 static volatile uint32_t words[16] __attribute__((aligned(32)));
 
@@ -39,14 +38,8 @@ static void float_unit(void)
 #endif
 }
 
-static void traps(void)
+static void division(void)
 {
-    say("unalign_trp\n");
-    CCR |= UNALIGN_TRP;
-    barrier();
-    MISDEED("ldr r0, [%0]", "r"((uint32_t)words + 1));
-    CCR &= ~UNALIGN_TRP;
-    barrier();
     say("div_0_trp\n");
     CCR |= DIV_0_TRP;
     barrier();
@@ -94,7 +87,7 @@ int main(void)
     SHCSR = 7u << 16;
     protection();
     float_unit();
-    traps();
+    division();
     stack_pointer();
     exclusive();
     say("end\n");
