@@ -42,6 +42,7 @@ from needs import require_module
 import ferrule
 from ferrule._typing import override
 from ferrule.cli.serve_accelerator import _interrupted
+from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.devices import BusError, DeviceFaultError, SerialModel
 from ferrule.devices.hosting import HostedModel
 from ferrule.emulation import AttachedWire, EngineError, Machine
@@ -309,9 +310,12 @@ def test_a_wait_in_c_is_ended_in_the_main_thread_and_reported_in_others(
     assert re.match(r"device .*: its model did not return within \d+\.\d s in a read of VALUE", str(error))
 
 
-def test_ctrl_c_within_a_model_is_no_fault(model: ContractDevice, driver: Adapter[Any]) -> None:
-    model.on_value = lambda: os.kill(os.getpid(), signal.SIGINT)
-    with host(driver, model) as board, pytest.raises(KeyboardInterrupt):
+@pytest.mark.parametrize(("number", "raised_by_it"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
+def test_a_signal_within_a_model_is_no_fault(
+    request: pytest.FixtureRequest, model: ContractDevice, number: signal.Signals, raised_by_it: type[BaseException]
+) -> None:
+    model.on_value = lambda: os.kill(os.getpid(), number)
+    with signals_raised(), unicorn(_machine(request), model) as board, pytest.raises(raised_by_it):
         board.read(VALUE)
 
 

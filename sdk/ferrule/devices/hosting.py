@@ -57,12 +57,12 @@ class _Hosted:
         self.stuck = self._late = True
 
     def failed(self, error: BaseException, call: str, offset: int | None = None) -> NoReturn:
-        """Raise the fault for an exception of the model; exceptions of the host and Ctrl-C are raised as they are."""
+        """Raise the fault for an exception of the model; those of the host and of signals are raised as they are."""
         if self._late and self.fault is not None:
             WATCHDOG.settle()
             self.deadline_s, self.stuck = float("inf"), False
             raise self.fault from error
-        if error is self._host_error or error is self.fault or caused_by_signal(error):
+        if error is self._host_error or error is self.fault or not _is_fault(error):
             raise error
         what = f"its model raised {_error_text(error)}"
         raise self._keep(self._wrong(what, call, offset, hint=_place(error))) from error
@@ -303,7 +303,7 @@ def created(make: Callable[[], object], kind: type[_M], *, name: str) -> _M:
     try:
         model = make()
     except BaseException as error:
-        if caused_by_signal(error):
+        if not _is_fault(error):
             raise
         text = f"device {name}: its model cannot be created: {_error_text(error)}"
         raise DeviceFaultError(text, device=name, hint=_place(error)) from error
@@ -383,6 +383,11 @@ for _method in (
     HostedSerialModel.receive,
 ):
     WATCHDOG.entries.add(_method.__code__)
+
+
+def _is_fault(error: BaseException) -> bool:
+    """Return whether the model is to blame; other exceptions end the program on purpose, as on SIGTERM or Ctrl-C."""
+    return isinstance(error, (Exception, SystemExit, KeyboardInterrupt)) and not caused_by_signal(error)
 
 
 def _span(address: int, size_bytes: int) -> tuple[int, int]:
