@@ -55,7 +55,7 @@ class NativeNetwork:
         library = _build(self.artifact, (*sanitizers, *(f"-D{define}" for define in defines)))
         self._ffi = cffi.FFI()
         self._ffi.cdef(f"int32_t ferrule_{self.artifact.symbol}_run(void **, void **, void **, void *);")
-        # The structs hold nothing but pointers, so an array of pointers has the same layout.
+        # The structs hold nothing but pointers and sizes, so an array of pointers has the same layout.
         self._run = getattr(self._ffi.dlopen(str(library)), f"ferrule_{self.artifact.symbol}_run")
 
     @property
@@ -72,7 +72,7 @@ class NativeNetwork:
         status = self._run(
             self._pointers([array.ctypes.data for array in given]),
             self._pointers([output.address for output in outputs]),
-            self._pointers([workspace.address]),
+            self._pointers([workspace.address, self.artifact.workspace_bytes]),
             self._ffi.NULL,
         )
         assert status == 0
