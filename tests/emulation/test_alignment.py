@@ -33,7 +33,7 @@ class Alignment(ctypes.Structure):
 class Site(ctypes.Structure):
     """struct ferrule_site."""
 
-    _fields_ = (("mask", ctypes.c_uint32), ("base", ctypes.c_uint32))
+    _fields_ = tuple((name, ctypes.c_uint32) for name in ("mask", "base", "offset", "index", "shift"))
 
 
 IS_CHECKED = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
@@ -47,7 +47,7 @@ def hooks(host_cc: tuple[str, ...]) -> ctypes.CDLL:
     library.ferrule_site_of.restype = Site
     library.ferrule_alignment_decode.restype = ctypes.c_uint32
     library.ferrule_alignment_decode.argtypes = (
-        ctypes.c_char_p, ctypes.c_uint32, IS_CHECKED, ctypes.c_void_p, ctypes.POINTER(Alignment),
+        ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint32, IS_CHECKED, ctypes.c_void_p, ctypes.POINTER(Alignment),
     )  # fmt: skip
     return library
 
@@ -128,7 +128,7 @@ def test_what_a_block_tells_holds_when_it_executes(hooks: ctypes.CDLL, rounds: i
         while True:  # up to the first instruction whose address is unknown
             code = b"".join(program)
             none_is = IS_CHECKED(lambda _context, _offset: 0)
-            end = hooks.ferrule_alignment_decode(code, len(code), none_is, None, ctypes.byref(found))
+            end = hooks.ferrule_alignment_decode(code, len(code), 0, none_is, None, ctypes.byref(found))
             if end == len(code):
                 break
             while sum(map(len, program)) > end:
@@ -145,7 +145,7 @@ def test_what_a_block_tells_holds_when_it_executes(hooks: ctypes.CDLL, rounds: i
                 assert after % 4 == 0, (code.hex(), number)
         for offset, registers in core.seen:
             halves = [int.from_bytes(code[at : at + 2], "little") for at in (offset, offset + 2)]
-            site = hooks.ferrule_site_of(halves[0], halves[1] if halves[0] >= 0xE800 else 0)
+            site = hooks.ferrule_site_of(halves[0], halves[1] if halves[0] >= 0xE800 else 0, 0)
             if site.mask:
                 sites += 1
                 assert registers[site.base] & site.mask == 0, (code.hex(), offset)

@@ -417,6 +417,7 @@ def test_an_update_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: pytes
         ('"lib/include"', '"/usr/include"', "'/usr/include' is outside"),
         ('"board/mps2-an386"', '"../mps2-an386"', "'../mps2-an386' is outside"),
         ('"README.md": "', '"../README.md": "', "is outside"),
+        ('"model": "', '"model": "\\u202e', r"model contains the character U\+202E"),
         ("{", "", "Expected `object`"),
         ('"sources": [', '"sources" [', "JSON is malformed"),
     ],

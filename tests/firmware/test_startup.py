@@ -184,9 +184,15 @@ STACK_OVERFLOW = 1 << 20  # CFSR.STKOF: MSPLIM
 DEEPEST_BYTES = 2048  # more than a frame of the program that overflows the stack
 
 
+def rarely_repeated(names: list[str]) -> list[object]:
+    """Return boards as parameters; only `make nightly` takes those with the memory map of another."""
+    repeated = ("mps2-an385", "mps2-an500")
+    return [pytest.param(name, marks=pytest.mark.nightly) if name in repeated else name for name in names]
+
+
 @pytest.mark.cc
 @pytest.mark.emu
-@pytest.mark.parametrize("name", ON_QEMU)
+@pytest.mark.parametrize("name", rarely_repeated(ON_QEMU))
 def test_a_stack_overflow_is_recorded_at_once(
     name: str, arm_gcc: str, qemu: str, programs: Path, tmp_path: Path
 ) -> None:
@@ -217,7 +223,9 @@ def test_a_guard_within_a_memory_protects_what_is_below(
 
 @pytest.mark.cc
 @pytest.mark.emu
-@pytest.mark.parametrize("name", [name for name in board_names() if load_board(name).cpu.type in MODELS])
+@pytest.mark.parametrize(
+    "name", rarely_repeated([name for name in board_names() if load_board(name).cpu.type in MODELS])
+)
 def test_a_stack_overflow_ends_the_run_on_unicorn(name: str, arm_gcc: str, programs: Path, tmp_path: Path) -> None:
     require_module("unicorn", "pip install 'ferrule[run]'")
     board = load_board(name)

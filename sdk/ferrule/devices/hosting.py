@@ -39,6 +39,8 @@ class _Hosted:
         self.stuck = False
         """Whether a call has passed its deadline and has not returned yet."""
         self.deadline_s = model.deadline_s if limit_s is None else min(model.deadline_s, limit_s)
+        self.abandon: Callable[[], None] = lambda: None
+        """Called by the watchdog's thread if a call goes on although it was interrupted; for attachments to replace."""
         self._late = False
         self._host_error: BaseException | None = None
         WATCHDOG.watch(self)
@@ -46,6 +48,7 @@ class _Hosted:
     def overdue(self, frame: FrameType, elapsed_s: float, *, again: bool) -> None:
         """Keep the fault of a call that is being interrupted; called by the watchdog."""
         if again:
+            self.abandon()
             return
         call, given = frame.f_code.co_name, frame.f_locals
         what = f"its model did not return within {elapsed_s:.1f} s"
@@ -54,12 +57,12 @@ class _Hosted:
         self.stuck = self._late = True
 
     def failed(self, error: BaseException, call: str, offset: int | None = None) -> NoReturn:
-        """Raise the fault for an exception of the model; exceptions of the host and Ctrl-C are raised as they are."""
+        """Raise the fault for an exception of the model; those of the host and of signals are raised as they are."""
         if self._late and self.fault is not None:
             WATCHDOG.settle()
             self.deadline_s, self.stuck = float("inf"), False
             raise self.fault from error
-        if error is self._host_error or error is self.fault or caused_by_signal(error):
+        if error is self._host_error or error is self.fault or not _is_fault(error):
             raise error
         what = f"its model raised {_error_text(error)}"
         raise self._keep(self._wrong(what, call, offset, hint=_place(error))) from error
@@ -300,7 +303,7 @@ def created(make: Callable[[], object], kind: type[_M], *, name: str) -> _M:
     try:
         model = make()
     except BaseException as error:
-        if caused_by_signal(error):
+        if not _is_fault(error):
             raise
         text = f"device {name}: its model cannot be created: {_error_text(error)}"
         raise DeviceFaultError(text, device=name, hint=_place(error)) from error
@@ -380,6 +383,11 @@ for _method in (
     HostedSerialModel.receive,
 ):
     WATCHDOG.entries.add(_method.__code__)
+
+
+def _is_fault(error: BaseException) -> bool:
+    """Return whether the model is to blame; other exceptions end the program on purpose, as on SIGTERM or Ctrl-C."""
+    return isinstance(error, (Exception, SystemExit, KeyboardInterrupt)) and not caused_by_signal(error)
 
 
 def _span(address: int, size_bytes: int) -> tuple[int, int]:

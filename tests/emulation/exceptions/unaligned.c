@@ -2,6 +2,8 @@
 /* Accesses at unaligned addresses: some instructions always fault, others never do. */
 #include "misdeed.h"
 
+#define UNALIGN_TRP (1u << 3)
+
 static volatile uint32_t words[16] __attribute__((aligned(8)));
 static volatile uint32_t pointer;
 
@@ -108,6 +110,32 @@ static void conditionals(uint32_t offset)
     TRY("cmp r2, #0\n\tit eq\n\tmoveq r2, sp\n\tldm r2, {r0, r1}", offset);
 }
 
+/* Those that accept every address fault, too, while CCR.UNALIGN_TRP is set. */
+static void trapped(uint32_t offset)
+{
+    CCR |= UNALIGN_TRP;
+    barrier();
+    singles(offset);
+    TRY("ldrb r0, [r2]", offset);
+    TRY("ldr r0, [r2, #4]", offset);
+    TRY("ldr r0, [r2, #2]", offset);
+    TRY("ldr r0, [r2, #-4]", offset + 4);
+    TRY("ldrh r0, [r2, #6]", offset);
+    TRY("strh r4, [r2], #3", offset);
+    TRY("mov r3, #1\n\tldr r0, [r2, r3]", offset);
+    TRY("mov r3, #1\n\tldrh r0, [r2, r3]", offset);
+    TRY("mov r3, #1\n\tldrsb r0, [r2, r3]", offset);
+    TRY("mov r3, #1\n\tstr r4, [r2, r3, lsl #2]", offset);
+    TRY("mov r3, #1\n\tldrh r0, [r2, r3, lsl #1]", offset);
+    TRY("ldr r0, [sp, #2]", offset);
+    TRY("ldr r0, [sp, #4]", offset);
+    TRY("cmp r2, #0\n\tite ne\n\tldrne r0, [r2]\n\tldreq r0, [r2, #2]", offset);
+    TRY("pld [r2, #1]", offset);
+    CCR &= ~UNALIGN_TRP;
+    barrier();
+    singles(offset);
+}
+
 /* The base is aligned in the first rounds of a loop only. */
 static void loops(void)
 {
@@ -141,6 +169,7 @@ int main(void)
         floats(offset);
         singles(offset);
         conditionals(offset);
+        trapped(offset);
     }
     loops();
     say("end\n");

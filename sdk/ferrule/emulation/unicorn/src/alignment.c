@@ -52,13 +52,54 @@ static uint32_t mask_of(uint32_t first, uint32_t second)
     return words ? 3u : 0u;
 }
 
-struct ferrule_site ferrule_site_of(uint32_t first, uint32_t second)
+/* Loads and stores of one halfword or word, which must be aligned if CCR.UNALIGN_TRP is set. */
+static struct ferrule_site narrow_single(uint32_t code)
+{
+    static const uint8_t MASKS[] = {3, 1, 0, 0, 3, 1, 0, 1}; /* STR, STRH, STRB, LDRSB, LDR, ... */
+    struct ferrule_site site = {.base = field(code, 3, 3), .index = FERRULE_NO_INDEX};
+    if (code >> 12 == 5) {
+        site.mask = MASKS[field(code, 9, 3)];
+        site.index = field(code, 6, 3);
+    } else if (code >> 12 == 6) {
+        site.mask = 3;
+    } else if (code >> 12 == 8) {
+        site.mask = 1;
+    }
+    return site;
+}
+
+static struct ferrule_site wide_single(uint32_t first, uint32_t second)
+{
+    const uint32_t size = field(first, 5, 2);
+    const bool hint = field(second, 12, 4) == PC && size != 2; /* PLD */
+    struct ferrule_site site = {.base = field(first, 0, 4), .index = FERRULE_NO_INDEX};
+    if ((first & 0xFE00u) != 0xF800u || (first & 0x0110u) == 0x0100u || site.base == PC || hint) {
+        return site;
+    }
+    site.mask = size == 3 ? 0u : (1u << size) - 1u;
+    if ((first & 0x0080u) != 0) {
+        site.offset = field(second, 0, 12);
+    } else if ((second & 0x0800u) == 0) {
+        site.index = field(second, 0, 4);
+        site.shift = field(second, 4, 2);
+    } else if ((second & 0x0400u) != 0) { /* not after the access */
+        site.offset = (second & 0x0200u) != 0 ? field(second, 0, 8) : 0u - field(second, 0, 8);
+    }
+    return site;
+}
+
+struct ferrule_site ferrule_site_of(uint32_t first, uint32_t second, uint32_t traps)
 {
     const uint32_t base = first >= 0xE800u ? field(first, 0, 4) : field(first, 8, 3);
+    const uint32_t mask = mask_of(first, second);
+    if (mask == 0 && traps != 0) {
+        return first >= 0xE800u ? wide_single(first, second) : narrow_single(first);
+    }
     /* SP and the PC of an address are always aligned (Armv7-M ARM, B1.4.1 and A5.1.2). */
     return (struct ferrule_site){
-        .mask = base == SP || base == PC ? 0u : mask_of(first, second),
+        .mask = base == SP || base == PC ? 0u : mask,
         .base = base,
+        .index = FERRULE_NO_INDEX,
     };
 }
 
@@ -223,7 +264,7 @@ static void sum_up(const struct block *block, struct ferrule_alignment *alignmen
     }
 }
 
-uint32_t ferrule_alignment_decode(const uint8_t *code, uint32_t bytes,
+uint32_t ferrule_alignment_decode(const uint8_t *code, uint32_t bytes, uint32_t traps,
                                   ferrule_is_checked is_checked, const void *context,
                                   struct ferrule_alignment *alignment)
 {
@@ -239,8 +280,9 @@ uint32_t ferrule_alignment_decode(const uint8_t *code, uint32_t bytes,
         const uint32_t first = halfword(code + at);
         const bool wide = first >= 0xE800u;
         const uint32_t second = wide && at + 4 <= bytes ? halfword(code + at + 2) : 0u;
-        const struct ferrule_site site = ferrule_site_of(first, second);
-        const uint32_t origin = block.origin[site.base];
+        const struct ferrule_site site = ferrule_site_of(first, second, traps);
+        const bool trapped = site.mask != 0 && mask_of(first, second) == 0;
+        const uint32_t origin = trapped ? UNKNOWN : block.origin[site.base];
         if (site.mask != 0 && origin != ALIGNED) {
             const bool checked = is_checked(context, at) != 0;
             if (origin == UNKNOWN && !checked) {
@@ -248,7 +290,7 @@ uint32_t ferrule_alignment_decode(const uint8_t *code, uint32_t bytes,
             }
             if (!checked) {
                 alignment->needed |= (uint16_t)(1u << origin);
-            } else if (block.conditional == 0 && site.mask == 3) {
+            } else if (block.conditional == 0 && site.mask == 3 && !trapped) {
                 block.origin[site.base] = ALIGNED;
             }
         }

@@ -201,6 +201,7 @@ bool ferrule_core_wants_pause(struct ferrule_guest *guest)
 {
     struct ferrule_core *core = guest->core;
     if (guest->stop != FERRULE_GUEST_RUNS || guest->entered >= guest->budget ||
+        guest->traps != guest->wants_traps ||
         ferrule_core_time(core) >= ferrule_core_next_event(core)) {
         return true;
     }

@@ -43,11 +43,12 @@ static uint32_t decode(const uint8_t *code, uint32_t bytes)
     return instructions;
 }
 
-static struct ferrule_site site_at(const uint8_t *code, uint32_t bytes)
+static struct ferrule_site site_at(const struct ferrule_guest *guest, const uint8_t *code,
+                                   uint32_t bytes)
 {
     const bool wide = width_of(code) == 4 && bytes >= 4;
     const uint32_t second = wide ? code[2] | (uint32_t)code[3] << 8 : 0u;
-    return ferrule_site_of(code[0] | (uint32_t)code[1] << 8, second);
+    return ferrule_site_of(code[0] | (uint32_t)code[1] << 8, second, guest->traps);
 }
 
 static const struct ferrule_guest_window *window_of(const struct ferrule_guest *guest,
@@ -187,8 +188,8 @@ static bool decode_block(struct ferrule_guest *guest, uint32_t address, uint32_t
         return true;
     }
     block->instructions = (uint16_t)decode(code, bytes);
-    return guest->core == NULL ||
-           ferrule_alignment_decode(code, bytes, is_checked, &place, &block->alignment) == bytes;
+    return guest->core == NULL || ferrule_alignment_decode(code, bytes, guest->traps, is_checked,
+                                                           &place, &block->alignment) == bytes;
 }
 
 /* Called before a block of which the cache has nothing; returns NULL if it pauses. */
@@ -244,20 +245,26 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
 static void on_site(void *engine, uint64_t address, uint32_t bytes, void *guest)
 {
     struct ferrule_guest *self = guest;
-    const uint32_t nowhere = NOWHERE;
     const uint8_t *code = code_of(self, (uint32_t)address, bytes);
     if (code == NULL || self->unaligned != 0) {
         return;
     }
-    const struct ferrule_site site = site_at(code, bytes);
+    const struct ferrule_site site = site_at(self, code, bytes);
     const int id = self->core->register_ids[site.base];
     uint32_t value = 0;
+    uint32_t index = 0;
     (void)self->read_register(engine, id, &value);
-    if ((value & site.mask) != 0) {
+    if (site.index != FERRULE_NO_INDEX) {
+        (void)self->read_register(engine, self->core->register_ids[site.index], &index);
+    }
+    const uint32_t distance = site.offset + (index << site.shift);
+    if (((value + distance) & site.mask) != 0) {
+        const uint32_t nowhere = NOWHERE - (index << site.shift);
         self->unaligned = (uint32_t)address | 1u;
         self->base = site.base;
         self->base_value = value;
         self->base_mask = site.mask;
+        self->unaligned_address = value + distance;
         (void)self->write_register(engine, id, &nowhere);
     }
 }
@@ -289,6 +296,14 @@ static void add_check(struct ferrule_guest *guest, uint32_t address)
     ++guest->site_count;
 }
 
+void ferrule_guest_set_traps(struct ferrule_guest *guest)
+{
+    if (guest->traps != guest->wants_traps) {
+        guest->traps = guest->wants_traps;
+        memset(guest->cache, 0, sizeof guest->cache);
+    }
+}
+
 void ferrule_guest_add_checks(struct ferrule_guest *guest)
 {
     const uint32_t address = guest->block_address;
@@ -298,14 +313,14 @@ void ferrule_guest_add_checks(struct ferrule_guest *guest)
     struct ferrule_alignment alignment;
     if (guest->paused == FERRULE_GUEST_DISTRUSTS) {
         for (uint32_t at = 0; at < bytes; at += width_of(code + at)) {
-            if (site_at(code + at, bytes - at).mask != 0) {
+            if (site_at(guest, code + at, bytes - at).mask != 0) {
                 add_check(guest, address + at);
             }
         }
         slot_of(guest, address)->bytes = 0;
     }
     for (uint32_t at = 0; at < bytes && guest->stop == FERRULE_GUEST_RUNS;) {
-        at = ferrule_alignment_decode(code, bytes, is_checked, &place, &alignment);
+        at = ferrule_alignment_decode(code, bytes, guest->traps, is_checked, &place, &alignment);
         if (at < bytes) {
             add_check(guest, address + at);
         }
@@ -354,7 +369,7 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
     }
     if (self->unaligned != 0 && self->fault.type == 0) {
         self->fault.type = FERRULE_GUEST_UNALIGNED;
-        self->fault.address = self->base_value;
+        self->fault.address = self->unaligned_address;
         self->fault.bytes = (int32_t)self->base_mask + 1;
         self->fault.program_counter = program_counter;
     }

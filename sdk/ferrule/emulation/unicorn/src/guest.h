@@ -87,7 +87,7 @@ enum { FERRULE_GUEST_UNALIGNED = 64 };
 
 /* An access that was refused because of missing memory, its protection or its alignment. */
 struct ferrule_guest_fault {
-    uint64_t address; /* if unaligned: the base register's value */
+    uint64_t address; /* if unaligned: without an offset that is a multiple of 4 */
     int64_t value;
     int32_t type; /* enum uc_mem_type or FERRULE_GUEST_UNALIGNED; 0: none */
     int32_t bytes;
@@ -132,7 +132,10 @@ struct ferrule_guest {
     uint32_t base_value;
     uint32_t base_mask; /* its bits that must be 0 */
     uint32_t site_count;
-    uint32_t reserved;
+    uint32_t traps;       /* CCR.UNALIGN_TRP, as the cached blocks were decoded with it */
+    uint32_t wants_traps; /* its present value */
+    uint32_t
+        unaligned_address; /* as far as it is known: that of the base, if the offset is aligned */
     struct ferrule_guest_window windows[FERRULE_GUEST_WINDOWS];
     struct ferrule_guest_block cache[FERRULE_GUEST_CACHE];
     uint32_t sites[FERRULE_GUEST_SITES]; /* checked instructions, with bit 0 set; 0: free */
@@ -155,6 +158,9 @@ void ferrule_guest_stop(struct ferrule_guest *guest, enum ferrule_guest_stop rea
 
 /* Adds the checks that the next block lacks, before which ferrule_guest_on_block() paused. */
 void ferrule_guest_add_checks(struct ferrule_guest *guest);
+
+/* Applies a change of CCR.UNALIGN_TRP while the guest is stopped. */
+void ferrule_guest_set_traps(struct ferrule_guest *guest);
 
 /* Restores the base register of an instruction whose address was found to be unaligned. */
 void ferrule_guest_restore_base(struct ferrule_guest *guest);

@@ -241,6 +241,7 @@ static int emulate(struct ferrule_core *core, uint64_t count)
         guest->paused = FERRULE_GUEST_GOES_ON;
         guest->block_bytes = 0;
         guest->aligned = 0;
+        ferrule_guest_set_traps(guest);
         ferrule_core_set_limit(core);
         error = guest->start_emulation(guest->engine, ferrule_guest_read(guest, FERRULE_PC) | thumb,
                                        0, 0, count);

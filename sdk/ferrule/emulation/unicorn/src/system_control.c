@@ -19,6 +19,7 @@
 #define ICSR_ISRPENDING     (1u << 22)
 #define ICSR_RETTOBASE      (1u << 11)
 #define CCR_USERSETMPEND    (1u << 1)
+#define CCR_UNALIGN_TRP     (1u << 3)
 #define CCR_STKALIGN        (1u << 9)
 #define CCR_NONBASETHRDENA  (1u << 0)
 #define DEMCR_TRCENA        (1u << 24)
@@ -277,7 +278,6 @@ static bool is_plain(uint32_t offset)
     switch (offset) {
     case FERRULE_SCS_ACTLR:
     case FERRULE_SCS_SCR:
-    case FERRULE_SCS_CCR:
     case FERRULE_SCS_MMFAR:
     case FERRULE_SCS_BFAR:
     case 0xD3C: /* AFSR */
@@ -327,6 +327,10 @@ static void write_other(struct ferrule_core *core, uint32_t offset, uint32_t val
         if (value < core->nvic.count) {
             ferrule_set_put(&core->nvic.pending, value, true);
         }
+        break;
+    case FERRULE_SCS_CCR:
+        core->words[offset / 4] = value;
+        core->guest->wants_traps = (value & CCR_UNALIGN_TRP) != 0;
         break;
     case FERRULE_SCS_FPCCR:
         core->words[offset / 4] = value & ~FPCCR_LSPACT; /* the FPU's state is never saved lazily */
