@@ -191,3 +191,27 @@ def test_devices_and_their_calls_are_printed() -> None:
     lines = [line.split() for line in shown.splitlines() if "conv [x]" in line and "npu0" in line]
     assert [line[-2] for line in lines] == ["ok", "(DEVICE)"]
     assert "device calls: none" in text(replace(DOCUMENT, device_trace=DeviceTracePart(calls=(), as_planned=True)))
+
+
+def test_what_an_image_does_not_state_is_left_out() -> None:
+    ram = replace(DOCUMENT.memory.ram, other=None, total=None)
+    unknown = replace(
+        DOCUMENT,
+        engine="serial",
+        build=replace(DOCUMENT.build, toolchain="", toolchain_version="", optimization="", build_s=None),
+        count=replace(DOCUMENT.count, unit="cycles", exact=False),
+        memory=replace(DOCUMENT.memory, flash=None, ram=ram),
+    )
+    shown = text(unknown)
+    assert "flash" not in shown
+    assert "RAM workspace 16,256 + stack 500 used of 16,384 activations" in " ".join(shown.split())
+    assert "zig" not in shown
+    assert "the firmware does not state how" in shown
+    assert "(measured, by dwt" in shown
+    assert "flash" not in repr(unknown)
+    stated = replace(unknown.build, platform="zephyr", toolchain_version="GCC 12.2", optimization="O2", sources="ab12")
+    shown = text(replace(unknown, build=stated))
+    assert "for zephyr on mps2-an386 by GCC 12.2 -O2, as the firmware states; sources ab12" in shown
+    assert "not counted: the firmware has no counter" in text(
+        replace(unknown, count=replace(unknown.count, source="none"))
+    )
