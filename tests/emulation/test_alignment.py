@@ -47,7 +47,8 @@ def hooks(host_cc: tuple[str, ...]) -> ctypes.CDLL:
     library.ferrule_site_of.restype = Site
     library.ferrule_alignment_decode.restype = ctypes.c_uint32
     library.ferrule_alignment_decode.argtypes = (
-        ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint32, IS_CHECKED, ctypes.c_void_p, ctypes.POINTER(Alignment),
+        ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32,
+        IS_CHECKED, ctypes.c_void_p, ctypes.POINTER(Alignment),
     )  # fmt: skip
     return library
 
@@ -128,7 +129,7 @@ def test_what_a_block_tells_holds_when_it_executes(hooks: ctypes.CDLL, rounds: i
         while True:  # up to the first instruction whose address is unknown
             code = b"".join(program)
             none_is = IS_CHECKED(lambda _context, _offset: 0)
-            end = hooks.ferrule_alignment_decode(code, len(code), 0, none_is, None, ctypes.byref(found))
+            end = hooks.ferrule_alignment_decode(code, len(code), 0, 0, none_is, None, ctypes.byref(found))
             if end == len(code):
                 break
             while sum(map(len, program)) > end:
