@@ -8,11 +8,14 @@
 # make docs: build the documentation as a site, in build/docs.
 # make mutants: put faults into the sources, which the tests must notice (SEED, NUMBER, JOBS; 0 is one job per core).
 
+# make fuzz: try damaged inputs on everything that reads untrusted input (SEED, INPUTS, JOBS); it goes on where it stopped.
+
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 SEED ?= 1
 NUMBER ?= 100
+INPUTS ?= 1000000
 JOBS ?= 0
 # One worker per core. Each starts with a contiguous part of the tests, so that fixtures shared within a file are made once.
 PYTEST = $(BIN)/python -m pytest -q -n auto --dist worksteal
@@ -56,6 +59,9 @@ docs-tools: $(VENV)/docs
 
 mutants: $(VENV)/dev
 	PYTHONPATH=tests/support $(BIN)/python tests/mutants.py --seed $(SEED) --number $(NUMBER) --jobs $(JOBS)
+
+fuzz: $(VENV)/dev
+	$(BIN)/python tests/fuzz.py --seed $(SEED) --number $(INPUTS) --jobs $(JOBS)
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'

@@ -17,6 +17,7 @@ root_doc = "docs/index"
 include_patterns = [
     "README.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "CHANGELOG.md",
     "docs/**.md",
     "examples/README.md",

@@ -47,6 +47,17 @@ def test_what_is_wrong_names_the_file(tmp_path: Path, reader: str, fault: str) -
     assert len(str(caught.value)) < 1000
 
 
+@pytest.mark.parametrize("reader", [name for name, (file, _) in READERS.items() if file.endswith(".toml")])
+@pytest.mark.parametrize("text", ['title = "\\u001b[31m"', 'x = [{ "a\\u202e" = 1 }]', 'y = ["a", ["\\u0007"]]'])
+def test_texts_that_a_terminal_would_not_show_are_refused(tmp_path: Path, reader: str, text: str) -> None:
+    name, read = READERS[reader]
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(FerruleError, match=r"contains the character U\+") as caught:
+        read(tmp_path / name)
+    assert str(caught.value).startswith(str(tmp_path / name))
+    assert str(caught.value).isprintable()
+
+
 @pytest.mark.parametrize("reader", READERS)
 def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path, reader: str) -> None:
     name, read = READERS[reader]

@@ -10,6 +10,7 @@
 #include "ferrule/counter.h"
 #include "ferrule/executor.h"
 #include "ferrule/frame.h"
+#include "ferrule/identity.h"
 #include "ferrule/stack.h"
 
 #ifdef __cplusplus
@@ -55,10 +56,11 @@ struct ferrule_link_call {
  * each run.
  */
 struct ferrule_link_model {
-    const char *firmware;         /* name of the firmware */
-    const char *firmware_version; /* of the generator, for example "0.1.0" */
-    const char *name;             /* of the model */
-    const char *input_hash;       /* of the input of code generation; any text */
+    const char *firmware;                    /* name of the firmware */
+    const char *firmware_version;            /* of the generator, for example "0.1.0" */
+    const char *name;                        /* of the model */
+    const char *input_hash;                  /* of the input of code generation; any text */
+    const struct ferrule_identity *identity; /* NULL: unknown */
     const struct ferrule_link_tensor *inputs;
     const struct ferrule_link_tensor *outputs;
     uint32_t *counters;              /* operator_count entries that a profiled run fills */

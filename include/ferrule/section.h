@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file Linker sections of weights and workspaces; define a macro before including this file to
- * place them elsewhere. */
+/** @file Linker sections of weights, workspaces and identities; define a macro before including
+ * this file to place them elsewhere. */
 #ifndef FERRULE_SECTION_H
 #define FERRULE_SECTION_H
 
@@ -21,6 +21,15 @@
 #define FERRULE_WORKSPACE __attribute__((section(".bss.ferrule_workspace")))
 #else
 #define FERRULE_WORKSPACE
+#endif
+#endif
+
+#ifndef FERRULE_IDENTITY
+#if defined(__ELF__) && defined(__arm__)
+/** Prefix of the const struct ferrule_identity: places it beside the constants. */
+#define FERRULE_IDENTITY __attribute__((section(".ferrule_identity"), used))
+#else
+#define FERRULE_IDENTITY
 #endif
 #endif
 

@@ -66,10 +66,16 @@ def clear_cache() -> None:
 
 def cache_sizes() -> dict[str, int]:
     """Return the bytes in each file and folder of the cache, by name."""
-    return {
-        path.name: sum(each.lstat().st_size for each in (path, *path.rglob("*")) if each.is_file())
-        for path in sorted(cache_folder().iterdir())
-    }
+    return {path.name: _size_bytes(path) for path in sorted(cache_folder().iterdir())}
+
+
+def _size_bytes(path: Path) -> int:
+    files = (Path(place) / name for place, _, names in os.walk(path) for name in names)
+    total = 0
+    for each in (path, *files):
+        with contextlib.suppress(FileNotFoundError):  # deleted by another process
+            total += each.lstat().st_size if not each.is_dir() else 0
+    return total
 
 
 class Store:

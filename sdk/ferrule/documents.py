@@ -41,9 +41,13 @@ def read_toml(path: Path, *, hint: str | None = None) -> dict[str, Any]:
             place, and the error the given hint.
     """
     data = file_bytes(path)
-    found = _guarded(str(path), hint, lambda: tomllib.loads(data.decode("utf-8")))
-    check_texts(found, str(path))
-    return found
+
+    def read() -> dict[str, Any]:
+        found = tomllib.loads(data.decode("utf-8"))
+        check_texts(found, str(path))
+        return found
+
+    return _guarded(str(path), hint, read)
 
 
 def convert(where: str, data: object, kind: type[_Kind], *, hint: str | None = None) -> _Kind:
@@ -60,9 +64,13 @@ def decode_json(where: str, data: bytes, kind: type[_Kind], *, hint: str | None 
     Raises:
         FerruleError: it is not JSON, violates its schema, or has a text with control characters.
     """
-    found = _guarded(where, hint, lambda: msgspec.json.decode(data, type=kind))
-    check_texts(msgspec.to_builtins(found), where)
-    return found
+
+    def read() -> _Kind:
+        found = msgspec.json.decode(data, type=kind)
+        check_texts(msgspec.to_builtins(found), where)
+        return found
+
+    return _guarded(where, hint, read)
 
 
 def _guarded(where: str, hint: str | None, read: Callable[[], _Read]) -> _Read:

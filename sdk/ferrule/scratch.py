@@ -48,18 +48,12 @@ class ScratchFolder(Closing):
     """A temporary folder, deleted when it is closed or collected, or when the process ends.
 
     Raises:
-        FerruleError: the folder cannot be made.
+        FerruleError: it cannot be made in the system's folder for temporary files.
+        OSError: it cannot be made in `parent`.
     """
 
     def __init__(self, parent: Path | None = None) -> None:
-        try:
-            place = Path(tempfile.gettempdir()) if parent is None else parent
-            self.path, handle = _own(place, f"{'.' if parent else ''}{PREFIX}", folder=True)
-        except OSError as error:
-            where = error.filename or "a temporary folder"
-            raise FerruleError(
-                f"{where} cannot be made: {error.strerror or error}", hint="set TMPDIR to a folder that you may write"
-            ) from error
+        self.path, handle = _own_temporary() if parent is None else _own(parent, f".{PREFIX}", folder=True)
         self._delete = weakref.finalize(self, _delete, self.path, handle, os.getpid())
 
     @property
@@ -114,6 +108,16 @@ def sweep(folder: Path) -> None:
                     _remove(path)
             finally:
                 os.close(handle)
+
+
+def _own_temporary() -> tuple[Path, int]:
+    try:
+        return _own(Path(tempfile.gettempdir()), PREFIX, folder=True)
+    except OSError as error:
+        raise FerruleError(
+            f"{error.filename or 'a temporary folder'} cannot be made: {error.strerror or error}",
+            hint="set TMPDIR to a folder that you may write",
+        ) from error
 
 
 def _own(parent: Path, prefix: str, *, folder: bool) -> tuple[Path, int]:

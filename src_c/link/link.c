@@ -11,8 +11,11 @@
 #include "message.h"
 #include "run.h"
 
-#define WRITE_HEADER 8u  /* bytes before the data in WRITE_INPUT */
-#define CALL_BYTES   12u /* bytes of one call in DEVICE_TRACE */
+#define WRITE_HEADER  8u  /* bytes before the data in WRITE_INPUT */
+#define CALL_BYTES    12u /* bytes of one call in DEVICE_TRACE */
+#define DIGESTS_AT    offsetof(struct ferrule_identity, model)
+#define DIGESTS_BYTES (3u * FERRULE_DIGEST_BYTES)
+#define BUILD_TEXT    200u /* most bytes of a text in BUILD_INFO, so that all fit into a frame */
 
 /* A request in progress. The response overwrites the payload, so a handler reads its arguments
  * first. */
@@ -33,15 +36,20 @@ static void send(struct exchange *exchange)
     ferrule_frame_send(&exchange->link->line, FERRULE_FRAME_HEADER + exchange->bytes);
 }
 
-static uint8_t *put_text(uint8_t *at, const char *text)
+static uint8_t *put_start(uint8_t *at, const char *text, uint32_t most)
 {
     uint8_t *const length = at++;
     *length = 0;
-    for (; *text != '\0' && *length < FERRULE_LINK_MAX_NAME; text++) {
+    for (; *text != '\0' && *length < most; text++) {
         *at++ = (uint8_t)*text;
         (*length)++;
     }
     return at;
+}
+
+static uint8_t *put_text(uint8_t *at, const char *text)
+{
+    return put_start(at, text, FERRULE_LINK_MAX_NAME);
 }
 
 static void finish(struct exchange *exchange, const uint8_t *end)
@@ -77,6 +85,41 @@ static void model_info(struct exchange *exchange)
     *at++ = (uint8_t)exchange->link->counter.source;
     at = put_text(at, model->name);
     finish(exchange, put_text(at, model->input_hash));
+}
+
+/* The sizes that the linker script states, preceded by their number, which is 0 if it states none.
+ */
+static uint8_t *put_sizes(uint8_t *at)
+{
+#if defined(__ELF__)
+    if (ferrule_sizes != NULL) {
+        *at++ = (uint8_t)FERRULE_SIZES;
+        memcpy(at, ferrule_sizes, 4u * FERRULE_SIZES); /* like tensors: the core is little-endian */
+        return at + 4u * FERRULE_SIZES;
+    }
+#endif
+    *at++ = 0;
+    return at;
+}
+
+static void build_info(struct exchange *exchange)
+{
+    const struct ferrule_identity *identity = exchange->link->model->identity;
+    if (identity == NULL) {
+        refuse(exchange, FERRULE_LINK_ERROR_TYPE, "this firmware does not know its build");
+        return;
+    }
+    uint8_t *at = exchange->payload;
+    memcpy(at, (const uint8_t *)identity + DIGESTS_AT, DIGESTS_BYTES);
+    at = put_sizes(at + DIGESTS_BYTES);
+    const char *text = identity->text;
+    for (uint32_t i = 0; i < FERRULE_IDENTITY_TEXTS; i++) {
+        at = put_start(at, text, BUILD_TEXT);
+        while (*text++ != '\0') {
+            /* to the next text */
+        }
+    }
+    finish(exchange, at);
 }
 
 static const struct ferrule_link_tensor *find(struct exchange *exchange, bool output,
@@ -248,6 +291,7 @@ static const struct {
     [FERRULE_READ_OUTPUT] = {read_output, 12, 12},
     [FERRULE_STACK] = {stack, 0, 0},
     [FERRULE_DEVICE_TRACE] = {device_trace, 4, 4},
+    [FERRULE_BUILD_INFO] = {build_info, 0, 0},
 };
 
 static void answer(struct exchange *exchange, uint8_t version)

@@ -18,7 +18,7 @@ from mock_backends import CountingAllocator, chain
 import ferrule.backends
 from ferrule.backends import backend, context, default_device, firmware, guarded, host_answers, tensor_handle, workload
 from ferrule.backends.backend import Support
-from ferrule.backends.conforming import misfit
+from ferrule.backends.conforming import fits, misfit
 from ferrule.backends.context import BackendEvent, CreationOptions, NetworkId, RuntimePart
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.contribution import Contribution
@@ -29,7 +29,25 @@ from ferrule.backends.option import BackendOption
 from ferrule.backends.target import Face, default_target
 from ferrule.backends.tensor_handle import MemorySource
 from ferrule.backends.workload import WorkloadInfo
-from ferrule.dom import Call, Evaluate, Identifier, Integer
+from ferrule.dom import (
+    ArrayData,
+    Call,
+    Class,
+    ClassType,
+    Comment,
+    Enumeration,
+    Enumerator,
+    Evaluate,
+    Expression,
+    Float,
+    Identifier,
+    Integer,
+    Pointer,
+    Struct,
+    Unary,
+    UnaryOperator,
+    Variable,
+)
 from ferrule.graph import SubgraphView
 from ferrule.memory.request import Overlap
 
@@ -406,6 +424,7 @@ def test_every_field_of_an_answer_has_its_type(kind: type, name: str) -> None:
     good, around = NESTED[kind]
     for wrong in (object(), *(() if name in OPTIONAL else (None,))):
         answer = around(changed(good, **{name: wrong}))
+        assert not fits(answer, type(answer)), f"the quick test accepts {name}, which `misfit` refuses"
         method = "lower" if isinstance(answer, LoweredOp) else "driver"
         guard = guarded_target(Thing(**{method: lambda *arguments, answer=answer: answer}), "Bad")
         with pytest.raises(BrokenBackendError, match=rf"from {method}\(\) .*: .*\b{name} is .*, expected "):
@@ -414,10 +433,16 @@ def test_every_field_of_an_answer_has_its_type(kind: type, name: str) -> None:
 
 MISSING_SOURCE = Contribution(name="npu", folder=Path(__file__).parent, sources=("gone.c",))
 VALUES: list[tuple[dict[str, object], str]] = [
-    ({"kernel": ""}, "kernel is empty"),
-    ({"scratch_bytes": -8}, "scratch_bytes is -8, expected 0 or more"),
+    ({"kernel": ""}, "kernel is '', expected a short name"),
+    ({"kernel": "a\nb"}, r"kernel is 'a\\nb', expected a short name"),
+    ({"scratch_bytes": -8}, "scratch_bytes is -8, expected a number from 0 to"),
+    ({"scratch_bytes": 1 << 70}, r"scratch_bytes is \d+, expected a number from 0 to"),
     ({"scratch_bytes": True}, "scratch_bytes is a bool, expected int"),
     ({"scratch_alignment": 0}, "scratch_alignment is 0, expected a power of two"),
+    ({"scratch_alignment": 1 << 40}, r"scratch_alignment is \d+, expected a power of two up to"),
+    ({"declarations": (Class(name="A"),)}, "its code has class 'A', which C does not have"),
+    ({"declarations": (Variable(name="v", type=Pointer(ClassType("A"))),)}, "its code has class 'A'"),
+    ({"statements": (Comment("\udcff"),)}, r"text is '\\udcff', expected text that UTF-8 can encode"),
     ({"scratch_alignment": 12}, "scratch_alignment is 12, expected a power of two"),
     (
         {"blobs": (changed(OP.blobs[0], data=np.zeros(2)),)},
@@ -448,11 +473,40 @@ def test_the_values_of_a_lowered_layer_are_checked(changes: dict[str, object], m
     assert str(error.value).startswith(f"backend 'Bad' returned a LoweredOp from lower(){OF_LAYER}: ")
 
 
+def test_a_lowered_layer_of_too_many_levels_is_refused() -> None:
+    deep: Expression = Integer(1)
+    for _ in range(5000):
+        deep = Unary(UnaryOperator.NEGATE, deep)
+    guard = guarded_target(Thing(lower=lambda context: changed(OP, statements=(Evaluate(deep),))), "Bad")
+    with pytest.raises(BrokenBackendError, match="returned a LoweredOp of too many levels"):
+        guard.lower(LOWERING)
+
+
+NODES: list[tuple[Callable[[], object], str]] = [
+    (lambda: Integer(1 << 64), "an integer literal of 65 bits"),
+    (lambda: Integer(-(1 << 63) - 1), "an integer literal of 64 bits"),
+    (lambda: Float(1e39), "a float literal of 1e[+]39, which float32 cannot represent"),
+    (lambda: Enumerator(name="a", value=1 << 32), "enumerator 'a' of 33 bits"),
+    (lambda: Enumeration(enumerators=()), "without enumerators"),
+    (lambda: Struct(name="s", members=()), "structure 's' has no member"),
+    (lambda: ArrayData(np.zeros(2)), "an array of float64"),
+    (lambda: ArrayData(np.array([None])), "an array of object"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), NODES)
+def test_nodes_that_no_writer_can_print_cannot_be_made(make: Callable[[], object], message: str) -> None:
+    """So the fault is raised inside of the backend that makes the node."""
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
 DRIVERS: list[tuple[dict[str, object], str]] = [
     ({"driver": "my driver"}, "driver is 'my driver', expected a C identifier"),
     ({"context": ""}, "context is '', expected a C identifier"),
     ({"header": ""}, "header has ''"),
     ({"memory_bytes": -1}, "memory_bytes is -1"),
+    ({"memory_bytes": 1 << 40}, r"memory_bytes is \d+"),
     ({"activation_lead": -1}, "activation_lead is -1"),
     ({"alignment": 0}, "alignment is 0"),
     ({"base": -4}, "base is -0x4, expected an address"),
@@ -469,6 +523,13 @@ def test_the_values_of_a_driver_are_checked(changes: dict[str, object], message:
     with pytest.raises(BrokenBackendError, match=message) as error:
         guard.driver(DEVICE)
     assert str(error.value).startswith("backend 'Bad' returned a DeviceDriver from driver() for device 'Bad': ")
+
+
+def test_context_fields_that_cannot_become_c_are_a_fault() -> None:
+    driver = changed(DRIVER, context_fields=(("size", 1 << 70),))
+    guard = guarded_target(Thing(driver=lambda device: driver), "Bad")
+    with pytest.raises(BrokenBackendError, match=r"'Bad' failed in .* its context_fields cannot become C: ValueError"):
+        guard.driver(DEVICE)
 
 
 @pytest.mark.parametrize("make", [boom, lambda *seed: None, lambda *seed: 3], ids=["raises", "none", "int"])
@@ -490,7 +551,17 @@ def test_a_target_has_only_the_methods_that_the_backends_has() -> None:
     assert not isinstance(guard, firmware.DeviceTarget)
 
 
+@pytest.mark.parametrize("value", [OP, DRIVER, VIEWS, OPTION, EVENT, DEVICE, Support()], ids=label)
+def test_the_quick_test_accepts_what_fits(value: object) -> None:
+    assert fits(value, type(value))
+    assert not misfit(value, type(value))
+
+
 def test_values_that_stand_for_others_fit() -> None:
+    assert fits(np.int64(3), int)
+    assert not fits(value=True, annotation=int)
+    assert not fits((1, "a"), tuple[int, ...])
+    assert not fits(None, int | str)
     assert not misfit(np.int64(3), int)
     assert not misfit(3, float)
     assert not misfit(np.float32(3), float)

@@ -79,6 +79,9 @@ def test_contradictions(part: Contribution, tmp_path: Path) -> None:
     [
         ("name", "../lib", "must be named like a folder below the project's library"),
         ("name", "", "must be named like a folder"),
+        ("sources", ("src c/one.c",), "has the path 'src c/one.c', expected letters"),
+        ("sources", ("$(touch P).c",), "has the path"),
+        ("include_dirs", ("-Ihere",), "has the path '-Ihere', expected letters"),
         ("licence", "what ever!", "licence 'what ever!' is no SPDX expression"),
         ("defines", {"2MODE": ""}, "defines 2MODE as '', expected a C identifier"),
         ("defines", {"MODE": '"x"'}, "expected a C identifier, and a value of letters"),

@@ -53,7 +53,7 @@ def test_its_memory_overflow_reads_as_documented(documented: Board, tmp_path: Pa
     )
     wanted = (
         "the firmware is too big for board mps3-an524: memory 'bram' holds 524,288 B, "
-        r"1,00.,... B are needed \(47.,... B too many\): code ... B, weights 1,000,00. B"
+        r"1,00.,... B are needed \(47.,... B too many\): code ... B, constants 32 B, weights 1,000,00. B"
     )
     with pytest.raises(TooLargeError, match=wanted):
         execute(plan_build([source], [], documented, toolchain("zig"), tmp_path / "build"))

@@ -273,7 +273,7 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FerruleError, match="cannot read"):
         read_platform(binary)
-    with pytest.raises(FerruleError, match="cannot read"):
+    with pytest.raises(FerruleError, match="Is a directory"):
         read_platform(tmp_path)
 
 
@@ -345,3 +345,24 @@ def test_reads_the_boards_of_this_repository(path: Path) -> None:
     platform = read_platform(path)
     assert [entry.name for entry in platform.of_type("CPU.CortexM")] == ["cpu"]
     assert platform.entry("nvic").integer("systickFrequency") == platform.entry("dwt").integer("frequency")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "/dev/zero", "a" * 200 + "/.."])
+def test_impossible_paths_of_using_are_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a.repl"
+    path.write_text(f'using "{name}"\n', encoding="utf-8")
+    with pytest.raises(FerruleError, match=f"{path}:1: there is no file"):
+        read_platform(path)
+
+
+def test_files_that_include_one_another_over_and_over_are_refused(tmp_path: Path) -> None:
+    for number in range(40):
+        text = f'using "{number + 1}.repl"\nusing "{number + 1}.repl"\n' if number < 39 else "// the end\n"
+        (tmp_path / f"{number}.repl").write_text(text, encoding="utf-8")
+    with pytest.raises(FerruleError, match="includes more than 256 files"):
+        read_platform(tmp_path / "0.repl")
+
+
+def test_an_endless_file_is_refused() -> None:
+    with pytest.raises(FerruleError, match="/dev/zero: it has more than"):
+        read_platform(Path("/dev/zero"))

@@ -47,6 +47,13 @@ def test_each_command_has_help(ferrule: Ferrule, command: str) -> None:
     assert f"Usage: ferrule {command}" in outcome.out
 
 
+def test_errors_cannot_steer_the_terminal(ferrule: Ferrule) -> None:
+    outcome = ferrule("inspect", "no\x1b[31m\u202e\nsuch.tflite")
+    assert outcome.code == 2
+    assert all(line.isprintable() for line in outcome.err.splitlines())
+    assert "no\\x1b[31m\\u202e" in outcome.err
+
+
 def test_version(ferrule: Ferrule) -> None:
     first, python, *tools = ferrule("--version").out.splitlines()
     assert (first, python) == (f"ferrule, version {__version__}", f"  Python {platform.python_version()}")

@@ -55,7 +55,9 @@ from ferrule.dom import (
     Unary,
     UnaryOperator,
 )
+from ferrule.errors import FerruleError
 
+X = StructMember(name="x", type=Scalar.INT8)
 A, B, C = Identifier("a"), Identifier("b"), Identifier("c")
 
 
@@ -205,6 +207,30 @@ def test_another_writer_prints_a_class_that_c_refuses() -> None:
     module = Module(name="x", doc="", implementation=(item,))
     with pytest.raises(TypeError, match="no classes"):
         write_source(module, "A banner.")
+
+
+@pytest.mark.parametrize("bad", ["a b", "a;", "1a", "a\n", "é", "", "a/*"])
+def test_names_that_are_no_identifiers_are_refused(bad: str) -> None:
+    """A backend's document becomes C, so its names may not be anything else."""
+    body = Block((For(bad, Integer(0), Integer(1), Block(())),))
+    for make in (
+        lambda: expression(Identifier(bad)),
+        lambda: expression(Member(A, bad)),
+        lambda: declarator(StructType(bad), "x"),
+        lambda: declarator(Scalar.INT32, bad or " "),
+        lambda: write_header(Module(name="m", doc="", interface=(Struct(name=bad, members=(X,)),)), "b"),
+        lambda: write_source(
+            Module(name="m", doc="", implementation=(Function(name="f", returns=Scalar.VOID, body=body),)), "b"
+        ),
+    ):
+        with pytest.raises(FerruleError, match="is not an identifier of C"):
+            make()
+
+
+def test_includes_are_paths() -> None:
+    for path in ('a.h"\n#define x "', "a b.h", "<x>"):
+        with pytest.raises(FerruleError, match="can't be written into an #include"):
+            write_source(Module(name="m", doc="", implementation_includes=(Include(path=path),)), "b")
 
 
 def test_structs_carry_their_documentation() -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import sys
 
+import pytest
 from small_networks import int8_input
 
 from ferrule import Network
 from ferrule.backends import BackendId, Device
 from ferrule.backends.soft_npu.firmware import SoftNpuTarget
 from ferrule.backends.target import Face, Target
+from ferrule.codegen import device_order
 from ferrule.codegen.device_order import with_copies_close
 from ferrule.codegen.lowered import LoweredGraph, lower
-from ferrule.codegen.storage import plan_storage
+from ferrule.codegen.storage import StoragePlan, plan_storage
 from ferrule.graph import Graph, Layer, LayerType, Quantization
 from ferrule.memory import Region, scheduled_layers
 from ferrule.operators.transfer import MemCopyDescriptor
@@ -73,3 +75,20 @@ def test_memory_comes_first() -> None:
     small = plan_storage(lowered(order), SRAM).plan.region("sram").peak_bytes
     _, storage = with_copies_close(lowered(order), SRAM)
     assert storage.plan.region("sram").peak_bytes <= small
+
+
+def test_few_plans_that_take_the_whole_effort_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[LoweredGraph] = []
+
+    def plan(graph: LoweredGraph, core: Region) -> StoragePlan:
+        planned.append(graph)
+        return plan_storage(graph, core)
+
+    monkeypatch.setattr(device_order, "plan_storage", plan)
+    order = ["in_a", "in_b", "run_a", "run_b", "out_a", "out_b"]
+    with_copies_close(lowered(order), SRAM)
+    assert len(planned) > 2
+    planned.clear()
+    monkeypatch.setattr(device_order, "_is_hard", lambda _: True)
+    with_copies_close(lowered(order), SRAM)
+    assert len(planned) == 2

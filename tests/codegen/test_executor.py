@@ -293,13 +293,14 @@ def test_the_same_graph_gives_the_same_bytes() -> None:
 
 
 def test_names_of_the_model_cannot_break_the_c() -> None:
-    graph = Graph('odd */ "name"\n#include')
+    graph = Graph('odd */ "name" /* ??/')
     x = graph.add_input(tensor("*/ int", 2, 2))
     graph.set_outputs([double(graph, x, "memmove")])
     text = "\n".join(emit(graph).files.values())
     assert '*/ "name' not in text
     assert "*/ int" not in text.replace('"*/ int"', "")
-    assert "\n#include'" not in text
+    assert '"name" /*' not in text
+    assert "??" not in text.replace('?""?', "")
 
 
 @pytest.mark.cc

@@ -184,7 +184,6 @@ def test_a_model_that_catches_its_interruption_is_late_all_the_same() -> None:
         model.receive(b"x")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_deadlines_hold_in_the_child_of_a_fork() -> None:
     model = HostedSerialModel(ContractLine(hang), name="far")
     model.deadline_s = 0.05
@@ -196,3 +195,11 @@ def test_deadlines_hold_in_the_child_of_a_fork() -> None:
             os._exit(7)
         os._exit(8)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.parametrize("value", [-1, 1 << 32, None])
+def test_an_injector_of_faults_hides_no_wrong_answer(value: object) -> None:
+    device = ContractDevice()
+    device.on_value = lambda: value
+    with pytest.raises(DeviceFaultError, match=r"device npu0: its model returned .* in a read of VALUE"):
+        HostedModel(FaultInjector(device), name="npu0").read(VALUE, 4)

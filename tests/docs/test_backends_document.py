@@ -100,7 +100,7 @@ def test_its_tests_run(documented: Path) -> None:
 
 
 def test_it_is_listed_with_its_devices(documented: Path) -> None:
-    listing = msgspec.json.decode(command(documented, "-m", "ferrule", "backends", "--json"))
+    listing = msgspec.json.decode(command(documented, "-m", "ferrule", "backends", "AcmeNpu", "--json"))
     (acme,) = [backend for backend in listing["backends"] if backend["id"] == "AcmeNpu"]
     assert acme == {
         "id": "AcmeNpu",

@@ -41,6 +41,8 @@ from needs import require_module
 
 import ferrule
 from ferrule._typing import override
+from ferrule.cli.serve_accelerator import _interrupted
+from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.devices import BusError, DeviceFaultError, SerialModel
 from ferrule.devices.hosting import HostedModel
 from ferrule.emulation import AttachedWire, EngineError, Machine
@@ -286,6 +288,11 @@ def test_dma_outside_of_its_buffers(board: Board) -> None:
     assert fault_of(caught.value).device == NAME
 
 
+def _read_in_vain(board: Board) -> None:
+    with pytest.raises(OSError, match="the peer closed the connection"):
+        board.read(VALUE)
+
+
 def test_a_wait_in_c_is_ended_in_the_main_thread_and_reported_in_others(
     row: Row, model: ContractDevice, request: pytest.FixtureRequest
 ) -> None:
@@ -296,16 +303,19 @@ def test_a_wait_in_c_is_ended_in_the_main_thread_and_reported_in_others(
             error = raised(board, READ)
         else:
             assert isinstance(board, RenodeBoard)
-            threading.Thread(target=raised, args=(board, READ), daemon=True).start()
-            while board._attachment.failure is None:
-                time.sleep(0.01)
+            core = threading.Thread(target=_read_in_vain, args=(board,), daemon=True)
+            core.start()
+            core.join()  # Renode does not wait for the model
             error = board._attachment.failure
     assert re.match(r"device .*: its model did not return within \d+\.\d s in a read of VALUE", str(error))
 
 
-def test_ctrl_c_within_a_model_is_no_fault(model: ContractDevice, driver: Adapter[Any]) -> None:
-    model.on_value = lambda: os.kill(os.getpid(), signal.SIGINT)
-    with host(driver, model) as board, pytest.raises(KeyboardInterrupt):
+@pytest.mark.parametrize(("number", "raised_by_it"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
+def test_a_signal_within_a_model_is_no_fault(
+    request: pytest.FixtureRequest, model: ContractDevice, number: signal.Signals, raised_by_it: type[BaseException]
+) -> None:
+    model.on_value = lambda: os.kill(os.getpid(), number)
+    with signals_raised(), unicorn(_machine(request), model) as board, pytest.raises(raised_by_it):
         board.read(VALUE)
 
 
@@ -407,6 +417,17 @@ def test_a_breach_behind_a_serial_line(request: pytest.FixtureRequest, line: str
     with pytest.raises(FerruleError, match=f"device .*: its model {text}") as caught:
         LINES[line][1](request, model)
     assert fault_of(caught.value).device == ("ContractLine" if line == "serve-accelerator" else NAME)
+
+
+def test_a_wait_in_c_is_ended_although_the_command_handles_ctrl_c() -> None:
+    model = ContractLine(stuck)
+    model.deadline_s = DEADLINE_S
+    with _interrupted() as stopped, pytest.raises(DeviceFaultError, match="did not return within"):
+        serve(model, Endless(), until=stopped)
+    assert not stopped()
+    with _interrupted() as stopped:
+        os.kill(os.getpid(), signal.SIGINT)
+        serve(ContractLine(hang), Endless(), until=stopped)
 
 
 # ---- the suite is complete

@@ -5,16 +5,20 @@ from __future__ import annotations
 
 import os
 import pty
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import small_networks
 from board_port import board_at_socket, board_at_terminal
+from needs import require_program
 
 import ferrule
 from ferrule.emulation import EngineError, EngineOptions, engine
 from ferrule.errors import FerruleError
-from ferrule.link import LinkError
+from ferrule.facade.running import _check_identity
+from ferrule.firmware.identification import read_identities
+from ferrule.link import CounterSource, LinkError, ModelInfo
 
 pytestmark = pytest.mark.emu
 
@@ -36,10 +40,44 @@ def test_a_board_at_a_terminal_gives_the_same_report(firmware: ferrule.Firmware)
     assert report.verdict is ferrule.Verdict.EXACT
     assert report.document.engine == "serial"
     assert report.document.count.unit == "cycles"
+    assert (expected.document.count.exact, report.document.count.exact) == (True, False)
+    assert report.document.build == expected.document.build
+    assert report.memory == expected.memory
     assert report.count_per_inference == expected.count_per_inference
     assert [layer.count for layer in report.document.layers] == [layer.count for layer in expected.document.layers]
     for ours, theirs in zip(report.outputs, expected.outputs, strict=True):
         assert ours.tolist() == theirs.tolist()
+
+
+def test_the_report_is_of_the_image_on_the_board(firmware: ferrule.Firmware, tmp_path: Path) -> None:
+    require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
+    job = ferrule.Job(toolchain="arm-none-eabi-gcc", optimization="O2", out=tmp_path / "other")
+    other = ferrule.compile(small_networks.two_by_two(), job)
+    with board_at_terminal(firmware.board, firmware.elf) as port:
+        document = other.run(engine="serial", options=EngineOptions(port=port)).document
+    build, flash, ram = document.build, document.memory.flash, document.memory.ram
+    assert (build.toolchain, build.optimization, build.platform, build.build_s) == ("", "Os", "bare-metal", None)
+    assert build.toolchain_version.startswith("Clang ")
+    assert build.flags.startswith("-target thumb-freestanding-eabihf -mcpu=cortex_m4")
+    assert build.sources == read_identities(firmware.image)[0].sources
+    assert flash is not None
+    assert flash.total == firmware.image.flash_bytes != other.image.flash_bytes
+    assert ram.total == firmware.image.ram_bytes
+    assert ram.other is not None
+    assert ram.total == ram.workspace + ram.stack_reserved + ram.other
+    assert not document.count.exact
+
+
+def test_an_image_with_another_plan_is_refused(firmware: ferrule.Firmware) -> None:
+    (build,) = read_identities(firmware.image)
+    info = ModelInfo(
+        name="m", input_hash=firmware.artifact.digest[:32], inputs=(), outputs=(), operator_count=0, workspace_bytes=0,
+        stack_bytes=0, counter=CounterSource.NONE,
+    )  # fmt: skip
+    _check_identity(firmware, info, build)
+    _check_identity(firmware, info, None)
+    with pytest.raises(FerruleError, match="has another plan of the same model"):
+        _check_identity(firmware, info, replace(build, plan="00" * 16))
 
 
 def test_a_board_at_a_socket(firmware: ferrule.Firmware) -> None:

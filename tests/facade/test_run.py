@@ -46,6 +46,9 @@ def test_compile_and_run(any_toolchain: str, tmp_path: Path) -> None:
     assert report.memory.ram.total == firmware.image.ram_bytes
     assert 0 < report.memory.ram.stack_used < report.memory.ram.stack_reserved
     flash, ram = report.memory.flash, report.memory.ram
+    assert document.build.flags.endswith("-O2")
+    assert document.build.sources
+    assert document.build.build_s is not None
     assert flash.total == flash.code + flash.constants + flash.weights
     assert ram.total == ram.workspace + ram.stack_reserved + ram.other
 

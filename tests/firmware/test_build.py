@@ -5,10 +5,13 @@ import os
 import shutil
 import struct
 import subprocess
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from covering import covering
+from needs import require_program
 
 from ferrule.backends.contribution import STARTUP
 from ferrule.boards import board_names, load_board
@@ -22,8 +25,10 @@ from ferrule.firmware import (
     execute,
     plan_build,
     read_image,
+    toolchain,
 )
 from ferrule.resources import root
+from ferrule.scratch import locked
 
 pytestmark = pytest.mark.cc
 
@@ -187,6 +192,52 @@ def test_a_folder_that_cannot_be_written_is_named(any_toolchain: Toolchain, prog
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(FerruleError, match=r"cannot build in .*file"):
         execute(plan_large(any_toolchain, programs, tmp_path / "file"))
+
+
+def test_a_build_waits_for_another_one_in_its_folder(programs: Path, tmp_path: Path) -> None:
+    plan = plan_large(toolchain("zig"), programs, tmp_path)
+    plan.folder.mkdir(exist_ok=True)
+    waits, steps = threading.Event(), []
+
+    def say(done: int, _total: int, name: str) -> None:
+        steps.append((done, name))
+        waits.set()
+
+    thread = threading.Thread(target=execute, args=(plan,), kwargs={"progress": say})
+    with locked(plan.folder):
+        thread.start()
+        waits.wait()
+        assert steps == [(0, "")]
+        assert not list(plan.folder.iterdir())
+    thread.join()
+    assert steps[-1][1] == "firmware.elf"
+    assert plan.elf.is_file()
+
+
+def test_other_flags_have_other_objects(programs: Path, tmp_path: Path) -> None:
+    plans = [plan_large(toolchain("zig"), programs, tmp_path, TEST_BSS=size) for size in (100, 200)]
+    first, second = ({step.output for step in plan.compile} for plan in plans)
+    assert not first & second
+
+
+def test_a_failure_ends_the_other_commands(programs: Path, tmp_path: Path) -> None:
+    """The output is a pipe that `sleep` holds open, so that the build would wait for it."""
+    plan = plan_large(toolchain("zig"), programs, tmp_path)
+    shell = require_program("sh", "apt-get install dash")
+    scripts = [f"sleep 1000 & echo >{tmp_path}/sleeps; wait", f"until [ -e {tmp_path}/sleeps ]; do :; done; exit 3"]
+    steps = tuple(
+        replace(step, argv=(shell, "-c", script)) for step, script in zip(plan.compile, scripts, strict=False)
+    )
+    with pytest.raises(BuildError, match="exit code 3"):
+        execute(replace(plan, compile=steps), jobs=2)
+
+
+def test_a_command_killed_by_a_signal_says_so(programs: Path, tmp_path: Path) -> None:
+    plan = plan_large(toolchain("zig"), programs, tmp_path)
+    shell = require_program("sh", "apt-get install dash")
+    step = replace(plan.compile[0], argv=(shell, "-c", "kill -XFSZ $$"))
+    with pytest.raises(BuildError, match="sh was ended by SIGXFSZ"):
+        execute(replace(plan, compile=(step,)))
 
 
 def test_odd_paths_build(any_toolchain: Toolchain, programs: Path, tmp_path: Path) -> None:

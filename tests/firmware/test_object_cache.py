@@ -160,6 +160,27 @@ def test_an_object_that_names_its_folder_is_not_kept(tmp_path: Path, compiled: l
         assert "main.o" in compiled
 
 
+@pytest.mark.parametrize("home", [None, "/dev/null"])
+def test_without_a_home_the_toolchain_works_in_a_private_folder(
+    home: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "FERRULE_CACHE", "XDG_CACHE_HOME", "ZIG_GLOBAL_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    if home is None:
+        monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user without an entry in /etc/passwd
+    else:
+        monkeypatch.setenv("HOME", home)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = project(tmp_path / "project")
+    plan = plan_build(
+        [folder / "main.c"], [folder / "include"], load_board("mps2-an386"), toolchain("zig"), folder / "build",
+        startup=False,
+    )  # fmt: skip
+    assert execute(plan).is_file()
+    (private,) = tmp_path.glob("ferrule-cache-*")
+    assert {path.name for path in private.iterdir()} >= {"objects", "zig"}
+
+
 def test_without_space_for_the_cache_everything_is_compiled(tmp_path: Path, cache: Path, compiled: list[str]) -> None:
     cache.parent.mkdir()
     cache.write_text("not a folder")

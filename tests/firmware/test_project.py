@@ -61,6 +61,18 @@ def make(folder: Path, *arguments: str) -> None:
     assert done.stderr == ""
 
 
+def test_a_python_without_zig(tmp_path: Path) -> None:
+    tool = require_program("make", "apt-get install make")
+    folder = write(tmp_path / "project", toolchain="zig").folder
+    command = [tool, "-C", str(folder), "PYTHON=false"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.count("-c main.c")) == (2, 0)
+    assert "false lacks the wheel ziglang: make PYTHON=... names a Python with it" in done.stderr
+    subprocess.run([*command, "clean"], check=True)
+    planned = subprocess.run([*command, "-n", "CC=other-cc"], capture_output=True, text=True, check=True)
+    assert "other-cc" in planned.stdout
+
+
 def test_main_sets_registers_up_before_the_uart(tmp_path: Path) -> None:
     text = (write(tmp_path / "stm32", board="stm32f4_discovery").folder / "main.c").read_text(encoding="utf-8")
     described = load_board("stm32f4_discovery").setup_for(["usart2"])
@@ -405,6 +417,7 @@ def test_an_update_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: pytes
         ('"lib/include"', '"/usr/include"', "'/usr/include' is outside"),
         ('"board/mps2-an386"', '"../mps2-an386"', "'../mps2-an386' is outside"),
         ('"README.md": "', '"../README.md": "', "is outside"),
+        ('"model": "', '"model": "\\u202e', r"model contains the character U\+202E"),
         ("{", "", "Expected `object`"),
         ('"sources": [', '"sources" [', "JSON is malformed"),
     ],

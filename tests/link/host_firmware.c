@@ -147,6 +147,19 @@ static const struct ferrule_link_tensor outputs[] = {
      .type = FERRULE_LINK_INT16},
 };
 static struct ferrule_link_call calls[HOST_OPERATORS];
+/* The board's name is longer than a text of the message. */
+#define TEN       "0123456789"
+#define HUNDRED   TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+#define LONG_NAME HUNDRED HUNDRED TEN
+static const struct ferrule_identity identity = {
+    .magic = FERRULE_IDENTITY_MAGIC,
+    .version = FERRULE_IDENTITY_VERSION,
+    .model = {1, 2, 3},
+    .plan = {4},
+    .sources = {[15] = 255},
+    .text = FERRULE_IDENTITY_TEXT("host", LONG_NAME),
+};
+const uint32_t ferrule_sizes[FERRULE_SIZES] = {100, 20, 3000, 4, 50, 600, 70000};
 static struct ferrule_link_model model = {
     .firmware = "host",
     .firmware_version = "1.2.3",
@@ -175,6 +188,11 @@ void host_hide_calls(void)
     model.calls = NULL;
 }
 
+void host_hide_identity(void)
+{
+    model.identity = NULL;
+}
+
 void host_reset(uint32_t dwt_step, uint32_t systick_step)
 {
     memset(&host, 0, sizeof host);
@@ -183,6 +201,7 @@ void host_reset(uint32_t dwt_step, uint32_t systick_step)
     host.failing = UINT32_MAX;
     host.stack_words = 25;
     model.calls = calls;
+    model.identity = &identity;
     (void)ferrule_uart_cmsdk_init(&uart);
     ferrule_link_init(&firmware, &model, &port);
 }

@@ -27,6 +27,7 @@ extern struct host host;
 
 void host_reset(uint32_t dwt_step, uint32_t systick_step);
 void host_hide_calls(void);
+void host_hide_identity(void);
 void host_receive(const uint8_t *data, uint32_t bytes);
 int32_t host_uart_init(uint32_t clock_hz, uint32_t baud);
 uint32_t ferrule_crc32(const uint8_t *data, uint32_t bytes);

@@ -11,6 +11,7 @@ import pytest
 from manual_clock import ManualClock
 
 from ferrule._typing import override
+from ferrule.errors import MissingToolError
 from ferrule.link import LinkError, LinkSession, LinkTimeoutError, SerialChannel, channel_pair
 from ferrule.link.channel import PipeChannel
 
@@ -68,6 +69,13 @@ def test_only_the_first_byte_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> N
         port.in_waiting = 3
         assert channel.read(1, 1.5) == b"x"
     assert port.reads[2:] == [(1, 1.5), (1, 1.5)]
+
+
+def test_pyserial_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ferrule.link.channel.find_spec", lambda _name: None)
+    with pytest.raises(MissingToolError, match="pyserial is missing") as caught:
+        SerialChannel("/dev/port")
+    assert caught.value.hint == "pip install 'ferrule[serial]'"
 
 
 def test_a_port_that_is_not_there(tmp_path: object) -> None:

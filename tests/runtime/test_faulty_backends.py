@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -29,6 +30,14 @@ IMPORTING = OptimizerOptions(simplify=False, import_enabled=True, export_enabled
 
 def boom(*arguments: object, **keywords: object) -> NoReturn:
     raise ValueError("boom")
+
+
+def leave(*arguments: object, **keywords: object) -> NoReturn:
+    sys.exit(0)
+
+
+def interrupt(*arguments: object, **keywords: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def giving(value: object) -> Callable[..., object]:
@@ -107,6 +116,8 @@ def tampered(kind: str, method: str, instead: Callable[..., object]) -> type[Moc
 AT_LAYER = r"^layer 'layer\d' \(LEAKY_RELU\) on backend 'Bad', device 'Bad': backend 'Bad' "
 FAULTS: list[tuple[str, str, Callable[..., object], OptimizerOptions, str]] = [
     ("workload", "execute", boom, MIXED, AT_LAYER + r"failed in execute\(\): ValueError: boom"),
+    ("workload", "execute", leave, MIXED, AT_LAYER + r"failed in execute\(\): SystemExit: 0"),
+    ("workload", "execute", interrupt, MIXED, AT_LAYER + r"failed in execute\(\): KeyboardInterrupt"),
     ("workload", "execute", giving(3), MIXED, AT_LAYER + r"returned an int from execute\(\), .* wait\(\)"),
     ("event", "wait", boom, MIXED, AT_LAYER + r"failed in wait\(\) of the event of execute\(\): ValueError: boom"),
     ("handle", "map", boom, MIXED, r"^backend 'Bad' failed in map\(\) of tensor '.*': ValueError: boom"),

@@ -48,8 +48,8 @@ class ContractDevice(RegisterModel):
         self.on_reset()
 
     @override
-    def read(self, offset: int, width: int) -> int:
-        return self.on_value() if offset == VALUE else super().read(offset, width)  # type: ignore[return-value]
+    def on_read(self, register: Register) -> int:
+        return self.on_value() if register.offset == VALUE else super().on_read(register)  # type: ignore[return-value]
 
     @override
     def on_write(self, register: Register, old: int, new: int) -> None:

@@ -182,7 +182,7 @@ def small_elf() -> bytes:
 
 
 TARGETS = (
-    Target(name="tflite", share=0.32, prepare=_tflite),
+    Target(name="tflite", share=0.3, prepare=_tflite),
     Target(name="board", share=0.06, rate=900, prepare=_board),
     Target(name="repl", share=0.1, prepare=_repl),
     Target(name="project", share=0.06, rate=6000, prepare=_project),

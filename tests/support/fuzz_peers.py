@@ -8,6 +8,7 @@ import random
 import socket
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -21,21 +22,24 @@ from needs import require_cc, require_module
 from text_mutation import mutate_text
 from transcript import chunks
 
+from ferrule._typing import override
 from ferrule.backends.uart_woofles import UartWooflesModel, protocol
+from ferrule.devices import SerialModel
 from ferrule.emulation.gdb import GdbStub
 from ferrule.emulation.gdb.packets import Packet, PacketReader, frame
 from ferrule.emulation.gdb.stub import REGISTERS
 from ferrule.emulation.renode.bridge import HEADER, BridgeServer
-from ferrule.emulation.renode.cosimulation import CosimulationPeer, WireFormat
+from ferrule.emulation.renode.cosimulation import Action, CosimulationPeer, WireFormat
 from ferrule.emulation.renode.external_control import ExternalControl, FramedControl, LegacyControl
 from ferrule.emulation.renode.monitor import Monitor
 from ferrule.emulation.renode.robot import RobotServer
 from ferrule.emulation.renode.stream import Stream
+from ferrule.graph import Array
 from ferrule.link import Channel, LinkSession
 from ferrule.link.frame import Frame, FrameReceiver
 from ferrule.link.protocol import RESPONSE, MessageType
 
-_INPUTS = [np.zeros((1, 1, 1, 3), np.uint8), np.zeros(3, np.int16)]
+_INPUTS: list[Array] = [np.zeros((1, 1, 1, 3), np.uint8), np.zeros(3, np.int16)]
 _WIDE, _NARROW = struct.pack("<I", 30900), struct.pack("<I", 3)
 _NUMBERS = (0, 1, 2, 3, 4, 8, 16, 255, 256, 4096, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
 
@@ -45,12 +49,12 @@ class EndedError(Exception):
 
 
 class Line:
-    """A socket whose other end has sent all of `data`, and accepts anything."""
+    """A socket whose other end has sent some pieces, and accepts anything; a read ends with a piece."""
 
     family = socket.AF_UNIX
 
-    def __init__(self, data: bytes) -> None:
-        self._stream = io.BytesIO(data)
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = [piece for piece in reversed(pieces) if piece]
 
     def settimeout(self, _seconds: float | None) -> None:
         """Do nothing: data arrives at once."""
@@ -60,22 +64,27 @@ class Line:
 
     def recv(self, size_bytes: int) -> bytes:
         """Return the next bytes, up to `size_bytes`, or none at the end."""
-        return self._stream.read(size_bytes)
+        if not self._pieces:
+            return b""
+        piece = self._pieces.pop()
+        if len(piece) > size_bytes:
+            self._pieces.append(piece[size_bytes:])
+        return piece[:size_bytes]
 
     def makefile(self, _mode: str) -> io.BytesIO:
         """Return the received bytes as a file."""
-        return self._stream
+        return io.BytesIO(b"".join(reversed(self._pieces)))
 
     def close(self) -> None:
         """Do nothing."""
 
 
-def _line(data: bytes) -> socket.socket:
-    return cast("socket.socket", Line(data))
+def _line(*pieces: bytes) -> socket.socket:
+    return cast("socket.socket", Line(pieces))
 
 
-def _stream(data: bytes) -> Stream:
-    return Stream(_line(data), name="fuzz")
+def _stream(*pieces: bytes) -> Stream:
+    return Stream(_line(*pieces), name="fuzz")
 
 
 def damaged(pieces: Sequence[bytes], choice: random.Random) -> list[bytes]:
@@ -118,6 +127,7 @@ class Hostile(Channel):
         self._said = 0
         self._rate = choice.choice((0.01, 0.05, 0.25))
 
+    @override
     def write(self, data: bytes) -> None:
         """Answer each request, mostly properly."""
         for request in self._receiver.feed(data):
@@ -132,6 +142,7 @@ class Hostile(Channel):
             wire = Frame(version=1, type=kind, sequence=sequence, payload=payload[:8000]).encode()
             self._waiting += mutate(wire, [wire], self._choice) if self._choice.random() < self._rate / 4 else wire
 
+    @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
         """Return what is waiting."""
         del timeout_s
@@ -141,6 +152,7 @@ class Hostile(Channel):
         data, self._waiting = self._waiting[:max_bytes], self._waiting[max_bytes:]
         return data
 
+    @override
     def close(self) -> None:
         """Do nothing."""
 
@@ -246,6 +258,50 @@ def _uart_woofles(folder: Path) -> Check:
     return check
 
 
+class Damaging(SerialModel):
+    """The model of the accelerator behind a line that damages some of its answers."""
+
+    def __init__(self, choice: random.Random) -> None:
+        super().__init__()
+        self._model = UartWooflesModel(memory_bytes=1 << 16, seed=1)
+        self._choice = choice
+        self._rate = choice.choice((0.02, 0.1, 0.5))
+
+    @override
+    def receive(self, data: bytes) -> bytes:
+        answer = self._model.receive(data)
+        if not answer or self._choice.random() > self._rate:
+            return answer
+        if self._choice.random() < 0.5:
+            return b"".join(damaged([answer], self._choice))
+        frames = list(FrameReceiver().feed(answer))  # a valid frame with other contents
+        return b"".join(self._other(each).encode() for each in frames)
+
+    def _other(self, answer: Frame) -> Frame:
+        payload = (damaged([answer.payload], self._choice) or [b""])[0][:2000]
+        return replace(answer, payload=payload, type=self._choice.choice((answer.type, answer.type, 0xFF, 0xA2)))
+
+
+def _uart_driver(folder: Path) -> Check:
+    del folder
+    from uart_woofles_bench import DRIVER, UartBench
+    from woofles_bench import jobs
+
+    from ferrule.testing import build_adapter
+
+    adapter = build_adapter("bare_metal", **DRIVER)
+    known = list(jobs().values())
+
+    def check(choice: random.Random) -> bool:
+        adapter.reset()
+        bench = UartBench(adapter, model=Damaging(choice))
+        statuses = [bench.run(choice.choice(known))[0] for _ in range(2)]
+        assert all(-64 < status <= 0 for status in statuses), statuses
+        return not any(statuses)
+
+    return check
+
+
 # ---- gdb
 
 
@@ -328,9 +384,9 @@ def _control(folder: Path) -> Check:
 
     def check(choice: random.Random) -> bool:
         use_frames = choice.random() < 0.4
-        data = b"".join(damaged(framed(choice) if use_frames else recorded, choice))
+        data = damaged(framed(choice) if use_frames else recorded, choice)
         with refused():
-            stream = _stream(data)
+            stream = _stream(*data)
             control = ExternalControl(FramedControl(stream) if use_frames else LegacyControl(stream))
             control.time_s()
             machine = control.machine("m")
@@ -405,7 +461,7 @@ def _monitor(folder: Path) -> Check:
 
     def check(choice: random.Random) -> bool:
         with refused():
-            monitor = Monitor(_stream(b"".join(damaged(pieces, choice))))
+            monitor = Monitor(_stream(*damaged(pieces, choice)))
             monitor.execute("mach create")
             monitor.execute("help")
             return True
@@ -435,7 +491,7 @@ def _bridge(folder: Path) -> Check:
     def check(choice: random.Random) -> bool:
         pieces = [known[0], *(choice.choice((*known, *replies)) for _ in range(choice.randrange(1, 8)))]
         with refused():
-            BridgeServer(Copier(), _stream(b"".join(damaged(pieces, choice)))).serve()
+            BridgeServer(Copier(), _stream(*damaged(pieces, choice))).serve()
             return True
         return False
 
@@ -452,8 +508,9 @@ def _cosimulation(folder: Path) -> Check:
 
     def check(choice: random.Random) -> bool:
         pieces = damaged([message(choice) for _ in range(choice.randrange(1, 12))], choice)
+        pieces.append(struct.pack("<iQQi", Action.DISCONNECT, 0, 0, 0))
         with refused():
-            peer = CosimulationPeer(Copier(), _stream(b"".join(pieces)), _stream(b""), wire=WireFormat.V1_16)
+            peer = CosimulationPeer(Copier(), _stream(*pieces), _stream(b""), wire=WireFormat.V1_16)
             if choice.random() < 0.5:
                 peer.use_ticks()
             peer.serve()
@@ -471,7 +528,8 @@ def _needs_cc() -> None:
 TARGETS = (
     Target(name="link-host", share=0.04, prepare=_link_host, rate=1500, needs=_needs_cc),
     Target(name="link-firmware", share=0.06, prepare=_link_firmware, needs=_needs_cc),
-    Target(name="uart-woofles", share=0.05, prepare=_uart_woofles),
+    Target(name="uart-woofles", share=0.04, prepare=_uart_woofles),
+    Target(name="uart-driver", share=0.01, prepare=_uart_driver, rate=30, sample=5, needs=_needs_cc),
     Target(name="gdb", share=0.05, prepare=_gdb, rate=5000),
     Target(name="control", share=0.03, prepare=_control, rate=5000),
     Target(name="robot", share=0.03, prepare=_robot),

@@ -16,6 +16,7 @@ from typing import NoReturn
 from ferrule.errors import FerruleError
 
 TIME_LIMIT_S = 5.0
+"""Processor time for one input; a process that sleeps for longer is ended by its parent."""
 MEMORY_LIMIT_BYTES = 1 << 30
 """For one input, on top of the process's memory before the first one."""
 
@@ -47,6 +48,8 @@ class Target:
     """Time limit for one input."""
     reads: bool = True
     """Whether it counts as a reader in the summary."""
+    limits_memory: bool = True
+    """Whether the memory is limited; not for programs under the address sanitizer, which reserves terabytes."""
     needs: Callable[[], object] = lambda: None
     """Skips a test without the tools that the target needs."""
 
@@ -81,17 +84,17 @@ def limit_memory() -> None:
 
 def limit_time() -> None:
     """Make `timed` interrupt an input that takes too long; for the main thread of a process of its own."""
-    signal.signal(signal.SIGALRM, _on_alarm)
+    signal.signal(signal.SIGPROF, _on_alarm)
 
 
 @contextmanager
 def timed(limit_s: float) -> Iterator[None]:
-    """Raise OutOfTimeError in the block after the limit; call `limit_time` before."""
-    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    """Raise OutOfTimeError in the block after so much processor time; call `limit_time` before."""
+    signal.setitimer(signal.ITIMER_PROF, limit_s)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _on_alarm(_signal: int, _frame: FrameType | None) -> NoReturn:

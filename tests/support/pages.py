@@ -34,7 +34,12 @@ class Block:
 
 def pages() -> list[Path]:
     """Return all Markdown pages of the documentation."""
-    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests" / "support" / "README.md"]
+    found = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "SECURITY.md",
+        ROOT / "tests" / "support" / "README.md",
+    ]
     found += sorted((ROOT / "docs").rglob("*.md"))
     return found + sorted((ROOT / "examples").rglob("*.md"))
 

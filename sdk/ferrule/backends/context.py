@@ -38,6 +38,9 @@ class CreationOptions:
 
     dynamic_backends_path: Path | None = None
     """The only folder that is searched for dynamic backends; None for the default folders."""
+    isolate_dynamic_backends: bool = False
+    """Run each dynamic backend in a process of its own, so that its faults cannot affect this process; its tensors are
+    copied, and it takes no custom allocator."""
     custom_allocators: Mapping[str, CustomAllocator] = field(default_factory=dict)
     """Allocators by backend id; a backend that does not accept its allocator is unusable in this runtime."""
     protected_mode: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ferrule.backends.conforming import misfit, named
+from ferrule.backends.conforming import fits, misfit, named
 from ferrule.backends.crash_note import noted
 from ferrule.errors import FerruleError, caused_by_signal
 
@@ -71,7 +71,10 @@ def answer(value: object, kind: type[T], backend: str, question: str) -> T:
 
 def fitting(value: object, annotation: Any, backend: str, question: str) -> None:  # noqa: ANN401 - as `misfit`
     """Check that what a backend returned fits an annotation; BrokenBackendError names the part that does not."""
-    wrong = misfit(value, annotation)
+    try:
+        wrong = "" if fits(value, annotation) else misfit(value, annotation)
+    except RecursionError:
+        wrong = f"is {named(value)} of too many levels, expected one that can be printed"
     if wrong:
         raise broken(backend, question, value, wrong)
 

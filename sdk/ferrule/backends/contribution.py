@@ -16,6 +16,7 @@ from ferrule.resources import root
 
 _LICENCE = re.compile(r"[\w.+:() -]+", re.ASCII)
 _MACRO = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_PATH = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./+@=-]*")
 _VALUE = re.compile(r"[\w.+-]*", re.ASCII)
 
 
@@ -33,8 +34,8 @@ class Contribution:
     """C sources and header folders that a firmware is built with.
 
     Raises:
-        FerruleError: the name leads out of the project's library, the licence is not an SPDX expression, or a macro
-            is one that some build tool would not pass on unchanged.
+        FerruleError: the name leads out of the project's library, the licence is not an SPDX expression, or a macro or
+            a path is one that some build tool would not pass on unchanged.
     """
 
     name: str
@@ -56,6 +57,12 @@ class Contribution:
         place = PurePosixPath(self.name)
         if place.is_absolute() or ".." in place.parts or not place.parts:
             raise FerruleError(f"contribution '{self.name}' must be named like a folder below the project's library")
+        for path in (self.name, *self.sources, *self.include_dirs):
+            if not _PATH.fullmatch(path):
+                raise FerruleError(
+                    f"contribution '{self.name}' has the path {path!a}, expected letters, digits and '_./+@=-'",
+                    hint="other paths do not get through every build tool: rename the file or folder",
+                )
         if not _LICENCE.fullmatch(self.licence):
             raise FerruleError(
                 f"contribution '{self.name}': licence '{self.licence}' is no SPDX expression",

@@ -70,6 +70,11 @@ def name_crashes() -> None:
     _handler.install()
 
 
+def current_note() -> str:
+    """Return what this thread noted last and has not ended; "" if nothing."""
+    return _thread.text
+
+
 class noted:  # noqa: N801 used like a function
     """A context manager: notes `text` for this thread; with `inner`, adds the note that holds already."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NewType
 
 from ferrule.errors import FerruleError
+from ferrule.rendering import check_text
 
 BackendId = NewType("BackendId", str)
 
@@ -25,6 +26,9 @@ class Device:
     """Memory regions that the device can access; empty for all."""
     activation_lead: int | None = None
     """Number of operators by which the activation precedes the device's first one; None for the driver's value."""
+
+    def __post_init__(self) -> None:
+        check_text(self.name, "the name of a device")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 from ferrule.backends.contract import answer, asking, broken
@@ -23,8 +24,10 @@ from ferrule.backends.firmware import (
     LoweredOp,
     LoweringContext,
     Socket,
+    device_declarations,
 )
 from ferrule.devices import DeviceModel, SerialModel
+from ferrule.dom import Class, ClassType
 
 T = TypeVar("T")
 
@@ -32,6 +35,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[^\"<>\s]+")
 _ELEMENTS = tuple(sorted(SCALARS, key=str))
 _LAST_ADDRESS = (1 << 32) - 1
+_WIDEST = 1 << 20
+"""The largest alignment, in bytes: more than any memory of a microcontroller needs."""
 
 
 def guarded_target(target: object, backend: str) -> FirmwareTarget:
@@ -80,6 +85,8 @@ class _Devices(_Target):
         wrong = next(_wrong_driver(driver), "")
         if wrong:
             raise broken(self._backend, question, driver, wrong)
+        with asking(self._backend, f"{question}: its context_fields cannot become C"):
+            device_declarations(device.name, driver)
         wire = driver.wire
         if wire is not None and wire.model is not None:
             wire = replace(wire, model=self._made(wire.model, SerialModel, device))
@@ -127,10 +134,13 @@ class _Wired(_Devices):
 
 def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
     """Yield what is wrong with the values of a lowered layer, whose types are right."""
-    if not op.kernel:
-        yield "kernel is empty, expected a short name"
-    if op.scratch_bytes < 0:
-        yield f"scratch_bytes is {op.scratch_bytes}, expected 0 or more"
+    if not op.kernel or not op.kernel.isprintable():
+        yield f"kernel is {op.kernel!a}, expected a short name"
+    if not 0 <= op.scratch_bytes <= _LAST_ADDRESS:
+        yield f"scratch_bytes is {op.scratch_bytes}, expected a number from 0 to {_LAST_ADDRESS}"
+    name = _class_in((op.statements, op.declarations, op.status))
+    if name is not None:
+        yield f"its code has class '{name}', which C does not have"
     yield from _wrong_alignment("scratch_alignment", op.scratch_alignment)
     for index, blob in enumerate(op.blobs):
         yield from _wrong_blob(f"blobs[{index}] ('{blob.name}')", blob, context.prefix)
@@ -140,6 +150,23 @@ def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
     yield from _wrong_sharing(op, context)
     yield from _wrong_headers("headers", op.headers)
     yield from _wrong_contributions(op.contributions)
+
+
+def _class_in(value: object) -> str | None:
+    """Return the name of a class in a part of a program; None if there is none."""
+    if isinstance(value, Class | ClassType):
+        return value.name
+    if isinstance(value, tuple):
+        parts: Iterable[object] = value
+    else:
+        kind: type = type(value)
+        parts = (getattr(value, name) for name in _field_names(kind))
+    return next((name for name in map(_class_in, parts) if name is not None), None)
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
 
 
 def _wrong_sharing(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
@@ -182,8 +209,8 @@ def _wrong_driver(driver: DeviceDriver) -> Iterator[str]:
             yield f"{field} is '{getattr(driver, field)}', expected a C identifier"
     yield from _wrong_headers("header", (driver.header,))
     for field in ("memory_bytes", "activation_lead"):
-        if getattr(driver, field) < 0:
-            yield f"{field} is {getattr(driver, field)}, expected 0 or more"
+        if not 0 <= getattr(driver, field) <= _LAST_ADDRESS:
+            yield f"{field} is {getattr(driver, field)}, expected a number from 0 to {_LAST_ADDRESS}"
     yield from _wrong_alignment("alignment", driver.alignment)
     if driver.base is not None and not 0 <= driver.base <= _LAST_ADDRESS:
         yield f"base is {driver.base:#x}, expected an address of 32 bits"
@@ -197,8 +224,8 @@ def _wrong_driver(driver: DeviceDriver) -> Iterator[str]:
 
 
 def _wrong_alignment(path: str, alignment: int) -> Iterator[str]:
-    if alignment < 1 or alignment & (alignment - 1):
-        yield f"{path} is {alignment}, expected a power of two"
+    if not 1 <= alignment <= _WIDEST or alignment & (alignment - 1):
+        yield f"{path} is {alignment}, expected a power of two up to {_WIDEST}"
 
 
 def _wrong_headers(path: str, headers: Iterable[str]) -> Iterator[str]:

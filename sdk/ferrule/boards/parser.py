@@ -25,12 +25,14 @@ from ferrule.boards.repl import (
     Script,
     Value,
 )
+from ferrule.documents import file_bytes
 from ferrule.errors import FerruleError
 from ferrule.resources import root
 
 _PREFIX = "Antmicro.Renode.Peripherals."
 _ROOT_MARK = ".renode-root"
 _MAX_DEPTH = 32
+_MAX_FILES = 256
 _MAX_DIGITS = 40
 _MAX_LINES = 1024
 _ADDRESS_END = 1 << 64
@@ -58,13 +60,15 @@ def read_platform(file: Path) -> Platform:
 
 
 def _read_into(entries: dict[str, _Draft], files: list[Path], file: Path, *, parents: tuple[Path, ...]) -> None:
+    if len(files) >= _MAX_FILES:
+        raise FerruleError(f"{file}: the description includes more than {_MAX_FILES} files")
     try:
-        text = file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise FerruleError(f"there is no platform description {file}") from None
+        if not file.exists():
+            raise FerruleError(f"there is no platform description {file}")
+        text = file_bytes(file).decode("utf-8-sig")
+        files.append(file.resolve())
     except (OSError, ValueError) as error:  # ValueError: invalid UTF-8, or a null character in the path
         raise FerruleError(f"cannot read {str(file)!r}: {error}") from None
-    files.append(file.resolve())
     _Parser(text, file, entries, files, parents).parse()
 
 
@@ -167,7 +171,7 @@ class _Parser:
             raise self._error(self._peek(), f"{self._peek()} is not supported after 'using'")
         own = self._parents[0].parent
         starts = (self._file.parent.resolve(), own, own.parent, root() / "boards", *_renode_root(self._parents[0]))
-        path = next((path for start in starts if (path := (start / _text(token)).resolve()).is_file()), None)
+        path = next(filter(None, (_existing(start / _text(token)) for start in starts)), None)
         if path is None:
             hint = f"paths in 'using' start from {' or '.join(dict.fromkeys(str(start) for start in starts))}"
             raise self._error(token, f"there is no file '{_text(token)}'", hint)
@@ -411,6 +415,14 @@ class _Parser:
         if first < 0 or last < 0 or abs(last - first) >= _MAX_LINES:
             raise self._error(token, f"the span {first}-{last} is out of range")
         return list(range(first, last + step, step))
+
+
+def _existing(path: Path) -> Path | None:
+    """Return the resolved path of a regular file; None if there is none, or the path is impossible."""
+    try:
+        return path.resolve() if path.is_file() else None
+    except (OSError, ValueError):  # too long, a loop of links, or a null character
+        return None
 
 
 def _renode_root(file: Path) -> list[Path]:

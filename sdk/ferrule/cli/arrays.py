@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs and outputs of a run as .npy files."""
+"""The files of a run: inputs and outputs as .npy files, and how results are written."""
 
 from __future__ import annotations
 
+import io
 import os
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, TensorInfo
+from ferrule.scratch import write_file
 
 
 def load_array(path: Path) -> Array:
@@ -97,15 +98,15 @@ def require_writable(option: str, path: Path) -> None:
 
 
 def save_array(path: Path, array: Array) -> None:
-    """Write an array to a .npy file; FerruleError if that fails."""
-    with writing(path), path.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
+    """Write an array to a .npy file; FerruleError if that fails, with an older file left as it was."""
+    contents = io.BytesIO()
+    np.save(contents, array, allow_pickle=False)
+    save(path, contents.getvalue())
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn an OSError in the block into a FerruleError that names the file."""
+def save(path: Path, data: bytes) -> None:
+    """Write a file of results; FerruleError if that fails, with an older file left as it was."""
     try:
-        yield
+        write_file(path, data)
     except OSError as error:
         raise FerruleError(f"{path} cannot be written: {error.strerror or error}") from error

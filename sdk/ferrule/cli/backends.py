@@ -9,15 +9,17 @@ from pathlib import Path
 import click
 
 from ferrule.cli.console import console, print_json
-from ferrule.cli.options import config_option, dynamic_path_option
+from ferrule.cli.options import config_option, dynamic_options
 
 
 @click.command("backends")
 @click.argument("names", nargs=-1, metavar="[BACKEND]...")
-@dynamic_path_option
+@dynamic_options
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(names: tuple[str, ...], dynamic_path: Path | None, config: Path | None, as_json: bool) -> None:
+def command(
+    names: tuple[str, ...], dynamic_path: Path | None, isolate: bool, config: Path | None, as_json: bool
+) -> None:
     """List the backends: origin, where each runs (host, firmware), devices, capabilities and options.
 
     A backend that cannot be used here is listed with the reason, and so is each file refused as a dynamic backend.
@@ -30,7 +32,7 @@ def command(names: tuple[str, ...], dynamic_path: Path | None, config: Path | No
     logging.getLogger("ferrule").addHandler(logging.NullHandler())  # the listing contains what the log would
     configuration = read_configuration(config)
     registry = configuration.listed_registry(names)
-    listing = list_backends(registry, configuration.devices, dynamic_path, names)
+    listing = list_backends(registry, configuration.devices, dynamic_path, names, isolate=isolate)
     if as_json:
         print_json(listing)
         return

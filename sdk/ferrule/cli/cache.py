@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import click
 
+from ferrule.cli.console import echo
+
 
 @click.command("cache")
 @click.option("--clear", is_flag=True, help="Delete everything in the cache.")
@@ -18,6 +20,6 @@ def command(clear: bool) -> None:
     if clear:
         clear_cache()
     sizes = cache_sizes()
-    click.echo(f"{cache_folder()}: {sum(sizes.values()):,} B")
+    echo(f"{cache_folder()}: {sum(sizes.values()):,} B")
     for name, size_bytes in sizes.items():
-        click.echo(f"  {name}: {size_bytes:,} B")
+        echo(f"  {name}: {size_bytes:,} B")

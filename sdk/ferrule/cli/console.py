@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from ferrule._typing import override
+from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
     from rich.console import Console
 
 _WIDTH_ELSEWHERE = 160
@@ -116,11 +119,43 @@ def _is_descriptor(stream: TextIO, descriptor: int) -> bool:
         return False
 
 
+class _Checked(io.FileIO):
+    """A file that raises FerruleError if it cannot be written, except for a closed pipe."""
+
+    @override
+    def write(self, data: ReadableBuffer, /) -> int | None:  # type: ignore[override]  # None if it would block
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise FerruleError(f"standard output cannot be written: {error.strerror or error}") from error
+
+
 def _reopened(stream: TextIO, descriptor: int) -> TextIO:
-    """Return a stream like the given one that writes to a duplicate of the descriptor."""
-    return open(  # noqa: PTH123 a descriptor has no path; closed by the caller
-        os.dup(descriptor), "w", 1 if stream.isatty() else -1, encoding=stream.encoding, errors=stream.errors
+    """Return a checked stream like the given one that writes to a duplicate of the descriptor; the caller closes it."""
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Checked(os.dup(descriptor), "wb")),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.isatty(),
     )
+
+
+@contextmanager
+def output_checked() -> Iterator[None]:
+    """Make `sys.stdout` raise FerruleError, at the end of the block at the latest, if it cannot be written."""
+    stdout = sys.stdout
+    if not _is_descriptor(stdout, _STDOUT):
+        yield
+        return
+    sys.stdout = checked = _reopened(stdout, _STDOUT)
+    try:
+        yield
+        checked.flush()
+    finally:
+        sys.stdout = stdout
+        _close(checked)
 
 
 def _flush_c() -> None:
@@ -134,5 +169,5 @@ def _flush_c() -> None:
 
 def _close(stream: TextIO) -> None:
     """Close a stream; what it cannot write is dropped, since the error about it has been raised."""
-    with suppress(OSError):
+    with suppress(OSError, FerruleError):
         stream.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import console, echo, print_json
-from ferrule.cli.options import JobOptions, division_options, dynamic_path_option, model_argument
+from ferrule.cli.options import JobOptions, division_options, dynamic_options, model_argument
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--schedule", "show_schedule", is_flag=True, help="With --backends: list the firmware's device calls in order."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@dynamic_path_option
+@dynamic_options
 @division_options(None)
 def command(
     model: Path,
@@ -32,6 +32,7 @@ def command(
     show_schedule: bool,
     as_json: bool,
     dynamic_path: Path | None,
+    isolate: bool,
     options: JobOptions,
 ) -> None:
     """Show the layers of MODEL (.tflite), with shapes, quantisation, MACs and weights, and the arena that they need.
@@ -47,12 +48,12 @@ def command(
     if options.backends is not None:
         from ferrule.facade.configuration import read_configuration
 
-        with read_configuration(options.config).with_dynamic_backends(dynamic_path) as configuration:
+        with read_configuration(options.config).with_dynamic_backends(dynamic_path, isolate=isolate) as configuration:
             inspection = facade.inspect(network, options.job(configuration), schedule=show_schedule)
-    elif any((*_of_division(options), dynamic_path, show_schedule)):
+    elif any((*_of_division(options), dynamic_path, isolate, show_schedule)):
         raise FerruleError(
-            "--board, --hint, --device, --backend-option, --no-fallback, --dynamic-path and --schedule are only valid "
-            "with --backends"
+            "--board, --hint, --device, --backend-option, --no-fallback, --dynamic-path, --isolate-dynamic-backends "
+            "and --schedule are only valid with --backends"
         )
     else:
         inspection = facade.inspect(network)

@@ -18,13 +18,15 @@ import click
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.cli.completion import VARIABLE, complete
-from ferrule.cli.console import echo, report_stream, reserve_output
+from ferrule.cli.console import echo, output_checked, report_stream, reserve_output
+from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.cli.verbosity import add_option
 from ferrule.errors import FerruleError, caused_by_signal
 
 EXIT_DIFFERENT = 1
 EXIT_USER = 2
 EXIT_BUG = 70
+EXIT_SIGNAL = 128
 
 _COMMANDS = {
     "backends": ("ferrule.cli.backends", "List the backends with their devices, capabilities and options."),
@@ -36,6 +38,7 @@ _COMMANDS = {
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
     "new": ("ferrule.cli.new", "Create a working skeleton of a backend or a board."),
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
+    "verify": ("ferrule.cli.verify", "Compare the digests in a firmware with those of a model."),
     "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
 }
 
@@ -101,7 +104,8 @@ def main(arguments: list[str] | None = None) -> None:
     if VARIABLE in os.environ:
         sys.exit(complete(cli, os.environ[VARIABLE]))
     try:
-        code = cli.main(args, prog_name="ferrule", standalone_mode=False)
+        with signals_raised(), output_checked():
+            code = cli.main(args, prog_name="ferrule", standalone_mode=False)
     except FerruleError as error:
         if debug:
             traceback.print_exc()
@@ -116,6 +120,9 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), report_stream().fileno())
         code = 141
+    except Terminated as error:
+        click.echo(f"ended by {error.signal.name}", err=True)
+        code = EXIT_SIGNAL + error.signal
     except SystemExit as error:
         code = error.code if caused_by_signal(error) and error.code else EXIT_USER
         if debug:
@@ -135,7 +142,9 @@ def _culprit(error: BaseException) -> str:
 
 
 def _complain(message: str, hint: str | None) -> None:
+    from ferrule.rendering import shown
+
     colour = False if "NO_COLOR" in os.environ else None
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True, color=colour)
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {shown(message)}", err=True, color=colour)
     if hint:
-        click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True, color=colour)
+        click.echo(f"{click.style('hint:', fg='yellow')} {shown(hint)}", err=True, color=colour)

@@ -183,10 +183,16 @@ def config_option(function: _F) -> _F:
     )(function)
 
 
-def dynamic_path_option(function: _F) -> _F:
-    """Add the option --dynamic-path."""
+def dynamic_options(function: _F) -> _F:
+    """Add the options --dynamic-path and --isolate-dynamic-backends."""
+    isolate = click.option(
+        "--isolate-dynamic-backends",
+        "isolate",
+        is_flag=True,
+        help="Run each dynamic backend in a process of its own: whatever it does there, this command gets an error.",
+    )
     return click.option(
         "--dynamic-path",
         type=click.Path(path_type=Path),
         help="The folder to search for dynamic backends, instead of the default folders; it must be absolute.",
-    )(function)
+    )(isolate(function))

@@ -163,7 +163,7 @@ def _faults(options: tuple[str, ...]) -> dict[str, Fault]:
 
 
 def _write(report: RunReport, targets: dict[int, Path], json_path: Path | None) -> None:
-    from ferrule.cli.arrays import save_array, writing
+    from ferrule.cli.arrays import save, save_array
 
     for index, path in targets.items():
         save_array(path, report.outputs[index])
@@ -173,5 +173,4 @@ def _write(report: RunReport, targets: dict[int, Path], json_path: Path | None) 
     if str(json_path) == "-":
         echo(text, nl=False)
         return
-    with writing(json_path):
-        json_path.write_text(text, encoding="utf-8")
+    save(json_path, text.encode())

@@ -75,9 +75,12 @@ def _logger(*, quiet: bool) -> Callable[[str], None]:
 @contextlib.contextmanager
 def _interrupted() -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether SIGINT or SIGTERM has arrived; either ends the command cleanly."""
+    from ferrule.devices.watchdog import WATCHDOG
+
     event = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda *_: event.set()) for number in numbers]
+    ours = WATCHDOG.raising_handler(event.set)
+    before = [signal.signal(number, ours) for number in numbers]
     try:
         yield event.is_set
     finally:

@@ -12,6 +12,7 @@ from ferrule.backends.contribution import Contribution
 from ferrule.backends.firmware import device_declarations
 from ferrule.codegen.c_writer import write_declarations
 from ferrule.codegen.device_use import DeviceUse
+from ferrule.codegen.identity import Identity
 from ferrule.codegen.schedule import DeviceCall
 from ferrule.codegen.storage import StoragePlan
 from ferrule.errors import unknown_name
@@ -48,6 +49,10 @@ class Artifact:
     """The C identifier of the model; the names of files and functions start with ferrule_<symbol>."""
     digest: str
     """SHA-256 of the graph."""
+    identity: Identity
+    """The digests that the firmware carries; those of a project cover more sources, and its platform."""
+    banner: str
+    """The first comment of each generated file."""
     files: Mapping[str, str]
     """Generated text by file name."""
     contributions: tuple[Contribution, ...]

@@ -43,7 +43,11 @@ from ferrule.rendering.c_text import COLUMNS, c_comment, c_name, fitted
 from ferrule.rendering.quoting import C_HEADER
 
 INDENT = "    "
-_SECTIONS = {Section.WEIGHTS: "FERRULE_WEIGHTS ", Section.WORKSPACE: "FERRULE_WORKSPACE "}
+_SECTIONS = {
+    Section.IDENTITY: "FERRULE_IDENTITY ",
+    Section.WEIGHTS: "FERRULE_WEIGHTS ",
+    Section.WORKSPACE: "FERRULE_WORKSPACE ",
+}
 
 
 def write_header(module: Module, banner: str) -> str:

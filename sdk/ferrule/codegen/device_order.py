@@ -18,6 +18,8 @@ from ferrule.memory import Region
 
 MOST_COPIES = 32
 """Limit on the copies tried: each requires a new plan of the memories, which takes some tens of milliseconds."""
+_MOST_HARD = 2
+"""Limit on the plans that are not proved optimal, since each of these takes the whole effort of a search, seconds."""
 _MOST_PLANNED = 200 * MOST_COPIES
 """Limit on the layers planned in total, so that fewer copies are tried in longer networks."""
 
@@ -29,18 +31,24 @@ def with_copies_close(lowered: LoweredGraph, core: Region) -> tuple[LoweredGraph
         ArenaOverflowError: the graph does not fit in its original order.
     """
     storage = plan_storage(lowered, core)
+    hard = int(_is_hard(storage))
     copies = [item for item in lowered.layers if item.call in {Call.COPY_TO, Call.COPY_FROM}]
     for item in copies[: min(MOST_COPIES, _MOST_PLANNED // max(len(lowered.layers), 1))]:
         names = [other.layer.name for other in lowered.layers]
         moved = list(_moved(lowered.graph, names, item.layer, out=item.call is Call.COPY_FROM))
-        if moved == names:
+        if moved == names or hard >= _MOST_HARD:
             continue
         by_name = {other.layer.name: other for other in lowered.layers}
         candidate = replace(lowered, layers=tuple(by_name[name] for name in moved))
         planned = plan_storage(candidate, core)
+        hard += _is_hard(planned)
         if all(planned.plan.region(part.region).peak_bytes <= part.peak_bytes for part in storage.plan.regions):
             lowered, storage = candidate, planned
     return lowered, storage
+
+
+def _is_hard(storage: StoragePlan) -> bool:
+    return any(part.peak_bytes > part.bound_bytes for part in storage.plan.regions)
 
 
 def _moved(graph: Graph, order: Sequence[str], layer: Layer, *, out: bool) -> Iterator[str]:

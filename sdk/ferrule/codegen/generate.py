@@ -14,6 +14,7 @@ from ferrule.codegen.c_writer import write_header, write_source
 from ferrule.codegen.device_order import with_copies_close
 from ferrule.codegen.digest import digest
 from ferrule.codegen.executor import ExecutorBuilder
+from ferrule.codegen.identity import Identity, identity_files, plan_digest, shortened, sources_digest
 from ferrule.codegen.link_table import link_module
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower
 from ferrule.codegen.run_code import REGION
@@ -33,11 +34,13 @@ def generate(
     firmware: Mapping[str, FirmwareTarget],
     targets: Mapping[str, Target],
     workspace_bytes: int,
+    model: Graph | None = None,
 ) -> Artifact:
     """Return the C code of a graph; the same graph and targets always produce the same bytes.
 
     `firmware` maps each layer to the firmware face of its backend, and `targets` to the target that it runs on.
-    `workspace_bytes` is the memory available for the workspace on the board.
+    `workspace_bytes` is the memory available for the workspace on the board. `model` is the network as it was given,
+    before it was divided; by default the graph itself.
 
     Raises:
         UnsupportedError: a target refuses a layer.
@@ -58,15 +61,23 @@ def generate(
         files[f"{module.name}.h"] = write_header(module, banner)
         files[f"{module.name}.c"] = write_source(module, banner)
     files |= tvm_header(builder, lowered, banner)
+    operators = tuple(
+        _record(lowered, storage, item, step) for item, step in zip(lowered.layers, planned.steps, strict=True)
+    )
+    identity = Identity(
+        model=shortened(sha if model is None else digest(model)),
+        plan=plan_digest(sha, operators, storage),
+        sources=sources_digest({name: text.encode() for name, text in files.items()}),
+    )
     return Artifact(
         graph=graph,
         symbol=lowered.symbol,
         digest=sha,
-        files=files,
+        identity=identity,
+        banner=banner,
+        files=files | identity_files(lowered.symbol, identity, banner),
         contributions=_contributions(lowered),
-        operators=tuple(
-            _record(lowered, storage, item, step) for item, step in zip(lowered.layers, planned.steps, strict=True)
-        ),
+        operators=operators,
         devices=lowered.devices,
         storage=storage,
         ordering=ordering,

@@ -10,6 +10,7 @@ import numpy as np
 from ferrule._version import VERSION
 from ferrule.backends.firmware import numbers
 from ferrule.codegen.executor import ExecutorBuilder
+from ferrule.codegen.identity import identity_name
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Schedule
@@ -75,6 +76,7 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sched
         interface_includes=(Include(path="ferrule/link.h"), *((own,) if with_devices else ())),
         interface=(model, *uses),
         implementation_includes=(
+            Include(path=f"{identity_name(lowered.symbol)}.h"),
             *((Include(path="ferrule/status.h"),) if with_devices else (own,)),
             Include(path="stddef.h", system=True),
         ),
@@ -147,6 +149,7 @@ def _model_fields(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sch
         "firmware_version": String(VERSION),
         "name": String(graph.name),
         "input_hash": String(digest[:_HASH_DIGITS]),
+        "identity": AddressOf(Identifier(identity_name(lowered.symbol))),
         "inputs": Identifier("inputs"),
         "outputs": Identifier("outputs"),
         "counters": Identifier("counters"),

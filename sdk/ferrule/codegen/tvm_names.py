@@ -14,6 +14,7 @@ from ferrule.codegen.run_code import Members
 from ferrule.graph.names import UniqueNames
 from ferrule.rendering import Templates
 
+_API = "tvm/runtime/device.h"
 _TEMPLATES = Templates(Path(__file__).parent / "templates")
 HOST = "host"
 """The member of the devices struct that stands for the core, unless a device has that name."""
@@ -31,7 +32,7 @@ def tvm_header(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str) -> 
         guard=f"{name}_h".upper(),
         prefix=builder.prefix,
         symbol=lowered.symbol,
-        headers=sorted({use.driver.header for use in lowered.devices}),
+        headers=sorted({f"{builder.prefix}.h", _API, *(use.driver.header for use in lowered.devices)}),
         devices=list(_devices(lowered)),
         host=all(use.name != HOST for use in lowered.devices),
         inputs=_members(builder.input_members),

@@ -304,6 +304,8 @@ class FaultInjector(DeviceModel):
         value = 0
         try:
             found = self._model.read(offset, width)
+            if type(found) is not int or found >> 8 * width:
+                return found  # a wrong answer of the model, which the attachment reports
             value = self.fault.on_read(self._access(offset, width, found, write=False)) & ((1 << 8 * width) - 1)
         finally:
             self._note(self._access(offset, width, value, write=False))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 import traceback
 from collections.abc import Callable, Sequence
-from dis import opmap
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TypeVar
@@ -20,7 +19,7 @@ from ferrule.devices.memory import GuardedBus, Range
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, DeviceModel, InterruptLine
 from ferrule.devices.serial import SerialModel
 from ferrule.devices.watchdog import WATCHDOG
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, caused_by_signal
 
 MOST_EVENTS = 1_000_000
 """Largest number of events that one access may cause where time passes only with accesses."""
@@ -28,7 +27,6 @@ MANY_RISES = 10_000
 """Number of rises of an interrupt line from which on a report mentions it."""
 _EVENT_BITS = 63
 _M = TypeVar("_M", DeviceModel, SerialModel)
-_RAISE = opmap["RAISE_VARARGS"]
 
 
 class _Hosted:
@@ -41,6 +39,8 @@ class _Hosted:
         self.stuck = False
         """Whether a call has passed its deadline and has not returned yet."""
         self.deadline_s = model.deadline_s if limit_s is None else min(model.deadline_s, limit_s)
+        self.abandon: Callable[[], None] = lambda: None
+        """Called by the watchdog's thread if a call goes on although it was interrupted; for attachments to replace."""
         self._late = False
         self._host_error: BaseException | None = None
         WATCHDOG.watch(self)
@@ -48,6 +48,7 @@ class _Hosted:
     def overdue(self, frame: FrameType, elapsed_s: float, *, again: bool) -> None:
         """Keep the fault of a call that is being interrupted; called by the watchdog."""
         if again:
+            self.abandon()
             return
         call, given = frame.f_code.co_name, frame.f_locals
         what = f"its model did not return within {elapsed_s:.1f} s"
@@ -56,12 +57,12 @@ class _Hosted:
         self.stuck = self._late = True
 
     def failed(self, error: BaseException, call: str, offset: int | None = None) -> NoReturn:
-        """Raise the fault for an exception of the model; exceptions of the host and Ctrl-C are raised as they are."""
+        """Raise the fault for an exception of the model; those of the host and of signals are raised as they are."""
         if self._late and self.fault is not None:
             WATCHDOG.settle()
             self.deadline_s, self.stuck = float("inf"), False
             raise self.fault from error
-        if error is self._host_error or error is self.fault or _is_interrupt(error):
+        if error is self._host_error or error is self.fault or not _is_fault(error):
             raise error
         what = f"its model raised {_error_text(error)}"
         raise self._keep(self._wrong(what, call, offset, hint=_place(error))) from error
@@ -302,7 +303,7 @@ def created(make: Callable[[], object], kind: type[_M], *, name: str) -> _M:
     try:
         model = make()
     except BaseException as error:
-        if _is_interrupt(error):
+        if not _is_fault(error):
             raise
         text = f"device {name}: its model cannot be created: {_error_text(error)}"
         raise DeviceFaultError(text, device=name, hint=_place(error)) from error
@@ -384,6 +385,11 @@ for _method in (
     WATCHDOG.entries.add(_method.__code__)
 
 
+def _is_fault(error: BaseException) -> bool:
+    """Return whether the model is to blame; other exceptions end the program on purpose, as on SIGTERM or Ctrl-C."""
+    return isinstance(error, (Exception, SystemExit, KeyboardInterrupt)) and not caused_by_signal(error)
+
+
 def _span(address: int, size_bytes: int) -> tuple[int, int]:
     """Return a range of addresses as ints; TypeError or ValueError if it is none, which is a fault of the model."""
     start, size = operator.index(address), operator.index(size_bytes)
@@ -425,13 +431,3 @@ def _place(error: BaseException) -> str | None:
     """Return the innermost place of an exception's traceback outside of this module."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if each.filename != __file__]
     return f"raised at {Path(frames[-1].filename).name}:{frames[-1].lineno}, in {frames[-1].name}" if frames else None
-
-
-def _is_interrupt(error: BaseException) -> bool:
-    """Return whether an exception is the user's Ctrl-C: Python raises it between two instructions, not by `raise`."""
-    if not isinstance(error, KeyboardInterrupt) or error.__traceback__ is None:
-        return False
-    last = error.__traceback__
-    while last.tb_next is not None:
-        last = last.tb_next
-    return last.tb_frame.f_code.co_code[last.tb_lasti] != _RAISE

@@ -47,7 +47,7 @@ class RegisterModel(DeviceModel):
         register = self._find(offset, width, "read")
         if register.access is Access.WRITE_ONLY:
             raise BusError(f"{self.table.name}: a read of {register.name}, which is write-only", address=offset)
-        return self.on_read(register) & _MASK
+        return self.on_read(register)
 
     @override
     def write(self, offset: int, width: int, value: int) -> None:
@@ -63,7 +63,7 @@ class RegisterModel(DeviceModel):
         self.on_write(register, old, new)
 
     def on_read(self, register: Register) -> int:
-        """Return the value that software reads; by default the stored value."""
+        """Return the value that software reads, 0 to 2^32 - 1; by default the stored value."""
         return self._values[register.name]
 
     def on_write(self, register: Register, old: int, new: int) -> None:

@@ -3,8 +3,9 @@
 
 A thread looks at the stacks of all threads a few times a second. A call that is still on a stack when its deadline has
 passed is interrupted by an exception in its thread. Code inside a C function, such as a long `time.sleep`, receives the
-exception when the function returns. In the main thread a SIGINT ends such a wait too, unless the program handles SIGINT
-itself. A C function that holds Python's lock cannot be interrupted.
+exception when the function returns. In the main thread a SIGINT ends such a wait too, if its handler raises an
+exception: Python's own, or one that `raising_handler` makes. A C function that holds Python's lock cannot be
+interrupted.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class Watchdog:
         self._ticks: list[weakref.WeakMethod[Callable[[float], None]]] = []
         self._calls: dict[int, tuple[FrameType, float, int]] = {}
         self._thread: threading.Thread | None = None
+        self._handlers: weakref.WeakSet[Callable[[int, FrameType | None], None]] = weakref.WeakSet()
+        self._forced = False
 
     def watch(self, watched: Watched) -> None:
         """Start to watch an object, for as long as it exists."""
@@ -92,7 +95,10 @@ class Watchdog:
             watched: Watched = frame.f_locals["self"]
             if now - since > watched.deadline_s:
                 watched.overdue(frame, now - since, again=times > 0)
-                _interrupt(thread, forcefully=times % 2 == 1)
+                if times % 2:
+                    self._force(thread)
+                else:
+                    _raise_in(thread, OverdueError)
                 times += 1
             self._calls[id(frame)] = (frame, since, times)
 
@@ -103,6 +109,29 @@ class Watchdog:
         self._thread = None
         if self._watched or self._ticks:
             self._start()
+
+    def raising_handler(self, function: Callable[[], None]) -> Callable[[int, FrameType | None], None]:
+        """Return a handler of SIGINT that calls a function, or raises OverdueError if the signal is the watchdog's."""
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            del number, frame
+            if self._forced:
+                self._forced = False
+                raise OverdueError
+            function()
+
+        self._handlers.add(handle)
+        return handle
+
+    def _force(self, thread: int) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        if thread != threading.main_thread().ident:
+            return
+        if handler is signal.default_int_handler or handler in self._handlers:
+            _raise_in(thread, None)
+            self._forced = handler in self._handlers
+            with contextlib.suppress(OSError, AttributeError):  # Windows has no pthread_kill
+                signal.pthread_kill(thread, signal.SIGINT)
 
     def settle(self) -> None:
         """Take back an interruption of the calling thread that has not reached it."""
@@ -118,15 +147,6 @@ def _calls_in_progress(entries: set[CodeType]) -> Iterator[tuple[int, FrameType]
             if frame.f_code in entries:
                 yield thread, frame
             frame = frame.f_back
-
-
-def _interrupt(thread: int, *, forcefully: bool) -> None:
-    if not forcefully:
-        _raise_in(thread, OverdueError)
-    elif thread == threading.main_thread().ident and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        _raise_in(thread, None)
-        with contextlib.suppress(OSError, AttributeError):  # Windows has no pthread_kill
-            signal.pthread_kill(thread, signal.SIGINT)
 
 
 def _raise_in(thread: int, kind: type[BaseException] | None) -> None:

@@ -23,6 +23,7 @@ class Linkage(Enum):
 class Section(Enum):
     """A place for data other than the default one; the target's headers define how data gets there."""
 
+    IDENTITY = auto()
     WEIGHTS = auto()
     WORKSPACE = auto()
 
@@ -72,29 +73,41 @@ class StructMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Struct:
-    """The definition of a structure; it has at least one member."""
+    """The definition of a structure; it has at least one member, ValueError if not."""
 
     name: str
     members: tuple[StructMember, ...]
     doc: str = ""
 
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise ValueError(f"structure '{self.name}' has no member, expected at least one")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enumerator:
-    """A named integer constant of at most 32 bits."""
+    """A named integer constant of at most 32 bits; ValueError for more."""
 
     name: str
     value: int
     doc: str = ""
 
+    def __post_init__(self) -> None:
+        if not -(1 << 31) <= self.value < 1 << 32:
+            raise ValueError(f"enumerator '{self.name}' of {self.value.bit_length()} bits, expected at most 32")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enumeration:
-    """Named integer constants."""
+    """Named integer constants, at least one; ValueError if there is none."""
 
     enumerators: tuple[Enumerator, ...]
     name: str | None = None
     doc: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.enumerators:
+            raise ValueError("an enumeration without enumerators, expected at least one")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

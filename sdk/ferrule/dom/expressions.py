@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -10,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ferrule.dom.types import Type
+
+_BEYOND_FLOAT32 = (2.0 - 2.0**-24) * 2.0**127
+"""The least number that rounds to an infinite float32."""
 
 
 class UnaryOperator(Enum):
@@ -41,10 +45,14 @@ class Identifier:
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """An integer literal of at most 64 bits."""
+    """An integer literal of at most 64 bits; ValueError for more."""
 
     value: int
     unsigned: bool = False
+
+    def __post_init__(self) -> None:
+        if not -(1 << 63) <= self.value < 1 << 64:
+            raise ValueError(f"an integer literal of {self.value.bit_length()} bits, expected at most 64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,10 @@ class Float:
     """A float32 literal, printed so that it reads back to the same bits; infinities and NaN have no literal."""
 
     value: float
+
+    def __post_init__(self) -> None:
+        if math.isfinite(self.value) and abs(self.value) >= _BEYOND_FLOAT32:
+            raise ValueError(f"a float literal of {self.value}, which float32 cannot represent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +172,16 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayData:
-    """The initial value of an array of numbers: int8 to int64, or float32; any shape, printed flat."""
+    """The initial value of an array of numbers: bool, integers or float32; any shape, printed flat.
+
+    ValueError for other elements.
+    """
 
     values: NDArray[np.generic]
+
+    def __post_init__(self) -> None:
+        if self.values.dtype.kind not in "iub" and self.values.dtype != np.float32:
+            raise ValueError(f"an array of {self.values.dtype}, expected bool, integers or float32")
 
 
 Expression = (

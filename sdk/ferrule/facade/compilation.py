@@ -178,7 +178,7 @@ def generate(
     given, wanted = _network_of(network), job_from(job, keywords)
     artifact = emit(given, wanted)
     if renode is not None:
-        check_renode(artifact, wanted.platform)
+        check_renode(artifact, wanted.platform, Path(renode))
     project = write_project(artifact, wanted, force=force)
     if renode is not None:
         emit_renode(given, artifact, wanted.load_board(), project.folder, Path(renode))
@@ -233,7 +233,7 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firm
     placed = replace(job, board=board, out=folder)
     progress(Step(phase=f"generating C for {board.name}"))
     optimized = divide(network, placed)
-    artifact = emit_divided(optimized, placed)
+    artifact = emit_divided(optimized, placed, network)
     project = write_project(artifact, placed)
     started = time.perf_counter()
     image = build_project(project, progress=progress)

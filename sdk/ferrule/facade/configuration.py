@@ -122,16 +122,17 @@ class Configuration:
         return replace(self, devices=tuple(devices.values()))
 
     @contextmanager
-    def with_dynamic_backends(self, path: Path | None) -> Iterator[Configuration]:
+    def with_dynamic_backends(self, path: Path | None, *, isolate: bool = False) -> Iterator[Configuration]:
         """Yield the configuration with the dynamic backends of a folder, by default the default folders, registered.
 
-        Each file is first tried in a child process; refused files are logged.
+        Each file is first tried in a child process; refused files are logged. With `isolate`, each backend runs in a
+        process of its own.
         """
         from ferrule.backends.dynamic.load import load_dynamic_backends
 
         registry = self.registry().scope()
         try:
-            load_dynamic_backends(registry, path)
+            load_dynamic_backends(registry, path, isolate=isolate)
             yield replace(self, dynamic=registry)
         finally:
             registry.close()

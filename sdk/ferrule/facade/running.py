@@ -25,7 +25,7 @@ from ferrule.emulation.attached import attached_devices, attached_wires, check_f
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job
 from ferrule.graph import Array
-from ferrule.link import LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
+from ferrule.link import BuildInfo, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
 from ferrule.network.samples import Sample, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
@@ -184,7 +184,7 @@ def _execute(
 
 def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
     link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
-    _check_identity(firmware, link.model_info())
+    _check_identity(firmware, link.model_info(), link.build_info())
     return link
 
 
@@ -205,6 +205,7 @@ def _serve(
         report(number)
     return EngineRun(
         info=link.model_info(),
+        build=link.build_info(),
         profiled=profiled,
         runs=runs,
         traced=traced,
@@ -213,11 +214,17 @@ def _serve(
     )
 
 
-def _check_identity(firmware: BuiltFirmware, info: ModelInfo) -> None:
+def _check_identity(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo | None) -> None:
     if not firmware.artifact.digest.startswith(info.input_hash) or not info.input_hash:
         raise FerruleError(
             f"the firmware on the board was generated from another model ({info.name}, {info.input_hash})",
             hint="build and load the firmware again",
+        )
+    if build is not None and build.plan != firmware.artifact.identity.plan:
+        raise FerruleError(
+            f"the firmware on the board has another plan of the same model ({build.plan}, expected "
+            f"{firmware.artifact.identity.plan})",
+            hint="give the options that it was generated with, or build and load it again with this version of ferrule",
         )
 
 

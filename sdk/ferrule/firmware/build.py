@@ -248,7 +248,10 @@ def _overflow(image: Image, board: Board) -> TooLargeError | None:
     for memory, sections in _by_memory(image, board).items():
         need = max(end for _, end, _ in sections) - begins[memory]
         if need > board.memory(memory).size_bytes:
-            return TooLargeError(board, memory, need, [(section.group, size) for section, _, size in sections])
+            parts: dict[str, int] = {}
+            for section, _, size in sections:
+                parts[section.group] = parts.get(section.group, 0) + size
+            return TooLargeError(board, memory, need, tuple(parts.items()))
     return None
 
 
@@ -257,6 +260,8 @@ def _by_memory(image: Image, board: Board) -> dict[str, list[tuple[Section, int,
     homes = {
         ".text": board.placement.code,
         ".rodata": board.placement.code,
+        ".ferrule_identity": board.placement.code,
+        ".ferrule_sizes": board.placement.code,
         ".ferrule_weights": board.placement.weights,
         ".ferrule_stack": board.placement.stack,
         ".data": board.placement.data,

@@ -6,16 +6,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from ferrule.errors import FerruleError
-from ferrule.firmware.manifest import MANIFEST_NAME, Manifest, manifest_bytes, read_manifest
+from ferrule.firmware.manifest import MANIFEST_NAME, PENDING_NAME, Manifest, manifest_bytes, read_manifest
+from ferrule.scratch import ScratchFolder, locked
 
 NEW_SUFFIX = ".new"
 ORIGINAL_SUFFIX = ".orig"
@@ -51,15 +50,19 @@ def write_folder(
     file that was edited is renamed to NAME.orig. Files that are no longer generated are removed unless they were
     edited; other files in the folder are left unchanged. Returns the files that were kept for the user.
 
+    Everything is decided, and all new contents are on the disk, before the first file is replaced. If an update is
+    killed, the next one completes it; until then, the project cannot be built.
+
     Raises:
-        FerruleError: the folder has other contents or, without `force`, a generated file was edited by hand. Nothing is
-            changed in either case.
+        FerruleError: the folder has other contents, another command uses it, a file cannot be written or, without
+            `force`, a generated file was edited by hand. Nothing is changed in these cases.
     """
     if folder.exists() and not folder.is_dir():
         raise FerruleError(f"{folder} is a file, expected a folder or nothing")
-    with _explained(folder):
+    with explained(folder):
         if folder.is_dir() and any(folder.iterdir()):
-            return _Update(folder, generated, starters, manifest).write(force=force)
+            with locked(folder, waiting=lambda: _refuse_busy(folder)):
+                return _Update(folder, generated, starters, manifest).write(force=force)
     create_folder(folder, {**generated, **starters, MANIFEST_NAME: manifest_bytes(manifest)})
     return ()
 
@@ -70,33 +73,32 @@ def create_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     Raises:
         FerruleError: the folder cannot be written.
     """
-    with _explained(folder):
-        _create(folder, files)
+    with explained(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with ScratchFolder(folder.parent) as scratch:
+            made = scratch.path / "project"
+            for name, data in files.items():
+                path = made / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+            if folder.is_dir():
+                folder.rmdir()
+            made.rename(folder)
 
 
 @contextlib.contextmanager
-def _explained(folder: Path) -> Iterator[None]:
+def explained(folder: Path) -> Iterator[None]:
+    """Turn an OSError in the block into a FerruleError that names the folder."""
     try:
         yield
     except OSError as error:
         raise FerruleError(f"{folder} cannot be written: {error.strerror or error}") from error
 
 
-def _create(folder: Path, files: Mapping[str, bytes]) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        for name, data in files.items():
-            path = temporary / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        temporary.chmod(0o777 & ~_umask())
-        if folder.is_dir():
-            folder.rmdir()
-        temporary.rename(folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+def _refuse_busy(folder: Path) -> None:
+    raise FerruleError(
+        f"{folder} is in use by another ferrule command", hint="repeat this one when the other has ended"
+    )
 
 
 class _Update:
@@ -117,6 +119,8 @@ class _Update:
                 f"{folder} holds a project for {self._old.platform}, which cannot become one for {manifest.platform}",
                 hint="choose another folder",
             )
+        self._recovers = (folder / PENDING_NAME).is_file()
+        self._known = _known_hashes(self._old, folder)
         self._files = {**generated, **starters}
         self._starters = starters
         self._manifest = manifest
@@ -126,24 +130,55 @@ class _Update:
         news = self._news()
         edited = self._edited_starters()
         files = {**self._files, **news}
-        candidates = {*files, *self._old.files} - edited
+        candidates = {*files, *self._known} - edited
         in_the_way = sorted(name for name in candidates if self._differs(name))
         if in_the_way and not force:
             raise FerruleError(
                 f"{self._folder}: these files were changed by hand and would be lost: {', '.join(in_the_way)}",
                 hint="move them out of the way, generate into another folder, or keep them as *.orig with --force",
             )
-        aside = tuple(Kept(name=name, beside=self._put_aside(name)) for name in in_the_way)
-        for name, data in files.items():
-            if name not in edited:
-                _replace(self._folder / name, data)
-        self._remove(name for name in self._old.files if name not in files and name not in edited)
-        _replace(self._folder / MANIFEST_NAME, manifest_bytes(self._new_manifest(edited, news)))
+        aside = {name: self._name_aside(name) for name in in_the_way}
+        copies = {target: (self._folder / name).read_bytes() for name, target in aside.items()}
+        new = {name: data for name, data in files.items() if name not in edited}
+        manifest = manifest_bytes(self._new_manifest(edited, news))
+        gone = [name for name in self._known if name not in files and name not in edited]
+        self._commit({PENDING_NAME: manifest, **copies, **new}, gone)
         kept = tuple(
             Kept(name=name, beside=f"{name}{NEW_SUFFIX}" if f"{name}{NEW_SUFFIX}" in news else None)
             for name in sorted(edited)
         )
-        return (*aside, *kept)
+        return (*(Kept(name=name, beside=target) for name, target in aside.items()), *kept)
+
+    def _commit(self, files: Mapping[str, bytes], gone: Sequence[str]) -> None:
+        """Write all files beside their places, move them there in this order, and make the pending manifest valid."""
+        for name in files:
+            self._check_place(name)
+        changed = {name: data for name, data in files.items() if self._read(name) != data}
+        if not gone and list(changed) == [PENDING_NAME] and self._read(MANIFEST_NAME) == changed[PENDING_NAME]:
+            return
+        with ScratchFolder(self._folder) as scratch:
+            for number, data in enumerate(changed.values()):
+                (scratch.path / str(number)).write_bytes(data)
+            for number, name in enumerate(changed):
+                (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (scratch.path / str(number)).replace(self._folder / name)
+        self._remove(gone)
+        (self._folder / PENDING_NAME).replace(self._folder / MANIFEST_NAME)
+
+    def _read(self, name: str) -> bytes | None:
+        path = self._folder / name
+        return path.read_bytes() if path.is_file() else None
+
+    def _check_place(self, name: str) -> None:
+        """Raise FerruleError if a file cannot be put at its place."""
+        path = self._folder / name
+        if path.is_dir():
+            raise FerruleError(f"{path} is a folder, but the project has a file of this name", hint="move the folder")
+        above = next(each for each in path.parents if each.exists())
+        if not above.is_dir():
+            raise FerruleError(f"{above} is a file, but the project has a folder of this name", hint="move the file")
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise FerruleError(f"{path} cannot be written: the folder {above} is read-only")
 
     def _edited_starters(self) -> frozenset[str]:
         """Return the old starters that differ both from their generated contents and from the new ones."""
@@ -163,16 +198,15 @@ class _Update:
         if not path.is_file():
             return False
         present = path.read_bytes()
-        return sha256(present) != self._old.files.get(name) and present != self._files.get(name)
+        return sha256(present) not in self._known.get(name, ()) and present != self._files.get(name)
 
-    def _put_aside(self, name: str) -> str:
-        """Rename an edited file and return its new name, relative to the folder."""
+    def _name_aside(self, name: str) -> str:
+        """Return a name for the copy of an edited file; after a death, that of the copy that was made then."""
         path = self._folder / name
         number, target = 1, path.with_name(f"{path.name}{ORIGINAL_SUFFIX}")
-        while target.exists():
+        while target.exists() and not (self._recovers and _equal(target, path)):
             number += 1
             target = path.with_name(f"{path.name}{ORIGINAL_SUFFIX}{number}")
-        path.rename(target)
         return target.relative_to(self._folder).as_posix()
 
     def _remove(self, names: Iterable[str]) -> None:
@@ -194,22 +228,14 @@ class _Update:
         )
 
 
-def _replace(path: Path, data: bytes) -> None:
-    if path.is_file() and path.read_bytes() == data:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+def _known_hashes(old: Manifest, folder: Path) -> dict[str, set[str]]:
+    """Return the hashes that each generated file may have: those of the manifest and of an update that was killed."""
+    known = {name: {value} for name, value in old.files.items()}
+    if (folder / PENDING_NAME).is_file():
+        for name, value in read_manifest(folder, PENDING_NAME).files.items():
+            known.setdefault(name, set()).add(value)
+    return known
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _equal(one: Path, other: Path) -> bool:
+    return one.is_file() and one.read_bytes() == other.read_bytes()

@@ -39,6 +39,8 @@ RAM_GROUPS = (Group.DATA, Group.BSS, Group.WORKSPACE, Group.STACK)
 _GROUPS: Mapping[str, Group] = {
     ".text": Group.CODE,
     ".rodata": Group.CONSTANTS,
+    ".ferrule_identity": Group.CONSTANTS,
+    ".ferrule_sizes": Group.CONSTANTS,
     ".ferrule_weights": Group.WEIGHTS,
     ".data": Group.DATA,
     ".bss": Group.BSS,

@@ -11,6 +11,8 @@ from ferrule.documents import decode_json
 from ferrule.errors import FerruleError
 
 MANIFEST_NAME = "ferrule-project.json"
+PENDING_NAME = "ferrule-project.pending.json"
+"""The manifest that a project gets at the end of an update; it is there only during the update, or after its death."""
 SCHEMA_VERSION = 2
 
 
@@ -52,18 +54,18 @@ def manifest_bytes(manifest: Manifest) -> bytes:
     return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest of a project.
+def read_manifest(folder: Path, name: str = MANIFEST_NAME) -> Manifest:
+    """Return the manifest of a project, or the pending one.
 
     Raises:
         FerruleError: the folder has no manifest, or it is malformed; the message names the field.
     """
-    path = folder / MANIFEST_NAME
+    path = folder / name
     try:
         data = path.read_bytes()
     except OSError as error:
         raise FerruleError(
-            f"{folder} is not a generated project: {MANIFEST_NAME} cannot be read ({error.strerror})",
+            f"{folder} is not a generated project: {name} cannot be read ({error.strerror})",
             hint="make one with: ferrule generate MODEL --out FOLDER",
         ) from error
     hint = "generate the project again, into another folder"
@@ -75,7 +77,7 @@ def read_manifest(folder: Path) -> Manifest:
         )
     manifest = decode_json(str(path), data, Manifest, hint=hint)
     folders = (*manifest.include_dirs, *manifest.system_include_dirs)
-    for name in (manifest.board, *manifest.sources, *folders, *manifest.files, *manifest.starters):
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise FerruleError(f"{path}: '{name}' is outside the project", hint=hint)
+    for each in (manifest.board, *manifest.sources, *folders, *manifest.files, *manifest.starters):
+        if Path(each).is_absolute() or ".." in Path(each).parts:
+            raise FerruleError(f"{path}: '{each}' is outside the project", hint=hint)
     return manifest

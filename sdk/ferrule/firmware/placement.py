@@ -24,11 +24,13 @@ def emit(network: Network, job: Job | None = None) -> codegen.Artifact:
     """Generate a network's C for the job's board; raises as `divide` and `emit_divided` do."""
     wanted = job or Job()
     wanted = replace(wanted, board=wanted.load_board())
-    return emit_divided(divide(network, wanted), wanted)
+    return emit_divided(divide(network, wanted), wanted, network)
 
 
-def emit_divided(optimized: OptimizedNetwork, job: Job) -> codegen.Artifact:
+def emit_divided(optimized: OptimizedNetwork, job: Job, network: Network) -> codegen.Artifact:
     """Generate a divided network's C for the job's board: one executor that calls the backends' code in turn.
+
+    `network` is the network before it was divided, of which the firmware carries a digest.
 
     Raises:
         ArenaOverflowError: the tensors do not fit the board's workspace memory.
@@ -47,6 +49,7 @@ def emit_divided(optimized: OptimizedNetwork, job: Job) -> codegen.Artifact:
             for layer in graph.layers
         },
         workspace_bytes=board.memory(board.placement.workspace).size_bytes,
+        model=network,
     )
 
 

@@ -96,6 +96,7 @@ def plan_build(
     shipped = (*HEADERS.include_paths, *STARTUP.include_paths) if startup else ()
     flags = (
         *(f"-D{name}={value}" if value else f"-D{name}" for name, value in (defines or {}).items()),
+        f'-DFERRULE_FLAGS="{" ".join((*toolchain.target_flags(board), f"-{level}"))}"',
         *(f"-I{path.resolve()}" for path in (*include_dirs, *shipped)),
         *(f"-isystem{path.resolve()}" for path in system_include_dirs),
         *(() if relative_to is None else (f"-ffile-prefix-map={relative_to.resolve()}{os.sep}=",)),

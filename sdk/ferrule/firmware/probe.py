@@ -47,6 +47,7 @@ _PACKAGES = (
     ("unicorn", "the default engine: runs firmware on the emulated core", _RUN_EXTRA),
     ("ziglang", "the default toolchain: compiles firmware", _RUN_EXTRA),
     ("cffi", "runs the C kernels on this machine", _RUN_EXTRA),
+    ("threadpoolctl", "lets the numpy reference use one thread: less processor time on a busy machine", _RUN_EXTRA),
 )
 _OPENCL = "opencl"
 _OPENCL_PURPOSE = "the backend GpuAcc: runs int8 layers on this machine's OpenCL device"

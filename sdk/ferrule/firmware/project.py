@@ -13,11 +13,13 @@ from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
 from ferrule.firmware.build import execute
 from ferrule.firmware.folder import Kept, sha256, write_folder
+from ferrule.firmware.identification import project_files
 from ferrule.firmware.image import Image, read_image
 from ferrule.firmware.job import Job
-from ferrule.firmware.manifest import Manifest, read_manifest
+from ferrule.firmware.manifest import PENDING_NAME, Manifest, read_manifest
 from ferrule.firmware.plan import plan_build
-from ferrule.firmware.platforms import ProjectRequest, platform
+from ferrule.firmware.platforms import platform
+from ferrule.firmware.sbom import SBOM_NAME, sbom
 from ferrule.firmware.toolchain import check_optimization, toolchain
 from ferrule.graph import brief
 from ferrule.progress import Progress, Step, say_nothing
@@ -58,14 +60,12 @@ def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Proje
     if job.out is None:
         raise FerruleError("the job names no folder for the project", hint='give out="..."')
     folder = Path(job.out)
-    chosen = platform(job.platform)
+    platform(job.platform)
     toolchain(job.toolchain)
     check_optimization(job.optimization)
-    request = ProjectRequest(
-        artifact=artifact, board=job.load_board(), toolchain=job.toolchain, optimization=job.optimization
-    )
-    files = chosen.files(request)
-    every = {**files.generated, **files.starters}
+    identity, files = project_files(artifact, job)
+    generated = {**files.generated, SBOM_NAME: sbom(artifact, identity, files.contributions, files.generated)}
+    every = {**generated, **files.starters}
     manifest = Manifest(
         ferrule_version=VERSION,
         platform=job.platform,
@@ -82,7 +82,7 @@ def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Proje
         files={name: sha256(every[name]) for name in sorted(every)},
         starters=tuple(sorted(files.starters)),
     )
-    kept = write_folder(folder, files.generated, files.starters, manifest, force=force)
+    kept = write_folder(folder, generated, files.starters, manifest, force=force)
     return Project(
         folder=folder,
         manifest=read_manifest(folder),
@@ -93,7 +93,12 @@ def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Proje
 
 
 def load_project(folder: Path) -> Project:
-    """Return the project in a folder; FerruleError if there is no project or its manifest is malformed."""
+    """Return the project in a folder; FerruleError if there is none, or it is malformed or not written completely."""
+    if (folder / PENDING_NAME).exists():
+        raise FerruleError(
+            f"{folder} is not complete: a command that wrote it was ended early",
+            hint="generate the project again, into the same folder",
+        )
     return Project(folder=folder, manifest=read_manifest(folder))
 
 

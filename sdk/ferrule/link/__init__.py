@@ -4,11 +4,22 @@
 from ferrule.link.channel import DEFAULT_BAUD, Channel, PipeChannel, SerialChannel, channel_pair
 from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError, ProtocolVersionError
 from ferrule.link.listening import ListeningChannel
-from ferrule.link.protocol import CounterSource, Hello, LinkCall, LinkTensor, ModelInfo, StackUse, Status, status_text
+from ferrule.link.protocol import (
+    BuildInfo,
+    CounterSource,
+    Hello,
+    LinkCall,
+    LinkTensor,
+    ModelInfo,
+    StackUse,
+    Status,
+    status_text,
+)
 from ferrule.link.session import LinkRun, LinkSession, RunFailedError
 
 __all__ = [
     "DEFAULT_BAUD",
+    "BuildInfo",
     "Channel",
     "CounterSource",
     "FirmwareError",

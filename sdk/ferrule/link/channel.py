@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import threading
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from ferrule._typing import override
 from ferrule.closing import Closing
+from ferrule.errors import MissingToolError
 from ferrule.link.errors import LinkError
 
 DEFAULT_BAUD = 115_200
@@ -34,9 +36,12 @@ class SerialChannel(Channel, Closing):
 
     Raises:
         LinkError: the port cannot be opened, or a later read or write fails.
+        MissingToolError: pyserial is not installed.
     """
 
     def __init__(self, url: str, *, baud: int = DEFAULT_BAUD) -> None:
+        if find_spec("serial") is None:
+            raise MissingToolError("the Python package pyserial is missing", hint="pip install 'ferrule[serial]'")
         import serial
 
         self._url = url

@@ -34,6 +34,7 @@ class MessageType(IntEnum):
     READ_OUTPUT = 0x07
     STACK = 0x08
     DEVICE_TRACE = 0x09
+    BUILD_INFO = 0x0A
     STARTED = 0x45
     ERROR = 0xFF
 
@@ -100,7 +101,11 @@ _TYPES: Mapping[int, DataType] = {
 TYPE_CODES: Mapping[DataType, int] = {dtype: code for code, dtype in _TYPES.items()}
 """The codes of the element types: `enum ferrule_link_type` in C."""
 
+SIZES = 7
+"""The value of FERRULE_SIZES in ferrule/identity.h."""
+
 _HELLO = Struct("<H")
+_DIGEST = Struct("<16B")
 _MODEL_INFO = Struct("<IIIIIB")
 _TENSOR_REQUEST = Struct("<BxH")
 _TENSOR_INFO = Struct("<BBI")
@@ -243,6 +248,46 @@ class ModelInfo:
     workspace_bytes: int
     stack_bytes: int
     counter: CounterSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildInfo:
+    """The firmware's statement of what it was generated from and how it was compiled; unknown texts are empty."""
+
+    model: str
+    """Digest of the network, in hexadecimal, like those below: `struct ferrule_identity` describes them."""
+    plan: str
+    sources: str
+    sizes: tuple[int, ...] | None
+    """Bytes of code, constants, weights, data, bss, workspace and stack; None if the linker script states none."""
+    platform: str
+    board: str
+    compiler: str
+    """The compiler's name and version, as the compiler states them."""
+    flags: str
+    """The flags that select the core, and the optimization level."""
+
+    @classmethod
+    def decode(cls, payload: bytes) -> BuildInfo:
+        """Decode the response to BUILD_INFO."""
+        reader = _Reader(MessageType.BUILD_INFO, payload)
+        model, plan, sources = (bytes(reader.take(_DIGEST)).hex() for _ in range(3))
+        (count,) = reader.take(Struct("<B"))
+        if count not in {0, SIZES}:
+            raise reader.fail(f"it has {count} sizes, expected none or {SIZES}")
+        sizes = reader.take(Struct(f"<{count}I")) if count else None
+        platform, board, compiler, flags = (reader.text() for _ in range(4))
+        reader.end()
+        return cls(
+            model=model,
+            plan=plan,
+            sources=sources,
+            sizes=sizes,
+            platform=platform,
+            board=board,
+            compiler=compiler,
+            flags=flags,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

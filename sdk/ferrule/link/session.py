@@ -22,6 +22,7 @@ from ferrule.link.protocol import (
     PROTOCOL_VERSION,
     RESPONSE,
     WRITE_HEADER_BYTES,
+    BuildInfo,
     CounterSource,
     DeviceTrace,
     ErrorCode,
@@ -150,6 +151,17 @@ class LinkSession(Closing):
         if self._info is None:
             self._info = self._read_model_info()
         return self._info
+
+    def build_info(self) -> BuildInfo | None:
+        """Return the firmware's statement of its build; None if the firmware is too old to know it."""
+        if self._hello is None:
+            self.hello()
+        try:
+            return BuildInfo.decode(self._ask(MessageType.BUILD_INFO, b""))
+        except FirmwareError as error:
+            if error.code == ErrorCode.TYPE:
+                return None
+            raise
 
     def run(self, inputs: Sequence[Array], *, profile: bool = False, trace: bool = False) -> LinkRun:
         """Write the inputs, run the model once and read all results.

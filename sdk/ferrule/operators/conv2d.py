@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.blas import matrix_product
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
@@ -85,7 +86,7 @@ def _kernel(descriptor: Conv2dDescriptor, operands: Operands, arrays: Sequence[A
     others = (bias, descriptor, *operands.inputs, operands.output)
     plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
     batch, height, width, channels = operands.output.shape
-    rows = _patches(image, plan, height, width) @ plan.matrix
+    rows = matrix_product(_patches(image, plan, height, width), plan.matrix)
     return [plan.finish.apply(rows.reshape(batch * height, width * channels)).reshape(operands.output.shape)]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.blas import matrix_product
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
@@ -84,7 +85,7 @@ def _kernel(descriptor: FullyConnectedDescriptor, operands: Operands, arrays: Se
     data, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
     others = (bias, descriptor, *operands.inputs, operands.output)
     plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
-    sums = data.reshape(-1, weights.shape[1]).astype(plan.matrix.dtype) @ plan.matrix
+    sums = matrix_product(data.reshape(-1, weights.shape[1]).astype(plan.matrix.dtype), plan.matrix)
     return [plan.finish.apply(sums).reshape(operands.output.shape)]
 
 

@@ -16,7 +16,7 @@ ON = "/* clang-format on */"
 _ESCAPES = {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT_MARKS = re.compile(rf"{_STRING}|/\*|\*/")
-_BREAKS = re.compile(rf"(?P<text>{_STRING})|[(\[{{]|(?<=[^ ]) (?=[^ ])")
+_BREAKS = re.compile(rf"(?P<text>{_STRING})|[(\[{{]|(?<=[^ ]) (?=[^ {{])")
 _CHARACTER = re.compile(r"\\[0-7]{3}|\\.|.")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ARGUMENT = re.compile(r"(?:[&*]|\(void \*\))?[A-Za-z0-9_]+(?:\([A-Za-z0-9_(), ]*\))?")
@@ -55,20 +55,26 @@ def c_call(head: str, *arguments: str) -> str:
     Raises:
         FerruleError: an argument is not a name, a number, an address or a macro of these.
     """
-    whole = f"{head}({', '.join(map(c_argument, arguments))})"
-    target, _, value = whole.partition(" = ")
-    alone = " " * (len(head) - len(head.lstrip()) + 4) + value
-    if value and len(whole) >= COLUMNS > len(alone):
-        return f"{target} =\n{alone}"
+    words = [c_argument(argument) for argument in arguments]
+    lines = _call_lines(head, words)
+    target, _, value = head.partition(" = ")
+    if value and len(lines) > 1:
+        behind = _call_lines(" " * (len(head) - len(head.lstrip()) + 4) + value, words)
+        if len(behind) < len(lines):
+            lines = [f"{target} =", *behind]
+    return "\n".join(lines)
+
+
+def _call_lines(head: str, words: list[str]) -> list[str]:
     lines, column = [f"{head}("], len(head) + 1
-    for number, argument in enumerate(arguments, start=1):
-        text = argument + (")" if number == len(arguments) else ",")
-        room = COLUMNS - (1 if number == len(arguments) else 0)  # a semicolon follows
+    for number, word in enumerate(words, start=1):
+        text = word + (")" if number == len(words) else ",")
+        room = COLUMNS - (1 if number == len(words) else 0)  # a semicolon follows
         if number > 1 and len(lines[-1]) + 1 + len(text) > room:
             lines.append(" " * column + text)
         else:
             lines[-1] += text if number == 1 else f" {text}"
-    return "\n".join(lines)
+    return lines
 
 
 def fitted(text: str) -> str:
@@ -96,7 +102,8 @@ def _fitted(lines: list[str]) -> Iterator[str]:
             if comment:
                 yield from _wrapped(f"{indent}{comment}", indent, f"{indent} * ")
             folded = [code] if len(code) <= COLUMNS else _folded(code, indent)
-            yield from folded if off or len(folded) == 1 else [f"{indent}{OFF}", *folded, f"{indent}{ON}"]
+            inner = f"{indent}    " if code.endswith("{") else indent  # where clang-format expects the mark
+            yield from folded if off or len(folded) == 1 else [f"{indent}{OFF}", *folded, f"{inner}{ON}"]
 
 
 def _comment_is_open(line: str, *, inside: bool) -> bool:

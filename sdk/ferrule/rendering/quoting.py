@@ -35,6 +35,12 @@ def one_line(text: str) -> str:
     return text if is_plain(text) else "".join(c if c.isprintable() else " " for c in text)
 
 
+def shown(text: str) -> str:
+    """Return text for a terminal: characters that are not printable, except line breaks, become escapes."""
+    parts = (c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    return text if is_plain(text) else "".join(parts)
+
+
 def check_text(text: str, what: str, *, longest: int | None = None) -> None:
     """Raise FerruleError for text that a terminal or a page would not show as it is, or with too many characters."""
     bad = next((c for c in text if not c.isprintable()), None)
@@ -47,27 +53,27 @@ def check_text(text: str, what: str, *, longest: int | None = None) -> None:
         raise FerruleError(f"{what} has {len(text)} characters, at most {longest} are allowed")
 
 
-def check_texts(value: object, where: str) -> None:
+def check_texts(document: object, where: str) -> None:
     """Raise FerruleError if a key or a text of a document from JSON or TOML has a character that is not printable."""
-    for key, text in _texts(value, ""):
+    for key, text in _texts(document):
         check_text(text, f"{where}: {key}" if key.isprintable() else where)
 
 
-def _texts(value: object, key: str) -> Iterator[tuple[str, str]]:
+def _texts(document: object) -> Iterator[tuple[str, str]]:
     """Yield all texts of a document with the keys that lead to them; the keys are texts too."""
-    match value:
-        case str():
-            yield key, value
-        case dict():
-            for name, each in value.items():
-                path = f"{key}.{name}" if key else name
-                yield "a key", name
-                yield from _texts(each, path)
-        case list() | tuple():
-            for index, each in enumerate(value):
-                yield from _texts(each, f"{key}[{index}]")
-        case _:
-            return
+    left = [("", document)]
+    while left:  # a document may be nested deeper than calls may be
+        key, value = left.pop()
+        match value:
+            case str():
+                yield key, value
+            case dict():
+                yield from (("a key", name) for name in value)
+                left += [(f"{key}.{name}" if key else name, each) for name, each in value.items()]
+            case list() | tuple():
+                left += [(f"{key}[{index}]", each) for index, each in enumerate(value)]
+            case _:
+                pass
 
 
 @dataclass(frozen=True, slots=True)

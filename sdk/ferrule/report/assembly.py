@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ferrule._version import VERSION
@@ -12,9 +12,10 @@ from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.devices import Fault
 from ferrule.emulation import Counters
-from ferrule.firmware import Group, Image, Project
+from ferrule.firmware import Image, Project
+from ferrule.firmware.identification import read_identities
 from ferrule.graph import Array
-from ferrule.link import CounterSource, LinkRun, ModelInfo
+from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
 from ferrule.report.compare import compare, worst
@@ -73,6 +74,8 @@ class EngineRun:
     """An engine's results for a firmware: the runs of all samples, with extra runs of the first sample."""
 
     info: ModelInfo
+    build: BuildInfo | None
+    """The firmware's statement of its build; None if it makes none."""
     profiled: LinkRun
     """The run of the first sample with a count per operator."""
     runs: Sequence[LinkRun]
@@ -111,7 +114,7 @@ def assemble(
         engine=engine,
         input=source,
         model=ModelPart(name=network.name, digest=artifact.digest, macs=network.macs()),
-        build=_build(firmware),
+        build=_build(firmware, done.build),
         count=_count(firmware.board, done),
         layers=layers,
         memory=_memory(firmware, done),
@@ -156,16 +159,31 @@ def _samples(done: EngineRun, expected: Iterable[Sequence[Array]]) -> Iterator[S
         yield SamplePart(index=index, verdict=verdict, max_difference=largest)
 
 
-def _build(firmware: BuiltFirmware) -> BuildPart:
-    manifest = firmware.project.manifest
-    return BuildPart(
-        board=firmware.board.name,
-        cpu=firmware.board.cpu.type,
-        toolchain=manifest.toolchain,
-        toolchain_version=firmware.toolchain_version,
-        optimization=manifest.optimization,
-        build_s=firmware.build_s,
+def _build(firmware: BuiltFirmware, build: BuildInfo | None) -> BuildPart:
+    """Return the image's own statements, and what is known of the job's build if the image is that build."""
+    board = firmware.board
+    if build is None:
+        return BuildPart(
+            board=board.name, cpu=board.cpu.type, toolchain="", toolchain_version="", optimization="", build_s=None
+        )
+    levels = [flag.removeprefix("-") for flag in build.flags.split() if flag.startswith("-O")]
+    stated = BuildPart(
+        board=build.board or board.name,
+        cpu=board.cpu.type,
+        toolchain="",
+        toolchain_version=build.compiler,
+        optimization=levels[-1] if levels else "",
+        build_s=None,
+        platform=build.platform,
+        flags=build.flags,
+        model=build.model,
+        plan=build.plan,
+        sources=build.sources,
     )
+    if build not in read_identities(firmware.image):
+        return stated
+    name, version = firmware.project.manifest.toolchain, firmware.toolchain_version
+    return replace(stated, toolchain=name, toolchain_version=version, build_s=firmware.build_s)
 
 
 def _count(board: Board, done: EngineRun) -> CountPart:
@@ -174,6 +192,7 @@ def _count(board: Board, done: EngineRun) -> CountPart:
         resolution=round(done.counters.resolution),
         source=str(done.info.counter),
         per_inference=round(done.runs[0].total * _scale(board, done.info)),
+        exact=done.counters.unit == "instructions" and done.counters.resolution <= 1,
     )
 
 
@@ -185,24 +204,26 @@ def _scale(board: Board, info: ModelInfo) -> float:
 
 
 def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
-    image = firmware.image
-    groups = image.groups
     region = firmware.artifact.storage.plan.regions[0]
-    reserved = groups[Group.STACK]
+    reserved = done.info.stack_bytes
+    sizes = None if done.build is None else done.build.sizes
+    flash, workspace, other, total = None, done.info.workspace_bytes, None, None
+    if sizes is not None:
+        code, constants, weights, data, bss, workspace, stack = sizes
+        flash = FlashPart(
+            code=code, constants=constants + data, weights=weights, total=code + constants + weights + data
+        )
+        total = data + bss + workspace + stack
+        other = total - workspace - reserved
     return MemoryPart(
-        flash=FlashPart(
-            code=groups[Group.CODE],
-            constants=groups[Group.CONSTANTS] + groups[Group.DATA],
-            weights=groups[Group.WEIGHTS],
-            total=image.flash_bytes,
-        ),
+        flash=flash,
         ram=RamPart(
-            workspace=groups[Group.WORKSPACE],
+            workspace=workspace,
             activations=region.activation_peak_bytes,
             activations_certificate=firmware.artifact.ordering.qualify(region.activation_certificate),
             stack_used=max(result.stack.peak_bytes for result in (done.profiled, *done.runs)),
             stack_reserved=reserved,
-            other=groups[Group.DATA] + groups[Group.BSS],
-            total=image.ram_bytes,
+            other=other,
+            total=total,
         ),
     )

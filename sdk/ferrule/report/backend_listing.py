@@ -88,16 +88,19 @@ def list_backends(
     devices: Sequence[Device] = (),
     dynamic_path: Path | None = None,
     names: Sequence[str] = (),
+    *,
+    isolate: bool = False,
 ) -> BackendListing:
     """Return all backends, each tried in a runtime, and the refused files of dynamic backends.
 
     `devices` has the devices that the project declares. `dynamic_path` is the only folder searched for dynamic
-    backends; None means the default folders. `names` reduces the listing to these backends.
+    backends; None means the default folders. `names` reduces the listing to these backends. With
+    `isolate`, each dynamic backend runs in a process of its own.
 
     Raises:
         FerruleError: no backend has one of the names.
     """
-    options = CreationOptions(dynamic_backends_path=dynamic_path)
+    options = CreationOptions(dynamic_backends_path=dynamic_path, isolate_dynamic_backends=isolate)
     with Runtime(options, registry) as runtime:
         known = [row.id for row in runtime.backends]
         for name in names:

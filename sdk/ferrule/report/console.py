@@ -5,8 +5,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ferrule.link import status_text
-from ferrule.report.document import CountPart, DeviceTracePart, DifferencePart, LayerPart, ReportDocument, Verdict
+from ferrule.link import CounterSource, status_text
+from ferrule.report.document import (
+    BuildPart,
+    CountPart,
+    DeviceTracePart,
+    DifferencePart,
+    LayerPart,
+    ReportDocument,
+    Verdict,
+)
 from ferrule.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -83,15 +91,13 @@ def _totals(document: ReportDocument) -> Table:
     table.add_column()
     table.add_column()
     table.add_row(f"{document.count.unit} per inference", _count(document.count, document.model.macs))
-    table.add_row(
-        "flash",
-        f"{flash.total:,} B = code {flash.code:,} + constants {flash.constants:,} + weights {flash.weights:,}",
-    )
-    table.add_row(
-        "RAM",
-        f"{ram.total:,} B = workspace {ram.workspace:,} + stack {ram.stack_used:,} used of "
-        f"{ram.stack_reserved:,} + other {ram.other:,}",
-    )
+    if flash is not None:
+        table.add_row(
+            "flash",
+            f"{flash.total:,} B = code {flash.code:,} + constants {flash.constants:,} + weights {flash.weights:,}",
+        )
+    parts = f"workspace {ram.workspace:,} + stack {ram.stack_used:,} used of {ram.stack_reserved:,}"
+    table.add_row("RAM", parts if ram.total is None else f"{ram.total:,} B = {parts} + other {ram.other:,}")
     table.add_row("activations", f"{ram.activations:,} B, {ram.activations_certificate}")
     for device in document.devices:
         memory = f", {device.memory_used:,} of {device.memory_bytes:,} B" if device.memory_bytes else ""
@@ -99,9 +105,20 @@ def _totals(document: ReportDocument) -> Table:
         table.add_row(f"device {device.name}", f"{device.backend}, {took}{memory}")
     if document.devices:
         table.add_row("core", _core(document))
-    table.add_row("built", f"in {build.build_s:.1f} s by {build.toolchain_version} -{build.optimization}")
+    table.add_row("built", _built(build))
     table.add_row("ran", f"in {document.run_s:.1f} s, {len(document.samples)} sample(s), input: {document.input}")
     return table
+
+
+def _built(build: BuildPart) -> str:
+    """Return how the firmware was built; it states this itself if it is another build than the job's."""
+    if build.build_s is not None:
+        return f"in {build.build_s:.1f} s by {build.toolchain_version} -{build.optimization}"
+    if not build.sources:
+        return "the firmware does not state how"
+    how = f" by {build.toolchain_version}" if build.toolchain_version else ""
+    level = f" -{build.optimization}" if build.optimization else ""
+    return f"for {build.platform} on {build.board}{how}{level}, as the firmware states; sources {build.sources}"
 
 
 def _core(document: ReportDocument) -> str:
@@ -137,8 +154,10 @@ def _print_trace(trace: DeviceTracePart, console: Console) -> None:
 
 
 def _count(count: CountPart, macs: int) -> str:
+    if count.source == CounterSource.NONE:
+        return "not counted: the firmware has no counter"
     ratio = f", {count.per_inference / macs:.2f} per MAC" if macs else ""
-    exactness = "exact" if count.resolution <= 1 else f"in steps of {count.resolution}"
+    exactness = "exact" if count.exact else "measured" if count.resolution <= 1 else f"in steps of {count.resolution}"
     return f"{count.per_inference:,} ({exactness}, by {count.source}{ratio})"
 
 

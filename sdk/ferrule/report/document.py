@@ -9,7 +9,7 @@ from enum import StrEnum
 from ferrule._typing import override
 from ferrule.graph import brief
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Incremented when a field changes its meaning or is removed, but not for new fields."""
 
 
@@ -36,15 +36,25 @@ class ModelPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildPart:
-    """How the firmware was built."""
+    """How the firmware that ran was built, as it states itself; a text that it does not state is empty."""
 
     board: str
+    """The board that it was built for; if the firmware does not state it, the board of the job."""
     cpu: str
+    """The core of the job's board."""
     toolchain: str
+    """The toolchain's name; empty if the firmware on a real board is another build than the job's."""
     toolchain_version: str
     optimization: str
-    build_s: float
-    """Wall-clock seconds of the compiler and the linker."""
+    build_s: float | None
+    """Wall-clock seconds of the compiler and the linker; None if the firmware is another build than the job's."""
+    platform: str = ""
+    flags: str = ""
+    """The flags that select the core, and the optimization level."""
+    model: str = ""
+    """Digest of the network, as `ferrule verify` prints it, like those below."""
+    plan: str = ""
+    sources: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +64,13 @@ class CountPart:
     unit: str
     """"instructions" or "cycles"."""
     resolution: int
-    """The counter\'s step: 1 is exact; with a larger step, counts can be off by a few steps."""
+    """The counter\'s step; counts can be off by a few steps."""
     source: str
     """The counter: the emulator's cycle counter ("dwt") or a timer ("systick")."""
     per_inference: int
     """Count of one whole inference, without the per-layer measurement."""
+    exact: bool = False
+    """Whether every instruction is counted and nothing else; never on a real board, whose cycles vary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,16 +116,17 @@ class RamPart:
     stack_used: int
     """Deepest stack use of an inference, measured with a pattern written before it and checked after it."""
     stack_reserved: int
-    other: int
-    """Variables of the link, the drivers and the start-up code."""
-    total: int
+    other: int | None
+    """Variables of the link, the drivers and the start-up code; None where the flash's size is unknown."""
+    total: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPart:
     """The memory that the firmware uses."""
 
-    flash: FlashPart
+    flash: FlashPart | None
+    """None if the firmware does not state its size: it is of an older version, or not linked by Ferrule's script."""
     ram: RamPart
 
 
@@ -216,12 +229,12 @@ class ReportDocument:
 
     @override
     def __repr__(self) -> str:
-        flash, ram = self.memory.flash.total, self.memory.ram.total
+        flash, ram = self.memory.flash, self.memory.ram.total
+        sizes = "" if flash is None or ram is None else f", flash {flash.total:,} B, RAM {ram:,} B"
         plural = "" if len(self.samples) == 1 else "s"
         return (
             f"<ReportDocument {brief(self.model.name)} on {self.build.board} by {self.engine}: {self.verdict}, "
-            f"{len(self.samples)} sample{plural}, {self.count.per_inference:,} {self.count.unit} per inference, "
-            f"flash {flash:,} B, RAM {ram:,} B>"
+            f"{len(self.samples)} sample{plural}, {self.count.per_inference:,} {self.count.unit} per inference{sizes}>"
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule._typing import override
@@ -50,7 +49,7 @@ class Runtime(Closing):
         self._options = options or CreationOptions()
         self._registry = (registry or default_registry()).scope()
         try:
-            self._dynamic_report = _load_dynamic(self._registry, self._options.dynamic_backends_path)
+            self._dynamic_report = _load_dynamic(self._registry, self._options)
             self._admitted, self._rows = admit_all(self._registry, self._options)
         except BaseException:
             self._registry.close()
@@ -174,7 +173,8 @@ class Runtime(Closing):
         return FerruleError(f"there is no loaded network {network}", hint=f"loaded: {loaded}")
 
 
-def _load_dynamic(registry: BackendRegistry, path: Path | None) -> tuple[LoadReport, ...]:
+def _load_dynamic(registry: BackendRegistry, options: CreationOptions) -> tuple[LoadReport, ...]:
     from ferrule.backends.dynamic.load import load_dynamic_backends
 
-    return load_dynamic_backends(registry, path)
+    path, isolate = options.dynamic_backends_path, options.isolate_dynamic_backends
+    return load_dynamic_backends(registry, path, isolate=isolate)

@@ -48,7 +48,7 @@ def examples(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory)
     from needs import require_program
 
     make = require_program("make", "apt-get install make")
-    build = tmp_path_factory.mktemp("examples")
+    build = tmp_path_factory.mktemp("examples") / "a folder"  # names may have spaces
     source = Path(__file__).parents[3] / "examples" / "dynamic_backend"
     flags = "-O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined"
     subprocess.run(

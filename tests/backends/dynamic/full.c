@@ -3,7 +3,8 @@
  * A backend with every table, which logs each call. It runs RELU of float32.
  *
  * OWN_HANDLES: tensors live in the backend's memory. ASYNC: workloads run in threads. OWN_MEMORY:
- * the backend manages memory. BREAK_EXECUTE, BREAK_EVENT: the call that fails.
+ * the backend manages memory. BREAK_EXECUTE, BREAK_EVENT: the call that fails. AT_EXECUTE: a
+ * statement that runs there.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -419,6 +420,9 @@ static int32_t execute(void *workload, const struct ferrule_tensor *const *input
     void *input = inputs[0]->handle != NULL ? bytes_of(inputs[0]->handle) : inputs[0]->data;
     void *output = outputs[0]->handle != NULL ? bytes_of(outputs[0]->handle) : outputs[0]->data;
 
+#ifdef AT_EXECUTE
+    AT_EXECUTE;
+#endif
 #ifdef BREAK_EXECUTE
     (void)workload;
     (void)input;

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.cc
+STRUCK = "SIGABRT, which another process sent, in"
 PROGRAM = """
 import faulthandler, json, os, sys
 from pathlib import Path
@@ -49,7 +50,7 @@ def run(*folders: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_crash_names_the_backend_and_the_question(tmp_path: Path, compile_backend: Callable[..., Path]) -> None:
     paths = []
-    for defect in ("WELL", "CRASH", "ABORT", "CRASH_IN_A_THREAD", "LEAVE_WELL"):
+    for defect in ("WELL", "CRASH", "ABORT", "CRASH_IN_A_THREAD", "STRUCK", "LEAVE_WELL"):
         (tmp_path / defect).mkdir()
         paths.append(compile_backend(tmp_path / defect, f"AT_SUPPORTS={defect if defect != 'WELL' else ''}"))
     done = run(*(path.parent for path in paths))
@@ -58,16 +59,17 @@ def test_a_crash_names_the_backend_and_the_question(tmp_path: Path, compile_back
         -signal.SIGSEGV,
         -signal.SIGABRT,
         -signal.SIGSEGV,
+        -signal.SIGABRT,
     ]
     assert done.returncode == 2, "the exit code of an error, although the backend calls exit(0)"
     said = [line for line in done.stderr.splitlines() if line.startswith("ferrule:")]
-    hows = ("SIGSEGV in", "SIGABRT in", "SIGSEGV in a thread of its own, during", "exit() in")
+    hows = ("SIGSEGV in", "SIGABRT in", "SIGSEGV in a thread of its own, during", STRUCK, "exit() in")
     assert said == [
         f"ferrule: the process ends by {how} layer_support.supports() of backend 'Valid' ({path}), "
         "for backend 'Valid', supports() for layer 'relu' (RELU)"
         for how, path in zip(hows, paths[1:], strict=True)
     ]
-    assert done.stderr.count("Fatal Python error") == 3, "the handlers of the application run, too"
+    assert done.stderr.count("Fatal Python error") == 4, "the handlers of the application run, too"
 
 
 def test_without_a_compiler_crashes_are_not_named(

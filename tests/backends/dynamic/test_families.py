@@ -25,6 +25,16 @@ class TestPlain(BackendFamily):
         return built(tmp_path_factory.mktemp("plain"), compile_backend)
 
 
+@pytest.mark.nightly
+class TestIsolated(BackendFamily):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def subject(cls, tmp_path_factory: pytest.TempPathFactory, compile_backend: Callable[..., Path]) -> Subject:
+        folder = tmp_path_factory.mktemp("isolated")
+        compile_backend(folder, "OWN_HANDLES", "OWN_MEMORY", "ASYNC", name="Test_Full", source="full.c")
+        return Subject.dynamic("Full", folder, isolate=True)
+
+
 class TestOwnHandles(BackendFamily):
     @pytest.fixture(scope="class")
     @classmethod

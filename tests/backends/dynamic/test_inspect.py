@@ -83,3 +83,15 @@ def test_one_that_crashes_is_told_and_left_out(
     assert "there is no backend 'Valid'" in err
     assert "Test_Variant_backend.so" in caplog.text
     assert inspect.division(folder, "--backends", "CpuAcc").layers[0].backend == "CpuAcc"
+
+
+def test_an_isolated_backend_that_exits_is_an_error(
+    inspect: Inspect, tmp_path: Path, compile_backend: Callable[..., Path]
+) -> None:
+    """In this process, `_exit(0)` would end the command with exit code 0 and without a word."""
+    path = compile_backend(tmp_path, "AT_SUPPORTS=_exit(0)")
+    code, out, err = inspect(tmp_path, "--backends", "Valid,CpuAcc", "--isolate-dynamic-backends")
+    assert (code, out) == (2, "")
+    assert (
+        f"backend 'Valid' ({path}) failed: its process ended by exit code 0 in supports(), for backend 'Valid'" in err
+    )

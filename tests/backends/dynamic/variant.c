@@ -107,6 +107,12 @@ __attribute__((unused)) static void *crash(void *unused)
         fprintf(file, "%d", child);                                                                \
         fclose(file);                                                                              \
     } while (0)
+#define STRUCK                                                                                     \
+    if (fork() == 0) {                                                                             \
+        kill(getppid(), SIGABRT);                                                                  \
+        _exit(0);                                                                                  \
+    }                                                                                              \
+    pause()
 #define KILL_GROUP kill(0, SIGTERM)
 
 #ifdef UNDEFINED_FUNCTION

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import logging
+import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,6 +24,7 @@ from ferrule.backends.gpu_acc.backend import GpuContext
 from ferrule.backends.gpu_acc.handle import GpuTensorHandle
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import choose_device
+from ferrule.backends.gpu_acc.program import build
 from ferrule.backends.gpu_acc.session import Session
 from ferrule.backends.gpu_acc.trial import try_platform
 from ferrule.backends.shared.host_memory import aligned_empty
@@ -324,3 +327,13 @@ def test_other_types_are_refused_by_name() -> None:
 def test_capabilities_are_those_it_has() -> None:
     assert GpuAcc().capabilities() == {ASYNC_EXECUTION: True}
     assert HAS_FP16 not in GpuAcc().capabilities()
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_what_a_compiler_says_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    number = random.getrandbits(31)  # a driver may keep what it built, without what it said
+    with caplog.at_level(logging.DEBUG, "ferrule.backends.gpu_acc"):
+        build(choose_device(), f'#warning "unusual"\n__kernel void f(__global int *out) {{ out[0] = {number}; }}')
+    assert "unusual" in caplog.text
+    with pytest.raises(FerruleError, match="cannot be built for"):
+        build(choose_device(), "__kernel nothing")

@@ -12,9 +12,12 @@ import pytest
 from gpu_face import require_opencl
 
 STAND_IN = """
-import os, sys, time
+import os, sys, time, warnings
 
 class Error(Exception):
+    pass
+
+class CompilerWarning(UserWarning):
     pass
 
 class device_type:
@@ -51,6 +54,8 @@ class Program:
     def build(self, cache_dir):
         if self.name == "unknown":
             raise Error("build")
+        if self.name == "talking":
+            warnings.warn("Non-empty compiler output encountered", CompilerWarning)
     def get_build_info(self, device, what):
         return "unknown processor\\nand more"
     def trial(self, queue, size, group, buffer):
@@ -106,6 +111,11 @@ def ask(folder: Path, platforms: str) -> list[str]:
 )
 def test_a_platform_that_cannot_be_used_is_named(tmp_path: Path, platform: str, reason: str) -> None:
     assert ask(tmp_path, platform) == [f"no OpenCL device can be used: {reason}"]
+
+
+def test_what_a_compiler_says_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    assert ask(tmp_path, "talking") == ["", "0: chip of talking (talking)"]
 
 
 def test_the_others_are_used(tmp_path: Path) -> None:

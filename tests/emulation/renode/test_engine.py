@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -235,6 +236,29 @@ def test_a_fault_of_a_model_ends_the_run_with_a_report(
             link.run([np.zeros((1, 6), np.int8)])
     assert isinstance(caught.value.__cause__, DeviceFaultError)
     assert caught.value.report is not None
+
+
+class Stuck(Stubborn):
+    """A model that waits in a C function, in a thread."""
+
+    deadline_s = 0.1
+
+    def read(self, offset: int, width: int) -> int:
+        threading.Event().wait(600)
+        return 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["renode", "renode:cosimulation"])
+def test_a_model_that_does_not_return_does_not_hold_up_renode(
+    arm_gcc: str, accelerated: ferrule.Firmware, stand_in: Path, name: str
+) -> None:
+    device = AttachedDevice(name="npu0", model=Stuck(), address=0xA000_0000, interrupt=28)
+    machine = Machine(board=load_board("mps2-an386"), elf=accelerated.elf, devices=(device,))
+    with engine(name).start(machine) as session:
+        link = LinkSession(session.channel(), run_timeout_s=20, start_timeout_s=20)
+        with pytest.raises(EngineError, match=r"device npu0: its model did not return within .* in a read"):
+            link.run([np.zeros((1, 6), np.int8)])
 
 
 def test_renode_has_a_network_of_its_own(build: Build, renode: Path) -> None:

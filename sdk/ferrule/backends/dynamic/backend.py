@@ -59,6 +59,11 @@ class DynamicBackend(Backend):
     def __init__(self, library: Library) -> None:
         self._tables = library.table()
 
+    @property
+    def has_own_handles(self) -> bool:
+        """Whether tensors live in the backend's own memory."""
+        return bool(self._tables.factories)
+
     @override
     def layer_support(self) -> LayerSupport:
         return DynamicLayerSupport(self._tables)

@@ -33,8 +33,10 @@ class Library:
     only files that `probe` accepted: a defective one can crash the process.
     """
 
-    def __init__(self, path: Path) -> None:
-        name_crashes()
+    def __init__(self, path: Path, *, alone: bool = False) -> None:
+        """Load the file; `alone`: in a process that runs nothing else, so that its parent reports how it ends."""
+        if not alone:
+            name_crashes()
         try:
             with noted(f"the constructors of '{path}'"):
                 loaded = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ferrule.backends.backend import Backend
 from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic.backend import backend_factory
+from ferrule.backends.dynamic.isolation import isolated_factory
 from ferrule.backends.dynamic.library import DynamicLibraryError, Library
 from ferrule.backends.dynamic.paths import Candidate, find_candidates, search_paths
 from ferrule.backends.dynamic.probe import TIMEOUT_S, Verdict, probe_all
@@ -25,7 +27,7 @@ _QUIET = frozenset({Reason.NAME, Reason.DUPLICATE_FILE})
 
 
 def load_dynamic_backends(
-    registry: BackendRegistry, path: Path | None = None, *, timeout_s: float = TIMEOUT_S
+    registry: BackendRegistry, path: Path | None = None, *, timeout_s: float = TIMEOUT_S, isolate: bool = False
 ) -> tuple[LoadReport, ...]:
     """Register the dynamic backends of the search paths, or of one folder, and return the reports.
 
@@ -33,12 +35,17 @@ def load_dynamic_backends(
     `timeout_s` seconds. A failure of one folder or file does not affect the others; it is reported and logged. If two
     backends have the same id, the first one is kept, by order of folders, then of names. A shared object is unloaded
     after its backend has been removed from the registry and the last object that it created is gone.
+
+    With `isolate`, each shared object is loaded only into a process of its own: see
+    `ferrule.backends.dynamic.isolation`.
     """
     override = None if path is None else str(path)
     found = list(find_candidates(search_paths(override)))
     candidates = [row for row in found if isinstance(row, Candidate)]
     verdicts = dict(zip(candidates, _probe(candidates, timeout_s), strict=True))
-    rows = [row if isinstance(row, LoadReport) else _load(registry, row, verdicts[row]) for row in found]
+    rows = [
+        row if isinstance(row, LoadReport) else _load(registry, row, verdicts[row], isolate=isolate) for row in found
+    ]
     for row in rows:
         _log(row)
     if override and any(row.canonical is None and str(row.path) == override for row in rows):
@@ -50,7 +57,7 @@ def _probe(candidates: Sequence[Candidate], timeout_s: float) -> list[Verdict]:
     return probe_all([candidate.canonical for candidate in candidates], timeout_s=timeout_s)
 
 
-def _load(registry: BackendRegistry, candidate: Candidate, verdict: Verdict) -> LoadReport:
+def _load(registry: BackendRegistry, candidate: Candidate, verdict: Verdict, *, isolate: bool) -> LoadReport:
     row = LoadReport(
         path=candidate.path,
         canonical=candidate.canonical,
@@ -58,17 +65,20 @@ def _load(registry: BackendRegistry, candidate: Candidate, verdict: Verdict) -> 
         reason=verdict.reason,
         message=verdict.message,
     )
-    if verdict.reason is not None:
+    if verdict.reason is not None or verdict.backend is None:
         return row
+    name = verdict.backend
     try:
-        library = Library(candidate.canonical)
+        make: Callable[[], Backend] = (
+            isolated_factory(name, candidate.canonical) if isolate else backend_factory(Library(candidate.canonical))
+        )
     except DynamicLibraryError as error:
         return replace(row, reason=Reason.NOT_LOADABLE, message=str(error))
     origin = Origin(kind=OriginKind.DYNAMIC, place=str(candidate.canonical))
     try:
-        registry.register(library.id, backend_factory(library), origin=origin)
+        registry.register(name, make, origin=origin)
     except DuplicateBackendError:
-        message = f"a backend with this id is already registered ({registry.origin(library.id)})"
+        message = f"a backend with this id is already registered ({registry.origin(name)})"
         return replace(row, reason=Reason.DUPLICATE_ID, message=message)
     except FerruleError as error:
         return replace(row, reason=Reason.INVALID_ID, message=str(error))

@@ -131,14 +131,15 @@ def _judge(lines: list[dict[str, Any]], code: int | None, timeout_s: float) -> V
         message = f"{step} took longer than {timeout_s:g} s"
         return Verdict(backend=backend, reason=Reason.TIMED_OUT, message=message)
     if code < 0:
-        message = f"{step} ended the process with {_signal_name(-code)}"
+        message = f"{step} ended the process with {signal_name(-code)}"
         return Verdict(backend=backend, reason=Reason.CRASHED, message=message)
     if last.get("done") and code == 0:
         return Verdict(backend=backend)
     return Verdict(backend=backend, reason=Reason.EXITED, message=f"{step} ended the process with exit code {code}")
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as SIGSEGV."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import warnings
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -23,6 +25,7 @@ _FOLDER = Path(__file__).parent / "kernels"
 _SOURCES = ("fixed_point", "conv2d", "depthwise_conv2d", "elementwise", "pool2d", "table", "softmax", "quantize")
 _OPTIONS = ["-cl-std=CL1.2"]
 _LOCK = threading.Lock()
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +194,25 @@ def source() -> str:
 
 @cache
 def _program(device: OpenClDevice) -> cl.Program:
+    return build(device, source())
+
+
+def build(device: OpenClDevice, text: str) -> cl.Program:
+    """Return a program built for a device; what the device's compiler says goes to the debug log.
+
+    Raises:
+        FerruleError: the device's compiler rejects the program.
+    """
     import pyopencl as cl
 
     try:
-        program: cl.Program = cl.Program(device.context, source()).build(options=_OPTIONS, devices=[device.device])
+        with warnings.catch_warnings():  # some drivers always say something, which pyopencl turns into a warning
+            warnings.simplefilter("ignore", cl.CompilerWarning)
+            program: cl.Program = cl.Program(device.context, text).build(options=_OPTIONS, devices=[device.device])
     except cl.Error as error:
         last = "\n".join(str(error).splitlines()[-20:])
         raise FerruleError(f"the kernels of GpuAcc cannot be built for {device.title}: {last}") from error
+    said = str(program.get_build_info(device.device, cl.program_build_info.LOG)).strip()  # type: ignore[no-untyped-call]
+    if said:
+        _LOGGER.debug("the compiler of %s says: %s", device.title, said)
     return program

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ SOURCE = "__kernel void trial(__global int *out) { out[get_global_id(0)] = (int)
 def main() -> None:
     """Try every device of the platform and print the results."""
     forbid_core_dumps()
+    warnings.simplefilter("ignore", cl.CompilerWarning)  # pyopencl warns of what a compiler says
     index, work_group = int(sys.argv[1]), int(sys.argv[2])
     print(json.dumps([obstacle(device, work_group) for device in devices_of(index)]))  # noqa: T201
 

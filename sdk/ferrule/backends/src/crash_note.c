@@ -80,7 +80,7 @@ static void put(const char *text)
 }
 
 /** Write what this thread noted or, in a thread that a backend started, what all threads noted. */
-static void tell(const char *how)
+static void tell(const char *how, bool foreign)
 {
     const struct slot *own = slot_of(this_thread());
 
@@ -88,6 +88,7 @@ static void tell(const char *how)
         if (atomic_load(&slots[i].thread) != 0 && (own == NULL || own == &slots[i])) {
             put("\nferrule: the process ends by ");
             put(how);
+            put(foreign ? ", which another process sent," : "");
             put(own == NULL ? " in a thread of its own, during " : " in ");
             put(slots[i].text);
             put("\n");
@@ -96,14 +97,14 @@ static void tell(const char *how)
 }
 
 /** Tell once, and let the next handler have the signal; it may put ours back, as LLVM's does. */
-static void hand_on(size_t index)
+static void hand_on(size_t index, bool foreign)
 {
     static const struct sigaction plain; /* SIG_DFL */
     const struct sigaction *const order[] = {&others[index].later, &others[index].before, &plain};
     size_t next = atomic_load(&others[index].next);
 
     if (next == 0) {
-        tell(fatal[index].name);
+        tell(fatal[index].name, foreign);
     }
     while (next < 2 && order[next]->sa_sigaction == NULL) {
         ++next;
@@ -117,7 +118,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
     (void)context;
     for (size_t i = 0; i < SIGNALS; ++i) {
         if (fatal[i].number == number) {
-            hand_on(i);
+            hand_on(i, info->si_code <= 0 && info->si_pid != getpid());
         }
     }
     if (info->si_code <= 0) {
@@ -129,7 +130,7 @@ static void on_exit_of_process(void *argument)
 {
     (void)argument;
     if (getpid() == process && slot_of(this_thread()) != NULL) {
-        tell("exit()");
+        tell("exit()", false);
         _exit(EXIT_OF_A_FAULT);
     }
 }
@@ -181,6 +182,7 @@ __attribute__((visibility("default"))) void ferrule_crash_note(const char *text)
 {
     const uintptr_t thread = this_thread();
     struct slot *own = slot_of(thread);
+    const bool outermost = own == NULL;
 
     if (text[0] == '\0') {
         if (own != NULL) {
@@ -199,5 +201,7 @@ __attribute__((visibility("default"))) void ferrule_crash_note(const char *text)
         memcpy(own->text, text, length);
         own->text[length] = '\0';
     }
-    (void)take_signals(); /* a refusal leaves the signals to the other handlers */
+    if (outermost) {
+        (void)take_signals(); /* a refusal leaves the signals to the other handlers */
+    }
 }

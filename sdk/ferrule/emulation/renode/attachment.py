@@ -59,7 +59,7 @@ class Attachment(ABC):
 
     @property
     def stuck(self) -> bool:
-        """Whether the model does not return from a call, so that Renode waits for it."""
+        """Whether the model does not return from a call, so that Renode waits for it or was told not to."""
         return self._model.stuck
 
     @property
@@ -134,6 +134,7 @@ class BridgeAttachment(Attachment):
         with self._listener:
             connected, _ = self._listener.accept()
         with Stream(connected, name="bridge", timeout_s=None) as stream:
+            self._model.abandon = stream.shut_down
             server = BridgeServer(self._model, stream)
             while self._serve_one(server):
                 pass
@@ -178,6 +179,7 @@ class CosimulationAttachment(Attachment):
         ]
         wire = WireFormat.V1_16 if self._release >= (1, 16) else WireFormat.V1_15
         self._peer = CosimulationPeer(self._model, *streams, wire=wire)
+        self._model.abandon = streams[0].shut_down
         if self._ticks:
             self._peer.use_ticks()
         self._model.reset()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from ferrule.codegen import Artifact
 from ferrule.emulation.renode.script import MACHINE, QUANTUM_S, core_name
 from ferrule.errors import FerruleError
 from ferrule.firmware import DEFAULT_PLATFORM
+from ferrule.firmware.folder import explained
 from ferrule.firmware.project import BUILD_FOLDER
 from ferrule.graph import Array
 from ferrule.link import DEFAULT_BAUD
@@ -32,6 +32,7 @@ from ferrule.link.protocol import (
 )
 from ferrule.network import Network
 from ferrule.network.samples import pattern_sample
+from ferrule.scratch import write_file
 
 SCRIPT_NAME, TEST_NAME = "ferrule.resc", "ferrule.robot"
 MOST_INPUT_BYTES = 4096
@@ -51,12 +52,15 @@ class _Exchange:
     awaited: bytes
 
 
-def check_renode(artifact: Artifact, platform: str) -> None:
-    """Check, before anything is written, that Renode alone can run a project.
+def check_renode(artifact: Artifact, platform: str, folder: Path) -> None:
+    """Check, before anything is written, that Renode alone can run a project, and that the folder can be written.
 
     Raises:
-        FerruleError: the project is for an RTOS, or it has devices, whose models are in Python.
+        FerruleError: the project is for an RTOS, it has devices, whose models are in Python, or the folder is a file.
     """
+    above = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise FerruleError(f"{folder}: {above} is not a folder that can be written")
     if platform != DEFAULT_PLATFORM:
         raise FerruleError(f"files for Renode are made for the platform {DEFAULT_PLATFORM}, not for {platform}")
     modelled = [use.name for use in artifact.devices]
@@ -73,23 +77,18 @@ def emit_renode(network: Network, artifact: Artifact, board: Board, project: Pat
     The test checks the firmware's identity. For integer models with small inputs it also compares every output of one
     inference, byte by byte, with the numpy reference.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for file in board.files:
-        if file.suffix == ".repl":
-            target = folder / board.path_for_renode(file)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, target)
-            written.append(target)
     elf = os.path.relpath(project / BUILD_FOLDER / "firmware.elf", folder)
-    texts = {
+    files = {
         SCRIPT_NAME: "\n".join(_script(board, Path(elf).as_posix())) + "\n",
         TEST_NAME: "\n".join(_test(network, artifact, board)) + "\n",
     }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-        written.append(folder / name)
-    return written
+    platforms = {board.path_for_renode(file): file.read_bytes() for file in board.files if file.suffix == ".repl"}
+    contents = platforms | {name: text.encode() for name, text in files.items()}
+    with explained(folder):
+        for name, data in contents.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            write_file(folder / name, data)
+    return [folder / name for name in contents]
 
 
 def _script(board: Board, elf: str) -> Iterator[str]:

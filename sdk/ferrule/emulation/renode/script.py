@@ -13,6 +13,7 @@ from ferrule.boards import Board, Dictionary, Entry, NewObject, Platform, Value,
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
 from ferrule.emulation.renode import bridge
+from ferrule.rendering.quoting import REPL_STRING
 
 MACHINE = "ferrule"
 """The machine's name in Renode."""
@@ -153,7 +154,7 @@ def platform_text(board: Board, entries: Sequence[BridgedDevice | CosimulatedDev
     """Return a platform description that extends the board's own with the devices."""
     controller = _single(read_platform(board.platform), "IRQControllers.NVIC") if entries else ""
     parts = [
-        f'using "{board.path_for_renode(board.platform).as_posix()}"\n',
+        f'using "{REPL_STRING.quote(board.path_for_renode(board.platform).as_posix())}"\n',
         *(each.entry(board, controller) for each in entries),
     ]
     return "\n".join(parts)

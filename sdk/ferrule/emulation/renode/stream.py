@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import Self
 
@@ -73,6 +74,11 @@ class Stream(Closing):
         if not data:
             raise RenodeConnectionError(f"{self._name}: Renode closed the connection: {state}")
         return data
+
+    def shut_down(self) -> None:
+        """Tell Renode that nothing more will come; for any thread."""
+        with contextlib.suppress(OSError):  # it is closed already
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     @override
     def close(self) -> None:

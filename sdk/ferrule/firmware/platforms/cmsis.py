@@ -86,9 +86,10 @@ class CmsisPlatform(Platform):
     def files(self, request: ProjectRequest) -> ProjectFiles:
         board = cmsis_board(request.board, _interrupts(request.artifact))
         values = _values(request, board)
+        library = Library.of(*request.artifact.contributions, *_PLATFORM)
         generated = {
             **model_files(request.artifact),
-            **Library.of(*request.artifact.contributions, *_PLATFORM).files,
+            **library.files,
             **_rendered(values, _GENERATED),
             **(_rendered(values, _DEVICES) if request.artifact.devices else {}),
             SCRIPT_NAME: linker_script(request.board, entry="Reset_Handler").encode(),
@@ -97,6 +98,7 @@ class CmsisPlatform(Platform):
         return ProjectFiles(
             generated=generated | _layers(request),
             starters=starters | _solution(request, board),
+            contributions=library.contributions,
             build_hint=f"cbuild {{folder}}/{request.artifact.symbol}.csolution.yml --packs",
             notes=()
             if request.toolchain == _GCC.name

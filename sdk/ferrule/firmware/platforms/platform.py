@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ferrule.backends.contribution import Contribution
 from ferrule.boards import Board
 from ferrule.codegen import Artifact
 
@@ -36,6 +37,8 @@ class ProjectFiles:
     """Files rewritten on each generation; if one was edited by hand, the generation stops."""
     starters: Mapping[str, bytes]
     """Files meant for editing, such as main.c; one that was edited by hand is left unchanged and reported."""
+    contributions: tuple[Contribution, ...] = ()
+    """The C code in the project that was not generated, sorted by name."""
     sources: tuple[str, ...] = ()
     """The C files of the program if `ferrule build` can build it, otherwise empty."""
     third_party: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.backends.contribution import DEVICE, LINK, RUNTIME
+from ferrule.backends.contribution import DEVICE, LINK, RUNTIME, Contribution, merged
 from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.codegen.device_use import DeviceUse
@@ -25,6 +25,14 @@ MODULE_FOLDER = "platforms/zephyr"
 """Path of the module in the resources' root and in a project's `lib`."""
 _MODULE = (DEVICE, LINK.without("serve"), RUNTIME.without("counter"))
 """The contributions that the module's own CMakeLists.txt compiles; it has Zephyr versions of the parts left out."""
+_ADAPTER = Contribution(
+    name=MODULE_FOLDER,
+    folder=root() / MODULE_FOLDER,
+    sources=tuple(f"src/{path.name}" for path in sorted((root() / MODULE_FOLDER / "src").glob("*.c"))),
+    include_dirs=("include",),
+    licence="Apache-2.0",
+)
+"""The module's own C, which its CMakeLists.txt selects from."""
 _NATIVE_LINK = "uart1"
 _NATIVE_STEMS = ("native_sim", "native_sim_64")
 """File name stems for native_sim with 32 and 64 bits that all releases understand."""
@@ -80,6 +88,7 @@ class ZephyrPlatform(Platform):
         return ProjectFiles(
             generated={**model_files(artifact), **library.files, **_module_files(), **_glue(artifact, values)},
             starters={**_starters(values), **_board_files(request, values)},
+            contributions=merged((*library.contributions, _ADAPTER)),
             build_hint=f"west build -b {_platforms(request)[-1]} {{folder}}",
             notes=tuple(_notes(request)),
         )

@@ -49,9 +49,12 @@ class Subject:
         return cls(id=backend_id, registry=lambda: registry_with(folders), **more)
 
     @classmethod
-    def dynamic(cls, backend_id: str, folder: Path, **more: Any) -> Subject:  # noqa: ANN401 as the fields
-        """Return a shared object in a folder; the registry has no shipped backends, so it may have the id of one."""
-        options = CreationOptions(dynamic_backends_path=folder)
+    def dynamic(cls, backend_id: str, folder: Path, *, isolate: bool = False, **more: Any) -> Subject:  # noqa: ANN401
+        """Return a shared object in a folder; with `isolate`, it runs in a process of its own.
+
+        The registry has no shipped backends, so the shared object may have the id of one.
+        """
+        options = CreationOptions(dynamic_backends_path=folder, isolate_dynamic_backends=isolate)
         return cls(id=backend_id, registry=BackendRegistry, options=options, **more)
 
     def runtime(self, *, profiling: bool = False, allocators: Mapping[str, CustomAllocator] | None = None) -> Runtime:

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dynamic backends in processes of their own: whatever the shared object does, this process gets an error.
+
+The shared object is loaded by a child process only, with the classes that otherwise run it here. Tensors are in this
+process's memory and are copied for each layer; so an isolated backend imports no memory, takes no allocators, and its
+workloads have ended when they return.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+import msgspec
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.backends.backend import LayerSupport, Support
+from ferrule.backends.capability import ASYNC_EXECUTION, Capabilities
+from ferrule.backends.context import (
+    BackendContext,
+    BackendEvent,
+    BackendProfilingContext,
+    BackendUnavailableError,
+    CreationOptions,
+    CustomAllocator,
+    NetworkId,
+)
+from ferrule.backends.contract import BrokenBackendError
+from ferrule.backends.crash_note import current_note
+from ferrule.backends.device import BackendId
+from ferrule.backends.dynamic.isolation_child import EventPart, OptimizedPart, Reply
+from ferrule.backends.dynamic.library import DynamicLibraryError
+from ferrule.backends.dynamic.probe import signal_name
+from ferrule.backends.optimization_views import (
+    ModelOptions,
+    OptimizationViews,
+    PreCompiledDescriptor,
+    pre_compiled,
+    untouched,
+)
+from ferrule.backends.shared.host_memory import HostMemoryBackend
+from ferrule.backends.target import Target
+from ferrule.backends.tensor_handle import MemoryManager, TensorHandle
+from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
+from ferrule.errors import FerruleError, UnsupportedError
+from ferrule.graph import Graph, Layer, SubgraphView
+
+_T = TypeVar("_T")
+_HINT = "a fault of the shared object; leave the backend out of the preferences"
+_END_S = 2.0
+"""How long a process may take to end after its connection is closed, before it is killed."""
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from ferrule.backends.dynamic.isolation_child import main; main(int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))"
+)
+_ERRORS: dict[str, type[FerruleError]] = {
+    kind.__name__: kind for kind in (UnsupportedError, BackendUnavailableError, DynamicLibraryError)
+}
+
+
+class HostProcess:
+    """A child process that runs one shared object, and answers one question at a time."""
+
+    def __init__(self, backend: str, path: Path) -> None:
+        self._name = f"backend '{backend}' ({path})"
+        own, other = socket.socketpair()
+        with other:
+            self._connection = Connection(own.detach())
+            arguments = [msgspec.json.encode(sys.path).decode(), str(other.fileno()), str(path), str(os.getpid())]
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what the shared object prints must not get into a report
+                pass_fds=(other.fileno(),),
+                start_new_session=True,  # Ctrl-C is for this process alone
+            )
+        self._end = weakref.finalize(self, _end, self._process, self._connection)
+        self._lock = threading.RLock()
+        self._dropped: list[int] = []
+        self._death = ""
+
+    def ask(self, kind: type[_T], method: str, *arguments: object) -> _T:
+        """Return the answer of a method of `isolation_child.Server`.
+
+        Raises:
+            BrokenBackendError: the process ended, now or earlier, or its answer is malformed.
+            FerruleError: the method raised an exception; UnsupportedError and BackendUnavailableError keep their types.
+        """
+        with self._lock:
+            if self._death:
+                raise BrokenBackendError(f"{self._name} cannot answer: {self._death}", hint=_HINT)
+            dropped, self._dropped = self._dropped, []
+            request = pickle.dumps((method, arguments, dropped))
+            try:
+                self._connection.send_bytes(request)
+                data = self._connection.recv_bytes()
+            except (EOFError, OSError):
+                self._end()
+                self._death = f"its process ended by {_ending(self._process.returncode)} in {_question(method)}"
+                raise BrokenBackendError(f"{self._name} failed: {self._death}", hint=_HINT) from None
+            except BaseException:
+                self._death = f"it was interrupted in {_question(method)}"  # a later answer would be that to this one
+                self._end()
+                raise
+        return self._value(kind, method, data)
+
+    def drop_later(self, number: int) -> None:
+        """Let the process forget an object, at the latest with the next question."""
+        self._dropped.append(number)
+
+    def _value(self, kind: type[_T], method: str, data: bytes) -> _T:
+        try:
+            reply = msgspec.msgpack.decode(data, type=Reply)
+            if not reply.kind:
+                return msgspec.msgpack.decode(reply.value, type=kind)
+        except msgspec.MsgspecError as error:
+            raise BrokenBackendError(f"{self._name} returned a malformed answer from {method}: {error}") from error
+        if reply.kind in _ERRORS:
+            raise _ERRORS[reply.kind](reply.message)
+        raise DynamicLibraryError(f"{self._name} failed in {method}: {reply.kind}: {reply.message}")
+
+
+def _question(method: str) -> str:
+    return f"{method}(), for {current_note()}" if current_note() else f"{method}()"
+
+
+def _ending(code: int) -> str:
+    return signal_name(-code) if code < 0 else f"exit code {code}"
+
+
+def _end(process: subprocess.Popen[bytes], connection: Connection) -> None:
+    connection.close()
+    try:
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+class _Remote:
+    """An object in the process, which is dropped together with this one."""
+
+    def __init__(self, process: HostProcess, number: int) -> None:
+        self._process = process
+        self._number = number
+        weakref.finalize(self, process.drop_later, number)
+
+
+class IsolatedBackend(HostMemoryBackend):
+    """A shared object in a process of its own; each has a subclass with its id, see `isolated_factory`."""
+
+    def __init__(self, process: HostProcess) -> None:
+        self._process = process
+        self._runs = process.ask(bool, "start")
+
+    @override
+    def layer_support(self) -> LayerSupport:
+        return _Support(self._process)
+
+    @override
+    def capabilities(self) -> Capabilities:
+        found = self._process.ask(dict[str, bool | int | float | str], "capabilities")
+        return {name: value for name, value in found.items() if name != ASYNC_EXECUTION}
+
+    @override
+    def model_options(self) -> None:
+        """Accept any options: the C interface has no table that declares options."""
+
+    @override
+    def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
+        if not view.names:
+            return untouched(view)
+        return _views(view, self._process.ask(OptimizedPart, "optimize", view.to_graph(), target))
+
+    @override
+    def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
+        return f"{self.id} runs in a process of its own, where custom allocators have no memory"
+
+    @override
+    def profiling_context(self, options: CreationOptions) -> BackendProfilingContext | None:
+        number = self._process.ask(int, "profiling", _portable(options))
+        return _Profiling(self._process, number) if number else None
+
+    @override
+    def has_host_face(self) -> bool:
+        return self._runs
+
+    @override
+    def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory | None:
+        return _Workloads(self._process, self._process.ask(int, "network", dict(options))) if self._runs else None
+
+    @override
+    def context(self, options: CreationOptions) -> BackendContext | None:
+        number = self._process.ask(int, "context", _portable(options))
+        return _Context(self._process, number) if number else None
+
+
+def isolated_factory(backend: str, path: Path) -> Callable[[], IsolatedBackend]:
+    """Return a factory of backend objects that share one process, which starts with the first of them."""
+    lock = threading.Lock()
+    processes: list[HostProcess] = []
+
+    class LibraryBackend(IsolatedBackend):
+        """The backend of one shared object."""
+
+        id: ClassVar[BackendId] = BackendId(backend)
+
+    def make() -> IsolatedBackend:
+        with lock:
+            if not processes:
+                processes.append(HostProcess(backend, path))
+        return LibraryBackend(processes[0])
+
+    return make
+
+
+def _portable(options: CreationOptions) -> CreationOptions:
+    """Return the options without what cannot be sent to another process."""
+    return replace(options, custom_allocators={})
+
+
+def _views(view: SubgraphView, found: OptimizedPart) -> OptimizationViews:
+    """Return the answer as views of the subgraph; the optimizer checks that they cover it."""
+    taken = {*found.failed, *found.deleted, *(name for part in found.compiled for name in part.layers)}
+    left = [name for name in view.names if name not in taken]
+
+    def part(names: Sequence[str]) -> SubgraphView:
+        return SubgraphView.of(view.graph, names)
+
+    return OptimizationViews(
+        substitutions=tuple(
+            pre_compiled(
+                view.graph.unique_name(f"{each.layers[0]}_compiled"),
+                part(each.layers),
+                PreCompiledDescriptor(payload=each.payload, label=each.label, macs=each.macs),
+            )
+            for each in found.compiled
+        ),
+        failed=tuple(part([name]) for name in found.failed),
+        untouched=(part(left),) if left else (),
+        deleted=tuple(part([name]) for name in found.deleted),
+        reasons=found.failed,
+    )
+
+
+class _Support:
+    def __init__(self, process: HostProcess) -> None:
+        self._process = process
+
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
+        """Return whether the backend supports the layer; only the layer and its tensors are sent."""
+        part = SubgraphView.of(graph, [layer.name]).to_graph()
+        return Support(reason=self._process.ask(str, "supports", part, layer, target))
+
+
+class _Workloads(_Remote, WorkloadFactory):
+    @override
+    def create_workload(self, info: WorkloadInfo) -> Workload:
+        arguments = (info.layer, info.operands, info.constants, info.target)
+        return _Workload(self, self._process, self._process.ask(int, "workload", self._number, *arguments), info)
+
+
+class _Workload(_Remote):
+    def __init__(self, factory: _Workloads, process: HostProcess, number: int, info: WorkloadInfo) -> None:
+        super().__init__(process, number)
+        self._factory = factory
+        self._inputs: Mapping[str, TensorHandle] = {handle.info.name: handle for handle in info.inputs if handle}
+        self._outputs = info.outputs
+        self._name = info.layer.name
+
+    def execute(self) -> None:
+        """Run the layer in the process, on copies."""
+        inputs = {}
+        for name, handle in self._inputs.items():
+            inputs[name] = handle.map().tobytes()
+            handle.unmap()
+        outputs = self._process.ask(list[bytes], "execute", self._number, inputs)
+        sizes = [handle.info.size_bytes for handle in self._outputs]
+        if [len(data) for data in outputs] != sizes:
+            raise BrokenBackendError(
+                f"layer '{self._name}' returned {[len(data) for data in outputs]} bytes, expected {sizes}", hint=_HINT
+            )
+        for handle, data in zip(self._outputs, outputs, strict=True):
+            array = handle.map()
+            array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
+            handle.unmap()
+
+
+class _Context(_Remote):
+    def before_load_network(self, network: NetworkId) -> bool:
+        """Called before a network is loaded; False refuses the load."""
+        return self._notice("before_load_network", network)
+
+    def after_load_network(self, network: NetworkId) -> bool:
+        """Called after a network was loaded, or after loading failed part-way."""
+        return self._notice("after_load_network", network)
+
+    def before_unload_network(self, network: NetworkId) -> bool:
+        """Called before a network is unloaded; False stops the unload."""
+        return self._notice("before_unload_network", network)
+
+    def after_unload_network(self, network: NetworkId) -> bool:
+        """Called after a network was unloaded."""
+        return self._notice("after_unload_network", network)
+
+    def _notice(self, moment: str, network: NetworkId) -> bool:
+        return self._process.ask(bool, "notice", self._number, moment, network)
+
+
+class _Profiling(_Remote):
+    def enable_profiling(self, *, enabled: bool) -> bool:
+        """Switch profiling on or off; return whether it is now in the requested state."""
+        return self._process.ask(bool, "enable", self._number, enabled)
+
+    def take_events(self) -> list[BackendEvent]:
+        """Return the events recorded since the last call."""
+        found: list[EventPart] = self._process.ask(list[EventPart], "events", self._number)
+        return [
+            BackendEvent(name=event.name, start_ns=event.start_ns, duration_ns=event.duration_ns) for event in found
+        ]

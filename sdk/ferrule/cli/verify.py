@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ferrule.cli.console import echo
+from ferrule.cli.main import EXIT_DIFFERENT
+from ferrule.cli.options import PLATFORMS, JobOptions, division_options, model_argument
+
+
+@click.command("verify", short_help="Compare the digests in a firmware with those of a model.")
+@click.argument("elf", type=click.Path(dir_okay=False, path_type=Path))
+@model_argument
+@division_options(None)
+@click.option("--platform", type=click.Choice(PLATFORMS), help="The platform; by default the one the firmware states.")
+def command(elf: Path, model: Path, options: JobOptions, platform: str | None) -> int:
+    """Compare the digests that the firmware ELF carries with those of a firmware generated from MODEL.
+
+    The options must be those that the firmware was generated with; board and platform are by default those that the
+    firmware states, and --backends is by default CpuAcc. The digests are of the model, of the plan (the division of the
+    layers, their order, the places in memory), and of the sources (all C but the files that users may edit, and the
+    linker script). Exit code: 0 if all are equal, 1 if one differs, 2 for an error.
+    """
+    from dataclasses import replace
+
+    from ferrule import formats
+    from ferrule.firmware.identification import read_identity, verify
+    from ferrule.firmware.image import read_image
+
+    image = read_image(elf)
+    network = formats.load(model)
+    stated = read_identity(image, network)
+    given = replace(options, backends=options.backends or "CpuAcc", board=options.board or stated.board or None)
+    result = verify(image, network, given.job(platform=platform or stated.platform or PLATFORMS[0]))
+    for name, expected in result.expected.items():
+        found = getattr(stated, name)
+        echo(f"{name:8} {found} {'equal' if found == expected else f'DIFFERENT: expected {expected}'}")
+    texts = (stated.platform, stated.board, stated.compiler, stated.flags)
+    echo(f"built for {' on '.join(filter(None, texts[:2])) or '?'} by {' '.join(filter(None, texts[2:])) or '?'}")
+    return EXIT_DIFFERENT if result.different else 0

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The identity of a project's firmware, which is generated into it, read back from its ELF file, and verified."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from ferrule.codegen import Artifact, digest
+from ferrule.codegen.identity import DIGEST_BYTES, Identity, identity_files, shortened, sources_digest
+from ferrule.errors import FerruleError
+from ferrule.firmware.image import Image
+from ferrule.firmware.job import Job
+from ferrule.firmware.placement import emit
+from ferrule.firmware.platforms import ProjectFiles, ProjectRequest, platform
+from ferrule.firmware.platforms.platform import MODEL_FOLDER
+from ferrule.link import BuildInfo
+from ferrule.network import Network
+
+_SOURCES = frozenset({".c", ".h", ".ld"})
+_HEAD = struct.Struct(f"<4sI{DIGEST_BYTES}s{DIGEST_BYTES}s{DIGEST_BYTES}s")
+_START = b"FRID" + struct.pack("<I", 1)
+"""FERRULE_IDENTITY_MAGIC and FERRULE_IDENTITY_VERSION."""
+_TEXTS = 4
+_TEXT_BYTES = 4096
+"""More than the texts of an identity have."""
+
+
+def identified(
+    files: ProjectFiles, artifact: Artifact, platform_name: str, board_name: str
+) -> tuple[Identity, ProjectFiles]:
+    """Return the identity of a project's firmware, and the project's files with this identity in them."""
+    placeholder = {f"{MODEL_FOLDER}/{name}" for name in identity_files(artifact.symbol, artifact.identity, "")}
+    sources = {
+        name: data
+        for name, data in files.generated.items()
+        if PurePosixPath(name).suffix in _SOURCES and name not in placeholder
+    }
+    identity = replace(artifact.identity, sources=sources_digest(sources), platform=platform_name, board=board_name)
+    texts = identity_files(artifact.symbol, identity, artifact.banner)
+    own = {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in texts.items()}
+    return identity, replace(files, generated={**files.generated, **own})
+
+
+def project_files(artifact: Artifact, job: Job) -> tuple[Identity, ProjectFiles]:
+    """Return the identity and the files of a model's project.
+
+    Raises:
+        FerruleError: the platform is unknown, or does not support the board, the toolchain or the model.
+    """
+    board = job.load_board()
+    request = ProjectRequest(artifact=artifact, board=board, toolchain=job.toolchain, optimization=job.optimization)
+    return identified(platform(job.platform).files(request), artifact, job.platform, board.name)
+
+
+def read_identities(image: Image) -> tuple[BuildInfo, ...]:
+    """Return the identities in a firmware, by address: one for each model, and none if it was not made by Ferrule."""
+    sizes = _sizes(image)
+    return tuple(replace(each, sizes=sizes) for segment in image.segments for each in _identities(segment.data))
+
+
+def _identities(data: bytes) -> Iterator[BuildInfo]:
+    start = data.find(_START)
+    while start >= 0:
+        texts = data[start + _HEAD.size : start + _HEAD.size + _TEXT_BYTES].split(b"\0", _TEXTS)
+        if len(texts) > _TEXTS:
+            _, _, model, plan, sources = _HEAD.unpack_from(data, start)
+            names = (text.decode("utf-8", errors="replace") for text in texts[:_TEXTS])
+            stated = dict(zip(("platform", "board", "compiler", "flags"), names, strict=True))
+            yield BuildInfo(model=model.hex(), plan=plan.hex(), sources=sources.hex(), sizes=None, **stated)
+        start = data.find(_START, start + 1)
+
+
+def _sizes(image: Image) -> tuple[int, ...] | None:
+    section = image.section(".ferrule_sizes")
+    if section is None:
+        return None
+    return struct.unpack("<7I", image.read(section.load_address, 28))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The digests of a firmware, compared with those expected of a model."""
+
+    found: BuildInfo
+    expected: Mapping[str, str]
+    """The expected digests: of `model`, `plan` and `sources`."""
+
+    @property
+    def different(self) -> tuple[str, ...]:
+        """The names of the digests that differ."""
+        return tuple(name for name, value in self.expected.items() if getattr(self.found, name) != value)
+
+
+def read_identity(image: Image, network: Network) -> BuildInfo:
+    """Return the identity in a firmware that has the network's digest, or the first if none has.
+
+    Raises:
+        FerruleError: the firmware has no identity.
+    """
+    identities = read_identities(image)
+    if not identities:
+        raise FerruleError(
+            f"{image.path} carries no digests", hint="it is no firmware of Ferrule, or one of an older version"
+        )
+    model = shortened(digest(network))
+    return next((each for each in identities if each.model == model), identities[0])
+
+
+def verify(image: Image, network: Network, job: Job) -> Verification:
+    """Compare the digests in a firmware with those of a project that the job generates now from the network.
+
+    Raises:
+        FerruleError: the firmware has no identity, or the job cannot generate a project from the network.
+    """
+    found = read_identity(image, network)
+    identity, _ = project_files(emit(network, job), job)
+    return Verification(
+        found=found, expected={"model": identity.model, "plan": identity.plan, "sources": identity.sources}
+    )

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bill of materials of a project: its contributions with licences and digests, as CycloneDX 1.6 in JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+
+from ferrule._version import VERSION
+from ferrule.backends.contribution import Contribution
+from ferrule.codegen import Artifact
+from ferrule.codegen.identity import Identity
+from ferrule.firmware.platforms.platform import LIBRARY_FOLDER
+
+SBOM_NAME = "sbom.cdx.json"
+_FIRMWARE, _MODEL, _GENERATED = "firmware", "model", "generated"
+"""References of the components that are no contributions; their names have a folder in front."""
+_UNKNOWN = "NOASSERTION"
+
+
+def sbom(
+    artifact: Artifact, identity: Identity, contributions: tuple[Contribution, ...], generated: Mapping[str, bytes]
+) -> bytes:
+    """Return the bill of materials of a project with these contributions and generated files.
+
+    It has no time stamp, and its serial number follows from its contents, so that equal projects have equal bills.
+    """
+    parts = [_contribution(each) for each in contributions]
+    own = {name: data for name, data in generated.items() if not name.startswith(f"{LIBRARY_FOLDER}/")}
+    body: dict[str, object] = {
+        "version": 1,
+        "metadata": {
+            "tools": {"components": [{"type": "application", "name": "ferrule", "version": VERSION}]},
+            "component": _firmware(artifact, identity),
+        },
+        "components": [_model(artifact, identity), _generated(own), *parts],
+        "dependencies": [
+            {"ref": _FIRMWARE, "dependsOn": [_MODEL, _GENERATED, *(str(part["bom-ref"]) for part in parts)]},
+            {"ref": _GENERATED, "dependsOn": [_MODEL]},
+        ],
+    }
+    serial = uuid.UUID(bytes=hashlib.sha256(json.dumps(body).encode()).digest()[:16], version=4)
+    head = {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{serial}",
+    }
+    return json.dumps(head | body, indent=2).encode() + b"\n"
+
+
+def _firmware(artifact: Artifact, identity: Identity) -> dict[str, object]:
+    digests = {name: getattr(identity, name) for name in ("model", "plan", "sources")}
+    facts = {**digests, "platform": identity.platform, "board": identity.board}
+    return {
+        "type": "firmware",
+        "bom-ref": _FIRMWARE,
+        "name": artifact.symbol,
+        "properties": [{"name": f"ferrule:{name}", "value": value} for name, value in facts.items()],
+    }
+
+
+def _model(artifact: Artifact, identity: Identity) -> dict[str, object]:
+    return {
+        "type": "machine-learning-model",
+        "bom-ref": _MODEL,
+        "name": artifact.graph.name or artifact.symbol,
+        "properties": [{"name": "ferrule:model", "value": identity.model}],
+    }
+
+
+def _generated(files: Mapping[str, bytes]) -> dict[str, object]:
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    return {
+        "type": "library",
+        "bom-ref": _GENERATED,
+        "name": "generated files",
+        "supplier": {"name": "ferrule"},
+        "components": _files(hashes),
+    }
+
+
+def _contribution(part: Contribution) -> dict[str, object]:
+    hashes = {name: hashlib.sha256((part.folder / name).read_bytes()).hexdigest() for name in part.files}
+    found: dict[str, object] = {
+        "type": "library",
+        "bom-ref": f"{LIBRARY_FOLDER}/{part.name}@{part.digest[:16]}",
+        "name": part.name,
+        "properties": [
+            {"name": "ferrule:digest", "value": part.digest},
+            {"name": "ferrule:warnings", "value": str(part.warnings)},
+        ],
+        "components": _files(hashes),
+    }
+    if part.licence != _UNKNOWN:  # CycloneDX states an unknown licence by leaving it out
+        found["licenses"] = [{"expression": part.licence}]
+    return found
+
+
+def _files(hashes: Mapping[str, str]) -> list[dict[str, object]]:
+    return [
+        {"type": "file", "name": name, "hashes": [{"alg": "SHA-256", "content": value}]}
+        for name, value in sorted(hashes.items())
+    ]

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared objects in processes of their own: the same results, and an error in place of a crash."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from ferrule.backends.context import CreationOptions
+from ferrule.backends.contract import BrokenBackendError
+from ferrule.backends.cpu_ref import CpuRef
+from ferrule.backends.dynamic.isolation import HostProcess, IsolatedBackend
+from ferrule.backends.dynamic.isolation_child import Reply
+from ferrule.backends.dynamic.library import DynamicLibraryError
+from ferrule.backends.registry import BackendRegistry
+from ferrule.errors import FerruleError
+from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.network import Network
+from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, explain, optimize
+from ferrule.runtime import Runtime
+
+pytestmark = pytest.mark.cc
+X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(2, 8)
+
+
+def chain(*names: str) -> Network:
+    network = Network("chain")
+    last = network.add_input(TensorInfo(name="x", shape=(2, 8), dtype=DataType.FLOAT32))
+    for name in names:
+        last = network.add_relu_layer(last, name=name)
+    network.set_outputs([last])
+    return network
+
+
+def runtime_of(folder: Path, *, profiling: bool = False) -> Runtime:
+    registry = BackendRegistry()
+    registry.register("CpuRef", CpuRef)
+    options = CreationOptions(dynamic_backends_path=folder, isolate_dynamic_backends=True, profiling=profiling)
+    return Runtime(options, registry)
+
+
+def divided(runtime: Runtime, network: Network) -> OptimizedNetwork:
+    return optimize(network, ["Full", "CpuRef"], runtime.registry, OptimizerOptions(simplify=False))
+
+
+def run(runtime: Runtime, network: Network) -> Array:
+    (output,) = runtime.enqueue_workload(runtime.load_network(divided(runtime, network)), [X])
+    return output
+
+
+def test_every_table_works_in_another_process(tmp_path: Path, compile_backend: Callable[..., Path]) -> None:
+    defines = ("OWN_HANDLES", "OWN_MEMORY", "ASYNC")
+    path = compile_backend(tmp_path, *defines, name="Test_Full", source="full.c")
+    network = chain("one", "compile_a", "compile_b", "erase", "fail", "two")
+    with runtime_of(tmp_path, profiling=True) as runtime:
+        assert [row.reason for row in runtime.backends] == ["", ""]
+        backend = runtime.registry.create("Full")
+        assert isinstance(backend, IsolatedBackend)
+        child = backend._process._process
+        assert backend.capabilities() == {"Cores": -3, "Clock": 1.5, "Maker": "tests"}
+        assert "process of its own" in backend.use_custom_memory_allocator(None)  # type: ignore[arg-type]
+        optimized = divided(runtime, network)
+        assert {name: given.backend for name, given in optimized.assignment.items()} == {
+            "one": "Full",
+            "compile_a_compiled": "Full",
+            "fail": "CpuRef",
+            "two": "Full",
+        } | {name: given.backend for name, given in optimized.assignment.items() if name.startswith("[")}
+        assert optimized.refusals["fail", "Full"].endswith("its name says so")
+        number = runtime.load_network(optimized)
+        for factor in (1, -2):
+            (output,) = runtime.enqueue_workload(number, [factor * X])
+            np.testing.assert_array_equal(output, np.maximum(factor * X, 0))
+        runtime.unload_network(number)
+    assert str(path) not in Path("/proc/self/maps").read_text(encoding="utf-8")
+    del runtime, backend, optimized
+    gc.collect()
+    assert child.returncode == 0, "the process ends with the last object"
+
+
+def test_a_reason_and_a_failure_arrive(tmp_path: Path, compile_backend: Callable[..., Path]) -> None:
+    compile_backend(tmp_path, "BREAK_EXECUTE", name="Test_Full", source="full.c")
+    network = chain("good")
+    network.add_tanh_layer("good", name="bad")
+    with runtime_of(tmp_path) as runtime:
+        rows = explain(network, [runtime.registry.create("Full")], OptimizerOptions())
+        assert [row.refusals for row in rows] == [(), (("Full", "it runs RELU only"),)]
+        with pytest.raises(DynamicLibraryError, match=r"layer 'good' failed on backend 'Full': the device is gone"):
+            run(runtime, chain("good"))
+
+
+@pytest.mark.parametrize(
+    ("defect", "ending"),
+    [
+        ("abort()", "SIGABRT"),
+        ("_exit(0)", "exit code 0"),
+        pytest.param("exit(0)", "exit code 0", marks=pytest.mark.nightly),
+        pytest.param("*(volatile int*)8=1", "SIGSEGV", marks=pytest.mark.nightly),
+    ],
+)
+def test_the_end_of_the_process_is_an_error(
+    tmp_path: Path, compile_backend: Callable[..., Path], defect: str, ending: str
+) -> None:
+    path = compile_backend(tmp_path, f"AT_EXECUTE={defect}", name="Test_Full", source="full.c")
+    with runtime_of(tmp_path) as runtime:
+        with pytest.raises(BrokenBackendError) as error:
+            run(runtime, chain("good"))
+        assert f"backend 'Full' ({path}) failed: its process ended by {ending} in execute()" in str(error.value)
+        with pytest.raises(FerruleError, match=r"cannot answer: its process ended by"):
+            runtime.registry.create("Full")
+        assert set(optimize(chain("good"), ["CpuRef"], runtime.registry).assignment) == {"good"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [(b"\xc1", "malformed answer"), (msgspec.msgpack.encode(Reply(value=msgspec.Raw(b"\xa1a"))), "malformed answer")],
+)
+def test_an_answer_is_checked(answer: bytes, reason: str) -> None:
+    """A child whose memory the shared object has overwritten may send anything."""
+    process = HostProcess.__new__(HostProcess)
+    process._name = "backend 'X'"
+    with pytest.raises(BrokenBackendError, match=reason):
+        process._value(bool, "start", answer)

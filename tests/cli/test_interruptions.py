@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands on a full disk, with outputs that cannot be written, and ended by signals: clear errors, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ferrule.cli.arrays import save
+from ferrule.cli.main import _COMMANDS
+from ferrule.cli.signals import Terminated, signals_raised
+from ferrule.errors import FerruleError
+from ferrule.facade import compilation
+
+Ferrule = Callable[..., Any]
+
+ALL = """
+import os, sys
+from ferrule.cli import main
+os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+for arguments in sys.argv[1:]:
+    try:
+        main(arguments.split())
+    except SystemExit as error:
+        print(arguments.split()[0], error.code, file=sys.stderr)
+"""
+SLOW = ("backends", "doctor")
+MESSAGE = "error: standard output cannot be written: No space left on device"
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("left_out", [SLOW, pytest.param((), marks=pytest.mark.nightly)], ids=["quick", "all"])
+def test_every_command_says_that_its_output_is_full(dense: Path, tmp_path: Path, left_out: tuple[str, ...]) -> None:
+    calls = {
+        "backends": "",
+        "boards": "",
+        "build": "project",
+        "cache": "",
+        "doctor": "--json",
+        "generate": f"{dense} --out project",
+        "inspect": f"{dense} --plan",
+        "new": "board mine",
+        "run": f"{dense} --json -",
+        "serve-accelerator": "--help",
+        "verify": f"project/build/firmware.elf {dense}",
+    }
+    assert calls.keys() == _COMMANDS.keys()
+    names = sorted(calls.keys() - set(left_out), key=lambda name: (name != "generate", name))
+    lines = ["--help", *(f"{name} {calls[name]}" for name in names)]
+    done = subprocess.run(
+        [sys.executable, "-c", ALL, *lines], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
+    )
+    for line in lines:
+        assert f"{MESSAGE}\n{line.split()[0]} 2\n" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("path", ["/dev/full", "/proc/none/report.json", "{}"])
+def test_a_result_that_cannot_be_written_is_named(path: str, tmp_path: Path) -> None:
+    place = path.format(tmp_path)
+    with pytest.raises(FerruleError, match=rf"{place} cannot be written: "):
+        save(Path(place), b"report")
+
+
+def limited(limit_bytes: int, action: Callable[[], Any]) -> Any:  # noqa: ANN401
+    """Call a function while no file may grow above a size, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, hard))
+    try:
+        return action()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_without_space_the_old_report_stays(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    report.write_bytes(b"old")
+    with pytest.raises(FerruleError, match=r"report\.json cannot be written: File too large"):
+        limited(1000, lambda: save(report, bytes(5000)))
+    assert tree(tmp_path) == {"report.json": b"old"}
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_without_space_a_project_stays_as_it_was(
+    ferrule: Ferrule, dense: Path, two_by_two: Path, tmp_path: Path, force: list[str]
+) -> None:
+    project = tmp_path / "project"
+    assert ferrule("generate", dense, "--out", project).code == 0
+    before = tree(tmp_path)
+    outcome = limited(3000, lambda: ferrule("generate", two_by_two, "--out", project, *force))
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"error: {project} cannot be written: File too large" in outcome.err
+    assert tree(tmp_path) == before
+    outcome = limited(3000, lambda: ferrule("generate", dense, "--out", tmp_path / "new"))
+    assert f"error: {tmp_path / 'new'} cannot be written: File too large" in outcome.err
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize(("obstacle", "message"), [("main.c", "is a folder"), ("board", "is a file")])
+def test_force_changes_nothing_if_a_file_cannot_be_placed(
+    ferrule: Ferrule, dense: Path, two_by_two: Path, tmp_path: Path, obstacle: str, message: str
+) -> None:
+    project = tmp_path / "project"
+    assert ferrule("generate", dense, "--out", project).code == 0
+    (project / "ferrule.mk").write_text("edited")
+    (project / obstacle).rename(tmp_path / "aside")
+    if message == "is a folder":
+        (project / obstacle).mkdir()
+    else:
+        (project / obstacle).write_text("a note")
+    before = tree(tmp_path)
+    outcome = ferrule("generate", two_by_two, "--out", project, "--force")
+    assert outcome.code == 2
+    assert f"{project / obstacle} {message}" in outcome.err
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("out", ["/dev/full", "/proc/none/project"])
+def test_a_place_that_cannot_hold_a_project_is_named(ferrule: Ferrule, dense: Path, out: str) -> None:
+    outcome = ferrule("generate", dense, "--out", out)
+    assert outcome.code == 2
+    assert out in outcome.err
+
+
+def test_a_place_that_cannot_hold_files_for_renode_is_named_before_the_project_is_written(
+    ferrule: Ferrule, dense: Path, tmp_path: Path
+) -> None:
+    outcome = ferrule("generate", dense, "--out", tmp_path / "project", "--emit-renode", "/dev/null/renode")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "/dev/null is not a folder" in outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_removes_temporary_folders(
+    ferrule: Ferrule, dense: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    made: list[Path] = []
+
+    def end(_network: object, _job: object, folder: Path, *_: object, **__: object) -> None:
+        folder.mkdir()
+        made.extend(tmp_path.iterdir())
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(compilation, "_build", end)
+    outcome = ferrule("run", dense, "-q")
+    assert (outcome.code, outcome.err) == (128 + number, f"ended by {number.name}\n")
+    assert len(made) == 1
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_a_signal_that_the_caller_ignores_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals_raised():
+            os.kill(os.getpid(), signal.SIGHUP)
+        with pytest.raises(Terminated), signals_raised():
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGHUP, old)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The identity of a firmware: generated, built in, read back, and verified."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import small_networks
+from needs import require_program
+
+from ferrule.errors import FerruleError
+from ferrule.firmware import Image, Job, Segment, build_project, emit, write_project
+from ferrule.firmware.identification import identified, project_files, read_identities, verify
+from ferrule.firmware.sbom import SBOM_NAME
+
+JOB = Job(toolchain="arm-none-eabi-gcc", optimization="Os")
+DIGESTS = ("model", "plan", "sources")
+
+
+def image(*segments: bytes) -> Image:
+    return Image(
+        path=Path("firmware.elf"),
+        entry=0,
+        sections=(),
+        segments=tuple(Segment(address=n << 20, data=data) for n, data in enumerate(segments)),
+        symbols=(),
+    )
+
+
+def identity(model: int, texts: bytes) -> bytes:
+    return b"FRID" + struct.pack("<I", 1) + bytes([model]) * 16 + b"\2" * 16 + b"\3" * 16 + texts
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("platform", ["bare-metal", "cmsis", "zephyr"])
+def test_a_project_has_the_digests_of_its_model_plan_and_sources(platform: str, tmp_path: Path) -> None:
+    job = replace(JOB, platform=platform, out=tmp_path / "project")
+    artifact = emit(small_networks.dense(), job)
+    project = write_project(artifact, job)
+    source = (project.folder / "model" / "ferrule_dense_identity.c").read_text()
+    expected, _ = project_files(artifact, job)
+    for name in DIGESTS:
+        numbers = ", ".join(str(byte) for byte in bytes.fromhex(getattr(expected, name)))
+        assert f".{name} = {{{numbers}}}" in source
+    assert f'FERRULE_IDENTITY_TEXT("{platform}", "mps2-an386")' in source
+    assert SBOM_NAME in project.manifest.files
+
+
+@pytest.mark.cc
+def test_a_firmware_is_verified(tmp_path: Path) -> None:
+    require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
+    job = replace(JOB, out=tmp_path / "project")
+    network = small_networks.dense()
+    built = build_project(write_project(emit(network, job), job))
+    assert verify(built, network, job).different == ()
+    (build,) = read_identities(built)
+    assert (build.platform, build.board) == ("bare-metal", "mps2-an386")
+    assert build.compiler.startswith("GCC ")
+    assert build.flags == "-mthumb -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Os"
+    assert build.sizes is not None
+    code, constants, weights, data, _, _, _ = build.sizes
+    assert code + constants + weights + data == built.flash_bytes
+    assert sum(build.sizes) == built.flash_bytes + built.ram_bytes - data
+    section = built.section(".ferrule_identity")
+    assert section is not None
+    assert section.size_bytes == -(-(56 + len("bare-metalmps2-an386" + build.compiler + build.flags) + 4) // 8) * 8
+
+    assert verify(built, small_networks.dense(seed=2), job).different == DIGESTS
+    assert verify(built, network, replace(job, board="mps2-an500")).different == ("sources",)
+    other = verify(built, network, replace(job, backends=["SoftNpu", "CpuAcc"])).different
+    assert other == ("plan", "sources")
+
+
+@pytest.mark.parametrize("name", ["lib/include/ferrule/link.h", "firmware.ld", "model/ferrule_dense.c"])
+def test_every_source_counts(name: str) -> None:
+    artifact = emit(small_networks.dense(), JOB)
+    expected, files = project_files(artifact, JOB)
+    again, _ = identified(files, artifact, "bare-metal", "mps2-an386")
+    assert again == expected
+    changed = replace(files, generated={**files.generated, name: files.generated[name] + b"\n"})
+    different, _ = identified(changed, artifact, "bare-metal", "mps2-an386")
+    assert different.sources != expected.sources
+    assert replace(different, sources=expected.sources) == expected
+
+
+def test_identities_are_found_anywhere() -> None:
+    first, second = identity(1, b"p\0b\0c\0f\0"), identity(5, b"\0\0\0\0")
+    found = read_identities(image(b"abcFRID" + first, b"x" + second + b"FRID" + first))
+    assert [(each.model[:2], each.platform, each.flags) for each in found] == [
+        ("01", "p", "f"), ("05", "", ""), ("01", "p", "f"),
+    ]  # fmt: skip
+    assert found[0].sizes is None
+
+
+@pytest.mark.parametrize("data", [b"", b"FRID\1\0\0\0", identity(1, b""), identity(1, b"a\0b\0c\0" + b"x" * 9000)])
+def test_a_firmware_without_a_whole_identity_is_refused(data: bytes) -> None:
+    with pytest.raises(FerruleError, match="carries no digests"):
+        verify(image(data), small_networks.dense(), JOB)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bill of materials of a project, checked against the schema of CycloneDX 1.6 and against the project."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import small_networks
+from needs import require_module
+
+from ferrule.backends.contribution import Contribution, Warnings
+from ferrule.firmware import Job, emit, write_project
+from ferrule.firmware.sbom import SBOM_NAME
+
+JOB = Job(toolchain="arm-none-eabi-gcc")
+
+
+def write(folder: Path, platform: str = "bare-metal") -> Any:  # noqa: ANN401 JSON
+    job = replace(JOB, platform=platform, out=folder)
+    write_project(emit(small_networks.dense(), job), job)
+    return json.loads((folder / SBOM_NAME).read_bytes())
+
+
+@pytest.mark.parametrize("platform", ["bare-metal", "cmsis", "zephyr"])
+def test_it_lists_every_file_of_the_library(platform: str, tmp_path: Path) -> None:
+    bill = write(tmp_path / "project", platform)
+    listed = {
+        f"lib/{part['name']}/{each['name']}": each["hashes"]
+        for part in bill["components"]
+        if part["name"] != "generated files"
+        for each in part.get("components", ())
+    }
+    library = tmp_path / "project" / "lib"
+    present = {path.relative_to(library.parent).as_posix(): path for path in library.rglob("*.[ch]")}
+    assert present.keys() == listed.keys()
+    for name, path in present.items():
+        assert listed[name] == [{"alg": "SHA-256", "content": hashlib.sha256(path.read_bytes()).hexdigest()}]
+    (generated,) = (part for part in bill["components"] if part["name"] == "generated files")
+    names = {each["name"] for each in generated["components"]}
+    assert {"model/ferrule_dense.c", "model/ferrule_dense_identity.c"} <= names
+    shipped = [part for part in bill["components"] if "licenses" in part]
+    assert {part["licenses"][0]["expression"] for part in shipped} == {"Apache-2.0"}
+    assert len(shipped) == len(bill["components"]) - 2
+
+
+def test_it_is_the_same_for_the_same_project(tmp_path: Path) -> None:
+    write(tmp_path / "one")
+    write(tmp_path / "two")
+    first = (tmp_path / "one" / SBOM_NAME).read_bytes()
+    assert first == (tmp_path / "two" / SBOM_NAME).read_bytes()
+    assert b"timestamp" not in first
+    other = write(tmp_path / "three", "cmsis")
+    assert other["serialNumber"] != json.loads(first)["serialNumber"]
+
+
+def test_it_states_licences_as_expressions_or_not_at_all(tmp_path: Path) -> None:
+    artifact = emit(small_networks.dense(), JOB)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "x.c").write_text("int x;\n")
+    theirs = [
+        Contribution(name="theirs", folder=tmp_path / "theirs", sources=("x.c",), warnings=Warnings.THIRD_PARTY),
+        Contribution(name="more", folder=tmp_path / "theirs", include_dirs=(".",), licence="MIT OR BSD-3-Clause"),
+    ]
+    job = replace(JOB, out=tmp_path / "project")
+    write_project(replace(artifact, contributions=(*artifact.contributions, *theirs)), job)
+    parts = {part["name"]: part for part in json.loads((tmp_path / "project" / SBOM_NAME).read_bytes())["components"]}
+    assert "licenses" not in parts["theirs"]
+    assert parts["more"]["licenses"] == [{"expression": "MIT OR BSD-3-Clause"}]
+    assert {"name": "ferrule:warnings", "value": "third-party"} in parts["theirs"]["properties"]
+
+
+def test_it_has_what_the_specification_demands(tmp_path: Path) -> None:
+    """Uniqueness of references is a rule of the specification that its schema cannot express."""
+    bill = write(tmp_path / "project")
+    assert re.fullmatch(r"urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", bill["serialNumber"])
+    references = [bill["metadata"]["component"]["bom-ref"], *(part["bom-ref"] for part in bill["components"])]
+    assert len(set(references)) == len(references)
+    (firmware, _) = bill["dependencies"]
+    assert [firmware["ref"], *firmware["dependsOn"]] == references
+    used = {each for item in bill["dependencies"] for each in (item["ref"], *item["dependsOn"])}
+    assert used <= set(references)
+
+
+def test_it_is_valid_by_the_schema(tmp_path: Path) -> None:
+    require_module("cyclonedx", "pip install -e '.[dev]'")
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    write(tmp_path / "project")
+    validator = JsonStrictValidator(SchemaVersion.V1_6)
+    text = (tmp_path / "project" / SBOM_NAME).read_text()
+    assert validator.validate_str(text) is None
+    assert validator.validate_str(text.replace('"firmware"', '"firmwares"', 1)) is not None
