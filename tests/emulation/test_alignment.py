@@ -65,7 +65,10 @@ def _narrow(draw: random.Random) -> bytes:
         0xB200 | draw.randrange(0x100),
         0xBA00 | draw.randrange(0x100),
     )
-    return draw.choice(kinds).to_bytes(2, "little")
+    code = draw.choice(kinds)
+    if code & 0xFD87 == 0x4487:  # MOV or ADD to pc is a jump, which ends a block
+        code ^= 0x80
+    return code.to_bytes(2, "little")
 
 
 def _wide(draw: random.Random) -> bytes:
