@@ -5,8 +5,8 @@
 
 enum { SP = 13, LR = 14, PC = 15, REGISTERS = 16 };
 
-/* What is known of a register's two low bits: those of a register at the block's start, by number,
- * or one of these. */
+/* What is known of a register: it is aligned if a register is at the block's start, by number, or
+ * one of these. */
 enum { ALIGNED = REGISTERS, UNKNOWN };
 
 struct block {
@@ -127,6 +127,12 @@ static void add(struct block *block, uint32_t target, uint32_t source, uint32_t 
     }
 }
 
+/* The sum or difference of two registers. */
+static void combine(struct block *block, uint32_t target, uint32_t one, uint32_t other)
+{
+    set(block, target, one == ALIGNED ? other : other == ALIGNED ? one : (uint32_t)UNKNOWN);
+}
+
 static void follow_miscellaneous(struct block *block, uint32_t code) /* 0xB000 to 0xBFFF */
 {
     const uint32_t kind = field(code, 8, 4);
@@ -149,8 +155,14 @@ static void follow_narrow(struct block *block, uint32_t code)
         if ((code & 0x0400u) != 0) {
             add(block, low, field(code, 3, 3), field(code, 6, 3));
         } else {
-            forget(block, 1u << low);
+            combine(block, low, block->origin[field(code, 3, 3)], block->origin[field(code, 6, 3)]);
         }
+        break;
+    case 0x00: /* LSL, and MOVS as a shift by 0 */
+        set(block, low,
+            field(code, 6, 5) >= 2   ? (uint32_t)ALIGNED
+            : field(code, 6, 5) == 0 ? block->origin[field(code, 3, 3)]
+                                     : (uint32_t)UNKNOWN);
         break;
     case 0x04: /* MOV */
         set(block, high, field(code, 0, 8) % 4 == 0 ? ALIGNED : UNKNOWN);
@@ -164,6 +176,9 @@ static void follow_narrow(struct block *block, uint32_t code)
     case 0x08: /* data processing; ADD, MOV of all registers; BX, BLX */
         if ((code & 0xFF00u) == 0x4600u) {
             set(block, low | (code >> 4 & 8u), block->origin[field(code, 3, 4)]);
+        } else if ((code & 0xFF00u) == 0x4400u) {
+            const uint32_t target = low | (code >> 4 & 8u);
+            combine(block, target, block->origin[target], block->origin[field(code, 3, 4)]);
         } else {
             forget(block, (code & 0xFF00u) == 0x4700u ? 1u << LR
                           : (code & 0x0400u) != 0     ? 1u << (low | (code >> 4 & 8u))
@@ -221,6 +236,29 @@ static bool is_wide_addition(uint32_t first, uint32_t second)
             (first & 0xFFF0u) == 0xF2A0u);
 }
 
+/* ADD, SUB and MOV of a register that is shifted to the left: a shift by 2 or more gives a multiple
+ * of 4. Returns false if it is another instruction. */
+static bool follow_shifted(struct block *block, uint32_t first, uint32_t second)
+{
+    const uint32_t amount = field(second, 12, 3) << 2 | field(second, 6, 2);
+    const uint32_t operation = first & 0xFFE0u;
+    const uint32_t source = field(first, 0, 4);
+    const bool sum = operation == 0xEB00u || operation == 0xEBA0u;
+    const bool move = operation == 0xEA40u && source == PC;
+    if (field(second, 4, 2) != 0 || (second & 0x8000u) != 0 || !(sum || move)) {
+        return false;
+    }
+    const uint32_t shifted = amount >= 2   ? (uint32_t)ALIGNED
+                             : amount == 0 ? block->origin[field(second, 0, 4)]
+                                           : (uint32_t)UNKNOWN;
+    if (move) {
+        set(block, field(second, 8, 4), shifted);
+    } else {
+        combine(block, field(second, 8, 4), block->origin[source], shifted);
+    }
+    return true;
+}
+
 static void follow_wide(struct block *block, uint32_t first, uint32_t second)
 {
     const uint32_t target = field(second, 8, 4);
@@ -237,6 +275,8 @@ static void follow_wide(struct block *block, uint32_t first, uint32_t second)
         add(block, target, field(first, 0, 4), field(second, 0, 8));
     } else if ((first & 0xF800u) == 0xF000u) { /* constants, and branches with link */
         forget(block, 1u << target | (second >> 15) << LR);
+    } else if ((first & 0xFE00u) == 0xEA00u && follow_shifted(block, first, second)) {
+        return;
     } else if ((first & 0xFE00u) == 0xEA00u || (first & 0xFF00u) == 0xFA00u) {
         forget(block, 1u << target);
     } else if ((first & 0xFF00u) == 0xFB00u) { /* multiplication */
@@ -265,11 +305,10 @@ static void sum_up(const struct block *block, struct ferrule_alignment *alignmen
 }
 
 uint32_t ferrule_alignment_decode(const uint8_t *code, uint32_t bytes, uint32_t traps,
-                                  ferrule_is_checked is_checked, const void *context,
-                                  struct ferrule_alignment *alignment)
+                                  uint32_t conditional, ferrule_is_checked is_checked,
+                                  const void *context, struct ferrule_alignment *alignment)
 {
-    /* A block may begin within an IT block, whose other instructions are in the previous block. */
-    struct block block = {.conditional = 3};
+    struct block block = {.conditional = conditional != 0 ? 3 : 0}; /* at most 3 are left */
     for (uint32_t i = 0; i < REGISTERS; ++i) {
         block.origin[i] = (uint8_t)i;
     }

@@ -33,11 +33,11 @@ struct ferrule_site ferrule_site_of(uint32_t first, uint32_t second, uint32_t tr
 /* Returns whether an instruction's address is checked when the instruction executes. */
 typedef uint32_t (*ferrule_is_checked)(const void *context, uint32_t offset);
 
-/* Decodes a block. Returns the offset of the first instruction whose address depends on a value
- * that does not follow from the registers at the block's start and that is not checked, or `bytes`
- * if there is none. */
+/* Decodes a block, which begins within an IT block if `conditional` is not 0. Returns the offset of
+ * the first instruction whose address depends on a value that does not follow from the registers at
+ * the block's start and that is not checked, or `bytes` if there is none. */
 uint32_t ferrule_alignment_decode(const uint8_t *code, uint32_t bytes, uint32_t traps,
-                                  ferrule_is_checked is_checked, const void *context,
-                                  struct ferrule_alignment *alignment);
+                                  uint32_t conditional, ferrule_is_checked is_checked,
+                                  const void *context, struct ferrule_alignment *alignment);
 
 #endif

@@ -68,6 +68,12 @@ static struct ferrule_guest_block *slot_of(struct ferrule_guest *guest, uint32_t
     return &guest->cache[((address >> 1) ^ (address >> 15)) & (FERRULE_GUEST_CACHE - 1)];
 }
 
+/* Returns ITSTATE, which is not 0 if the next block begins within an IT block. */
+static uint32_t it_state(struct ferrule_guest *guest)
+{
+    return ferrule_guest_read(guest, FERRULE_CPSR) & ITSTATE;
+}
+
 /* Returns the slot of a checked instruction, or a free one. */
 static uint32_t *site_slot(struct ferrule_guest *guest, uint32_t address)
 {
@@ -188,8 +194,9 @@ static bool decode_block(struct ferrule_guest *guest, uint32_t address, uint32_t
         return true;
     }
     block->instructions = (uint16_t)decode(code, bytes);
-    return guest->core == NULL || ferrule_alignment_decode(code, bytes, guest->traps, is_checked,
-                                                           &place, &block->alignment) == bytes;
+    return guest->core == NULL ||
+           ferrule_alignment_decode(code, bytes, guest->traps, it_state(guest), is_checked, &place,
+                                    &block->alignment) == bytes;
 }
 
 /* Called before a block of which the cache has nothing; returns NULL if it pauses. */
@@ -320,7 +327,8 @@ void ferrule_guest_add_checks(struct ferrule_guest *guest)
         slot_of(guest, address)->bytes = 0;
     }
     for (uint32_t at = 0; at < bytes && guest->stop == FERRULE_GUEST_RUNS;) {
-        at = ferrule_alignment_decode(code, bytes, guest->traps, is_checked, &place, &alignment);
+        at = ferrule_alignment_decode(code, bytes, guest->traps, it_state(guest), is_checked,
+                                      &place, &alignment);
         if (at < bytes) {
             add_check(guest, address + at);
         }
