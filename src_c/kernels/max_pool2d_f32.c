@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <float.h>
 
-/* As in TensorFlow Lite Micro, the maximum starts at the lowest number, and a NaN never exceeds it. */
+/* As in TensorFlow Lite Micro, the maximum starts at the lowest number, and a NaN never exceeds it.
+ */
 #define FERRULE_KERNEL               ferrule_max_pool2d_f32
 #define FERRULE_PARAMS               ferrule_pool2d_f32_params
 #define FERRULE_ELEMENT              float

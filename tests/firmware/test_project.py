@@ -114,6 +114,9 @@ def test_make_builds_it_without_ferrule(any_toolchain: Toolchain, tmp_path: Path
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize(
+    "any_toolchain", [pytest.param("zig", marks=pytest.mark.nightly), "arm-none-eabi-gcc"], indirect=True
+)
 def test_cmake_builds_it_too(any_toolchain: Toolchain, tmp_path: Path) -> None:
     """The firmware is the same file as by make in another folder."""
     cmake = require_program("cmake", "apt-get install cmake")

@@ -137,6 +137,7 @@ def test_probing_finds_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         "unicorn",
         "ziglang",
         "cffi",
+        "threadpoolctl",
         "opencl",
         "cc",
         "arm-none-eabi-gcc",

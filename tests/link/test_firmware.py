@@ -67,7 +67,7 @@ def test_crc_check_value(firmware: HostFirmware) -> None:
     ("kind", "payload", "code"),
     [
         (0x00, b"", ErrorCode.TYPE),
-        (0x0A, b"", ErrorCode.TYPE),
+        (0x0B, b"", ErrorCode.TYPE),
         (0x45, b"", ErrorCode.TYPE),
         (0x81, b"", ErrorCode.TYPE),
         (0xFF, b"", ErrorCode.TYPE),

@@ -37,11 +37,19 @@ def test_columns_are_left_out_in_order_before_names_are_broken(width: int, left_
     assert ("1,234,567" in text) == ("MACs" not in left_out)
 
 
-@pytest.mark.parametrize("width", [20, 30, 40])
+@pytest.mark.parametrize("width", [24, 30, 40, 44])
 def test_a_very_narrow_console_breaks_texts_and_cuts_none(width: int) -> None:
     columns = [line.split("│") for line in printed(width).splitlines() if line.startswith("│")]
     assert "".join(line[2].strip() for line in columns) == "fully_connected"
     assert "".join(line[3].strip() for line in columns) == "FULLY_CONNECTED"
+    assert "".join(line[1].strip() for line in columns) == "0"
+
+
+def test_numbers_and_names_stay_whole_beside_long_texts() -> None:
+    rows = [(str(index), f"layer_{index}", "a long text " * 5, "kernel", f"{index:,}") for index in range(9, 12)]
+    text = printed(60, rows=rows)
+    for index, layer, *_ in rows:
+        assert any(line.split()[1:4:2] == [index, layer] for line in text.splitlines())
 
 
 def test_a_row_must_have_all_cells() -> None:

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_NATURAL = 10_000
-"""Characters: wider than any table."""
+_NARROW = 8
+"""Characters per line of a column whose texts are broken into lines."""
+_BORDER = 3
+"""Characters around a cell: two spaces and a line."""
 
 
 def print_table(
@@ -41,33 +43,45 @@ def print_table(
     listed = [dict(zip(headings, row, strict=True)) for row in rows]
     shown, left_out = list(headings), []
     for heading in optional:
-        if _width(console, _table(shown, listed, right, whole, title)) <= console.width:
+        if _least_width(shown, listed, set(shown)) <= console.width:
             break
         shown.remove(heading)
         left_out.append(heading)
-    unbroken = _table(shown, listed, right, whole, title)
-    fits = console.measure(unbroken, options=console.options.update(width=_NATURAL)).minimum <= console.width
-    console.print(unbroken if fits else _table(shown, listed, right, (), title))
+    tiers = ({*right, *whole}, set(right), set[str]())
+    unbroken = next((tier for tier in tiers if _least_width(shown, listed, tier) <= console.width), set[str]())
+    console.print(_table(shown, listed, right, unbroken, title))
     if left_out:
         console.print(f"[dim]the terminal is too narrow for: {', '.join(left_out)}[/]", highlight=False)
 
 
-def _width(console: Console, table: Table) -> int:
-    return console.measure(table, options=console.options.update(width=_NATURAL)).maximum
+def _least_width(headings: Sequence[str], rows: Sequence[dict[str, str]], unbroken: Collection[str]) -> int:
+    """Return the width of a table whose columns in `unbroken` are in one line, and whose others are very narrow."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    def width(heading: str) -> int:
+        lines = [line for row in rows for line in Text.from_markup(row[heading]).plain.splitlines()]
+        full = max(map(cell_len, [heading, *lines]))
+        return full if heading in unbroken else min(full, _NARROW)
+
+    return 1 + sum(width(heading) + _BORDER for heading in headings)
 
 
 def _table(
-    headings: Sequence[str], rows: Iterable[dict[str, str]], right: Collection[str], whole: Collection[str], title: str
+    headings: Sequence[str],
+    rows: Iterable[dict[str, str]],
+    right: Collection[str],
+    unbroken: Collection[str],
+    title: str,
 ) -> Table:
     from rich.table import Table
 
     table = Table(title=title or None)
     for heading in headings:
-        numbers = heading in right
         table.add_column(
             heading,
-            justify="right" if numbers else "left",
-            no_wrap=bool(whole) and (numbers or heading in whole),
+            justify="right" if heading in right else "left",
+            no_wrap=heading in unbroken,
             overflow="fold",
         )
     for row in rows:

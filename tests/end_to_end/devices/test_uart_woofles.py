@@ -65,6 +65,7 @@ def test_from_the_command_line(
     require_module("ziglang", "pip install 'ferrule[run]'")
     require_module("unicorn", "pip install 'ferrule[run]'")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
     (tmp_path / "dense.tflite").write_bytes(to_tflite(dense()))
     (tmp_path / "ferrule.toml").write_text(
         '[devices.far]\nbackend = "UartWoofles"\n'
