@@ -102,7 +102,7 @@ def test_make_reads_back(tmp_path: Path) -> None:
     lines = [f"V{index} = {make_shell(text)}" for index, text in enumerate(HOSTILE)]
     lines += ["all:", *(f"\t@printf '%s\\n' $(V{index})" for index in range(len(HOSTILE)))]
     (tmp_path / "Makefile").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    done = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run([program, "--no-print-directory"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:-1] == HOSTILE
     assert [path.name for path in tmp_path.iterdir()] == ["Makefile"]
 
