@@ -70,6 +70,8 @@ ARM_USART_CAPABILITIES ferrule_usart_cmsdk_capabilities(void)
     return capabilities;
 }
 
+_Static_assert(FERRULE_USART_CMSDK_OFF == 0, "an instance is off until it is initialised");
+
 int32_t ferrule_usart_cmsdk_initialize(struct ferrule_usart_cmsdk *uart,
                                        ARM_USART_SignalEvent_t signal)
 {
