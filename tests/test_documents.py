@@ -25,6 +25,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
 }
 WRONG: dict[str, tuple[bytes, bytes]] = {
     "digits": (b"x = " + b"9" * 5000, b'{"schema_version": ' + b"9" * 5000 + b"}"),
+    "hexadecimal digits": (b"x = 0x" + b"f" * 5000, b'{"schema_version": 1' + b"0" * 30 + b"}"),
     "not UTF-8": (b'title = "\xff"', b'{"model": "\xff"}'),
     "nested": (b"x = " + b"[" * 5000 + b"]" * 5000, b'{"x": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
     "dotted": (b"x" + b".x" * 5000 + b" = 1", b"[" * 5000),

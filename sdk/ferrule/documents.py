@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ferrule.errors import FerruleError
-from ferrule.rendering import check_texts
+from ferrule.rendering import check_values
 
 MAX_BYTES = 1 << 22
 """4 MiB, far more than a file that people write has."""
@@ -44,7 +44,7 @@ def read_toml(path: Path, *, hint: str | None = None) -> dict[str, Any]:
 
     def read() -> dict[str, Any]:
         found = tomllib.loads(data.decode("utf-8"))
-        check_texts(found, str(path))
+        check_values(found, str(path))
         return found
 
     return _guarded(str(path), hint, read)
@@ -67,7 +67,7 @@ def decode_json(where: str, data: bytes, kind: type[_Kind], *, hint: str | None 
 
     def read() -> _Kind:
         found = msgspec.json.decode(data, type=kind)
-        check_texts(msgspec.to_builtins(found), where)
+        check_values(msgspec.to_builtins(found), where)
         return found
 
     return _guarded(where, hint, read)

@@ -2,7 +2,7 @@
 """Writes values into files of many languages; every value is quoted for the place where it stands."""
 
 from ferrule.rendering.c_text import COLUMNS, c_call, c_comment, fitted, string_literal
-from ferrule.rendering.quoting import Verbatim, check_text, check_texts, is_plain, one_line, shown, yaml_scalar
+from ferrule.rendering.quoting import Verbatim, check_text, check_values, is_plain, one_line, shown, yaml_scalar
 from ferrule.rendering.templates import Templates
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "c_call",
     "c_comment",
     "check_text",
-    "check_texts",
+    "check_values",
     "fitted",
     "is_plain",
     "one_line",

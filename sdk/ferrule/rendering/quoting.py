@@ -53,19 +53,27 @@ def check_text(text: str, what: str, *, longest: int | None = None) -> None:
         raise FerruleError(f"{what} has {len(text)} characters, at most {longest} are allowed")
 
 
-def check_texts(document: object, where: str) -> None:
-    """Raise FerruleError if a key or a text of a document from JSON or TOML has a character that is not printable."""
-    for key, text in _texts(document):
-        check_text(text, f"{where}: {key}" if key.isprintable() else where)
+def check_values(document: object, where: str) -> None:
+    """Check the keys and values of a document from JSON or TOML.
+
+    Raises:
+        FerruleError: a key or a text has a character that is not printable, or an integer has more than 64 bits.
+    """
+    for key, value in _values(document):
+        place = f"{where}: {key}" if key.isprintable() else where
+        if isinstance(value, str):
+            check_text(value, place)
+        elif not -(1 << 63) <= value < 1 << 64:
+            raise FerruleError(f"{place} is an integer of more than 64 bits")
 
 
-def _texts(document: object) -> Iterator[tuple[str, str]]:
-    """Yield all texts of a document with the keys that lead to them; the keys are texts too."""
+def _values(document: object) -> Iterator[tuple[str, str | int]]:
+    """Yield all texts and integers of a document with the keys that lead to them; the keys are texts too."""
     left = [("", document)]
     while left:  # a document may be nested deeper than calls may be
         key, value = left.pop()
         match value:
-            case str():
+            case str() | int():
                 yield key, value
             case dict():
                 yield from (("a key", name) for name in value)
