@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, TypeVar
 
+from ferrule._typing import override
 from ferrule.backends.conforming import fits, misfit, named
 from ferrule.backends.crash_note import noted
 from ferrule.errors import FerruleError, caused_by_signal
@@ -23,21 +23,31 @@ class BrokenBackendError(FerruleError):
     """A backend raised an unexpected exception, or returned a value of the wrong kind."""
 
 
-@contextmanager
-def asking(name: str, question: str, *, what: str = "backend") -> Iterator[None]:
-    """Turn unexpected exceptions of a backend into BrokenBackendError; a FerruleError passes through.
+class asking(noted):  # noqa: N801 used like a function
+    """A context manager: a FerruleError passes through, other exceptions of a backend become BrokenBackendError.
 
     SystemExit and KeyboardInterrupt count as unexpected, too, unless a signal such as Ctrl-C caused them. In the
-    message, `question` names the call, and `what` replaces the word "backend".
+    message, `question` names the call, and `what` replaces the word "backend". It is a class, since a runtime enters
+    several for each workload, and a generator costs more than the workload of a small layer.
     """
-    try:
-        with noted(f"{what} '{name}', {question}"):
-            yield
-    except FerruleError:
-        raise
-    except PLUGIN_FAULTS as error:
-        pass_on_interrupts(error)
-        raise BrokenBackendError(f"{what} '{name}' failed in {question}: {described(error)}", hint=_HINT) from error
+
+    __slots__ = ("_question", "_subject")
+
+    def __init__(self, name: str, question: str, *, what: str = "backend") -> None:
+        self._subject = f"{what} '{name}'"
+        self._question = question
+        super().__init__(f"{self._subject}, {question}")
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if error is None or isinstance(error, FerruleError) or not isinstance(error, PLUGIN_FAULTS):
+            return
+        if not caused_by_signal(error):
+            message = f"{self._subject} failed in {self._question}: {described(error)}"
+            raise BrokenBackendError(message, hint=_HINT) from error
 
 
 def described(error: BaseException) -> str:

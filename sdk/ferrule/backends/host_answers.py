@@ -51,9 +51,11 @@ class Asker:
 
     def ask(self, method: str, annotation: Any, *arguments: object, **keywords: object) -> Any:  # noqa: ANN401 - checked
         """Return the result of a method, which has the annotated type."""
-        with asking(self.backend, self.question(method)):
+        question = self.question(method)
+        with asking(self.backend, question):
             value = getattr(self.bare, method)(*arguments, **keywords)
-        fitting(value, annotation, self.backend, self.question(method))
+        if annotation is not object:
+            fitting(value, annotation, self.backend, question)
         return value
 
     def helper(self, method: str, methods: tuple[str, ...], *arguments: object) -> Any:  # noqa: ANN401 - any object
