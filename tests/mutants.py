@@ -42,8 +42,9 @@ TESTS = {
     "src_c/runtime": ("tests/link", "tests/emulation", "tests/firmware"),
     "src_c/startup": ("tests/firmware", "tests/emulation"),
     "src_c/kernels": ("tests/kernels", "tests/backends/cpu_acc", "tests/testing/backends"),
+    "sdk/ferrule/operators": ("tests/operators", "tests/testing/backends/test_layer_cases.py"),
 }
-"""Test folders for source folders whose tests are not, or not only, in a folder of the same name."""
+"""Folders and files of tests for source folders whose tests are not, or not only, in a folder of the same name."""
 C_CHECKS = (
     ("cc", "-std=c11"),
     ("arm-none-eabi-gcc", "-std=c11", "-mcpu=cortex-m4", "-mthumb", "-ffreestanding"),
@@ -87,7 +88,7 @@ def tests_of(file: str, root: Path) -> list[str]:
     near = next((tests for place, tests in TESTS.items() if file.startswith(place)), ())
     places = [root / each for each in near] if near else [each for each in mirrored if any(each.glob("test_*.py"))][:1]
     places.insert(0, root.joinpath(*path.parts[:4], "tests"))
-    close = [each for place in places for each in every if place in each.parents]
+    close = [each for place in places for each in every if place in (each, *each.parents)]
     stem = re.sub(r"(\.inc)?\.[ch]$|\.py$|_(s8|s16|s32|f32)", "", path.name).strip("_")
     if path.suffix == ".py":
         module = ".".join(path.with_suffix("").parts[1:]).removesuffix(".__init__")
