@@ -187,8 +187,17 @@ class Copy:
             finally:
                 with contextlib.suppress(ProcessLookupError):  # all of its processes have ended already
                     os.killpg(child.pid, signal.SIGKILL)
+                self._end_others()
                 child.wait()
         return Ran(verdict, self._started.read_text(encoding="utf-8"))
+
+    def _end_others(self) -> None:
+        """Kill the processes of the run that are in sessions of their own, on Linux."""
+        marker = f"{STARTED}={self._started}\0".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+                if marker in process.joinpath("environ").read_bytes():
+                    os.kill(int(process.name), signal.SIGKILL)
 
     def _watched(self, child: subprocess.Popen[bytes]) -> str:
         test_limit_s, limit_s = self._limits
