@@ -12,6 +12,7 @@ from ferrule.report.document import (
     DeviceTracePart,
     DifferencePart,
     LayerPart,
+    RamPart,
     ReportDocument,
     Verdict,
 )
@@ -98,6 +99,7 @@ def _totals(document: ReportDocument) -> Table:
         )
     parts = f"workspace {ram.workspace:,} + stack {ram.stack_used:,} used of {ram.stack_reserved:,}"
     table.add_row("RAM", parts if ram.total is None else f"{ram.total:,} B = {parts} + other {ram.other:,}")
+    table.add_row("stack bound", _stack_bound(ram))
     table.add_row("activations", f"{ram.activations:,} B, {ram.activations_certificate}")
     for device in document.devices:
         memory = f", {device.memory_used:,} of {device.memory_bytes:,} B" if device.memory_bytes else ""
@@ -108,6 +110,14 @@ def _totals(document: ReportDocument) -> Table:
     table.add_row("built", _built(build))
     table.add_row("ran", f"in {document.run_s:.1f} s, {len(document.samples)} sample(s), input: {document.input}")
     return table
+
+
+def _stack_bound(ram: RamPart) -> str:
+    from rich.markup import escape
+
+    if ram.stack_bound is None:
+        return f"none: {escape(ram.stack_bound_reason)}"
+    return f"{ram.stack_bound:,} B, {ram.stack_bound / max(ram.stack_used, 1):.2f} times the measured use"
 
 
 def _built(build: BuildPart) -> str:
