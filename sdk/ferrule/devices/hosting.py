@@ -146,6 +146,11 @@ class HostedModel(_Hosted):
             self.wrong_answer(size, "a positive number of bytes", "size_bytes")
         return size
 
+    @property
+    def cause(self) -> str:
+        """The last register access that the memory of its transfers is known for, in words; empty if there is none."""
+        return "" if self._guard is None else self._guard.cause
+
     def register_name(self, offset: int) -> str:
         """Return the name of the register at an offset, for messages."""
         return self._register(offset) or f"offset {offset:#x}"

@@ -18,11 +18,13 @@ from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Counters, Machine
 from ferrule.emulation.fault_record import FIELDS, FaultRecord
 from ferrule.emulation.gdb import GdbConnection
+from ferrule.emulation.ownership import OwnershipCounts, OwnershipError
 from ferrule.emulation.unicorn.debugger import Debugger
 from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.fault import access_text, exception_text, fault_text
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.layout import FAULT_REGISTERS, CoreFault, Stop
+from ferrule.emulation.unicorn.ownership import Ownership
 from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
 from ferrule.emulation.unicorn.processor import Processor
 from ferrule.emulation.unicorn.uart import Uart, UartWire
@@ -77,7 +79,13 @@ class UnicornSession(EmulatorSession):
         self._uarts = attach(self._guest, self._processor, self._board)
         self._guest.load(self._image)
         limit_s = machine.callback_s
-        self._devices = [BoardDevice(self._guest, self._processor, device, limit_s) for device in machine.devices]
+        self._ownership: Ownership | None = None
+        if machine.ownership is not None:
+            devices = [(device.name, device.ranges) for device in machine.devices]
+            self._ownership = Ownership(self._guest, self._board, machine.ownership, devices)
+        self._devices = [
+            BoardDevice(self._guest, self._processor, device, limit_s, self._ownership) for device in machine.devices
+        ]
         self._wires = [
             UartWire(
                 self._uart(wire.uart, f"for device {wire.name} "),
@@ -116,6 +124,10 @@ class UnicornSession(EmulatorSession):
     def counters(self) -> Counters:
         return Counters(instructions=self._guest.executed(), resolution=1)
 
+    @override
+    def ownership(self) -> OwnershipCounts | None:
+        return None if self._ownership is None else self._ownership.counts
+
     def run_until_output(self, uart: Uart, wanted_bytes: int, timeout_s: float) -> None:
         """Run until the UART has bytes, the firmware waits for input, or the wall-clock time has elapsed."""
         deadline = time.monotonic() + timeout_s
@@ -153,7 +165,10 @@ class UnicornSession(EmulatorSession):
             self._fail(error, self._guest.registers())
 
     def _fail(self, error: EngineError | DeviceFaultError, registers: Mapping[str, int]) -> NoReturn:
-        report = self._stand(str(error), registers, None)
+        report = self._stand(error.reason if isinstance(error, OwnershipError) else str(error), registers, None)
+        if isinstance(error, OwnershipError):
+            self._failure = error.reported(report)
+            raise self._failure from None
         self._failure = EngineError(str(error), hint=error.hint, report=report)
         if isinstance(error, DeviceFaultError):
             error.pc = report.pc
@@ -184,6 +199,8 @@ class UnicornSession(EmulatorSession):
         record, fault = self._recorded_fault(), self._processor.fault
         if record is not None:
             self._failure = self._recorded_error(record, fault)
+        elif stop is Stop.OWNERSHIP:
+            self._failure = self._ownership_error()
         elif stop is Stop.LOCKUP:
             cause = fault_text(fault, self._board, self._devices) if fault else "supervisor call (svc)"
             self._failure = self._error(f"lockup, since no fault handler may run here: {cause}")
@@ -197,6 +214,12 @@ class UnicornSession(EmulatorSession):
             self._failure = self._error("the firmware sleeps (wfi) and nothing is left that could wake it")
         if self._failure is not None:
             raise self._failure
+
+    def _ownership_error(self) -> EngineError:
+        error = self._ownership.error() if self._ownership is not None else None
+        assert error is not None
+        registers = {**self._guest.registers(), "pc": error.pc}
+        return error.reported(self._stand(error.reason, registers, None))
 
     def _wakes_on_input(self) -> bool:
         return any(
