@@ -48,6 +48,8 @@ class Violation(IntEnum):
     """An invalidation of the data cache drops bytes that are needed and not cleaned."""
     SHARES_LINE = 11
     """The core writes to a line of the data cache in which a device wrote other bytes."""
+    WRITES_CONSTANT = 12
+    """Writes to a constant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +180,8 @@ class Violated:
     exact: bool = False
     cause: str = ""
     """For a device: the register access that caused the transfer."""
+    constant: str = ""
+    """The constant that is written; empty if it is none."""
 
 
 def refuse_ownership(name: str, plan: OwnershipPlan | None) -> None:
@@ -306,6 +310,8 @@ def ownership_error(plan: OwnershipPlan, found: Violated) -> OwnershipError:
 
 def _tensor(plan: OwnershipPlan, found: Violated) -> str:
     """Return the tensor at fault: the one that the byte holds, else the one that is placed there at this step."""
+    if found.violation is Violation.WRITES_CONSTANT:
+        return found.constant
     if found.holder is not None and found.violation is not Violation.WRITES_OUTSIDE:
         return plan.buffers[found.holder].name
     if found.target is not None:
@@ -344,6 +350,8 @@ def _reason(plan: OwnershipPlan, found: Violated, tensor: str) -> str:
             return f"{which}, and the data cache has a dirty line there, which may be written back later"
         case Violation.DROPS:
             return f"{which} is needed, and the bytes that the core wrote are only in the data cache"
+        case Violation.WRITES_CONSTANT:
+            return f"{which} is constant"
         case Violation.SHARES_LINE:
             return f"the line has bytes of {which}, which a device wrote and the data cache does not have"
 

@@ -173,6 +173,26 @@ class Ownership:
         )
         return ownership_error(self._plan, violated)
 
+    def constant_error(
+        self, constant: str, address: int, size_bytes: int, *, device: str | None = None, pc: int = 0, cause: str = ""
+    ) -> OwnershipError:
+        """Return the error for a write to a constant."""
+        violated = Violated(
+            violation=Violation.WRITES_CONSTANT,
+            device=device,
+            write=True,
+            address=address,
+            size_bytes=size_bytes,
+            step=self.state.step,
+            holder=None,
+            target=None,
+            pc=pc,
+            exact=True,
+            cause=cause,
+            constant=constant,
+        )
+        return ownership_error(self._plan, violated)
+
     @property
     def counts(self) -> OwnershipCounts:
         """What the check has covered."""
