@@ -166,8 +166,29 @@ def test_an_input_that_nobody_can_fill_is_an_error() -> None:
 
 def test_an_output_that_nobody_can_see_is_an_error() -> None:
     hidden = FlagFactory("A1", maps=False, imports=HOST)
+    importing = OptimizerOptions(simplify=False, import_enabled=True)
     with pytest.raises(FerruleError, match="output 'a' of the network has handles of 'A1', which can be neither"):
-        optimised(chain("a"), {"a": backend("A", factories=[hidden])}, BOTH)
+        optimised(chain("a"), {"a": backend("A", factories=[hidden])}, importing)
+    optimised(chain("a"), {"a": backend("A", factories=[hidden])}, BOTH)  # writes the caller's buffer
+
+
+def test_what_cannot_be_mapped_is_not_exported() -> None:
+    """The runtime exports memory by mapping it."""
+    source = FlagFactory("S", maps=False, imports=HOST, exports=HOST)
+    with pytest.raises(FerruleError, match=r"Tensor 'a' of Source has handles of 'S', and layer 'b' on T"):
+        pair([source], [FlagFactory("T", imports=HOST)])
+    assert types(pair([source, FlagFactory("S2", exports=HOST)], [FlagFactory("T", imports=HOST)])) == [
+        LayerType.MEM_IMPORT
+    ]
+
+
+def test_an_input_is_imported_as_memory_of_the_process_only() -> None:
+    result = optimised(
+        chain("a"),
+        {"a": backend("A", factories=[FlagFactory("A1", imports=MemorySource.DMA_BUF, maps=False), FlagFactory("A2")])},
+        BOTH,
+    )
+    assert result.factories["in"] == "A2"
 
 
 class TestPlainMemory:

@@ -58,7 +58,7 @@ class FlagFactory(TensorHandleFactory):
         raise AssertionError("the optimizer makes no handles")
 
     @override
-    def capabilities(self) -> frozenset[HandleCapability]:
+    def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
         return self._capabilities
 
 

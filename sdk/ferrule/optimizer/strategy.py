@@ -16,6 +16,7 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import (
     FactoryId,
     HandleCapability,
+    MemorySource,
     TensorHandleFactory,
     TensorHandleFactoryRegistry,
 )
@@ -61,6 +62,7 @@ def can_import(source: TensorHandleFactory, target: TensorHandleFactory, options
     obstacles = {HandleCapability.PADDING_REQUIRED, HandleCapability.FALLBACK_IMPORT_DISABLED}
     return (
         options.import_enabled
+        and source.supports_map_unmap
         and bool(source.export_flags & target.import_flags)
         and not obstacles & (source.capabilities() | target.capabilities())
     )
@@ -121,7 +123,9 @@ class Selector:
         """Whether a tensor is an output of the network that can be neither mapped nor exported."""
         if factory is None or tensor not in self._outputs:
             return False
-        return not factory.supports_map_unmap and not (self._options.export_enabled and factory.export_flags)
+        return not factory.supports_map_unmap and not (
+            self._options.export_enabled and MemorySource.MALLOC in factory.import_flags
+        )
 
     def _writer(self, tensor: str) -> BackendId | None:
         """Return the backend that writes a tensor; for an input of the network, the backend of its first reader."""
@@ -134,7 +138,9 @@ class Selector:
     def _input_factory(self, tensor: str) -> TensorHandleFactory | None:
         """Return the factory that leaves the fewest readers unserved, then has the most votes, then comes first."""
         preferred = [factory for reader in self._readers.get(tensor, ()) for factory in self._of(reader)]
-        votes = [factory for factory in preferred if factory.import_flags] if self._options.import_enabled else []
+        votes = []
+        if self._options.import_enabled:
+            votes = [factory for factory in preferred if MemorySource.MALLOC in factory.import_flags]
         votes = votes or [factory for factory in preferred if factory.supports_map_unmap]
         if preferred and not votes:
             raise FerruleError(

@@ -13,6 +13,7 @@ from ferrule.report.document import (
     DifferencePart,
     LayerPart,
     OwnershipPart,
+    RamPart,
     ReportDocument,
     Verdict,
 )
@@ -109,6 +110,7 @@ def _totals(document: ReportDocument) -> Table:
         )
     parts = f"workspace {ram.workspace:,} + stack {ram.stack_used:,} used of {ram.stack_reserved:,}"
     table.add_row("RAM", parts if ram.total is None else f"{ram.total:,} B = {parts} + other {ram.other:,}")
+    table.add_row("stack bound", _stack_bound(ram))
     table.add_row("activations", f"{ram.activations:,} B, {ram.activations_certificate}")
     for device in document.devices:
         memory = f", {device.memory_used:,} of {device.memory_bytes:,} B" if device.memory_bytes else ""
@@ -121,8 +123,16 @@ def _totals(document: ReportDocument) -> Table:
     return table
 
 
+def _stack_bound(ram: RamPart) -> str:
+    from rich.markup import escape
+
+    if ram.stack_bound is None:
+        return f"none: {escape(ram.stack_bound_reason)}"
+    return f"{ram.stack_bound:,} B, {ram.stack_bound / max(ram.stack_used, 1):.2f} times the measured use"
+
+
 def _built(build: BuildPart) -> str:
-    """Return how the firmware was built; it states this itself if it is another build than the job's."""
+    """Return the description of the build; it says so if the firmware on the board is another build than the job's."""
     if build.build_s is not None:
         return f"in {build.build_s:.1f} s by {build.toolchain_version} -{build.optimization}"
     if not build.sources:

@@ -116,6 +116,10 @@ class RamPart:
     stack_used: int
     """Deepest stack use of an inference, measured with a pattern written before it and checked after it."""
     stack_reserved: int
+    stack_bound: int | None
+    """The most stack that the firmware can use, from its call graph; None if no bound is known."""
+    stack_bound_reason: str
+    """Why no bound is known; empty if one is."""
     other: int | None
     """Variables of the link, the drivers and the start-up code; None where the flash's size is unknown."""
     total: int | None
