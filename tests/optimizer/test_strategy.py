@@ -14,7 +14,8 @@ from ferrule.errors import FerruleError
 from ferrule.graph import Graph, LayerType
 from ferrule.network import Network
 from ferrule.optimizer import Assignment, EdgeStrategy, OptimizedNetwork, OptimizerOptions, optimize
-from ferrule.optimizer.strategy import FactoryTable, Handles, Selector
+from ferrule.optimizer.access import FactoryTable
+from ferrule.optimizer.strategy import Handles, Selector
 
 HOST = MemorySource.MALLOC
 COPYING = OptimizerOptions(simplify=False)
@@ -165,9 +166,10 @@ def test_an_input_that_nobody_can_fill_is_an_error() -> None:
 
 
 def test_an_output_that_nobody_can_see_is_an_error() -> None:
-    hidden = FlagFactory("A1", maps=False, imports=HOST)
+    hidden = backend("A", factories=[FlagFactory("A1", maps=False, imports=HOST)])
+    without = OptimizerOptions(import_enabled=True, export_enabled=True, allocators=())
     with pytest.raises(FerruleError, match="output 'a' of the network has handles of 'A1', which can be neither"):
-        optimised(chain("a"), {"a": backend("A", factories=[hidden])}, BOTH)
+        optimize(chain("a"), ["A"], registry(hidden), without)
 
 
 class TestPlainMemory:

@@ -33,6 +33,8 @@ class HandleCapability(Enum):
     """The factory's tensors need padding around them, so it cannot use memory from elsewhere."""
     FALLBACK_IMPORT_DISABLED = auto()
     """The factory does not import tensors that another backend computed."""
+    FALLBACK_IMPORT_MEMORY_REQUIRED = auto()
+    """Other backends access the factory's tensors only in memory that both import, which the runtime allocates."""
 
 
 class Event(Protocol):
