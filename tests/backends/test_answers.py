@@ -27,7 +27,7 @@ from ferrule.backends.firmware_answers import guarded_target
 from ferrule.backends.optimization_views import OptimizationViews, Substitution
 from ferrule.backends.option import BackendOption
 from ferrule.backends.target import Face, default_target
-from ferrule.backends.tensor_handle import MemorySource
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.dom import (
     ArrayData,
@@ -55,6 +55,7 @@ NETWORK = chain(1)
 LAYER = NETWORK.layers[0]
 X, Y = NETWORK.info("x"), NETWORK.info(LAYER.outputs[0])
 ARRAY = np.zeros(X.shape, np.float32)
+MEMORY = MemoryRef.of_array(ARRAY)
 DEVICE = default_device(ferrule.backends.BackendId("Bad"))
 TARGET = default_target(DEVICE.backend)
 VIEW = SubgraphView.of(NETWORK, [LAYER.name])
@@ -79,7 +80,6 @@ class Thing:
     id = "Bad"
     import_flags = export_flags = MemorySource.MALLOC
     supports_map_unmap = True
-    alignment_bytes = 1
 
     def __init__(self, **methods: Callable[..., object]) -> None:
         vars(self).update(methods)
@@ -230,15 +230,13 @@ INTERFACES: Mapping[type, Interface] = {
             ),
             "unmap": Row(call=lambda guard: guard.unmap(), whose=OF_X),
             "import_memory": Row(
-                call=lambda guard: guard.import_memory(ARRAY, MemorySource.MALLOC),
+                call=lambda guard: guard.import_memory(MEMORY),
                 wrong=BOOLEANS,
                 good=True,
                 whose=OF_X,
             ),
             "end_import": Row(call=lambda guard: guard.end_import(), whose=OF_X),
-            "can_import": Row(
-                call=lambda guard: guard.can_import(ARRAY, MemorySource.MALLOC), wrong=BOOLEANS, good=True, whose=OF_X
-            ),
+            "can_import": Row(call=lambda guard: guard.can_import(MEMORY), wrong=BOOLEANS, good=True, whose=OF_X),
         },
     ),
     tensor_handle.TensorHandleFactory: Interface(
@@ -249,8 +247,14 @@ INTERFACES: Mapping[type, Interface] = {
                 wrong=(None, 3),
                 whose=" for tensor 'x' of tensor handle factory 'Bad'",
             ),
+            "memory_alignment": Row(
+                call=lambda guard: guard.memory_alignment(MemorySource.MALLOC),
+                wrong=(None, 0, 3, -4, 1.5),
+                good=64,
+                whose=" of tensor handle factory 'Bad'",
+            ),
             "capabilities": Row(
-                call=lambda guard: guard.capabilities(),
+                call=lambda guard: guard.capabilities(LAYER, LAYER),
                 wrong=(None, frozenset({"PADDING_REQUIRED"})),
                 good=frozenset(),
                 whose=" of tensor handle factory 'Bad'",
@@ -261,7 +265,6 @@ INTERFACES: Mapping[type, Interface] = {
             "import_flags": (None, 1),
             "export_flags": (None, "MALLOC"),
             "supports_map_unmap": (None, "yes"),
-            "alignment_bytes": (None, 0, 3, -4, 1.5),
         },
     ),
     tensor_handle.MemoryManager: Interface(

@@ -17,7 +17,7 @@ from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.device import BackendId
 from ferrule.backends.shared.host_memory import HOST_FACTORY, HostTensorHandle
 from ferrule.backends.target import default_target
-from ferrule.backends.tensor_handle import MemorySource
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Array, Graph, Layer, LayerType
@@ -113,14 +113,14 @@ def test_pre_compiled_layers_are_refused() -> None:
         CpuRef().workload_factory(None, {}).create_workload(workload_info(graph, layer))
 
 
-class Allocator:
+class Allocator(CustomAllocator):
     def __init__(self, source: MemorySource) -> None:
         self.source = source
 
-    def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
         raise MemoryError
 
-    def free(self, memory: Array) -> None:
+    def free(self, memory: MemoryRef) -> None:
         raise AssertionError
 
 

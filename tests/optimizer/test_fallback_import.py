@@ -12,7 +12,7 @@ from optimizer_mocks import FlagFactory, backend, floats, registry
 from ferrule.backends import Backend
 from ferrule.backends.tensor_handle import HandleCapability, MemorySource
 from ferrule.errors import FerruleError
-from ferrule.graph import LayerType
+from ferrule.graph import Layer, LayerType
 from ferrule.network import Network
 from ferrule.operators.transfer import FallbackImportDescriptor
 from ferrule.optimizer import EdgeStrategy, OptimizedNetwork, OptimizerOptions, optimize
@@ -24,8 +24,10 @@ IMPORTING = OptimizerOptions(simplify=False, import_enabled=True)
 INSERTED = {LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.FALLBACK_IMPORT}
 
 
-def requiring(name: str = "S", imports: MemorySource = MALLOC, *, maps: bool = False) -> FlagFactory:
-    return FlagFactory(name, imports=imports, maps=maps, capabilities=[REQUIRED])
+def requiring(
+    name: str = "S", imports: MemorySource = MALLOC, *, maps: bool = False, alignment: int = 1
+) -> FlagFactory:
+    return FlagFactory(name, imports=imports, maps=maps, capabilities=[REQUIRED], alignment=alignment)
 
 
 def divided(
@@ -106,8 +108,7 @@ def test_without_import_everything_is_copied(row: str) -> None:
 
 
 def test_the_layer_describes_both_ends() -> None:
-    source, target = requiring(imports=MALLOC), FlagFactory("T", imports=MALLOC)
-    source.alignment_bytes, target.alignment_bytes = 64, 4096
+    source, target = requiring(imports=MALLOC, alignment=64), FlagFactory("T", imports=MALLOC, alignment=4096)
     result = pair([source], [target])
     name = "[ a (0) -> b (0) ]"
     assert result.graph.layer(name).descriptor == FallbackImportDescriptor(
@@ -119,8 +120,7 @@ def test_the_layer_describes_both_ends() -> None:
 
 
 def test_crossings_have_strategy_reason_bytes_and_alignment() -> None:
-    source, target = requiring(), FlagFactory("T", imports=MALLOC)
-    target.alignment_bytes = 128
+    source, target = requiring(), FlagFactory("T", imports=MALLOC, alignment=128)
     first, second, third = pair([source], [target]).crossings
     assert (first.tensor, first.strategy) == ("first", EdgeStrategy.FALLBACK_IMPORT)
     assert (second.layer, second.size_bytes, second.alignment_bytes) == ("[ a (0) -> b (0) ]", 16, 128)
@@ -271,3 +271,18 @@ def test_debug_layers_get_tensors_that_they_can_map() -> None:
     for layer in result.graph.layers:
         if layer.type is LayerType.DEBUG:
             assert {result.factories[name] for name in (*layer.present_inputs, *layer.outputs)} <= {"A2", "B1"}
+
+
+class Picky(FlagFactory):
+    """A factory that requires fallback memory only for connections to one layer."""
+
+    def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
+        return frozenset({REQUIRED}) if connected is not None and connected.name == "c" else frozenset()
+
+
+def test_a_factory_may_require_it_for_some_connections() -> None:
+    source = backend("Source", factories=[Picky("S", imports=MALLOC)])
+    target = backend("Target", factories=[FlagFactory("T", imports=MALLOC)])
+    result = divided(fan("b", "c"), {"a": source, "b": target, "c": target})
+    assert [crossing.strategy for crossing in result.crossings] == [EdgeStrategy.COPY, EdgeStrategy.FALLBACK_IMPORT]
+    assert [crossing.layer for crossing in result.crossings] == ["[ a (0) -> b (0) ]", "[ a (0) -> c (0) ]"]

@@ -3,33 +3,60 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NewType, Protocol
 
-from ferrule.backends.tensor_handle import MemorySource
+import numpy as np
+
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.errors import FerruleError
 from ferrule.graph import Array
 
 NetworkId = NewType("NetworkId", int)
 
 
-class CustomAllocator(Protocol):
-    """An allocator that an application provides for a backend's tensors."""
+class CustomAllocator(ABC):
+    """An allocator of memory for tensors, such as one that an application provides for a backend."""
 
-    @property
-    def source(self) -> MemorySource:
-        """The kind of memory it returns; DMA_BUF_PROTECTED requires the backend's protected-content capability."""
-        ...
+    source: MemorySource
+    """The kinds as which its memory can be imported; DMA_BUF_PROTECTED requires the backend's capability for it."""
 
-    def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
-        """Return a writable, C-contiguous uint8 array of this size and alignment; MemoryError if none is left."""
-        ...
+    @abstractmethod
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+        """Return a new block of this size and alignment; MemoryError if none is left.
 
-    def free(self, memory: Array) -> None:
-        """Release an array that `allocate` returned."""
-        ...
+        Its array is a writable, C-contiguous uint8 array, or None if the memory cannot be mapped; its `offset` and its
+        address plus offset, if it has one, are multiples of the alignment.
+        """
+
+    @abstractmethod
+    def free(self, memory: MemoryRef) -> None:
+        """Release a block that `allocate` returned."""
+
+    def populate_data(self, memory: MemoryRef, data: Array) -> None:
+        """Copy the bytes of `data`, which is C-contiguous, to the beginning of `memory`, a block or a part of one.
+
+        An allocator of memory that cannot be mapped overrides this method and `retrieve_data`.
+        """
+        np.copyto(self._bytes(memory, data, "populate_data"), data.reshape(-1).view(np.uint8))
+
+    def retrieve_data(self, memory: MemoryRef, data: Array) -> None:
+        """Copy bytes from the beginning of `memory`, a block or a part of one, until `data` is full."""
+        np.copyto(data.reshape(-1).view(np.uint8), self._bytes(memory, data, "retrieve_data"))
+
+    def _bytes(self, memory: MemoryRef, data: Array, method: str) -> Array:
+        """Return the bytes of mapped memory that a copy of `data` takes up."""
+        assert data.flags.c_contiguous, "an array with gaps"
+        if data.nbytes > memory.size_bytes:
+            raise FerruleError(f"{data.nbytes} B do not fit in {memory.size_bytes} B of an allocator's memory")
+        if memory.array is None:
+            raise FerruleError(
+                f"{type(self).__name__} allocates memory that cannot be mapped, and has no {method}() of its own"
+            )
+        return memory.array.reshape(-1).view(np.uint8)[: data.nbytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

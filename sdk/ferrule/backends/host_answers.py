@@ -22,6 +22,7 @@ from ferrule.backends.tensor_handle import (
     FactoryId,
     HandleCapability,
     MemoryManager,
+    MemoryRef,
     MemorySource,
     TensorHandle,
     TensorHandleFactory,
@@ -223,16 +224,16 @@ class GuardedHandle(TensorHandle):
         self._asker.tell("unmap")
 
     @override
-    def import_memory(self, memory: Array, source: MemorySource) -> bool:
-        return bool(self._asker.ask("import_memory", bool, memory, source))
+    def import_memory(self, memory: MemoryRef) -> bool:
+        return bool(self._asker.ask("import_memory", bool, memory))
 
     @override
     def end_import(self) -> None:
         self._asker.tell("end_import")
 
     @override
-    def can_import(self, memory: Array, source: MemorySource) -> bool:
-        return bool(self._asker.ask("can_import", bool, memory, source))
+    def can_import(self, memory: MemoryRef) -> bool:
+        return bool(self._asker.ask("can_import", bool, memory))
 
 
 class GuardedHandles(TensorHandleFactory):
@@ -245,10 +246,6 @@ class GuardedHandles(TensorHandleFactory):
         self.import_flags = asker.attribute("import_flags", MemorySource)
         self.export_flags = asker.attribute("export_flags", MemorySource)
         self.supports_map_unmap = bool(asker.attribute("supports_map_unmap", bool))
-        self.alignment_bytes = int(asker.attribute("alignment_bytes", int))
-        if self.alignment_bytes < 1 or self.alignment_bytes & (self.alignment_bytes - 1):
-            wrong = f"is {self.alignment_bytes}, expected a power of two"
-            raise broken(backend, f"'alignment_bytes' of tensor handle factory '{self.id}'", factory, wrong)
         self._asker = Asker(factory, backend, f" of tensor handle factory '{self.id}'")
 
     @override
@@ -260,8 +257,18 @@ class GuardedHandles(TensorHandleFactory):
         return GuardedHandle(handle, self._asker.backend, info)
 
     @override
-    def capabilities(self) -> frozenset[HandleCapability]:
-        found: frozenset[HandleCapability] = self._asker.ask("capabilities", frozenset[HandleCapability])
+    def memory_alignment(self, source: MemorySource) -> int:
+        found = int(self._asker.ask("memory_alignment", int, source))
+        if found < 1 or found & (found - 1):
+            question = self._asker.question("memory_alignment")
+            raise broken(self._asker.backend, question, found, f"is {found}, expected a power of two")
+        return found
+
+    @override
+    def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
+        found: frozenset[HandleCapability] = self._asker.ask(
+            "capabilities", frozenset[HandleCapability], layer, connected
+        )
         return found
 
 

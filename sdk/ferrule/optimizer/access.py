@@ -14,6 +14,7 @@ from ferrule.backends.tensor_handle import (
     TensorHandleFactory,
     TensorHandleFactoryRegistry,
 )
+from ferrule.graph import Layer, LayerType
 from ferrule.optimizer.optimized import EdgeStrategy
 from ferrule.optimizer.options import OptimizerOptions
 
@@ -76,6 +77,8 @@ class End:
     factory: TensorHandleFactory | None
     """None for plain memory."""
     backend: BackendId | None
+    capabilities: frozenset[HandleCapability] = frozenset()
+    """The factory's properties for the connection."""
 
     @property
     def id(self) -> FactoryId | None:
@@ -97,10 +100,32 @@ class End:
         """The factory in messages."""
         return "plain memory" if self.factory is None else f"'{self.factory.id}'"
 
+    def alignment_bytes(self, kinds: MemorySource) -> int:
+        """Return the alignment that the handle needs of imported memory: of the first of these kinds."""
+        kind = _first(self.import_flags & kinds)
+        return self.factory.memory_alignment(kind) if self.factory is not None and kind else PLAIN_ALIGNMENT_BYTES
+
     @property
-    def alignment_bytes(self) -> int:
-        """The alignment of imported memory that the handle needs."""
-        return PLAIN_ALIGNMENT_BYTES if self.factory is None else self.factory.alignment_bytes
+    def requires_memory(self) -> bool:
+        """Whether the handle is shared with another backend in fallback memory."""
+        return HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED in self.capabilities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """A connection from the layer that writes a tensor to a layer that reads it."""
+
+    writer: Layer | None
+    """None for an input of the network."""
+    reader: Layer
+    """A DEBUG layer maps the tensor itself."""
+    backend: BackendId
+    """The reader's backend."""
+
+    def end(self, factory: TensorHandleFactory | None, backend: BackendId | None) -> End:
+        """Return one end, with its properties for this connection."""
+        found = frozenset() if factory is None else factory.capabilities(self.writer, self.reader)
+        return End(factory=factory, backend=backend, capabilities=found)
 
 
 class AccessRules:
@@ -113,25 +138,24 @@ class AccessRules:
         self._table = table
         self._options = options
 
-    def access(self, source: End, reader: BackendId, kinds: MemorySource, *, maps: bool = False) -> Access | None:
-        """Return the best access of a backend's layers to a tensor; None if there is none.
-
-        `maps` states that the layer maps the tensor itself, so that its handle must support that.
-        """
+    def access(self, source: End, connection: Connection, kinds: MemorySource) -> Access | None:
+        """Return the best access of a layer to a tensor; None if there is none."""
+        reader, maps = connection.backend, connection.reader.type is LayerType.DEBUG
         direct = self._direct(source, reader)
         if direct is not None and (source.maps or not maps):
             return direct
-        targets = [end for end in self._targets(reader) if end.maps or not maps]
+        source = connection.end(source.factory, source.backend)
+        targets = [end for end in self._targets(connection) if end.maps or not maps]
         mapped = next((end for end in targets if end.maps), None)
         imports = [self._fallback(source, target, kinds) for target in targets]
         fallback = next((found for found in imports if isinstance(found, Access)), None)
-        if fallback is not None and _requires_memory(source):
+        if fallback is not None and source.requires_memory:
             return fallback
         exports = [self._export(source, target) for target in targets]
         export = next((found for found in exports if isinstance(found, Access)), None)
         if export is not None:
             return export
-        refusals = imports if _requires_memory(source) else exports
+        refusals = imports if source.requires_memory else exports
         reason = next((found for found in refusals if isinstance(found, str)), "")
         if mapped is not None and source.maps:
             return Access(strategy=EdgeStrategy.COPY, factory=mapped.id, reason=reason)
@@ -144,7 +168,7 @@ class AccessRules:
             strategy=EdgeStrategy.COPY,
             factory=mapped.id,
             memory=memory,
-            alignment_bytes=source.alignment_bytes,
+            alignment_bytes=source.alignment_bytes(memory),
             reason=f"{reason}; {source.name} cannot be mapped, so the copy is from fallback memory",
         )
 
@@ -155,9 +179,10 @@ class AccessRules:
             return MemorySource.UNDEFINED
         return own | MemorySource.MALLOC
 
-    def _targets(self, reader: BackendId) -> tuple[End, ...]:
+    def _targets(self, connection: Connection) -> tuple[End, ...]:
         """Return the reader's possible ends, in order of preference."""
-        return tuple(End(factory=each, backend=reader) for each in self._table.preferred(reader) or (None,))
+        factories = self._table.preferred(connection.backend) or (None,)
+        return tuple(connection.end(each, connection.backend) for each in factories)
 
     def _direct(self, source: End, reader: BackendId) -> Access | None:
         preferred = self._table.preferred(reader)
@@ -179,12 +204,12 @@ class AccessRules:
                 f"no allocator's memory suits both ends: {source.name} imports {_listed(source.import_flags)}, "
                 f"{target.name} imports {_listed(target.import_flags)}"
             )
-        need = "requires fallback memory" if _requires_memory(source) else "cannot be connected otherwise"
+        need = "requires fallback memory" if source.requires_memory else "cannot be connected otherwise"
         return Access(
             strategy=EdgeStrategy.FALLBACK_IMPORT,
             factory=target.id,
             memory=own | other,
-            alignment_bytes=max(source.alignment_bytes, target.alignment_bytes),
+            alignment_bytes=max(source.alignment_bytes(own), target.alignment_bytes(other)),
             reason=f"{source.name} {need}, and both ends import {_listed(own | other)}",
         )
 
@@ -202,7 +227,7 @@ class AccessRules:
         return Access(
             strategy=EdgeStrategy.EXPORT,
             factory=target.id,
-            alignment_bytes=target.alignment_bytes,
+            alignment_bytes=target.alignment_bytes(common),
             reason=f"{target.name} imports the {_listed(common)} memory that {source.name} exports",
         )
 
@@ -213,14 +238,10 @@ class AccessRules:
         for end in ends:
             if asked and end.backend is not None and self._options.fallback_transfers.get(end.backend) == "copy":
                 return f"the fallback of {end.backend} is 'copy'"
-            for capability in () if end.factory is None else end.factory.capabilities():
+            for capability in end.capabilities:
                 if capability in _OBSTACLES:
                     return f"{end.name} {_OBSTACLES[capability]}"
         return ""
-
-
-def _requires_memory(end: End) -> bool:
-    return end.factory is not None and (HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED in end.factory.capabilities())
 
 
 def _first(kinds: MemorySource) -> MemorySource:

@@ -15,7 +15,7 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import FactoryId, HandleCapability, MemorySource, TensorHandleFactory
 from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer, LayerType
-from ferrule.optimizer.access import Access, AccessRules, End, FactoryTable
+from ferrule.optimizer.access import Access, AccessRules, Connection, End, FactoryTable
 from ferrule.optimizer.optimized import Assignment, EdgeStrategy
 from ferrule.optimizer.options import OptimizerOptions
 
@@ -96,7 +96,8 @@ class Selector:
 
     def _accesses(self, tensor: str, factory: TensorHandleFactory | None) -> dict[str, Access | None]:
         """Return the access of each reader, all with the same kinds of fallback memory: those that serve most."""
-        source = End(factory=factory, backend=self._writer(tensor))
+        known = frozenset() if factory is None else factory.capabilities()
+        source = End(factory=factory, backend=self._writer(tensor), capabilities=known)
         allocators = self._options.allocators if self._options.import_enabled and source.import_flags else ()
         reached = not source.maps and self._is_bound(tensor)
         usable = [kinds for kinds in allocators if not reached or self._rules.memory_in_reach(source, kinds)]
@@ -104,9 +105,10 @@ class Selector:
         return min(found, key=_cost)
 
     def _accesses_in(self, tensor: str, source: End, kinds: MemorySource) -> dict[str, Access | None]:
+        writer = self._graph.producer(tensor)
         return {
             reader.name: self._rules.access(
-                source, self._owner[reader.name], kinds, maps=reader.type is LayerType.DEBUG
+                source, Connection(writer=writer, reader=reader, backend=self._owner[reader.name]), kinds
             )
             for reader in self._readers.get(tensor, ())
         }
@@ -117,15 +119,14 @@ class Selector:
 
     def _in_reach(self, tensor: str, factory: TensorHandleFactory) -> bool:
         """Whether the process can access a tensor in handles of a factory, mapped or in fallback memory."""
-        source = End(factory=factory, backend=self._writer(tensor))
+        source = End(factory=factory, backend=self._writer(tensor), capabilities=factory.capabilities())
         return source.maps or any(self._rules.memory_in_reach(source, kinds) for kinds in self._options.allocators)
 
     def _is_locked_in(self, tensor: str, factory: TensorHandleFactory | None) -> bool:
         """Whether a tensor is an output of the network that can be neither mapped nor exported."""
         if factory is None or tensor not in self._outputs or self._in_reach(tensor, factory):
             return False
-        exported = self._options.export_enabled and factory.export_flags
-        return not (exported and MemorySource.MALLOC in factory.import_flags)
+        return not (self._options.export_enabled and MemorySource.MALLOC in factory.import_flags)
 
     def _writer(self, tensor: str) -> BackendId | None:
         """Return the backend that writes a tensor; for an input of the network, the backend of its first reader."""
@@ -138,14 +139,11 @@ class Selector:
     def _input_factory(self, tensor: str) -> TensorHandleFactory | None:
         """Return the factory that leaves the fewest readers unserved, then has the most votes, then comes first."""
         preferred = [factory for reader in self._readers.get(tensor, ()) for factory in self._of(reader)]
-        usable = [
-            factory
-            for factory in preferred
-            if self._in_reach(tensor, factory)
-            or (self._options.import_enabled and MemorySource.MALLOC in factory.import_flags)
-        ]
-        votes = [factory for factory in usable if factory.import_flags] if self._options.import_enabled else []
-        votes = votes or [factory for factory in usable if factory.supports_map_unmap]
+        votes = []
+        if self._options.import_enabled:
+            votes = [factory for factory in preferred if MemorySource.MALLOC in factory.import_flags]
+        votes = votes or [factory for factory in preferred if factory.supports_map_unmap]
+        votes = votes or [factory for factory in preferred if self._in_reach(tensor, factory)]
         if preferred and not votes:
             raise FerruleError(
                 f"input '{tensor}' of the network can be neither mapped nor imported by the backends that read it: "

@@ -10,7 +10,7 @@ import numpy as np
 
 from ferrule.backends.host_answers import writable
 from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, TensorImportError, aligned_empty, is_aligned
-from ferrule.backends.tensor_handle import MemorySource, TensorHandle
+from ferrule.backends.tensor_handle import MemoryRef, TensorHandle
 from ferrule.errors import InputError
 from ferrule.graph import Array, Graph, TensorInfo
 from ferrule.network.execution import check_inputs
@@ -59,23 +59,24 @@ class OutputPort:
         self._wanted: tuple[tuple[int, ...], np.dtype[Any]] = (info.shape, info.dtype.numpy)
         self._handle = handle
         self._staging = staging
-        self._staged = False
+        self._staged: Array | None = None
 
     def offer(self, buffer: Array, others: Sequence[Array]) -> None:
         """Let the network write the buffer directly if possible, but not if it may overlap one of `others`."""
         if self._staging is None:
             return
         shared = any(np.may_share_memory(buffer, other) for other in others)
-        self._staged = shared or not self._staging.serves(buffer)
-        if self._staged:
-            self._staging.use()
+        self._staged = self._staging.use() if shared or not self._staging.serves(buffer) else None
 
     def collect(self, buffer: Array) -> None:
         """Ensure that the buffer contains the output after a run."""
-        if self._staging is None or self._staged:
-            np.copyto(buffer, self._handle.map())
-        else:
-            self._handle.map()
+        if self._staging is not None and not self._staging.maps:  # all workloads have ended
+            if self._staged is not None:
+                np.copyto(buffer, self._staged)
+            return
+        values = self._handle.map()
+        if self._staging is None or self._staged is not None:
+            np.copyto(buffer, values)
         self._handle.unmap()
 
     def end(self) -> None:
@@ -101,25 +102,27 @@ class OutputPort:
 class Staging:
     """Memory that a handle imports if it has no memory itself and cannot import the caller's."""
 
-    __slots__ = ("_array", "_info", "_placed", "alignment_bytes", "demanding")
+    __slots__ = ("_array", "_info", "_placed", "alignment_bytes", "demanding", "maps")
 
     def __init__(self, info: TensorInfo, placed: PlacedTensor) -> None:
         self._info = info
         self._placed = placed
         self.alignment_bytes = max(placed.alignment_bytes, ALIGNMENT_BYTES)
         self.demanding = placed.alignment_bytes > info.dtype.size_bytes
+        self.maps = placed.factory.supports_map_unmap
+        """Whether the handle is mapped, so that its backend knows of each access."""
         self._array: Array | None = None
 
     def serves(self, array: Array) -> bool:
         """Let the handle import the caller's memory; return False if it or a later importer cannot use that."""
         fits = not self.demanding or is_aligned(array, self._placed.alignment_bytes)
-        return fits and self._placed.handle.import_memory(array, MemorySource.MALLOC)
+        return fits and self._placed.handle.import_memory(MemoryRef.of_array(array))
 
     def use(self) -> Array:
         """Let the handle import the staging memory and return that; TensorImportError if the handle refuses it."""
         if self._array is None:
             self._array = aligned_empty(self._info.shape, self._info.dtype, self.alignment_bytes)
-        if not self._placed.handle.import_memory(self._array, MemorySource.MALLOC):
+        if not self._placed.handle.import_memory(MemoryRef.of_array(self._array)):
             raise TensorImportError(
                 f"tensor '{self._info.name}': factory '{self._placed.factory.id}' does not import memory of the "
                 f"process that is aligned to {self.alignment_bytes} B, as its import flags promise",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ferrule.backends.device import BackendId
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HostTensorHandle, MemCopyWorkload, MemImportWorkload
-from ferrule.backends.tensor_handle import MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.backends.workload import Workload, WorkloadInfo
 from ferrule.errors import place
 from ferrule.graph import Graph, Layer, LayerType, Tensor
@@ -45,7 +45,7 @@ def load_parts(optimized: OptimizedNetwork, registry: BackendRegistry, admitted:
     return Parts(
         graph=graph,
         steps=steps,
-        inputs=tuple(InputPort(info, tensors[info.name]) for info in graph.inputs),
+        inputs=_input_ports(graph, tensors),
         outputs=_output_ports(graph, tensors),
         links=tuple(loader.links.values()),
         managers=members.managers,
@@ -114,7 +114,7 @@ class _Loader:
     def _workload(self, layer: Layer) -> Workload:
         match layer.type:
             case LayerType.MEM_COPY:
-                return MemCopyWorkload(self._source(layer), self._tensors[layer.outputs[0]].handle)
+                return MemCopyWorkload(self._source(layer), self._tensors.mapped(layer.outputs[0]))
             case LayerType.MEM_IMPORT:
                 self.links[layer.name] = link = self._link(layer)
                 return link
@@ -137,7 +137,7 @@ class _Loader:
         producer = self._graph.producer(name)
         source, target = self._tensors[name], self._tensors[layer.outputs[0]]
         workload = MemImportWorkload(
-            source.handle,
+            self._tensors.mapped(name),
             target.handle,
             _common_memory(source.factory, target.factory),
             source_backend=self._assignment[producer.name].backend if producer is not None else "the application",
@@ -149,7 +149,7 @@ class _Loader:
         descriptor = layer.descriptor
         return DebugWorkload(
             self._source(layer),
-            self._tensors[layer.outputs[0]].handle,
+            self._tensors.mapped(layer.outputs[0]),
             layer=descriptor.layer if isinstance(descriptor, DebugDescriptor) else layer.name,
             info=self._graph.info(layer.outputs[0]),
             switch=self.debug,
@@ -157,7 +157,7 @@ class _Loader:
 
     def _source(self, layer: Layer) -> TensorHandle:
         tensor = self._graph.tensor(_only_input(layer))
-        return _constant_handle(tensor) if tensor.data is not None else self._tensors[tensor.info.name].handle
+        return _constant_handle(tensor) if tensor.data is not None else self._tensors.mapped(tensor.info.name)
 
 
 def _only_input(layer: Layer) -> str:
@@ -177,9 +177,16 @@ def _common_memory(source: TensorHandleFactory, target: TensorHandleFactory) -> 
 def _constant_handle(tensor: Tensor) -> TensorHandle:
     """Return a handle for a constant's own bytes."""
     handle = HostTensorHandle(tensor.info, managed=False)
-    if tensor.data is None or not handle.import_memory(tensor.data, MemorySource.MALLOC):
+    if tensor.data is None or not handle.import_memory(MemoryRef.of_array(tensor.data)):
         raise NetworkLoadError(f"tensor '{tensor.info.name}' is not a constant that fits its own description")
     return handle
+
+
+def _input_ports(graph: Graph, tensors: TensorTable) -> tuple[InputPort, ...]:
+    for info in graph.inputs:
+        if tensors[info.name].managed:
+            tensors.mapped(info.name)
+    return tuple(InputPort(info, tensors[info.name]) for info in graph.inputs)
 
 
 def _output_ports(graph: Graph, tensors: TensorTable) -> tuple[OutputPort, ...]:
@@ -193,6 +200,8 @@ def _output_ports(graph: Graph, tensors: TensorTable) -> tuple[OutputPort, ...]:
             continue
         placed = tensors[info.name]
         staging = None if placed.managed or info.name not in computed else Staging(info, placed)
+        if staging is None:
+            tensors.mapped(info.name)
         computed.discard(info.name)
         ports.append(OutputPort(info, placed.handle, staging))
     return tuple(ports)

@@ -74,10 +74,11 @@ class TensorTable:
 
     def _alignments(self, optimized: OptimizedNetwork) -> dict[str, int]:
         """Return, by tensor, the required alignment of memory imported from outside, along chains of imports."""
-        found = {
-            name: self._members.factory(factory).factory.alignment_bytes
-            for name, factory in optimized.factories.items()
+        by_factory = {
+            factory: self._members.factory(factory).factory.memory_alignment(MemorySource.MALLOC)
+            for factory in set(optimized.factories.values())
         }
+        found = {name: by_factory[factory] for name, factory in optimized.factories.items()}
         for layer in reversed(self._graph.layers):
             source = layer.inputs[0] if layer.type is LayerType.MEM_IMPORT else None
             if source in found:
@@ -86,6 +87,16 @@ class TensorTable:
 
     def __getitem__(self, name: str) -> PlacedTensor:
         return self._placed[name]
+
+    def mapped(self, name: str) -> TensorHandle:
+        """Return the handle of a tensor that the runtime maps; NetworkLoadError if its factory does not support that.
+
+        The optimizer connects only what the runtime can access; a network from elsewhere may not.
+        """
+        placed = self._placed[name]
+        if not placed.factory.supports_map_unmap:
+            raise NetworkLoadError(f"tensor '{name}' has handles of '{placed.factory.id}', which cannot be mapped")
+        return placed.handle
 
     def handles(self) -> tuple[TensorHandle, ...]:
         """Return all handles."""

@@ -10,7 +10,7 @@ from ferrule.backends.gpu_acc.memory import GpuMemoryManager, host_buffer, new_b
 from ferrule.backends.gpu_acc.session import GpuEvent
 from ferrule.backends.shared.host_memory import is_aligned
 from ferrule.backends.shared.host_memory.planned import Slot
-from ferrule.backends.tensor_handle import FactoryId, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.backends.tensor_handle import FactoryId, MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, TensorInfo
 
@@ -102,23 +102,31 @@ class GpuTensorHandle(TensorHandle):
             self._memory.session.unmap(mapped)
 
     @override
-    def can_import(self, memory: Array, source: MemorySource) -> bool:
-        return (
-            source is MemorySource.MALLOC
+    def can_import(self, memory: MemoryRef) -> bool:
+        return self._importable(memory) is not None
+
+    def _importable(self, memory: MemoryRef) -> Array | None:
+        """Return the memory as an array if it can be imported, None otherwise."""
+        array = memory.array
+        fits = (
+            array is not None
+            and MemorySource.MALLOC in memory.source
             and self._mapped is None
-            and memory.dtype == self.info.dtype.numpy
-            and memory.shape == self.info.shape
-            and memory.flags.c_contiguous
-            and (memory.flags.writeable or not self._written_by_device)
-            and is_aligned(memory, IMPORT_ALIGNMENT_BYTES)
+            and array.dtype == self.info.dtype.numpy
+            and array.shape == self.info.shape
+            and array.flags.c_contiguous
+            and (array.flags.writeable or not self._written_by_device)
+            and is_aligned(array, IMPORT_ALIGNMENT_BYTES)
         )
+        return array if fits else None
 
     @override
-    def import_memory(self, memory: Array, source: MemorySource) -> bool:
-        if not self.can_import(memory, source):
+    def import_memory(self, memory: MemoryRef) -> bool:
+        array = self._importable(memory)
+        if array is None:
             return False
         try:
-            self._imported = host_buffer(self._memory.session, memory)
+            self._imported = host_buffer(self._memory.session, array)
         except FerruleError:  # the driver refuses this memory
             return False
         return True
@@ -134,7 +142,6 @@ class GpuTensorHandleFactory(TensorHandleFactory):
     id = GPU_FACTORY
     import_flags = MemorySource.MALLOC
     export_flags = MemorySource.MALLOC
-    alignment_bytes = IMPORT_ALIGNMENT_BYTES
 
     def __init__(self, manager: GpuMemoryManager | None = None) -> None:
         self._manager = manager
@@ -142,3 +149,7 @@ class GpuTensorHandleFactory(TensorHandleFactory):
     @override
     def create_handle(self, info: TensorInfo, *, managed: bool) -> GpuTensorHandle:
         return GpuTensorHandle(info, managed=managed, manager=self._manager)
+
+    @override
+    def memory_alignment(self, source: MemorySource) -> int:
+        return IMPORT_ALIGNMENT_BYTES

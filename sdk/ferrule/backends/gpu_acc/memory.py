@@ -9,7 +9,8 @@ from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.gpu_acc.opencl import choose_device
 from ferrule.backends.gpu_acc.session import Session
-from ferrule.backends.shared.host_memory.planned import PlannedMemoryManager
+from ferrule.backends.shared.host_memory.planned import PlannedMemoryManager, mapped
+from ferrule.backends.tensor_handle import MemoryRef
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, TensorInfo
 
@@ -55,8 +56,8 @@ class GpuMemoryManager(PlannedMemoryManager["cl.Buffer"]):
         return new_buffer(self.session, size_bytes)
 
     @override
-    def _block_in(self, memory: Array) -> cl.Buffer:
-        return host_buffer(self.session, memory)
+    def _block_in(self, memory: MemoryRef) -> cl.Buffer:
+        return host_buffer(self.session, mapped(memory))
 
     @override
     def _part(self, block: cl.Buffer, offset: int, info: TensorInfo) -> cl.Buffer:

@@ -10,7 +10,7 @@ from ferrule._typing import override
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, aligned_empty, is_aligned
 from ferrule.backends.shared.host_memory.manager import HostMemoryManager
 from ferrule.backends.shared.host_memory.planned import Slot
-from ferrule.backends.tensor_handle import FactoryId, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.backends.tensor_handle import FactoryId, MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.graph import Array, TensorInfo
 
 HOST_FACTORY = FactoryId("Ferrule/Host")
@@ -73,22 +73,24 @@ class HostTensorHandle(TensorHandle):
         pass
 
     @override
-    def can_import(self, memory: Array, source: MemorySource) -> bool:
-        flags = memory.flags
+    def can_import(self, memory: MemoryRef) -> bool:
+        array = memory.array
+        if array is None or not memory.source & self._import_flags:
+            return False
+        flags = array.flags
         return (
-            bool(source & self._import_flags)
-            and memory.dtype == self._dtype
-            and memory.shape == self.info.shape
+            array.dtype == self._dtype
+            and array.shape == self.info.shape
             and flags.c_contiguous
             and flags.aligned
-            and (self._alignment_bytes <= self._dtype.itemsize or is_aligned(memory, self._alignment_bytes))
+            and (self._alignment_bytes <= self._dtype.itemsize or is_aligned(array, self._alignment_bytes))
         )
 
     @override
-    def import_memory(self, memory: Array, source: MemorySource) -> bool:
-        if not self.can_import(memory, source):
+    def import_memory(self, memory: MemoryRef) -> bool:
+        if not self.can_import(memory):
             return False
-        self._imported = memory
+        self._imported = memory.array
         return True
 
     @override
@@ -113,7 +115,7 @@ class HostTensorHandleFactory(TensorHandleFactory):
         export_flags: MemorySource = MemorySource.MALLOC,
     ) -> None:
         self.id = factory_id
-        self.alignment_bytes = alignment_bytes
+        self._alignment_bytes = alignment_bytes
         self.import_flags = import_flags
         self.export_flags = export_flags
         self._manager = manager
@@ -125,8 +127,12 @@ class HostTensorHandleFactory(TensorHandleFactory):
             managed=managed,
             manager=self._manager,
             import_flags=self.import_flags,
-            alignment_bytes=self.alignment_bytes,
+            alignment_bytes=self._alignment_bytes,
         )
+
+    @override
+    def memory_alignment(self, source: MemorySource) -> int:
+        return self._alignment_bytes
 
 
 class FutureEvent:
