@@ -74,6 +74,7 @@ def between(result: OptimizedNetwork, writer: str = "a", reader: str = "b") -> l
 
 
 IMPORT, COPY, EXPORT = [LayerType.FALLBACK_IMPORT], [LayerType.MEM_COPY], [LayerType.MEM_IMPORT]
+TO_MEMORY = [LayerType.MEM_COPY, LayerType.FALLBACK_IMPORT]
 FROM_MEMORY = [LayerType.FALLBACK_IMPORT, LayerType.MEM_COPY]
 
 TABLE = {
@@ -81,6 +82,7 @@ TABLE = {
     "import without map, to both": ([requiring()], [FlagFactory("T", imports=MALLOC)], IMPORT),
     "import without map, to import without map": ([requiring()], [requiring("T")], IMPORT),
     "import without map, to map without import": ([requiring()], [FlagFactory("T")], FROM_MEMORY),
+    "map without import, to import without map": ([FlagFactory("S")], [requiring("T")], TO_MEMORY),
     "both, to import without map": ([FlagFactory("S", imports=MALLOC)], [requiring("T")], IMPORT),
     "both, to map without import": ([requiring(maps=True)], [FlagFactory("T")], COPY),
     "both, to both": ([requiring(maps=True)], [FlagFactory("T", imports=MALLOC)], IMPORT),
@@ -101,7 +103,14 @@ def test_rows_of_the_support_table(row: str) -> None:
     assert between(pair(source, target)) == expected
 
 
-@pytest.mark.parametrize("row", [row for row in TABLE if row.startswith(("map without", "both, to both", "two"))])
+@pytest.mark.parametrize(
+    "row",
+    [
+        row
+        for row, (source, target, _) in TABLE.items()
+        if source[0].supports_map_unmap and target[0].supports_map_unmap
+    ],
+)
 def test_without_import_everything_is_copied(row: str) -> None:
     source, target, _ = TABLE[row]
     assert between(pair(source, target, OptimizerOptions(simplify=False))) == COPY
@@ -173,6 +182,15 @@ def test_a_backend_may_be_told_to_copy(backend_id: str) -> None:
     assert result.crossings[1].reason == f"the fallback of {backend_id} is 'copy'"
     exported = pair([FlagFactory("S", exports=MALLOC)], [FlagFactory("T", imports=MALLOC)], options)
     assert between(exported) == COPY
+
+
+def test_ends_that_cannot_be_mapped_are_copied_between_two_memories_if_the_user_wants_a_copy() -> None:
+    options = replace(IMPORTING, fallback_transfers={"Target": "copy"})
+    result = pair([requiring()], [requiring("T")], options)
+    assert between(result) == [LayerType.FALLBACK_IMPORT, LayerType.MEM_COPY, LayerType.FALLBACK_IMPORT]
+    reason = result.crossings[1].reason
+    assert "'S' cannot be mapped, so the copy is from fallback memory" in reason
+    assert "'T' cannot be mapped, so the copy is to fallback memory" in reason
 
 
 def test_what_cannot_be_mapped_is_copied_from_fallback_memory_if_the_user_wants_a_copy() -> None:
@@ -257,9 +275,9 @@ class TestTheNetworksBorders:
             divided(line("a"), {"a": backend("A", factories=[requiring("A", imports=DMA_BUF)])}, options)
 
     def test_the_error_names_the_option(self) -> None:
-        hidden = [FlagFactory("S", maps=False, imports=MALLOC)]
+        hidden = [FlagFactory("T", maps=False, imports=MALLOC)]
         with pytest.raises(FerruleError, match="Could not find valid strategy") as error:
-            pair(hidden, [FlagFactory("T", maps=False, imports=MALLOC)], OptimizerOptions(simplify=False))
+            pair([FlagFactory("S")], hidden, OptimizerOptions(simplify=False))
         assert "import_enabled" in (error.value.hint or "")
 
 

@@ -36,15 +36,12 @@ class Access:
     """The factory of the handle that the layers read; None for plain memory."""
     memory: MemorySource = MemorySource.UNDEFINED
     """If the tensor lies in fallback memory: the kinds of memory that its handles import."""
+    target_memory: MemorySource = MemorySource.UNDEFINED
+    """If the tensor's copy lies in fallback memory: the kinds of memory that its handles import."""
     alignment_bytes: int = 1
     """The alignment of that memory that suits both ends."""
     reason: str = ""
     """The reason for this strategy instead of a better one."""
-
-    @property
-    def copies_from_fallback_memory(self) -> bool:
-        """Whether the bytes are copied from fallback memory, since the writer's handles cannot be mapped."""
-        return self.strategy is EdgeStrategy.COPY and bool(self.memory)
 
 
 class FactoryTable:
@@ -159,18 +156,27 @@ class AccessRules:
         reason = next((found for found in refusals if isinstance(found, str)), "")
         if mapped is not None and source.maps:
             return Access(strategy=EdgeStrategy.COPY, factory=mapped.id, reason=reason)
-        if fallback is not None:
-            return fallback
-        memory = self.memory_in_reach(source, kinds)
-        if mapped is None or not memory:
+        return fallback or self._copy_by_memory(source, [mapped] if mapped else targets, kinds, reason)
+
+    def _copy_by_memory(self, source: End, targets: Sequence[End], kinds: MemorySource, reason: str) -> Access | None:
+        """Return the access by a copy from or to fallback memory, for ends that cannot be mapped; None if none is."""
+        memory = MemorySource.UNDEFINED if source.maps else self.memory_in_reach(source, kinds)
+        if not source.maps and not memory:
             return None
-        return Access(
-            strategy=EdgeStrategy.COPY,
-            factory=mapped.id,
-            memory=memory,
-            alignment_bytes=source.alignment_bytes(memory),
-            reason=f"{reason}; {source.name} cannot be mapped, so the copy is from fallback memory",
-        )
+        for target in targets:
+            own = [] if target.maps else [self.memory_in_reach(target, each) for each in self._options.allocators]
+            target_memory = next(filter(None, own), MemorySource.UNDEFINED)
+            if target.maps or target_memory:
+                reasons = [reason, *_unmapped(source, "from"), *_unmapped(target, "to")]
+                return Access(
+                    strategy=EdgeStrategy.COPY,
+                    factory=target.id,
+                    memory=memory,
+                    target_memory=target_memory,
+                    alignment_bytes=max(source.alignment_bytes(memory), target.alignment_bytes(target_memory)),
+                    reason="; ".join(reasons),
+                )
+        return None
 
     def memory_in_reach(self, source: End, kinds: MemorySource) -> MemorySource:
         """Return the kinds of fallback memory that a handle imports and the process can access; UNDEFINED if none."""
@@ -242,6 +248,10 @@ class AccessRules:
                 if capability in _OBSTACLES:
                     return f"{end.name} {_OBSTACLES[capability]}"
         return ""
+
+
+def _unmapped(end: End, direction: str) -> list[str]:
+    return [] if end.maps else [f"{end.name} cannot be mapped, so the copy is {direction} fallback memory"]
 
 
 def _first(kinds: MemorySource) -> MemorySource:

@@ -42,7 +42,7 @@ def add_compatibility_layers(decisions: Decisions, handles: Handles) -> Connecte
     """Insert MEM_COPY, MEM_IMPORT and FALLBACK_IMPORT layers, assigned to the reader's backend.
 
     Each new layer is named after the first connection it serves: "[ writer (output) -> reader (input) ]". A copy from
-    fallback memory that only its writer imports reads a tensor in plain memory, from a FALLBACK_IMPORT layer.
+    or to fallback memory is between tensors in plain memory, which FALLBACK_IMPORT layers connect with the ends.
     """
     inserter = _Inserter(
         decisions=decisions,
@@ -70,14 +70,24 @@ class _Inserter:
     def insert(self, passage: _Passage) -> None:
         """Insert the layers of one passage, and let its readers read the last one's output."""
         source, access = passage.tensor, passage.access
-        if access.copies_from_fallback_memory:
+        if access.strategy is EdgeStrategy.COPY and access.memory:
             source = self.views.get(source) or self._view(passage)
-        name = self._add(passage, source, access.factory, _layer_of(passage, self.factories[source]))
+        factory = None if access.target_memory else access.factory
+        layer = name = self._add(passage, source, factory, _layer_of(passage, self.factories[source]))
+        if access.target_memory:
+            found = FallbackImportDescriptor(
+                source_backend=passage.owner.backend,
+                source_factory="",
+                target_factory=access.factory or "",
+                memory=access.target_memory.value,
+                alignment_bytes=access.alignment_bytes,
+            )
+            name = self._add(passage, name, access.factory, (LayerType.FALLBACK_IMPORT, found))
         self.editor.redirect({passage.tensor: name}, passage.readers)
         for reader in passage.readers:
             del self.edges[passage.tensor, reader]
             self.edges[name, reader] = EdgeStrategy.DIRECT
-        self.crossings.append(self._crossing(passage, name))
+        self.crossings.append(self._crossing(passage, layer))
 
     def finish(self) -> Connected:
         """Place each new layer before the first layer that reads its output, and return the connections."""
@@ -122,7 +132,7 @@ class _Inserter:
             reason=access.reason,
             size_bytes=self.decisions.graph.info(passage.tensor).size_bytes,
             alignment_bytes=access.alignment_bytes,
-            memory=access.memory,
+            memory=access.memory | access.target_memory,
             source_backend=None if passage.source is None else passage.source.backend,
             source_factory=self.factories[passage.tensor],
             target_backend=passage.owner.backend,

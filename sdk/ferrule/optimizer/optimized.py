@@ -55,7 +55,7 @@ class Crossing:
     alignment_bytes: int
     """The alignment that memory imported by both ends needs; 1 for a copy between the backends' own memories."""
     memory: MemorySource
-    """The kinds of memory that the two ends import of the runtime; UNDEFINED if the runtime allocates none."""
+    """The kinds of memory that the ends import of the runtime; UNDEFINED if the runtime allocates none."""
     source_backend: BackendId | None
     """None for an input of the network."""
     source_factory: FactoryId | None

@@ -18,6 +18,7 @@ from ferrule.graph import Array, Graph
 from ferrule.runtime.binding import Arrays, InputPort, OutputPort, ordered_inputs, ordered_outputs
 from ferrule.runtime.debug import DebugSwitch
 from ferrule.runtime.errors import Faults
+from ferrule.runtime.fallback_memory import FallbackMemory
 from ferrule.runtime.imports import ImportLink
 from ferrule.runtime.profiler import Profiler, WorkloadEvent, backend_event, workload_event
 from ferrule.runtime.step import Step
@@ -32,6 +33,7 @@ class Parts:
     inputs: tuple[InputPort, ...]
     outputs: tuple[OutputPort, ...]
     links: tuple[ImportLink, ...]
+    fallback: FallbackMemory
     managers: tuple[MemoryManager, ...]
     profiling: Mapping[BackendId, BackendProfilingContext]
     debug: DebugSwitch
@@ -43,6 +45,7 @@ class LoadedNetwork:
     def __init__(self, parts: Parts, profiler: Profiler) -> None:
         self.profiler = profiler
         self.debug = parts.debug
+        self.fallback_blocks = parts.fallback.blocks
         self._parts: Parts | None = parts
         self._lock = threading.Lock()
         self._acquired = False
@@ -71,8 +74,13 @@ class LoadedNetwork:
         """Wait for the current run, then release all memory; later runs fail, and a second call does nothing."""
         with self._lock:
             parts, self._parts = self._parts, None
-            if parts is not None and self._acquired:
-                _release(parts.managers)
+            if parts is None:
+                return
+            faults = Faults()
+            if self._acquired:
+                faults.during(_release, parts.managers)
+            faults.during(parts.fallback.release)
+            faults.throw()
 
     def _acquire(self, parts: Parts) -> None:
         """Acquire the memory of all managers; if one fails, release the others again."""
@@ -130,6 +138,8 @@ class _Run:
                 if event is not None:
                     self._started(step, event)
             except Exception as error:
+                if step.waiting:
+                    self._settle()  # raises the same failure, with the place of the writer
                 _locate(error, step)
                 raise
 
