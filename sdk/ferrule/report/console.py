@@ -111,7 +111,7 @@ def _totals(document: ReportDocument) -> Table:
 
 
 def _built(build: BuildPart) -> str:
-    """Return how the firmware was built; it states this itself if it is another build than the job's."""
+    """Return the description of the build; it says so if the firmware on the board is another build than the job's."""
     if build.build_s is not None:
         return f"in {build.build_s:.1f} s by {build.toolchain_version} -{build.optimization}"
     if not build.sources:

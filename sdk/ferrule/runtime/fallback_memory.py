@@ -12,33 +12,15 @@ import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
-from ferrule.backends.shared.host_memory import TensorImportError, aligned_empty, take_block
+from ferrule.backends.shared.host_memory import TensorImportError, take_block
 from ferrule.backends.shared.host_memory.planned import QUICK
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.errors import place
-from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.graph import Array, TensorInfo
 from ferrule.memory import Lifetime, Region, Request, plan
 from ferrule.runtime.errors import Faults, NetworkLoadError
 
 APPLICATION = "the application"
-
-
-class PlainAllocator(CustomAllocator):
-    """Plain memory of the process."""
-
-    source = MemorySource.MALLOC
-
-    @override
-    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
-        return MemoryRef.of_array(aligned_empty((size_bytes,), DataType.UINT8, alignment_bytes))
-
-    @override
-    def free(self, memory: MemoryRef) -> None:
-        pass  # the array frees it
-
-
-ALLOCATORS: tuple[type[CustomAllocator], ...] = (PlainAllocator,)
-"""The runtime's own allocators, which follow those of the application."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +42,7 @@ class FallbackBlock:
     """One block of a network's fallback memory."""
 
     allocator: str
+    """The allocator's name; a stand-in for a dma-buf calls itself one."""
     size_bytes: int
     tensor_bytes: int
     """The sum of the sizes of the tensors in it; tensors that are never live together share bytes."""
@@ -229,7 +212,7 @@ class FallbackMemory:
         alignments = {name: self._tensors[name].alignment_bytes(allocator.source) for name in names}
         offsets, size = self._plan(alignments)
         block = FallbackBlock(
-            allocator=str(getattr(allocator, "name", type(allocator).__name__)),
+            allocator=allocator.name,
             size_bytes=size,
             tensor_bytes=sum(self._tensors[name].info.size_bytes for name in names),
             unaligned_bytes=self._plan(dict.fromkeys(names, 1))[1],
@@ -259,7 +242,7 @@ def _choose(tensor: FallbackTensor, allocators: Sequence[CustomAllocator], *, pr
     for index, allocator in enumerate(allocators):
         if needed in allocator.source:
             return index
-    known = "; ".join(_listed(allocator.source) for allocator in allocators)
+    known = "; ".join(f"{allocator.name}: {_listed(allocator.source)}" for allocator in allocators)
     mode = "in protected mode, " if protected else ""
     raise NetworkLoadError(
         f"{mode}no allocator has {_listed(needed)} memory for {tensor.description} (allocators: {known})",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.device import BackendId
 from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.shared.allocators import default_allocators
 from ferrule.backends.shared.host_memory import HostTensorHandle, MemCopyWorkload, MemImportWorkload
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
@@ -19,7 +20,7 @@ from ferrule.runtime.admission import Admitted
 from ferrule.runtime.binding import InputPort, OutputPort, staging_of
 from ferrule.runtime.debug import DebugSwitch, DebugWorkload
 from ferrule.runtime.errors import NetworkLoadError
-from ferrule.runtime.fallback_memory import ALLOCATORS, FallbackMemory
+from ferrule.runtime.fallback_memory import FallbackMemory
 from ferrule.runtime.imports import ImportLink
 from ferrule.runtime.loaded_network import Parts
 from ferrule.runtime.members import Members
@@ -53,7 +54,7 @@ def load_parts(
     fallback = FallbackMemory(
         tensors.fallbacks,
         tensors.lives(),
-        (*creation.fallback_allocators, *(allocator() for allocator in ALLOCATORS)),
+        (*creation.fallback_allocators, *default_allocators()) if tensors.fallbacks else (),
         protected=creation.protected_mode,
     )
     fallback.allocate()  # the last step that can fail

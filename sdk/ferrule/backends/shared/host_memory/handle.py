@@ -13,6 +13,7 @@ from ferrule.backends.shared.host_memory.planned import Slot
 from ferrule.backends.tensor_handle import (
     FactoryId,
     HandleCapability,
+    MemoryAccess,
     MemoryRef,
     MemorySource,
     TensorHandle,
@@ -44,6 +45,8 @@ class HostTensorHandle(TensorHandle):
         self._manager = manager if managed else None
         self._slot: Slot[Array] = Slot(info)
         self._imported: Array | None = None
+        self._access: MemoryAccess | None = None
+        self._maps = 0
         self._import_flags = import_flags
         self._alignment_bytes = alignment_bytes
         self._dtype = info.dtype.numpy
@@ -64,6 +67,10 @@ class HostTensorHandle(TensorHandle):
     def map(self) -> Array:
         if self.ready is not None:
             self.ready.wait()
+        if self._access is not None:
+            if not self._maps:
+                self._access.begin()
+            self._maps += 1
         return self.memory()
 
     def memory(self) -> Array:
@@ -77,7 +84,10 @@ class HostTensorHandle(TensorHandle):
 
     @override
     def unmap(self) -> None:
-        pass
+        if self._access is not None and self._maps:
+            self._maps -= 1
+            if not self._maps:
+                self._access.end()
 
     @override
     def can_import(self, memory: MemoryRef) -> bool:
@@ -97,12 +107,22 @@ class HostTensorHandle(TensorHandle):
     def import_memory(self, memory: MemoryRef) -> bool:
         if not self.can_import(memory):
             return False
+        self._leave()
         self._imported = memory.array
+        self._access = memory.access
         return True
 
     @override
     def end_import(self) -> None:
+        self._leave()
         self._imported = None
+
+    def _leave(self) -> None:
+        """End the access to imported memory."""
+        access, self._access = self._access, None
+        if access is not None and self._maps:
+            self._maps = 0
+            access.end()
 
 
 class HostTensorHandleFactory(TensorHandleFactory):
