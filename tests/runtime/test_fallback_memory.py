@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from ferrule.graph import Array, DataType, Graph, LayerType, TensorInfo
 from ferrule.memory import Lifetime
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
-from ferrule.runtime import FallbackBlock, NetworkLoadError, Runtime
+from ferrule.runtime import FallbackBlock, NetworkLoadError, Runtime, WorkloadEvent
 from ferrule.runtime.fallback_memory import FallbackEnd, FallbackMemory, FallbackTensor
 from ferrule.testing.backends.partners import (
     PARTNERS,
@@ -239,6 +240,53 @@ def test_what_is_waited_for_is_free(setup: Setup) -> None:
     (block,) = blocks(setup, optimized)
     assert (block.size_bytes, block.tensor_bytes) == (2 * 64, 4 * 64)
     setup.check(optimized, network)
+
+
+def crossings(setup: Setup, optimized: OptimizedNetwork, network: Network) -> list[WorkloadEvent]:
+    """Return the events of the crossings of one run."""
+    number = setup.runtime.load_network(optimized)
+    setup.runtime.enqueue_workload(number, [sample(0, info.shape) for info in network.inputs])
+    return [event for event in setup.runtime.profiler(number).events if event.strategy]
+
+
+def test_the_profile_has_each_crossing(setup: Setup) -> None:
+    network = chain(4)
+    optimized = divided(network, [PartnerCpu, PartnerGpu, PartnerMapper, PartnerNpu])
+    number = setup.runtime.load_network(optimized)
+    setup.runtime.enqueue_workload(number, [sample()])
+    profiler = setup.runtime.profiler(number)
+    found = [
+        (event.category, event.strategy, event.transfer, event.size_bytes)
+        for event in profiler.events
+        if event.strategy
+    ]
+    assert found == [
+        ("FALLBACK_IMPORT", "fallback import", "imported", 64),
+        ("MEM_COPY", "copy", "copied", 64),
+        ("MEM_COPY", "copy", "copied", 64),
+    ]
+    waits = {event.name: event.wait_ns for event in profiler.events if event.category == "MEM_COPY"}
+    assert waits["[ layer1 (0) -> layer2 (0) ]"] > 0
+    trace = json.loads(profiler.to_chrome_trace())["traceEvents"]
+    shown = [event["args"] for event in trace if "strategy" in event.get("args", {})]
+    assert [(args["strategy"], args["bytes"], args["transfer"]) for args in shown] == [
+        row[1:2] + row[3:] + row[2:3] for row in found
+    ]
+    assert all("wait_us" in event["args"] for event in trace if event["ph"] == "X")
+
+
+@pytest.mark.parametrize(("owners", "imports", "copies"), ROADS)
+def test_with_copies_each_crossing_is_counted(
+    setup: Setup, owners: list[type[Backend]], imports: int, copies: int
+) -> None:
+    network = chain(len(owners))
+    for transfers in ({}, {str(owner.id): "copy" for owner in owners}):
+        optimized = divided(network, owners, replace(IMPORTING, fallback_transfers=transfers))
+        events = crossings(setup, optimized, network)
+        expected = len(owners) - 1 if transfers else copies
+        assert [event.transfer for event in events].count("copied") == expected
+        assert len(events) == len(owners) - 1
+        setup.check(optimized, network)
 
 
 class TestFailures:

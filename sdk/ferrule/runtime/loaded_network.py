@@ -190,13 +190,14 @@ class _Run:
 class _ProfiledRun(_Run):
     """A run that records when each step began and ended."""
 
-    __slots__ = ("_events", "_number", "_profiler")
+    __slots__ = ("_events", "_number", "_profiler", "_waited_ns")
 
     def __init__(self, parts: Parts, profiler: Profiler) -> None:
         super().__init__(parts)
         self._profiler = profiler
         self._number = profiler.begin_run()
         self._events: list[WorkloadEvent] = []
+        self._waited_ns = 0
 
     @override
     def run(self, arrays: Sequence[Array], buffers: Sequence[Array]) -> None:
@@ -210,7 +211,18 @@ class _ProfiledRun(_Run):
         self._collect(start)
 
     def _collect(self, start: int) -> None:
-        self._note("run", "run", "", "", start, perf_counter_ns())
+        self._events.append(
+            workload_event(
+                name="run",
+                category="run",
+                backend="",
+                device="",
+                start_ns=start,
+                end_ns=perf_counter_ns(),
+                run=self._number,
+                asynchronous=False,
+            )
+        )
         faults = Faults()
         for backend, context in self._parts.profiling.items():
             faults.during(self._take, backend, context)
@@ -223,28 +235,32 @@ class _ProfiledRun(_Run):
     @override
     def _execute(self, steps: Sequence[Step]) -> None:
         for step in steps:
+            self._waited_ns = 0
             start = perf_counter_ns()
             before = len(self._open)
             super()._execute((step,))
             asynchronous = len(self._open) > before
             end = perf_counter_ns()
-            self._note(step.name, step.type, step.backend, step.device, start, end, asynchronous=asynchronous)
-
-    def _note(
-        self, name: str, category: str, backend: str, device: str, start: int, end: int, *, asynchronous: bool = False
-    ) -> None:
-        self._events.append(
-            workload_event(
-                name=name,
-                category=category,
-                backend=backend,
-                device=device,
-                start_ns=start,
-                end_ns=end,
-                run=self._number,
-                asynchronous=asynchronous,
+            self._events.append(
+                workload_event(
+                    name=step.name,
+                    category=step.type,
+                    backend=step.backend,
+                    device=step.device,
+                    start_ns=start,
+                    end_ns=end,
+                    run=self._number,
+                    asynchronous=asynchronous,
+                    wait_ns=end - start if step.waiting else self._waited_ns,
+                    crossing=step.crossing,
+                )
             )
-        )
+
+    @override
+    def _wait(self, event: Event) -> None:
+        start = perf_counter_ns()
+        super()._wait(event)
+        self._waited_ns += perf_counter_ns() - start
 
 
 def _release(managers: Sequence[MemoryManager]) -> None:
