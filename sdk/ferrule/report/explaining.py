@@ -13,7 +13,7 @@ from ferrule.errors import FerruleError
 from ferrule.firmware import Job, divide, emit
 from ferrule.graph import Layer
 from ferrule.network import Network
-from ferrule.optimizer import LayerRow, OptimizedNetwork, explain
+from ferrule.optimizer import Crossing, LayerRow, OptimizedNetwork, explain
 from ferrule.report.inspection import (
     BackendPart,
     CrossingPart,
@@ -94,6 +94,22 @@ def _final(network: Network, job: Job, face: Face) -> FinalPart:
         layers=layers,
         gone=tuple(layer.name for layer in network.layers if layer.name not in accounted),
         messages=optimized.warnings,
+        crossings=tuple(map(_crossing, optimized.crossings)),
+    )
+
+
+def _crossing(crossing: Crossing) -> CrossingPart:
+    return CrossingPart(
+        layer=crossing.layer,
+        tensor=crossing.tensor,
+        strategy=crossing.strategy.value,
+        reason=crossing.reason,
+        size_bytes=crossing.size_bytes,
+        alignment_bytes=crossing.alignment_bytes,
+        source=crossing.source_backend or "",
+        source_factory=crossing.source_factory or "",
+        target=crossing.target_backend,
+        target_factory=crossing.target_factory or "",
     )
 
 

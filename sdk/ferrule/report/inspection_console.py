@@ -105,10 +105,37 @@ def _print_final(final: FinalPart, console: Console) -> None:
         whole=("layer", "run by"),
         title=f"{where}: what finally runs",
     )
+    if final.crossings:
+        _print_crossings(final.crossings, console)
     if final.gone:
         console.print(escape(f"fused, folded or deleted: {', '.join(final.gone)}"), highlight=False)
     for message in final.messages:
         console.print(f"[yellow]note[/]: {escape(message)}", highlight=False)
+
+
+def _print_crossings(crossings: Sequence[CrossingPart], console: Console) -> None:
+    """Print how each tensor that passes from one backend to another is transferred."""
+    from rich.markup import escape
+
+    rows = [
+        (
+            escape(crossing.tensor),
+            escape(f"{crossing.source or 'the application'} -> {crossing.target}"),
+            crossing.strategy,
+            f"{crossing.size_bytes:,}",
+            f"{crossing.alignment_bytes:,}",
+            escape(crossing.reason),
+        )
+        for crossing in crossings
+    ]
+    print_table(
+        console,
+        ("tensor", "from and to", "strategy", "bytes", "alignment", "reason"),
+        rows,
+        right=("bytes", "alignment"),
+        whole=("tensor", "strategy"),
+        title="on the host: what passes from one backend to another",
+    )
 
 
 def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None:
