@@ -17,6 +17,7 @@ from ferrule.optimizer import Crossing, LayerRow, OptimizedNetwork, explain
 from ferrule.report.inspection import (
     BackendPart,
     CrossingPart,
+    DeviceCrossingPart,
     DivisionPart,
     FinalLayerPart,
     FinalPart,
@@ -49,7 +50,7 @@ def explain_division(network: Network, job: Job) -> DivisionPart:
     )
 
 
-def explain_schedule(network: Network, job: Job) -> tuple[tuple[ScheduledPart, ...], tuple[CrossingPart, ...]]:
+def explain_schedule(network: Network, job: Job) -> tuple[tuple[ScheduledPart, ...], tuple[DeviceCrossingPart, ...]]:
     """Return the firmware's operators in order, with the device calls around each, and the tensors that cross.
 
     Raises:
@@ -68,7 +69,7 @@ def explain_schedule(network: Network, job: Job) -> tuple[tuple[ScheduledPart, .
         for index, record in enumerate(artifact.operators)
     )
     crossings = tuple(
-        CrossingPart(
+        DeviceCrossingPart(
             tensor=each.tensor,
             writer=each.writer,
             reader=each.reader,

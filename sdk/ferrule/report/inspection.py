@@ -166,7 +166,7 @@ class ScheduledPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrossingPart:
+class DeviceCrossingPart:
     """A tensor of the firmware that the core or a device writes and another one of them reads."""
 
     tensor: str
@@ -199,7 +199,7 @@ class Inspection:
     """None if no backends were queried."""
     schedule: tuple[ScheduledPart, ...] | None = None
     """None unless it was requested."""
-    crossings: tuple[CrossingPart, ...] | None = None
+    crossings: tuple[DeviceCrossingPart, ...] | None = None
     """The tensors that cross between the core and devices in the firmware; None unless the schedule was requested."""
 
     @override

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.report.inspection import (
     CrossingPart,
+    DeviceCrossingPart,
     DivisionPart,
     FinalPart,
     Inspection,
@@ -47,7 +48,7 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
     if inspection.schedule is not None:
         _print_schedule(inspection.schedule, console)
     if inspection.crossings:
-        _print_crossings(inspection.crossings, console)
+        _print_device_crossings(inspection.crossings, console)
 
 
 def _print_division(inspection: Inspection, division: DivisionPart, console: Console) -> None:
@@ -155,7 +156,7 @@ def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None
     )
 
 
-def _print_crossings(crossings: Sequence[CrossingPart], console: Console) -> None:
+def _print_device_crossings(crossings: Sequence[DeviceCrossingPart], console: Console) -> None:
     """Print what became of each tensor that crosses between the core and devices."""
     from rich.markup import escape
 
