@@ -2,7 +2,8 @@
 """Mutation testing: small faults are put into copies of the tree, one at a time, and the tests must notice them.
 
 `make mutants SEED=1 NUMBER=100` draws mutants of the package's Python and C, and prints those that no test noticed. The
-tests closest to the changed file run first. The exit status is 1 below a rate of 95 %.
+tests closest to the changed file run first; nightly tests run for NEON's sources only, which no other test executes.
+With `--state FILE` a round that was interrupted goes on where it stopped. The exit status is 1 below a rate of 95 %.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import json
 import os
 import queue
 import random
@@ -42,8 +44,9 @@ TESTS = {
     "src_c/runtime": ("tests/link", "tests/emulation", "tests/firmware"),
     "src_c/startup": ("tests/firmware", "tests/emulation"),
     "src_c/kernels": ("tests/kernels", "tests/backends/cpu_acc", "tests/testing/backends"),
+    "sdk/ferrule/operators": ("tests/operators", "tests/testing/backends/test_layer_cases.py"),
 }
-"""Test folders for source folders whose tests are not, or not only, in a folder of the same name."""
+"""Folders and files of tests for source folders whose tests are not, or not only, in a folder of the same name."""
 C_CHECKS = (
     ("cc", "-std=c11"),
     ("arm-none-eabi-gcc", "-std=c11", "-mcpu=cortex-m4", "-mthumb", "-ffreestanding"),
@@ -87,7 +90,7 @@ def tests_of(file: str, root: Path) -> list[str]:
     near = next((tests for place, tests in TESTS.items() if file.startswith(place)), ())
     places = [root / each for each in near] if near else [each for each in mirrored if any(each.glob("test_*.py"))][:1]
     places.insert(0, root.joinpath(*path.parts[:4], "tests"))
-    close = [each for place in places for each in every if place in each.parents]
+    close = [each for place in places for each in every if place in (each, *each.parents)]
     stem = re.sub(r"(\.inc)?\.[ch]$|\.py$|_(s8|s16|s32|f32)", "", path.name).strip("_")
     if path.suffix == ".py":
         module = ".".join(path.with_suffix("").parts[1:]).removesuffix(".__init__")
@@ -186,8 +189,17 @@ class Copy:
             finally:
                 with contextlib.suppress(ProcessLookupError):  # all of its processes have ended already
                     os.killpg(child.pid, signal.SIGKILL)
+                self._end_others()
                 child.wait()
         return Ran(verdict, self._started.read_text(encoding="utf-8"))
+
+    def _end_others(self) -> None:
+        """Kill the processes of the run that are in sessions of their own, on Linux."""
+        marker = f"{STARTED}={self._started}\0".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+                if marker in process.joinpath("environ").read_bytes():
+                    os.kill(int(process.name), signal.SIGKILL)
 
     def _watched(self, child: subprocess.Popen[bytes]) -> str:
         test_limit_s, limit_s = self._limits
@@ -211,21 +223,30 @@ class Round:
         for index in range(arguments.jobs):
             self._copies.put(Copy(folder / str(index), arguments.test_limit, arguments.limit))
         self._sound: dict[str, bool] = {}
+        self._state: Path | None = arguments.state
+        self._earlier = _read_state(arguments.state)
         self.unsound: list[str] = []
         """Tests that fail or hang even without a fault; they decide no mutant."""
         self.results: list[tuple[str, Mutant, str]] = []
 
     def decide(self, mutant: Mutant) -> str:
         """Return killed, hung, survived, undecided or discarded."""
+        number, before, after = mutant.lines((ROOT / mutant.file).read_text(encoding="utf-8"))
+        key = f"{mutant.file}:{number}: {before}  ->  {after}"
+        verdict, test = self._earlier.get(key) or self._decided(mutant)
+        self.results.append((verdict, mutant, test))
+        if self._state is not None and key not in self._earlier:
+            with self._state.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([key, verdict, test]) + "\n")
+        print(f"{verdict:9} {key}  [{test}]", flush=True)
+        return verdict
+
+    def _decided(self, mutant: Mutant) -> tuple[str, str]:
         copy = self._copies.get()
         try:
-            verdict, test = self._decide(copy, mutant)
+            return self._decide(copy, mutant)
         finally:
             self._copies.put(copy)
-        self.results.append((verdict, mutant, test))
-        number, before, after = mutant.lines((ROOT / mutant.file).read_text(encoding="utf-8"))
-        print(f"{verdict:9} {mutant.file}:{number}: {before}  ->  {after}  [{test}]", flush=True)
-        return verdict
 
     def _decide(self, copy: Copy, mutant: Mutant) -> tuple[str, str]:
         tests = tests_of(mutant.file, ROOT)
@@ -236,7 +257,7 @@ class Round:
         try:
             if check is not None and _compiles(mutant.file, copy.root, [check]) is None:
                 return "discarded", "it does not compile"
-            ran = self._run(copy, tests)
+            ran = self._run(copy, tests, nightly="neon" in mutant.file)
         finally:
             shutil.copy2(ROOT / mutant.file, path)
         if ran.verdict in {"passed", "out of time"}:
@@ -248,10 +269,11 @@ class Round:
             return self._decide(copy, mutant)
         return ("hung" if ran.verdict == "hung" else "killed"), ran.test or "collection"
 
-    def _run(self, copy: Copy, tests: Sequence[str]) -> Ran:
+    def _run(self, copy: Copy, tests: Sequence[str], *, nightly: bool) -> Ran:
         if not tests:
             return Ran("passed", "")
-        return copy.run(*tests, *(f"--deselect={test}" for test in self.unsound))
+        chosen = () if nightly else ("-m", "not nightly")
+        return copy.run(*tests, *chosen, *(f"--deselect={test}" for test in self.unsound))
 
     def _is_sound(self, copy: Copy, test: str, tests: Sequence[str]) -> bool:
         """Return whether the failed test passes without the fault; with an empty name, whether collection passes."""
@@ -262,6 +284,14 @@ class Round:
                 return passes
             self._sound[test] = passes
         return self._sound[test]
+
+
+def _read_state(state: Path | None) -> dict[str, tuple[str, str]]:
+    """Return the verdict and the test for each mutant that an earlier run of the round decided."""
+    if state is None or not state.exists():
+        return {}
+    entries = map(json.loads, state.read_text(encoding="utf-8").splitlines())
+    return {key: (verdict, test) for key, verdict, test in entries}
 
 
 def equivalents() -> set[tuple[str, str, str]]:
@@ -297,6 +327,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=0, help="copies of the tree, 0 for one per core")
     parser.add_argument("--test-limit", type=float, default=180, help="seconds after which a test counts as hung")
     parser.add_argument("--limit", type=float, default=900, help="seconds for all tests of a mutant")
+    parser.add_argument("--state", type=Path, help="the file of results of an unchanged tree, which is continued")
     parser.add_argument("only", nargs="*", help="prefixes of FILE:LINE; only such mutants are drawn")
     arguments = parser.parse_args()
     arguments.jobs = arguments.jobs or os.cpu_count() or 1

@@ -164,6 +164,18 @@ def test_a_round_names_the_survivors(tree: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_interrupted_round_goes_on(tree: Path) -> None:
+    arguments = ("--state", str(tree / "state"), "sdk/ferrule/small.py")
+    whole = a_round(tree, *arguments)
+    lines = (tree / "state").read_text(encoding="utf-8").splitlines(keepends=True)
+    assert len(lines) == 2
+    (tree / "state").write_text(lines[0], encoding="utf-8")
+    assert a_round(tree, *arguments) == whole
+    (tree / "tests" / "test_small.py").write_text("def test_tested():\n    assert False\n", encoding="utf-8")
+    assert a_round(tree, *arguments) == whole, "a mutant was decided again"
+
+
+@pytest.mark.slow
 def test_a_round_without_survivors(tree: Path) -> None:
     status, output = a_round(tree, "sdk/ferrule/small.py:2")
     assert (status, "100.0% of 1 decided" in output) == (0, True), output

@@ -27,7 +27,7 @@ from ferrule.backends.firmware_answers import guarded_target
 from ferrule.backends.optimization_views import OptimizationViews, Substitution
 from ferrule.backends.option import BackendOption
 from ferrule.backends.target import Face, default_target
-from ferrule.backends.tensor_handle import MemorySource
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.dom import (
     ArrayData,
@@ -55,6 +55,7 @@ NETWORK = chain(1)
 LAYER = NETWORK.layers[0]
 X, Y = NETWORK.info("x"), NETWORK.info(LAYER.outputs[0])
 ARRAY = np.zeros(X.shape, np.float32)
+MEMORY = MemoryRef.of_array(ARRAY)
 DEVICE = default_device(ferrule.backends.BackendId("Bad"))
 TARGET = default_target(DEVICE.backend)
 VIEW = SubgraphView.of(NETWORK, [LAYER.name])
@@ -79,7 +80,6 @@ class Thing:
     id = "Bad"
     import_flags = export_flags = MemorySource.MALLOC
     supports_map_unmap = True
-    alignment_bytes = 1
 
     def __init__(self, **methods: Callable[..., object]) -> None:
         vars(self).update(methods)
@@ -203,7 +203,10 @@ INTERFACES: Mapping[type, Interface] = {
     workload.WorkloadFactory: Interface(
         guard=lambda bare: host_answers.GuardedWorkloads(bare, "Bad"),
         rows={
-            "create_workload": Row(call=lambda guard: guard.create_workload(info()), wrong=(None, 3), whose=OF_LAYER)
+            "create_workload": Row(call=lambda guard: guard.create_workload(info()), wrong=(None, 3), whose=OF_LAYER),
+            "create_fallback_import": Row(
+                call=lambda guard: guard.create_fallback_import(info()), wrong=(None, 3), whose=OF_LAYER
+            ),
         },
     ),
     workload.Workload: Interface(
@@ -230,15 +233,13 @@ INTERFACES: Mapping[type, Interface] = {
             ),
             "unmap": Row(call=lambda guard: guard.unmap(), whose=OF_X),
             "import_memory": Row(
-                call=lambda guard: guard.import_memory(ARRAY, MemorySource.MALLOC),
+                call=lambda guard: guard.import_memory(MEMORY),
                 wrong=BOOLEANS,
                 good=True,
                 whose=OF_X,
             ),
             "end_import": Row(call=lambda guard: guard.end_import(), whose=OF_X),
-            "can_import": Row(
-                call=lambda guard: guard.can_import(ARRAY, MemorySource.MALLOC), wrong=BOOLEANS, good=True, whose=OF_X
-            ),
+            "can_import": Row(call=lambda guard: guard.can_import(MEMORY), wrong=BOOLEANS, good=True, whose=OF_X),
         },
     ),
     tensor_handle.TensorHandleFactory: Interface(
@@ -249,8 +250,14 @@ INTERFACES: Mapping[type, Interface] = {
                 wrong=(None, 3),
                 whose=" for tensor 'x' of tensor handle factory 'Bad'",
             ),
+            "memory_alignment": Row(
+                call=lambda guard: guard.memory_alignment(MemorySource.MALLOC),
+                wrong=(None, 0, 3, -4, 1.5),
+                good=64,
+                whose=" of tensor handle factory 'Bad'",
+            ),
             "capabilities": Row(
-                call=lambda guard: guard.capabilities(),
+                call=lambda guard: guard.capabilities(LAYER, LAYER),
                 wrong=(None, frozenset({"PADDING_REQUIRED"})),
                 good=frozenset(),
                 whose=" of tensor handle factory 'Bad'",
@@ -261,7 +268,6 @@ INTERFACES: Mapping[type, Interface] = {
             "import_flags": (None, 1),
             "export_flags": (None, "MALLOC"),
             "supports_map_unmap": (None, "yes"),
-            "alignment_bytes": (None, 0, 3, -4, 1.5),
         },
     ),
     tensor_handle.MemoryManager: Interface(
@@ -318,8 +324,8 @@ INTERFACES: Mapping[type, Interface] = {
         },
     ),
 }
-APPLICATION = {context.CustomAllocator}
-"""Interfaces that the application implements, not a backend."""
+APPLICATION = {context.CustomAllocator, tensor_handle.MemoryAccess}
+"""Interfaces that the application and allocators implement, not a backend."""
 ROWS = [(interface, method, row) for interface, each in INTERFACES.items() for method, row in each.rows.items()]
 RETURNS = [(interface, method, row, value) for interface, method, row in ROWS for value in row.wrong]
 ATTRIBUTES = [
@@ -509,6 +515,8 @@ DRIVERS: list[tuple[dict[str, object], str]] = [
     ({"memory_bytes": 1 << 40}, r"memory_bytes is \d+"),
     ({"activation_lead": -1}, "activation_lead is -1"),
     ({"alignment": 0}, "alignment is 0"),
+    ({"tensor_alignment": 0}, "tensor_alignment is 0, expected a power of two"),
+    ({"tensor_alignment": 24}, "tensor_alignment is 24, expected a power of two"),
     ({"base": -4}, "base is -0x4, expected an address"),
     ({"interrupt": -1, "handler": "h"}, "interrupt is -1"),
     ({"interrupt": 3}, "handler is '', expected the C identifier"),

@@ -17,7 +17,7 @@ from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.device import BackendId
 from ferrule.backends.shared.host_memory import HOST_FACTORY, HostTensorHandle
 from ferrule.backends.target import default_target
-from ferrule.backends.tensor_handle import MemorySource
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Array, Graph, Layer, LayerType
@@ -74,7 +74,7 @@ def test_every_operator_runs_as_the_reference(graph: Graph) -> None:
 
 
 def test_the_samples_name_every_operator_of_files() -> None:
-    added = {LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.DEBUG}
+    added = {LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.DEBUG, LayerType.FALLBACK_IMPORT}
     added |= {LayerType.CONVERT_FP16_TO_FP32, LayerType.CONVERT_FP32_TO_FP16}
     assert {layer.type for graph in GRAPHS for layer in graph.layers} >= set(OPERATORS) - added
 
@@ -113,14 +113,14 @@ def test_pre_compiled_layers_are_refused() -> None:
         CpuRef().workload_factory(None, {}).create_workload(workload_info(graph, layer))
 
 
-class Allocator:
+class Allocator(CustomAllocator):
     def __init__(self, source: MemorySource) -> None:
         self.source = source
 
-    def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
         raise MemoryError
 
-    def free(self, memory: Array) -> None:
+    def free(self, memory: MemoryRef) -> None:
         raise AssertionError
 
 

@@ -26,7 +26,7 @@ from ferrule.backends.shared.host_memory import (
     aligned_empty,
     is_aligned,
 )
-from ferrule.backends.tensor_handle import MemorySource
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, TensorInfo
 
@@ -90,7 +90,7 @@ def test_an_unmanaged_handle_has_only_what_it_imports() -> None:
     with pytest.raises(RuntimeError, match="no memory"):
         handle.map()
     memory = aligned_empty((2, 3), DataType.FLOAT32)
-    assert handle.import_memory(memory, MemorySource.MALLOC)
+    assert handle.import_memory(MemoryRef.of_array(memory))
     assert handle.map() is memory
     handle.end_import()
     with pytest.raises(RuntimeError, match="no memory"):
@@ -101,7 +101,7 @@ def test_an_import_covers_managed_memory_until_it_ends() -> None:
     handle = HostTensorHandle(info())
     handle.map()[...] = 1
     memory = np.full((2, 3), 5, np.float32)
-    assert handle.import_memory(memory, MemorySource.MALLOC)
+    assert handle.import_memory(MemoryRef.of_array(memory))
     assert (handle.map() == 5).all()
     handle.end_import()
     assert (handle.map() == 1).all()
@@ -122,17 +122,17 @@ def test_an_import_covers_managed_memory_until_it_ends() -> None:
 def test_memory_that_does_not_fit_is_not_imported(memory: Array, why: str) -> None:
     handle = HostTensorHandle(info())
     own = handle.map()
-    assert not handle.can_import(memory, MemorySource.MALLOC), why
-    assert not handle.import_memory(memory, MemorySource.MALLOC)
+    assert not handle.can_import(MemoryRef.of_array(memory)), why
+    assert not handle.import_memory(MemoryRef.of_array(memory))
     assert handle.map() is own
 
 
 def test_only_the_kinds_of_its_flags_are_imported() -> None:
     memory = aligned_empty((2, 3), DataType.FLOAT32)
-    assert not HostTensorHandle(info()).import_memory(memory, MemorySource.DMA_BUF)
-    assert not HostTensorHandle(info()).import_memory(memory, MemorySource.UNDEFINED)
+    assert not HostTensorHandle(info()).import_memory(MemoryRef.of_array(memory, MemorySource.DMA_BUF))
+    assert not HostTensorHandle(info()).import_memory(MemoryRef.of_array(memory, MemorySource.UNDEFINED))
     closed = HostTensorHandleFactory(import_flags=MemorySource.UNDEFINED).create_handle(info(), managed=True)
-    assert not closed.import_memory(memory, MemorySource.MALLOC)
+    assert not closed.import_memory(MemoryRef.of_array(memory, MemorySource.MALLOC))
 
 
 def test_a_factory_asks_for_its_alignment() -> None:
@@ -140,15 +140,15 @@ def test_a_factory_asks_for_its_alignment() -> None:
     block = aligned_empty((1024,), DataType.UINT8, 128)
     handle = factory.create_handle(info(shape=(4,)), managed=True)
     assert is_aligned(handle.map(), 128)
-    assert handle.import_memory(block[128:144].view(np.float32), MemorySource.MALLOC)
-    assert not handle.import_memory(block[64:80].view(np.float32), MemorySource.MALLOC)
+    assert handle.import_memory(MemoryRef.of_array(block[128:144].view(np.float32)))
+    assert not handle.import_memory(MemoryRef.of_array(block[64:80].view(np.float32)))
 
 
 def test_read_only_memory_can_be_imported_and_is_not_written() -> None:
     memory = np.zeros((2, 3), np.float32)
     memory.flags.writeable = False
     handle = HostTensorHandle(info())
-    assert handle.import_memory(memory, MemorySource.MALLOC)
+    assert handle.import_memory(MemoryRef.of_array(memory))
     with pytest.raises(ValueError, match="read-only"):
         handle.map()[...] = 1
 
@@ -264,10 +264,13 @@ class Bad(CountingAllocator):
         super().__init__()
         self.block = block
 
-    def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
         if isinstance(self.block, Exception):
             raise self.block
-        return self.block  # type: ignore[return-value]
+        memory = MemoryRef.of_array(self.block) if isinstance(self.block, np.ndarray) else self.block
+        if isinstance(memory, MemoryRef):
+            self.held.append(id(memory))
+        return memory  # type: ignore[return-value]
 
 
 def read_only() -> Array:
@@ -281,20 +284,24 @@ def read_only() -> Array:
     [
         (MemoryError("all gone"), "cannot provide 24 B: all gone"),
         (None, "returned NoneType"),
-        (np.zeros(23, np.uint8), r"returned uint8\[23\]"),
+        (np.zeros(23, np.uint8), "returned 23 B, expected 24 B"),
+        (MemoryRef(MemorySource.MALLOC, 24), "returned 24 B that cannot be mapped"),
+        (MemoryRef(MemorySource.MALLOC, 24, offset=8), "misaligned"),
         (np.zeros(24, np.int8), r"returned int8\[24\]"),
         (misaligned((24,), "uint8"), "misaligned"),
         (read_only(), "read-only"),
     ],
 )
 def test_a_custom_allocators_nonsense_is_an_error(block: object, message: str) -> None:
-    manager = HostMemoryManager(Bad(block))
+    allocator = Bad(block)
+    manager = HostMemoryManager(allocator)
     handle = HostTensorHandleFactory(manager=manager).create_handle(info(), managed=True)
     handle.manage()
     handle.allocate()
     with pytest.raises(FerruleError, match=message):
         manager.acquire()
     assert not manager.acquired
+    assert not allocator.held
 
 
 def test_copy_and_import() -> None:

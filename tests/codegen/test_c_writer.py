@@ -17,6 +17,7 @@ from ferrule.codegen.c_types import declarator
 from ferrule.codegen.c_writer import write_header, write_source
 from ferrule.dom import (
     AddressOf,
+    ArrayData,
     ArrayType,
     Assembly,
     Assign,
@@ -54,6 +55,7 @@ from ferrule.dom import (
     Type,
     Unary,
     UnaryOperator,
+    Variable,
 )
 from ferrule.errors import FerruleError
 
@@ -237,3 +239,12 @@ def test_structs_carry_their_documentation() -> None:
     item = Struct(name="s", members=(StructMember(name="x", type=Scalar.BOOL, doc="Whether."),), doc="A struct.")
     text = write_header(Module(name="x", doc="", interface=(item,)), "A banner.")
     assert "/** A struct. */\nstruct s {\n    /** Whether. */\n    bool x;\n};" in text
+
+
+@pytest.mark.parametrize(("dtype", "per_line"), [("int8", 16), ("int16", 12), ("int32", 6), ("float32", 6)])
+def test_rows_of_an_array(dtype: str, per_line: int) -> None:
+    values = np.arange(40).astype(dtype)
+    table = Variable(name="t", type=ArrayType(Scalar.INT32, 40), value=ArrayData(values))
+    text = write_source(Module(name="m", doc="", implementation=(table,)), "A banner.")
+    rows = [len(line.strip(" ,").split(", ")) for line in text.splitlines() if line.startswith("    ")]
+    assert rows == [per_line] * (40 // per_line) + [40 % per_line]

@@ -20,6 +20,7 @@ from ferrule.backends.context import CreationOptions, NetworkId
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.tensor_handle import MemoryRef
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, DataType, Graph, TensorInfo
 from ferrule.optimizer.options import OptimizerOptions
@@ -419,7 +420,7 @@ def test_memory_that_cannot_be_had_is_asked_for_again() -> None:
     class Failing(CountingAllocator):
         fails = True
 
-        def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
+        def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
             if self.fails:
                 raise MemoryError("none")
             return super().allocate(size_bytes, alignment_bytes)

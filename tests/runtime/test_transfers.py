@@ -17,6 +17,7 @@ from mock_backends import (
     Mock,
     Slow,
     SlowWorkload,
+    Unmapped,
     assigned,
     chain,
     mock,
@@ -34,12 +35,13 @@ from ferrule.backends.shared.host_memory import (
     TensorImportError,
     aligned_empty,
 )
-from ferrule.backends.tensor_handle import Event, MemorySource, TensorHandleFactory
+from ferrule.backends.tensor_handle import Event, MemoryRef, MemorySource, TensorHandleFactory
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Graph, LayerType, TensorInfo
 from ferrule.network import Network
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.runtime.errors import NetworkLoadError
 
 BOTH = OptimizerOptions(import_enabled=True, export_enabled=True)
 OPTIONS = pytest.mark.parametrize("options", [OptimizerOptions(), BOTH], ids=["copied", "imported"])
@@ -64,15 +66,15 @@ def test_an_import_makes_no_copy() -> None:
     seen: list[tuple[Array, Array]] = []
 
     class Watched(HostTensorHandle):
-        def import_memory(self, memory: Array, source: MemorySource) -> bool:
-            done = super().import_memory(memory, source)
-            seen.append((memory, self.map()))
+        def import_memory(self, memory: MemoryRef) -> bool:
+            done = super().import_memory(memory)
+            assert memory.array is not None
+            seen.append((memory.array, self.map()))
             return done
 
     class WatchedFactory(TensorHandleFactory):
         id = Mock.factory_id
         import_flags = export_flags = MemorySource.MALLOC
-        alignment_bytes = 1
 
         def create_handle(self, info: TensorInfo, *, managed: bool) -> HostTensorHandle:
             return Watched(info, managed=managed)
@@ -140,6 +142,37 @@ def test_a_refused_import_is_an_error_that_names_both_backends() -> None:
         for _ in range(2):
             with pytest.raises(TensorImportError, match=r"'Fussy' did not import tensor 'layer1' .* 'CpuRef'"):
                 runtime.enqueue_workload(number, [sample()])
+
+
+@pytest.mark.parametrize("elements", [0, 1], ids=["aligned", "misaligned"])
+def test_a_backend_without_map_works_on_imported_memory(elements: int) -> None:
+    """The runtime imports the caller's arrays where they are aligned, and its own elsewhere."""
+    size = int(np.prod(SHAPE))
+    buffer, x = (aligned_empty((size + elements,), DataType.FLOAT32)[elements:].reshape(SHAPE) for _ in range(2))
+    with Runtime(registry=registry_of(Unmapped)) as runtime:
+        number = runtime.load_network(optimize(chain(), [Unmapped.id], runtime.registry, BOTH))
+        for seed in range(3):
+            x[...] = sample(seed)
+            (output,) = runtime.enqueue_workload(number, [x], [buffer])
+            np.testing.assert_array_equal(output, chain().run([x])[0])
+
+
+@pytest.mark.parametrize(
+    ("graph", "options"),
+    [
+        (chain(), OptimizerOptions(export_enabled=True)),
+        (with_transfer(chain(), LayerType.MEM_COPY, "layer1"), BOTH),
+        (with_transfer(chain(), LayerType.MEM_IMPORT, "layer1"), BOTH),
+        (with_transfer(chain(), LayerType.DEBUG, "layer1"), BOTH),
+    ],
+    ids=["input", "copy", "import", "debug"],
+)
+def test_a_network_that_needs_a_map_of_handles_without_is_not_loaded(graph: Graph, options: OptimizerOptions) -> None:
+    with (
+        Runtime(registry=registry_of(Unmapped)) as runtime,
+        pytest.raises(NetworkLoadError, match="has handles of 'Unmapped/Factory', which cannot be mapped"),
+    ):
+        runtime.load_network(assigned(graph, {}, Unmapped, options))
 
 
 @pytest.mark.parametrize("where", ["inputs", "outputs"])

@@ -27,6 +27,8 @@ PIECE_S = 30.0
 """Rough duration of a piece, after which its result is kept."""
 STUCK_S = 20.0
 """Time beyond the limit after which a process that does not react is ended."""
+PREPARE_S = 300.0
+"""Seconds in which a child begins its first input: it compiles kernels on some machines, which may be busy."""
 _NONE = b"\xff" * 8
 """The progress of a child that has not begun its first input."""
 
@@ -85,7 +87,7 @@ def _watch(child: subprocess.Popen[bytes], progress: Path, limit_s: float) -> st
             now = progress.read_bytes()
             if now != before:
                 before, since = now, time.monotonic()
-            elif time.monotonic() - since > limit_s + STUCK_S:
+            elif time.monotonic() - since > (PREPARE_S if now == _NONE else limit_s + STUCK_S):
                 child.kill()
                 child.wait()
                 return "the process hung"

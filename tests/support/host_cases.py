@@ -133,4 +133,23 @@ def pools(draw: st.DrawFn, kind: str) -> Network:
     return network
 
 
+def halfway_sums() -> Network:
+    """Return a fully connected layer whose channels divide by 2, 4, ... 256: many sums are halfway between results."""
+    random = np.random.default_rng(5)
+    network = Network("halfway")
+    channels = 64
+    quantization = Quantization.of(1.0, 0)
+    network.add_input(TensorInfo(name="x", shape=(1, 16), dtype=DataType.INT8, quantization=quantization))
+    scales = tuple(2.0 ** -(1 + channel % 8) for channel in range(channels))
+    network.add_fully_connected_layer(
+        "x",
+        random.integers(-2, 3, (channels, 16), dtype=np.int8),
+        random.integers(-64, 65, channels, dtype=np.int32),
+        weights_quantization=Quantization(scales=scales, zero_points=(0,) * channels, axis=0),
+        quantization=quantization,
+    )
+    network.set_outputs([network.layers[-1].outputs[0]])
+    return network
+
+
 WEIGHTED = {"conv2d": convolutions, "depthwise_conv2d": depthwise_convolutions, "fully_connected": products}

@@ -10,7 +10,7 @@ import numpy as np
 from ferrule.backends.device import BackendId
 from ferrule.backends.shared.host_memory import HostTensorHandle
 from ferrule.backends.target import default_target
-from ferrule.backends.tensor_handle import MemorySource, TensorHandle
+from ferrule.backends.tensor_handle import MemoryRef, TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.graph import Array, Graph, TensorInfo
 
@@ -44,5 +44,5 @@ class LoadedGraph:
 
 def _exact_handle(info: TensorInfo) -> HostTensorHandle:
     handle = HostTensorHandle(info, managed=False)
-    assert handle.import_memory(np.empty(info.shape, info.dtype.numpy), MemorySource.MALLOC)
+    assert handle.import_memory(MemoryRef.of_array(np.empty(info.shape, info.dtype.numpy)))
     return handle

@@ -30,6 +30,7 @@ from ferrule.backends.tensor_handle import (
     Event,
     FactoryId,
     MemoryManager,
+    MemoryRef,
     MemorySource,
     TensorHandle,
     TensorHandleFactory,
@@ -187,7 +188,61 @@ class Slow(Mock):
         return (QueueHandleFactory(self.factory_id, manager),)
 
 
-class CountingAllocator:
+class UnmappedHandle(HostTensorHandle):
+    """A handle that only the workloads of its backend may map."""
+
+    inside = False
+
+    @override
+    def map(self) -> Array:
+        assert UnmappedHandle.inside, f"tensor '{self.info.name}' is mapped from outside its backend"
+        return super().map()
+
+
+class UnmappedFactory(HostTensorHandleFactory):
+    supports_map_unmap = False
+
+    @override
+    def create_handle(self, info: TensorInfo, *, managed: bool) -> HostTensorHandle:
+        return UnmappedHandle(info, managed=managed, manager=self._manager, alignment_bytes=self._alignment_bytes)
+
+
+class _InsideWorkload:
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+
+    def execute(self) -> Event | None:
+        UnmappedHandle.inside = True
+        try:
+            return self._workload.execute()
+        finally:
+            UnmappedHandle.inside = False
+
+
+class _InsideFactory(WorkloadFactory):
+    @override
+    def create_workload(self, info: WorkloadInfo) -> Workload:
+        return _InsideWorkload(CpuRef().workload_factory(None, {}).create_workload(info))
+
+
+class Unmapped(Mock):
+    """A backend whose handles import memory of the process, and cannot be mapped."""
+
+    id: ClassVar[BackendId] = BackendId("Unmapped")
+    factory_id: ClassVar[FactoryId] = FactoryId("Unmapped/Factory")
+    alignment_bytes: ClassVar[int] = 64
+
+    @override
+    def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
+        return _InsideFactory()
+
+    @override
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
+        manager = memory if isinstance(memory, HostMemoryManager) else None
+        return (UnmappedFactory(self.factory_id, manager, alignment_bytes=self.alignment_bytes),)
+
+
+class CountingAllocator(CustomAllocator):
     """Ordinary memory, with a count of allocations."""
 
     def __init__(self, source: MemorySource = MemorySource.MALLOC) -> None:
@@ -195,14 +250,16 @@ class CountingAllocator:
         self.held: list[int] = []
         self.total = 0
 
-    def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
-        block = aligned_empty((size_bytes,), DataType.UINT8, alignment_bytes)
+    @override
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+        block = MemoryRef.of_array(aligned_empty((size_bytes,), DataType.UINT8, alignment_bytes), self.source)
         self.held.append(id(block))
         self._keep = block
         self.total += 1
         return block
 
-    def free(self, memory: Array) -> None:
+    @override
+    def free(self, memory: MemoryRef) -> None:
         self.held.remove(id(memory))
 
 

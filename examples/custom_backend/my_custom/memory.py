@@ -9,7 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule import override
-from ferrule.backends.tensor_handle import FactoryId, MemoryManager, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.backends.tensor_handle import (
+    FactoryId,
+    MemoryManager,
+    MemoryRef,
+    MemorySource,
+    TensorHandle,
+    TensorHandleFactory,
+)
 from ferrule.graph import Array, TensorInfo
 
 FACTORY = FactoryId("MyCustom/Memory")
@@ -93,19 +100,20 @@ class CustomTensorHandle(TensorHandle):
         pass
 
     @override
-    def can_import(self, memory: Array, source: MemorySource) -> bool:
-        info = self.info
+    def can_import(self, memory: MemoryRef) -> bool:
+        array = memory.array
         return (
-            source is MemorySource.MALLOC
-            and (memory.dtype, memory.shape) == (info.dtype.numpy, info.shape)
-            and memory.flags.c_contiguous
+            array is not None
+            and MemorySource.MALLOC in memory.source
+            and (array.dtype, array.shape) == (self.info.dtype.numpy, self.info.shape)
+            and array.flags.c_contiguous
         )
 
     @override
-    def import_memory(self, memory: Array, source: MemorySource) -> bool:
-        if not self.can_import(memory, source):
+    def import_memory(self, memory: MemoryRef) -> bool:
+        if not self.can_import(memory):
             return False
-        self._imported = memory
+        self._imported = memory.array
         return True
 
     @override

@@ -100,7 +100,7 @@ def _tests_of_fields(kind: type) -> tuple[tuple[str, _Test], ...]:
 
 
 def named(value: object) -> str:
-    """Return how messages name a value: None, or its type with an article."""
+    """Return the description of a value in messages: None, or its type with an article."""
     kind = type(value).__name__
     return "None" if value is None else f"{'an' if kind[0] in 'aeiouAEIO' else 'a'} {kind}"
 

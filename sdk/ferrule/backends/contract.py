@@ -27,8 +27,8 @@ class asking(noted):  # noqa: N801 used like a function
     """A context manager: a FerruleError passes through, other exceptions of a backend become BrokenBackendError.
 
     SystemExit and KeyboardInterrupt count as unexpected, too, unless a signal such as Ctrl-C caused them. In the
-    message, `question` names the call, and `what` replaces the word "backend". It is a class, since a runtime enters
-    several for each workload, and a generator costs more than the workload of a small layer.
+    message, `question` names the call, and `what` replaces the word "backend". Like `noted`, it can be entered again.
+    It is a class, since a generator for each call of a workload would cost more than a small layer.
     """
 
     __slots__ = ("_question", "_subject")

@@ -71,12 +71,15 @@ def name_crashes() -> None:
 
 
 def current_note() -> str:
-    """Return what this thread noted last and has not ended; "" if nothing."""
+    """Return the note of this thread that holds now; "" if there is none."""
     return _thread.text
 
 
 class noted:  # noqa: N801 used like a function
-    """A context manager: notes `text` for this thread; with `inner`, adds the note that holds already."""
+    """A context manager: notes `text` for this thread; with `inner`, adds the note that holds already.
+
+    It can be entered again after it was left.
+    """
 
     __slots__ = ("_before", "_text")
 
@@ -85,6 +88,7 @@ class noted:  # noqa: N801 used like a function
         self._text = f"{text}, for {self._before}" if inner and self._before else text
 
     def __enter__(self) -> None:
+        self._before = _thread.text
         _note(self._text)
 
     def __exit__(

@@ -22,6 +22,7 @@ from ferrule.backends.tensor_handle import (
     FactoryId,
     HandleCapability,
     MemoryManager,
+    MemoryRef,
     MemorySource,
     TensorHandle,
     TensorHandleFactory,
@@ -74,7 +75,7 @@ class Asker:
         return value
 
     def question(self, method: str) -> str:
-        """Return how messages name a call."""
+        """Return the description of a call in messages."""
         return f"{method}(){self.whose}"
 
 
@@ -137,10 +138,12 @@ class GuardedWorkload:
 
     def __init__(self, workload: object, backend: str) -> None:
         self._asker = Asker(workload, backend)
+        self._executing = asking(backend, self._asker.question("execute"))
 
     def execute(self) -> Event | None:
         """Run the layer."""
-        event = self._asker.ask("execute", object)
+        with self._executing:
+            event = self._asker.bare.execute()  # type: ignore[attr-defined] # answer_with saw it
         return None if event is None else GuardedEvent(event, self._asker.backend)
 
 
@@ -152,6 +155,13 @@ class GuardedWorkloads(WorkloadFactory):
 
     @override
     def create_workload(self, info: WorkloadInfo) -> GuardedWorkload:
+        return self._made("create_workload", info)
+
+    @override
+    def create_fallback_import(self, info: WorkloadInfo) -> GuardedWorkload:
+        return self._made("create_fallback_import", info)
+
+    def _made(self, method: str, info: WorkloadInfo) -> GuardedWorkload:
         given = WorkloadInfo(
             layer=info.layer,
             operands=info.operands,
@@ -160,9 +170,9 @@ class GuardedWorkloads(WorkloadFactory):
             outputs=tuple(map(bare, info.outputs)),
             target=info.target,
         )
-        question = f"create_workload() for layer '{info.layer.name}' ({info.layer.type})"
+        question = f"{method}() for layer '{info.layer.name}' ({info.layer.type})"
         with asking(self._asker.backend, question):
-            made = self._asker.bare.create_workload(given)  # type: ignore[attr-defined] # answer_with saw it
+            made = getattr(self._asker.bare, method)(given)
         return GuardedWorkload(answer_with(made, ("execute",), self._asker.backend, question), self._asker.backend)
 
 
@@ -188,6 +198,8 @@ class GuardedHandle(TensorHandle):
         super().__init__(info)
         self._asker = Asker(handle, backend, f" of tensor '{info.name}'")
         self._wanted = (info.shape, info.dtype.numpy)
+        self._mapping = asking(backend, self._asker.question("map"))
+        self._unmapping = asking(backend, self._asker.question("unmap"))
         self._ready: Event | None = None
 
     @property  # type: ignore[explicit-override] # mypy overlooks `override` on a property with a setter
@@ -211,7 +223,10 @@ class GuardedHandle(TensorHandle):
 
     @override
     def map(self) -> Array:
-        array: Array = self._asker.ask("map", np.ndarray)
+        with self._mapping:
+            array: Array = self._asker.bare.map()  # type: ignore[attr-defined] # answer_with saw it
+        if not isinstance(array, np.ndarray):
+            fitting(array, np.ndarray, self._asker.backend, self._asker.question("map"))
         if (array.shape, array.dtype) != self._wanted:
             found = f"is an array of {array.dtype}{list(array.shape)}"
             wanted = f"expected {self.info.dtype}{list(self.info.shape)}"
@@ -220,19 +235,20 @@ class GuardedHandle(TensorHandle):
 
     @override
     def unmap(self) -> None:
-        self._asker.tell("unmap")
+        with self._unmapping:
+            self._asker.bare.unmap()  # type: ignore[attr-defined] # answer_with saw it
 
     @override
-    def import_memory(self, memory: Array, source: MemorySource) -> bool:
-        return bool(self._asker.ask("import_memory", bool, memory, source))
+    def import_memory(self, memory: MemoryRef) -> bool:
+        return bool(self._asker.ask("import_memory", bool, memory))
 
     @override
     def end_import(self) -> None:
         self._asker.tell("end_import")
 
     @override
-    def can_import(self, memory: Array, source: MemorySource) -> bool:
-        return bool(self._asker.ask("can_import", bool, memory, source))
+    def can_import(self, memory: MemoryRef) -> bool:
+        return bool(self._asker.ask("can_import", bool, memory))
 
 
 class GuardedHandles(TensorHandleFactory):
@@ -245,10 +261,6 @@ class GuardedHandles(TensorHandleFactory):
         self.import_flags = asker.attribute("import_flags", MemorySource)
         self.export_flags = asker.attribute("export_flags", MemorySource)
         self.supports_map_unmap = bool(asker.attribute("supports_map_unmap", bool))
-        self.alignment_bytes = int(asker.attribute("alignment_bytes", int))
-        if self.alignment_bytes < 1 or self.alignment_bytes & (self.alignment_bytes - 1):
-            wrong = f"is {self.alignment_bytes}, expected a power of two"
-            raise broken(backend, f"'alignment_bytes' of tensor handle factory '{self.id}'", factory, wrong)
         self._asker = Asker(factory, backend, f" of tensor handle factory '{self.id}'")
 
     @override
@@ -260,8 +272,18 @@ class GuardedHandles(TensorHandleFactory):
         return GuardedHandle(handle, self._asker.backend, info)
 
     @override
-    def capabilities(self) -> frozenset[HandleCapability]:
-        found: frozenset[HandleCapability] = self._asker.ask("capabilities", frozenset[HandleCapability])
+    def memory_alignment(self, source: MemorySource) -> int:
+        found = int(self._asker.ask("memory_alignment", int, source))
+        if found < 1 or found & (found - 1):
+            question = self._asker.question("memory_alignment")
+            raise broken(self._asker.backend, question, found, f"is {found}, expected a power of two")
+        return found
+
+    @override
+    def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
+        found: frozenset[HandleCapability] = self._asker.ask(
+            "capabilities", frozenset[HandleCapability], layer, connected
+        )
         return found
 
 

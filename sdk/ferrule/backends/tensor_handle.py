@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum, Flag, auto
 from typing import NewType, Protocol
 
-from ferrule.graph import Array, TensorInfo
+from ferrule.graph import Array, Layer, TensorInfo
 
 FactoryId = NewType("FactoryId", str)
 """Unique among all factories; if two factories have the same id, the one registered first is used."""
@@ -26,6 +27,62 @@ class MemorySource(Flag):
     """Memory of a device that the process cannot access, such as an OpenCL buffer."""
 
 
+class MemoryAccess(Protocol):
+    """Brackets the processor's accesses to memory that devices reach, too."""
+
+    def begin(self) -> None:
+        """Prepare the memory for accesses of the processor; called before the first of them."""
+        ...
+
+    def end(self) -> None:
+        """Prepare the memory for accesses of devices; called after the processor's last access."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryRef:
+    """A region of memory: `size_bytes` bytes at `offset` of a block that has an address, a file descriptor, or both.
+
+    The allocator of the block owns it, with its file descriptor, and keeps both while a handle uses them.
+    """
+
+    source: MemorySource
+    """The kinds of memory as which it can be imported: a DMA_BUF that is mapped is MALLOC, too."""
+    size_bytes: int
+    array: Array | None = None
+    """The region as an array: of a tensor's shape and dtype, or of bytes; None if the process cannot access it."""
+    fd: int | None = None
+    """The file descriptor of the block; None for memory that has none."""
+    offset: int = 0
+    """Where the region begins, in bytes from the beginning of the block."""
+    block: MemoryRef | None = None
+    """The region of bytes that was allocated, if this is a part of it; None if this is all of it."""
+    access: MemoryAccess | None = None
+    """Brackets each access to `array` and to its block; None for memory that needs no preparation."""
+
+    @classmethod
+    def of_array(cls, array: Array, source: MemorySource = MemorySource.MALLOC) -> MemoryRef:
+        """Return the memory of an array."""
+        return cls(source, array.nbytes, array)
+
+    @property
+    def address(self) -> int | None:
+        """The address of the block in this process, to which `offset` is added; None if it has none."""
+        if self.array is None:
+            return None
+        return int(self.array.__array_interface__["data"][0]) - self.offset
+
+    def part(self, offset: int, info: TensorInfo) -> MemoryRef:
+        """Return the part of the region that begins at `offset` from its first byte, and holds a tensor."""
+        end = offset + info.size_bytes
+        assert 0 <= offset <= end <= self.size_bytes, f"{info.name} at {offset} of {self.size_bytes} B"
+        array = self.array
+        if array is not None:
+            array = array.reshape(-1).view("u1")[offset:end].view(info.dtype.numpy).reshape(info.shape)
+        place = self.offset + offset
+        return MemoryRef(self.source, info.size_bytes, array, self.fd, place, self.block or self, self.access)
+
+
 class HandleCapability(Enum):
     """Properties of a factory that restrict how two layers may be connected."""
 
@@ -33,6 +90,8 @@ class HandleCapability(Enum):
     """The factory's tensors need padding around them, so it cannot use memory from elsewhere."""
     FALLBACK_IMPORT_DISABLED = auto()
     """The factory does not import tensors that another backend computed."""
+    FALLBACK_IMPORT_MEMORY_REQUIRED = auto()
+    """The factory's tensors are shared with another backend in fallback memory that both import, not by its export."""
 
 
 class Event(Protocol):
@@ -54,6 +113,10 @@ class TensorHandle(ABC):
     run, `map`/`unmap` and `import_memory` as often as needed. If a workload returned an event, the runtime sets it as
     `ready` of the workload's outputs until the end of the run. Such a workload must not map its own outputs before its
     event is complete, or it would wait for itself.
+
+    A handle whose factory does not support map and unmap is not mapped: it works on memory that it imports, which holds
+    the data of a workload's input when `execute` is called, and of its output when `execute` has returned no event or
+    its event is complete.
     """
 
     ready: Event | None = None
@@ -80,17 +143,17 @@ class TensorHandle(ABC):
     def unmap(self) -> None:
         """End the access that `map` began; the backend then sees the data that was written."""
 
-    def import_memory(self, memory: Array, source: MemorySource) -> bool:
+    def import_memory(self, memory: MemoryRef) -> bool:
         """Use `memory` from now on instead of the handle's own; False if its alignment, layout or kind does not fit."""
-        del memory, source
+        del memory
         return False
 
     def end_import(self) -> None:  # noqa: B027 - nothing to do where nothing is kept
         """Stop using imported memory; its owner may then free or change it."""
 
-    def can_import(self, memory: Array, source: MemorySource) -> bool:
+    def can_import(self, memory: MemoryRef) -> bool:
         """Return whether `import_memory` would succeed; nothing is imported."""
-        del memory, source
+        del memory
         return False
 
 
@@ -116,15 +179,22 @@ class TensorHandleFactory(ABC):
     """The kinds of memory that its handles can export."""
     supports_map_unmap: bool = True
     """Whether the process can access the bytes through `map`."""
-    alignment_bytes: int = 1
-    """Required alignment of imported memory."""
 
     @abstractmethod
     def create_handle(self, info: TensorInfo, *, managed: bool) -> TensorHandle:
         """Return a handle; its memory comes from the memory manager if `managed`, otherwise from an import."""
 
-    def capabilities(self) -> frozenset[HandleCapability]:
-        """Return the properties that hold for all connections."""
+    def memory_alignment(self, source: MemorySource) -> int:
+        """Return the required alignment of imported memory of one kind, in bytes: a power of two."""
+        del source
+        return 1
+
+    def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
+        """Return the properties for the connection from `layer`, which writes a tensor, to `connected`, which reads it.
+
+        Without the layers, the properties that hold for all connections.
+        """
+        del layer, connected
         return frozenset()
 
 

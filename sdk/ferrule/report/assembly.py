@@ -11,7 +11,7 @@ from ferrule._version import VERSION
 from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.devices import Fault
-from ferrule.emulation import Counters
+from ferrule.emulation import Counters, OwnershipCounts
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, Project, StackBound
 from ferrule.firmware.identification import read_identities
@@ -27,6 +27,7 @@ from ferrule.report.document import (
     LayerPart,
     MemoryPart,
     ModelPart,
+    OwnershipPart,
     RamPart,
     ReportDocument,
     SamplePart,
@@ -84,6 +85,8 @@ class EngineRun:
     """Another run of the first sample with its device calls, if they were requested."""
     counters: Counters
     run_s: float
+    ownership: OwnershipCounts | None = None
+    """What the check of ownership has covered; None without it."""
 
     def by_sample(self) -> Iterator[list[LinkRun]]:
         """Yield all runs of each sample, in the order of execution."""
@@ -123,7 +126,14 @@ def assemble(
         samples=samples,
         devices=device_parts(artifact, layers),
         device_trace=trace_part(artifact, done.traced.calls if done.traced else ()) if trace else None,
+        ownership=None if done.ownership is None else _ownership(done.ownership),
         faults=tuple(f"{device}: {fault}" for device, fault in (faults or {}).items()),
+    )
+
+
+def _ownership(counts: OwnershipCounts) -> OwnershipPart:
+    return OwnershipPart(
+        inferences=counts.inferences, accesses=counts.accesses, transfers=counts.transfers, cache=counts.cache
     )
 
 

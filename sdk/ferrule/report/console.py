@@ -12,6 +12,7 @@ from ferrule.report.document import (
     DeviceTracePart,
     DifferencePart,
     LayerPart,
+    OwnershipPart,
     RamPart,
     ReportDocument,
     Verdict,
@@ -33,6 +34,8 @@ def print_report(document: ReportDocument, console: Console) -> None:
         _print_trace(document.device_trace, console)
     console.print(_totals(document))
     _print_samples(document, console)
+    if document.ownership is not None:
+        console.print(_ownership(document.ownership), highlight=False)
     for fault in document.faults:
         console.print(f"injected: {fault}", highlight=False, markup=False)
     if document.first_difference is not None:
@@ -49,6 +52,14 @@ def _difference(part: DifferencePart) -> str:
     runner = part.backend if part.device in {"", part.backend} else f"{part.backend}/{part.device}"
     extent = "" if part.max_difference is None else f", by up to {part.max_difference:g}"
     return f"first difference: layer '{part.layer}' ({part.type}) on {runner}, tensor '{part.tensor}'{extent}"
+
+
+def _ownership(part: OwnershipPart) -> str:
+    cache = ", with the lines of the data cache" if part.cache else ""
+    return (
+        f"ownership: {part.inferences} inference(s) checked, {part.accesses:,} accesses of the core and "
+        f"{part.transfers:,} transfers of devices{cache}: all allowed"
+    )
 
 
 def _print_layers(document: ReportDocument, console: Console) -> None:
@@ -121,7 +132,7 @@ def _stack_bound(ram: RamPart) -> str:
 
 
 def _built(build: BuildPart) -> str:
-    """Return how the firmware was built; it states this itself if it is another build than the job's."""
+    """Return the description of the build; it says so if the firmware on the board is another build than the job's."""
     if build.build_s is not None:
         return f"in {build.build_s:.1f} s by {build.toolchain_version} -{build.optimization}"
     if not build.sources:

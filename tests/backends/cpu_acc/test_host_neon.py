@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from covering import EXHAUSTIVE
-from host_cases import WEIGHTED, pools
+from host_cases import WEIGHTED, halfway_sums, pools
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
@@ -58,17 +58,15 @@ class NeonTarget:
 
 def program(artifact: Artifact, network: Network) -> str:
     """Return a C program whose main reads all inputs and writes all outputs."""
-    inputs, outputs = network.inputs, network.outputs
-    lines = ["#include <stdint.h>", "#include <stdio.h>"]
-    lines.append(f"int32_t ferrule_{artifact.symbol}_run(void **, void **, void **, void *, void *);")
-    for name, infos in (("in", inputs), ("out", outputs)):
-        lines += [f"static _Alignas(16) char {name}_{i}[{info.size_bytes}];" for i, info in enumerate(infos)]
-        lines.append(f"static void *{name}[] = {{{', '.join(f'{name}_{i}' for i in range(len(infos)))}}};")
-    lines.append(f"static _Alignas(64) char arena[{artifact.workspace_bytes}];")
-    lines += ["int main(void) {", "void *memory[] = {arena};"]
-    lines += [f"if (fread(in_{i}, 1, sizeof(in_{i}), stdin) != sizeof(in_{i})) return 2;" for i in range(len(inputs))]
-    lines.append(f"if (ferrule_{artifact.symbol}_run(in, out, memory, 0, 0) != 0) return 3;")
-    lines += [f"(void)fwrite(out_{i}, 1, sizeof(out_{i}), stdout);" for i in range(len(outputs))]
+    prefix = f"ferrule_{artifact.symbol}"
+    lines = ["#include <stdio.h>", f'#include "{prefix}.h"', "int main(void) {"]
+    for index, info in enumerate(network.inputs):
+        place = f"((void **)&{prefix}_default_inputs)[{index}]"
+        lines.append(f"if (fread({place}, 1, {info.size_bytes}, stdin) != {info.size_bytes}) return 2;")
+    arguments = ", ".join(f"&{prefix}_default_{part}" for part in ("inputs", "outputs", "memory"))
+    lines.append(f"if ({prefix}_run({arguments}, NULL) != 0) return 3;")
+    for index, info in enumerate(network.outputs):
+        lines.append(f"(void)fwrite(((void **)&{prefix}_default_outputs)[{index}], 1, {info.size_bytes}, stdout);")
     return "\n".join([*lines, "return 0; }"])
 
 
@@ -134,7 +132,7 @@ def test_neon_kernels_are_the_numpy_ones(tmp_path_factory: pytest.TempPathFactor
     types = (DataType.INT8, DataType.INT8, DataType.FLOAT32)
     networks = [data.draw(family(dtype)).network for family in WEIGHTED.values() for dtype in types * 2]
     networks += [data.draw(pools(kind)) for kind in ("average", "max")]
-    networks += [sums(LayerType.ADD), sums(LayerType.SUB)]
+    networks += [sums(LayerType.ADD), sums(LayerType.SUB), halfway_sums()]
     inputs = [random_inputs(network, seed) for seed, network in enumerate(networks)]
     outputs, kernels = run_emulated(
         merged(networks), [array for arrays in inputs for array in arrays], tmp_path_factory.mktemp("neon")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from host_cases import ACTIVATIONS, WEIGHTED, Case, pools
+from host_cases import ACTIVATIONS, WEIGHTED, Case, halfway_sums, pools
 from host_face import LoadedGraph
 from host_library import library
 from hypothesis import given, settings
@@ -53,6 +53,20 @@ def test_weighted_layers(family: str, dtype: DataType, data: st.DataObject) -> N
     check(data.draw(WEIGHTED[family](dtype)))
 
 
+def check_exact(network: Network) -> None:
+    for inputs in (random_inputs(network), *edge_inputs(network).values()):
+        wanted = network.run(inputs)[0]
+        for instructions in available(library()):
+            loaded = LoadedGraph(
+                network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
+            )
+            np.testing.assert_array_equal(loaded.run(inputs)[0], wanted)
+
+
+def test_halfway_sums_are_rounded_alike() -> None:
+    check_exact(halfway_sums())
+
+
 @pytest.mark.parametrize("shift", [-31, -30, -8, 0, 3, 12, 30])
 def test_every_shift_is_rounded_alike(shift: int) -> None:
     random = np.random.default_rng(shift + 100)
@@ -72,13 +86,7 @@ def test_every_shift_is_rounded_alike(shift: int) -> None:
         quantization=Quantization.of(1.0, -7),
     )
     network.set_outputs([network.layers[-1].outputs[0]])
-    for inputs in (random_inputs(network), *edge_inputs(network).values()):
-        wanted = network.run(inputs)[0]
-        for instructions in available(library()):
-            loaded = LoadedGraph(
-                network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
-            )
-            np.testing.assert_array_equal(loaded.run(inputs)[0], wanted)
+    check_exact(network)
 
 
 def check_everywhere(network: Network, inputs: list[Array], kernel: str | None) -> None:

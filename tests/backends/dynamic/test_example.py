@@ -20,7 +20,7 @@ from ferrule.backends.dynamic.version import API_VERSION
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import address, aligned_empty
 from ferrule.backends.target import default_target
-from ferrule.backends.tensor_handle import MemorySource
+from ferrule.backends.tensor_handle import MemoryRef
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.graph import DataType, Quantization, TensorInfo
 from ferrule.network import Network
@@ -131,8 +131,8 @@ def test_a_workload_reads_and_writes_the_memory_of_the_handles(
     source, target = (factory.create_handle(network.info(name), managed=False) for name in ("x", "y"))
     x, y = (aligned_empty(shape, DataType.FLOAT32) for _ in range(2))
     x[...], y[...] = -1, 5
-    assert source.import_memory(x, MemorySource.MALLOC)
-    assert target.import_memory(y, MemorySource.MALLOC)
+    assert source.import_memory(MemoryRef.of_array(x))
+    assert target.import_memory(MemoryRef.of_array(y))
     workloads = backend.workload_factory(memory, {})
     assert workloads is not None
     (layer,) = network.layers

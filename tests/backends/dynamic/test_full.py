@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ferrule.backends.backend import Backend
-from ferrule.backends.context import BackendUnavailableError, CreationOptions, NetworkId
+from ferrule.backends.context import BackendUnavailableError, CreationOptions, CustomAllocator, NetworkId
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic import load_dynamic_backends
@@ -26,7 +26,7 @@ from ferrule.backends.optimization_views import OptimizationViews, PreCompiledDe
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HOST_FACTORY, address, aligned_empty
 from ferrule.backends.target import default_target
-from ferrule.backends.tensor_handle import HandleCapability, MemorySource
+from ferrule.backends.tensor_handle import HandleCapability, MemoryRef, MemorySource
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, SubgraphView, TensorInfo
 from ferrule.network import Network
@@ -297,7 +297,7 @@ def test_profiling_events(full: Callable[..., Full]) -> None:
     assert profiling.take_events() == []
 
 
-class Allocator:
+class Allocator(CustomAllocator):
     """Ordinary memory, with a record of the allocations."""
 
     source = MemorySource.MALLOC
@@ -306,16 +306,17 @@ class Allocator:
         self.given: dict[int, Array] = {}
         self.asked: list[tuple[int, int]] = []
 
-    def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
         self.asked.append((size_bytes, alignment_bytes))
         if len(self.asked) > 1:
             raise MemoryError
-        memory = aligned_empty((size_bytes,), DataType.UINT8, alignment_bytes)
-        self.given[address(memory)] = memory
-        return memory
+        block = aligned_empty((size_bytes,), DataType.UINT8, alignment_bytes)
+        self.given[address(block)] = block
+        return MemoryRef.of_array(block)
 
-    def free(self, memory: Array) -> None:
-        del self.given[address(memory)]
+    def free(self, memory: MemoryRef) -> None:
+        assert memory.address is not None
+        del self.given[memory.address]
 
 
 class Protected(Allocator):
@@ -372,7 +373,7 @@ def test_handle_factories_tell_what_they_can(full: Callable[..., Full]) -> None:
     assert factory.id == "Tests/Full"
     assert factory.import_flags is MemorySource.MALLOC
     assert factory.export_flags is MemorySource.MALLOC
-    assert factory.alignment_bytes == 16
+    assert factory.memory_alignment(MemorySource.MALLOC) == 16
     assert factory.supports_map_unmap
     assert factory.capabilities() == {HandleCapability.FALLBACK_IMPORT_DISABLED}
     with pytest.raises(DynamicLibraryError, match="too many dimensions"):
@@ -396,7 +397,7 @@ def test_handles_import(full: Callable[..., Full]) -> None:
         handle.map()
     memory = aligned_empty((17,), DataType.FLOAT32)
     x, askew = memory[:16].reshape(INFO.shape), memory[1:].reshape(INFO.shape)
-    assert handle.can_import(x, MemorySource.MALLOC)
+    assert handle.can_import(MemoryRef.of_array(x))
     for array, source in (
         (askew, MemorySource.MALLOC),
         (x, MemorySource.DEVICE),
@@ -404,9 +405,9 @@ def test_handles_import(full: Callable[..., Full]) -> None:
         (x.view(np.int32), MemorySource.MALLOC),
         (np.asfortranarray(x), MemorySource.MALLOC),
     ):
-        assert not handle.can_import(array, source)
-        assert not handle.import_memory(array, source)
-    assert handle.import_memory(x, MemorySource.MALLOC)
+        assert not handle.can_import(MemoryRef.of_array(array, source))
+        assert not handle.import_memory(MemoryRef.of_array(array, source))
+    assert handle.import_memory(MemoryRef.of_array(x))
     assert address(handle.map()) == address(x)
     handle.unmap()
     handle.end_import()

@@ -21,7 +21,7 @@ from ferrule.backends.context import BackendUnavailableError, CreationOptions, R
 from ferrule.backends.device import BackendId
 from ferrule.backends.gpu_acc import GpuAcc, opencl
 from ferrule.backends.gpu_acc.backend import GpuContext
-from ferrule.backends.gpu_acc.handle import GpuTensorHandle
+from ferrule.backends.gpu_acc.handle import GpuImportHandle
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import choose_device
 from ferrule.backends.gpu_acc.program import build
@@ -29,9 +29,9 @@ from ferrule.backends.gpu_acc.session import Session
 from ferrule.backends.gpu_acc.trial import try_platform
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.target import default_target
-from ferrule.backends.tensor_handle import MemorySource
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.errors import FerruleError, UnsupportedError
-from ferrule.graph import Array, DataType, Quantization, TensorInfo
+from ferrule.graph import DataType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
@@ -95,36 +95,37 @@ def test_a_failed_command_raises_when_waited_for() -> None:
 @pytest.mark.usefixtures("opencl_device")
 def test_memory_is_imported_where_it_fits_only() -> None:
     info = chain().inputs[0]
-    handle = GpuTensorHandle(info, managed=False)
+    handle = GpuImportHandle(info, managed=False)
     with pytest.raises(RuntimeError, match="no memory"):
-        handle.map()
+        _ = handle.buffer
     memory = aligned_empty((1, 4, 4, 8), DataType.INT8)
     memory[...] = 5
-    assert not handle.import_memory(memory, MemorySource.DEVICE)
-    assert not handle.import_memory(memory[:, ::2], MemorySource.MALLOC)
-    assert not handle.import_memory(memory.view(np.uint8), MemorySource.MALLOC)
+    assert not handle.import_memory(MemoryRef.of_array(memory, MemorySource.DEVICE))
+    assert not handle.import_memory(MemoryRef.of_array(memory[:, ::2]))
+    assert not handle.import_memory(MemoryRef.of_array(memory.view(np.uint8)))
     shifted = aligned_empty((129,), DataType.INT8)[1:].reshape(memory.shape)
-    assert not handle.import_memory(shifted, MemorySource.MALLOC)
-    assert handle.import_memory(memory, MemorySource.MALLOC)
-    assert (handle.map() == 5).all()
-    handle.unmap()
+    assert not handle.import_memory(MemoryRef.of_array(shifted))
+    assert handle.import_memory(MemoryRef.of_array(memory))
+    with pytest.raises(RuntimeError, match="'Ferrule/GpuAcc/Import', which cannot be mapped"):
+        handle.map()
+    assert handle.buffer.size == memory.nbytes
     handle.end_import()
     with pytest.raises(RuntimeError, match="no memory"):
-        handle.map()
+        _ = handle.buffer
 
 
 @pytest.mark.usefixtures("opencl_device")
 def test_layers_read_and_write_imported_memory() -> None:
     network = chain(1)
-    graph = GpuGraph(network)
+    graph = GpuGraph(network, imported=("x", network.outputs[0].name))
     (data,) = random_inputs(network, 4)
     source, target = (aligned_empty(info.shape, DataType.INT8) for info in (*network.inputs, *network.outputs))
     source[...] = data
     source.setflags(write=False)
     target[...] = 99
     output = graph.handles[network.outputs[0].name]
-    assert graph.handles["x"].import_memory(source, MemorySource.MALLOC)
-    assert output.import_memory(target, MemorySource.MALLOC)
+    assert graph.handles["x"].import_memory(MemoryRef.of_array(source))
+    assert output.import_memory(MemoryRef.of_array(target))
     event = graph.workloads[0].execute()
     assert event is not None
     event.wait()
@@ -214,10 +215,12 @@ def test_loads_in_several_threads_keep_their_devices_apart() -> None:
 @pytest.mark.usefixtures("opencl_device")
 def test_tensors_live_in_the_memory_of_a_custom_allocator() -> None:
     class Keeping(CountingAllocator):
-        def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
-            self.block = super().allocate(size_bytes, alignment_bytes)
+        def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+            memory = super().allocate(size_bytes, alignment_bytes)
+            assert memory.array is not None
+            self.block = memory.array
             self.block[:] = 0
-            return self.block
+            return memory
 
     allocator = Keeping()
     network = chain()
@@ -247,7 +250,7 @@ def test_an_allocator_of_other_memory_is_refused() -> None:
 @pytest.mark.usefixtures("opencl_device")
 def test_an_allocator_that_has_no_memory_is_told() -> None:
     class Empty(CountingAllocator):
-        def allocate(self, size_bytes: int, alignment_bytes: int) -> Array:
+        def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
             raise MemoryError("all is taken")
 
     with pytest.raises(FerruleError, match=r"the custom allocator cannot provide \d+ B: all is taken"):

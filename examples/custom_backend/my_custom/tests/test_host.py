@@ -16,7 +16,7 @@ from ferrule.backends import BackendId, default_target
 from ferrule.backends.context import BackendUnavailableError, CreationOptions
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.registry import BackendRegistry
-from ferrule.backends.tensor_handle import MemorySource
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.graph import Array, Graph, LayerType, SubgraphView
 from ferrule.operators.activation import Activation
 from ferrule.optimizer import OptimizerOptions, optimize
@@ -249,10 +249,10 @@ def test_memory_is_imported_if_it_fits() -> None:
     memory = np.ones((2, 3), np.float32)
     with pytest.raises(RuntimeError, match="has no memory"):
         handle.map()
-    assert not handle.import_memory(memory, MemorySource.DMA_BUF)
-    assert not handle.import_memory(memory.T, MemorySource.MALLOC)
-    assert not handle.import_memory(memory.astype(np.float64), MemorySource.MALLOC)
-    assert handle.import_memory(memory, MemorySource.MALLOC)
+    assert not handle.import_memory(MemoryRef.of_array(memory, MemorySource.DMA_BUF))
+    assert not handle.import_memory(MemoryRef.of_array(memory.T))
+    assert not handle.import_memory(MemoryRef.of_array(memory.astype(np.float64)))
+    assert handle.import_memory(MemoryRef.of_array(memory))
     assert handle.map() is memory
     handle.end_import()
     with pytest.raises(RuntimeError, match="has no memory"):

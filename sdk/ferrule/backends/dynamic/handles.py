@@ -18,11 +18,12 @@ from ferrule.backends.tensor_handle import (
     FactoryId,
     HandleCapability,
     MemoryManager,
+    MemoryRef,
     MemorySource,
     TensorHandle,
     TensorHandleFactory,
 )
-from ferrule.graph import Array, Tensor, TensorInfo
+from ferrule.graph import Array, Layer, Tensor, TensorInfo
 
 MEMORY_FLAGS = {
     MemorySource.MALLOC: 1,
@@ -30,7 +31,11 @@ MEMORY_FLAGS = {
     MemorySource.DMA_BUF_PROTECTED: 4,
     MemorySource.DEVICE: 8,
 }
-_CAPABILITY_FLAGS = {HandleCapability.PADDING_REQUIRED: 1, HandleCapability.FALLBACK_IMPORT_DISABLED: 2}
+_CAPABILITY_FLAGS = {
+    HandleCapability.PADDING_REQUIRED: 1,
+    HandleCapability.FALLBACK_IMPORT_DISABLED: 2,
+    HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED: 4,
+}
 
 
 def flags_of(source: MemorySource) -> int:
@@ -52,7 +57,7 @@ class AllocatorRecord:
 
     def __init__(self, allocator: CustomAllocator) -> None:
         self._allocator = allocator
-        self._given: dict[int, Array] = {}
+        self._given: dict[int, MemoryRef] = {}
         self._callbacks = (abi.Allocate(self._allocate), abi.Release(self._release))
         self.struct = abi.AllocatorStruct(None, flags_of(allocator.source), *self._callbacks)
 
@@ -62,7 +67,10 @@ class AllocatorRecord:
             memory = self._allocator.allocate(size_bytes, alignment_bytes)
         except MemoryError:
             return None
-        where = address(memory)
+        if memory.address is None:  # the interface has no other name for memory
+            self._allocator.free(memory)
+            return None
+        where = memory.address + memory.offset
         self._given[where] = memory
         return where
 
@@ -125,14 +133,17 @@ class DynamicHandleFactory(TensorHandleFactory):
         self.import_flags = sources_of(table.import_flags)
         self.export_flags = sources_of(table.export_flags)
         self.supports_map_unmap = bool(table.supports_map)
-        self.alignment_bytes = max(int(table.alignment_bytes), 1)
 
     @override
     def create_handle(self, info: TensorInfo, *, managed: bool) -> DynamicHandle:
         return DynamicHandle(self._tables, self._table, self._memory, info, managed=managed)
 
     @override
-    def capabilities(self) -> frozenset[HandleCapability]:
+    def memory_alignment(self, source: MemorySource) -> int:
+        return max(int(self._table.alignment_bytes), 1)
+
+    @override
+    def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
         return frozenset(kind for kind, flag in _CAPABILITY_FLAGS.items() if self._table.capabilities & flag)
 
 
@@ -152,7 +163,7 @@ class DynamicHandle(TensorHandle):
         self.tables = tables
         self._table = table
         self._reason = ReasonBuffer()
-        self._imported: Array | None = None
+        self._imported: MemoryRef | None = None
         self._view: tuple[int, Array] | None = None
         record = TensorRecord(Tensor(info=info))
         made = ctypes.c_void_p()
@@ -184,6 +195,8 @@ class DynamicHandle(TensorHandle):
 
     @override
     def map(self) -> Array:
+        if not self._table.map:
+            raise RuntimeError(f"handles of '{self._table.id.decode()}' cannot be mapped")
         if self.ready is not None:
             self.ready.wait()
         data = ctypes.c_void_p()
@@ -203,12 +216,12 @@ class DynamicHandle(TensorHandle):
         self._table.unmap(self.pointer)
 
     @override
-    def can_import(self, memory: Array, source: MemorySource) -> bool:
-        return self._import(memory, source, try_only=True)
+    def can_import(self, memory: MemoryRef) -> bool:
+        return self._import(memory, try_only=True)
 
     @override
-    def import_memory(self, memory: Array, source: MemorySource) -> bool:
-        if not self._import(memory, source, try_only=False):
+    def import_memory(self, memory: MemoryRef) -> bool:
+        if not self._import(memory, try_only=False):
             return False
         self._imported = memory
         return True
@@ -219,14 +232,16 @@ class DynamicHandle(TensorHandle):
             self._table.import_memory(self.pointer, None, flags_of(MemorySource.MALLOC), False)
             self._imported = None
 
-    def _import(self, memory: Array, source: MemorySource, *, try_only: bool) -> bool:
-        fits = (
-            bool(self._table.import_memory)
-            and memory.dtype == self.info.dtype.numpy
-            and memory.shape == self.info.shape
-            and memory.flags.c_contiguous
-        )
-        return fits and bool(self._table.import_memory(self.pointer, address(memory), flags_of(source), try_only))
+    def _import(self, memory: MemoryRef, *, try_only: bool) -> bool:
+        array = memory.array
+        if (
+            not self._table.import_memory
+            or array is None
+            or (array.dtype, array.shape) != (self.info.dtype.numpy, self.info.shape)
+            or not array.flags.c_contiguous
+        ):
+            return False
+        return bool(self._table.import_memory(self.pointer, address(array), flags_of(memory.source), try_only))
 
     def _check(self, status: int, what: str) -> None:
         if status != abi.OK:

@@ -12,7 +12,7 @@ from ferrule.backends.backend import Backend
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryManager, HostTensorHandleFactory
 from ferrule.backends.target import default_target
-from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.backends.tensor_handle import MemoryManager, MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, Graph, TensorInfo
@@ -46,7 +46,8 @@ class LoadedLayer:
             name: factory.create_handle(graph.info(name), managed=not importing) for name in dict.fromkeys(names)
         }
         if importing:
-            self._fences = {name: Fenced(graph.info(name), factory.alignment_bytes) for name in self.handles}
+            alignment = factory.memory_alignment(MemorySource.MALLOC)
+            self._fences = {name: Fenced(graph.info(name), alignment) for name in self.handles}
         elif fenced:
             infos = [graph.info(name) for name in (*self.handles, next(reversed(self.handles)))]
             self._guards = [factory.create_handle(info, managed=True) for info in infos]
@@ -66,7 +67,7 @@ class LoadedLayer:
         for handle in self._guards:
             write(handle, _canaries_for(handle.info))
         for name, fence in self._fences.items():
-            taken = self.handles[name].import_memory(fence.array, MemorySource.MALLOC)
+            taken = self.handles[name].import_memory(MemoryRef.of_array(fence.array))
             assert taken, f"the handle of '{name}' refuses aligned memory, though its factory imports MALLOC"
 
     def release(self) -> None:

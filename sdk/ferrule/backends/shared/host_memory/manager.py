@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from ferrule._typing import override
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, aligned_empty
-from ferrule.backends.shared.host_memory.planned import PlannedMemoryManager
+from ferrule.backends.shared.host_memory.planned import PlannedMemoryManager, mapped
+from ferrule.backends.tensor_handle import MemoryRef
 from ferrule.graph import Array, DataType, TensorInfo
 
 
@@ -26,8 +27,8 @@ class HostMemoryManager(PlannedMemoryManager[Array]):
         return aligned_empty((size_bytes,), DataType.UINT8)
 
     @override
-    def _block_in(self, memory: Array) -> Array:
-        return memory
+    def _block_in(self, memory: MemoryRef) -> Array:
+        return mapped(memory)
 
     @override
     def _part(self, block: Array, offset: int, info: TensorInfo) -> Array:

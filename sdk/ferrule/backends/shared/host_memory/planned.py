@@ -13,7 +13,7 @@ import numpy as np
 from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, is_aligned
-from ferrule.backends.tensor_handle import MemoryManager
+from ferrule.backends.tensor_handle import MemoryManager, MemoryRef
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, TensorInfo
 from ferrule.memory import Lifetime, Region, Request, plan
@@ -54,7 +54,7 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
 
     def __init__(self, allocator: CustomAllocator | None = None, *, effort: Effort | None = None) -> None:
         self._allocator = allocator
-        self._custom: Array | None = None
+        self._custom: MemoryRef | None = None
         self._effort = effort or QUICK
         self._lives: dict[int, _Life[Block]] = {}
         self._calls = 0
@@ -72,8 +72,8 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
         """Return a new block of the backend's own memory."""
 
     @abstractmethod
-    def _block_in(self, memory: Array) -> Block:
-        """Return a block in memory of the custom allocator."""
+    def _block_in(self, memory: MemoryRef) -> Block:
+        """Return a block in memory of the custom allocator; FerruleError if the backend cannot use the memory."""
 
     @abstractmethod
     def _part(self, block: Block, offset: int, info: TensorInfo) -> Block:
@@ -157,26 +157,40 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
         return block
 
 
-def take_block(allocator: CustomAllocator, size_bytes: int, alignment_bytes: int) -> Array:
-    """Return memory from a custom allocator; FerruleError if it has none left or returns an unsuitable array."""
+def take_block(allocator: CustomAllocator, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+    """Return memory from a custom allocator; FerruleError if it has none left or returns unsuitable memory."""
     try:
         block = allocator.allocate(size_bytes, alignment_bytes)
     except MemoryError as error:
         raise FerruleError(f"the custom allocator cannot provide {size_bytes} B: {error}") from error
     wrong = _misfit(block, size_bytes, alignment_bytes)
     if wrong:
+        if isinstance(block, MemoryRef):
+            allocator.free(block)
         raise FerruleError(
             f"the custom allocator returned {wrong}, expected {size_bytes} B aligned to {alignment_bytes} B"
         )
     return block
 
 
+def mapped(memory: MemoryRef) -> Array:
+    """Return the bytes of an allocator's memory; FerruleError if the process cannot access them."""
+    if memory.array is None:
+        raise FerruleError(f"the custom allocator returned {memory.size_bytes} B that cannot be mapped")
+    return memory.array
+
+
 def _misfit(block: object, size_bytes: int, alignment_bytes: int) -> str:
     """Return a description of the fault in an allocator's block; "" if there is none."""
-    if not isinstance(block, np.ndarray):
+    if not isinstance(block, MemoryRef):
         return type(block).__name__
-    if block.dtype != np.uint8 or block.shape != (size_bytes,) or not block.flags.c_contiguous:
-        return f"{block.dtype}{list(block.shape)}"
-    if not block.flags.writeable:
+    if block.size_bytes != size_bytes:
+        return f"{block.size_bytes} B"
+    array = block.array
+    if array is None:
+        return "misaligned memory" if block.offset % alignment_bytes else ""
+    if array.dtype != np.uint8 or array.shape != (size_bytes,) or not array.flags.c_contiguous:
+        return f"{array.dtype}{list(array.shape)}"
+    if not array.flags.writeable:
         return "read-only memory"
-    return "" if is_aligned(block, alignment_bytes) else "misaligned memory"
+    return "" if is_aligned(array, alignment_bytes) else "misaligned memory"

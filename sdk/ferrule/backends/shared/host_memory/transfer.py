@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule.backends.host_answers import writable
-from ferrule.backends.tensor_handle import MemorySource, TensorHandle
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle
 from ferrule.errors import FerruleError
 
 
@@ -36,7 +36,7 @@ class MemImportWorkload:
     The caller must unmap the source after the last reader of the target.
     """
 
-    __slots__ = ("_kind", "_names", "_source", "_target")
+    __slots__ = ("_kind", "_memory", "_names", "_source", "_target")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class MemImportWorkload:
         self._source = source
         self._target = target
         self._kind = kind
+        self._memory: MemoryRef | None = None
         self._names = (source_backend, target_backend)
 
     def execute(self) -> None:
@@ -58,12 +59,15 @@ class MemImportWorkload:
         Raises:
             TensorImportError: the target refuses the memory.
         """
-        memory = self._source.map()
-        if not self._target.import_memory(memory, self._kind):
+        array = self._source.map()
+        memory = self._memory
+        if memory is None or memory.array is not array:  # a host's handles are mapped as the same array in each run
+            self._memory = memory = MemoryRef.of_array(array, self._kind)
+        if not self._target.import_memory(memory):
             self._source.unmap()
             exporter, importer = self._names
             raise TensorImportError(
                 f"backend '{importer}' did not import tensor '{self._source.info.name}' "
-                f"({memory.dtype}{list(memory.shape)}) from backend '{exporter}'",
+                f"({array.dtype}{list(array.shape)}) from backend '{exporter}'",
                 hint="optimise the network without import_enabled, so that the tensor is copied",
             )
