@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from wide_networks import between, job
 
+import ferrule
 from ferrule.codegen import Artifact
+from ferrule.codegen.crossings import Crossing
 from ferrule.firmware import emit
 from ferrule.memory import Access
+from ferrule.report.inspection_console import print_inspection
 from ferrule.resources import root
 
 LINE = 32
@@ -77,6 +83,52 @@ def test_the_executor_maintains_the_cache(cached: Artifact) -> None:
         *("clean rectified_out", "invalidate late", "wide_npu_maximum", "invalidate late"),
         *("clean soft", "invalidate last", "woofles_execute", "invalidate last"),
     ]
+
+
+def row(crossing: Crossing) -> tuple[str, str, str, str, int, str]:
+    return (
+        *(crossing.tensor, crossing.writer, crossing.reader, crossing.became),
+        *(crossing.alignment, crossing.why),
+    )
+
+
+def test_each_crossing_is_described(plain: Artifact, cached: Artifact) -> None:
+    rows = [row(each) for each in plain.crossings]
+    assert rows[:3] == [
+        ("x", "the core", "wide0", "shared in place", 32, ""),
+        ("y", "the core", "wide0", "shared in place", 32, ""),
+        ("high", "wide0", "npu0", "shared in place", 32, ""),
+    ]
+    assert len(rows) == 14
+    lines = "the core caches this memory: the tensor fills lines of 32 B"
+    quiet = (("high", "npu0"), ("x", "npu0"), ("sum", "wide0"), ("flat", "npu0"), ("late", "npu0"))
+    cleaned = (("x", "wide0"), ("y", "wide0"), ("rectified", "wide0"), ("soft", "npu0"))
+    read = ((name, "the core") for name in ("high", "sum", "last", "late", "product"))
+    assert {(each.tensor, each.reader): (each.alignment, each.why) for each in cached.crossings} == {
+        **dict.fromkeys(quiet, (32, lines)),
+        **dict.fromkeys(cleaned, (32, f"{lines}, cleaned before the device reads them")),
+        **dict.fromkeys(read, (32, f"{lines}, invalidated before the core reads them")),
+    }
+
+
+def test_pages_list_the_crossings_and_copies_with_their_reason(tmp_path: Path) -> None:
+    why = "wide0 uses its own memory of 16384 B only (memory_bytes of its driver)"
+    inspection = ferrule.inspect(between(), job("mps2-an386", bounce=True), schedule=True)
+    assert inspection.crossings is not None
+    part = inspection.crossings[2]
+    assert (part.tensor, part.writer, part.reader, part.became) == ("high", "wide0", "the core", "copied")
+    assert (part.bytes, part.why) == (175, why)
+    assert sum(each.became == "copied" for each in inspection.crossings) == 7
+    console = Console(width=200, file=io.StringIO())
+    print_inspection(inspection, console)
+    assert isinstance(console.file, io.StringIO)
+    printed = console.file.getvalue()
+    assert "the tensors that cross between the core and devices" in printed
+    assert why in printed
+    for platform in ("bare-metal", "cmsis", "zephyr"):
+        wanted = replace(job("mps2-an386", bounce=True), platform=platform, out=tmp_path / platform)
+        page = (ferrule.generate(between(), wanted).folder / "README.md").read_text()
+        assert f"| high | wide0 | the core | 175 | 32 | copied | {why} |" in page
 
 
 PORT = """

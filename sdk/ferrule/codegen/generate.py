@@ -11,6 +11,7 @@ from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.codegen.artifact import Artifact, OperatorRecord
 from ferrule.codegen.c_writer import write_header, write_source
+from ferrule.codegen.crossings import crossings
 from ferrule.codegen.device_order import with_copies_close
 from ferrule.codegen.digest import digest
 from ferrule.codegen.executor import ExecutorBuilder
@@ -85,6 +86,7 @@ def generate(
         storage=storage,
         ordering=ordering,
         workspace_bytes=storage.plan.region(REGION).peak_bytes,
+        crossings=crossings(lowered, storage),
     )
 
 
