@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mock_backends import SHAPE, CountingAllocator, chain, registry_of, sample
 
 from ferrule.backends import Backend
@@ -24,6 +26,7 @@ from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import FallbackBlock, NetworkLoadError, Runtime, WorkloadEvent
 from ferrule.runtime.fallback_memory import FallbackEnd, FallbackMemory, FallbackTensor
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.partners import (
     PARTNERS,
     PartnerCpu,
@@ -32,6 +35,7 @@ from ferrule.testing.backends.partners import (
     PartnerMapper,
     PartnerNpu,
 )
+from ferrule.testing.backends.random_networks import random_network
 
 MALLOC, DMA_BUF = MemorySource.MALLOC, MemorySource.DMA_BUF
 PROTECTED = MemorySource.DMA_BUF_PROTECTED
@@ -289,6 +293,29 @@ def test_with_copies_each_crossing_is_counted(
         setup.check(optimized, network)
 
 
+@settings(max_examples=20)
+@given(data=st.data())
+def test_any_division_over_any_memory_gives_the_same_bits(data: st.DataObject) -> None:
+    network = random_network(data.draw(st.integers(0, 10_000)), data.draw(st.integers(2, 7)))
+    owners = [data.draw(st.sampled_from(PARTNERS)) for _ in network.layers]
+    copying = data.draw(st.sets(st.sampled_from([str(partner.id) for partner in PARTNERS]), max_size=2))
+    options = replace(
+        IMPORTING,
+        export_enabled=data.draw(st.booleans()),
+        fallback_transfers=dict.fromkeys(copying, "copy"),
+        allocators=data.draw(st.sampled_from([(MALLOC, MALLOC | DMA_BUF), (MALLOC | DMA_BUF,)])),
+    )
+    setup = Setup()
+    with setup.runtime:
+        number = setup.runtime.load_network(divided(network, owners, options))
+        for seed in range(2):
+            inputs = random_inputs(network, seed)
+            found = setup.runtime.enqueue_workload(number, inputs)
+            for one, other in zip(found, network.run(inputs), strict=True):
+                assert one.tobytes() == other.tobytes()
+    assert setup.held == 0
+
+
 class TestFailures:
     ROAD = (PartnerCpu, PartnerNpu, PartnerGpu, PartnerCpu)
 
@@ -335,7 +362,7 @@ class TestFailures:
         assert (held, setup.held) == ([], 0)
         message = str(error.value)
         if how == "refuses":
-            for part in ("does not import", "tensor 'layer", "'Partner/", "' of Partner", " between ", " and "):
+            for part in ("does not import", "tensor 'layer", "'Partner", "' of Partner", " between ", " and "):
                 assert part in message
         else:
             assert "no such buffer" in message
@@ -367,7 +394,12 @@ class TestAllocators:
     @pytest.mark.parametrize(
         ("kinds", "protected", "allocator", "message"),
         [
-            (DMA_BUF, False, MALLOC, "no allocator has DMA_BUF memory for tensor 't' between 'Partner/Npu' of A and"),
+            (
+                DMA_BUF,
+                False,
+                MALLOC,
+                "no allocator has DMA_BUF memory for tensor 't' between 'PartnerNpu/Import' of A and",
+            ),
             (MALLOC, True, MALLOC, "in protected mode, no allocator has MALLOC and DMA_BUF_PROTECTED memory"),
             (PROTECTED, True, PROTECTED, ""),
         ],
