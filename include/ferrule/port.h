@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file The machine-dependent parts of the C sources: registers, the stack, interrupts.
+ * @file The machine-dependent parts of the C sources: registers, the stack, interrupts, the cache.
  *
  * Compile with -DFERRULE_PORT_H='"my_port.h"' to replace this file; the replacement defines the
- * same names.
+ * same names. It may leave out the functions of the data cache, which are then those below; one
+ * that has its own also defines FERRULE_PORT_HAS_CACHE.
  */
 #ifndef FERRULE_PORT_H_INCLUDED
 #define FERRULE_PORT_H_INCLUDED
@@ -128,4 +129,72 @@ static inline const void *ferrule_port_thread(void)
 #endif
 
 #endif /* FERRULE_PORT_H */
+
+#ifndef FERRULE_PORT_HAS_CACHE
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* FERRULE_CACHE_LINE is the number of bytes in a line of the data cache, a power of two. Only
+ * firmware for a core with such a cache defines it; without it, the functions do nothing. The
+ * registers are those of Armv7-M (ARM, B3.2.2) and Armv8-M (ARM, D1.2). */
+#ifdef FERRULE_CACHE_LINE
+#define FERRULE_CACHE_DCCMVAC  0xE000EF68u /* cleans the line of an address */
+#define FERRULE_CACHE_DCCIMVAC 0xE000EF70u /* cleans it, and drops it */
+
+static inline void ferrule_cache_maintain(uintptr_t action, uintptr_t start, size_t bytes)
+{
+    const uintptr_t end = start + bytes;
+
+    if (bytes == 0u) {
+        return;
+    }
+    ferrule_port_barrier();
+    for (uintptr_t line = start & ~(uintptr_t)(FERRULE_CACHE_LINE - 1u); line < end;
+         line += FERRULE_CACHE_LINE) {
+        ferrule_mmio_write32(action, (uint32_t)line);
+    }
+    ferrule_port_barrier();
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+    __asm__ volatile("isb" : : : "memory");
+#endif
+}
+#endif
+
+/** @brief Write to memory what the data cache holds of a range, so that a device reads what the
+ * core has written. Any context. */
+static inline void ferrule_cache_clean(const volatile void *start, size_t bytes)
+{
+#ifdef FERRULE_CACHE_LINE
+    ferrule_cache_maintain(FERRULE_CACHE_DCCMVAC, (uintptr_t)start, bytes);
+#else
+    (void)start;
+    (void)bytes;
+#endif
+}
+
+/** @brief Remove from the data cache what it holds of a range, so that the core reads what a device
+ * writes. A line that the core has changed is written to memory first: neither a neighbour in the
+ * first or last line is lost, nor the result of a device that is software on the core. A device
+ * must therefore not write to the range before a first call, nor the core read it before a second.
+ * Any context. */
+static inline void ferrule_cache_invalidate(const volatile void *start, size_t bytes)
+{
+#ifdef FERRULE_CACHE_LINE
+    ferrule_cache_maintain(FERRULE_CACHE_DCCIMVAC, (uintptr_t)start, bytes);
+#else
+    (void)start;
+    (void)bytes;
+#endif
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRULE_PORT_HAS_CACHE */
 #endif /* FERRULE_PORT_H_INCLUDED */

@@ -515,6 +515,8 @@ DRIVERS: list[tuple[dict[str, object], str]] = [
     ({"memory_bytes": 1 << 40}, r"memory_bytes is \d+"),
     ({"activation_lead": -1}, "activation_lead is -1"),
     ({"alignment": 0}, "alignment is 0"),
+    ({"tensor_alignment": 0}, "tensor_alignment is 0, expected a power of two"),
+    ({"tensor_alignment": 24}, "tensor_alignment is 24, expected a power of two"),
     ({"base": -4}, "base is -0x4, expected an address"),
     ({"interrupt": -1, "handler": "h"}, "interrupt is -1"),
     ({"interrupt": 3}, "handler is '', expected the C identifier"),

@@ -209,6 +209,7 @@ def test_a_search_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pyte
         ("interrupt = 29", "interrupt = -1", r"expansions\[1\]"),
         ('fpu = "fpv4-sp-d16"', 'fpu = "vfp"', "cpu.fpu is 'vfp'"),
         ('fpu = "fpv4-sp-d16"', 'fpu = "fpv5-d16"', "a cortex-m4 has no fpv5-d16"),
+        ('kind = "ram"', 'kind = "ram"\ncacheable = true\nline_bytes = 32', "a cortex-m4 has no data cache"),
         ("dsp = true", "dsp = false", "cpu.dsp is false, which a cortex-m4 cannot be"),
         ("platform = ", "platform = 3 #", r"at `\$.platform`"),
         ('platform = "mps2-an386.repl"', 'platform = "other.repl"', "there is no platform description"),

@@ -20,7 +20,7 @@ from ferrule.graph import Graph, Layer, LayerType, Quantization
 from ferrule.memory import Region, scheduled_layers
 from ferrule.operators.transfer import MemCopyDescriptor
 
-SRAM = Region(name="sram", size_bytes=sys.maxsize)
+SRAM = Region(name="sram", size_bytes=sys.maxsize, reachable_by=frozenset({"cpu"}))
 NPU = BackendId("SoftNpu")
 
 

@@ -467,3 +467,14 @@ def test_a_uart_without_driver_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FerruleError, match=r"no driver for its link UART 'uart0' of class UART\.PL011") as caught:
         write(tmp_path / "project", board=board)
     assert "UART.CMSDK_APB_UART" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(("board", "line"), [("mps2-an500", "32u"), ("mps2-an386", None)])
+def test_a_project_states_the_lines_of_the_data_cache(tmp_path: Path, board: str, line: str | None) -> None:
+    project = write(tmp_path / "bare", board=board)
+    assert project.manifest.defines.get("FERRULE_CACHE_LINE") == line
+    assert ("-DFERRULE_CACHE_LINE=" in (project.folder / "ferrule.mk").read_text()) is bool(line)
+    folder = write(tmp_path / "cmsis", board=board, platform="cmsis").folder
+    assert ("SCB_EnableDCache();" in (folder / "board" / "system.c").read_text()) is bool(line)
+    for name in ("ferrule.cmake", "platform.clayer.yml"):
+        assert ("FERRULE_CACHE_LINE" in (folder / name).read_text()) is bool(line)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from needs import require_module, require_sanitizers
 
+from ferrule.backends.contribution import startup
 from ferrule.boards import Board, board_names, load_board
 from ferrule.emulation import EngineError, Machine, engine
 from ferrule.emulation.unicorn.guest import MODELS
@@ -239,3 +240,26 @@ def test_a_stack_overflow_ends_the_run_on_unicorn(name: str, arm_gcc: str, progr
     assert caught.value.report is not None
     limit = read_image(elf).address_of("ferrule_stack_limit")
     assert limit - DEEPEST_BYTES <= caught.value.report.registers["sp"] < limit + DEEPEST_BYTES
+
+
+DATA_CACHE_ON = 1 << 16  # CCR.DC
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+@pytest.mark.parametrize(("name", "line_bytes"), [("mps2-an500", 32), ("mps2-an386", 0)])
+def test_the_data_cache_is_on_where_the_core_has_one(
+    name: str, line_bytes: int, arm_gcc: str, programs: Path, tmp_path: Path
+) -> None:
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    board = load_board(name)
+    assert board.cache_line_bytes == line_bytes
+    assert startup(line_bytes).defines == ({"FERRULE_CACHE_LINE": "32u"} if line_bytes else {})
+    # the macro has no effect on a core without a data cache
+    elf = build(
+        programs / "cache.c", board, toolchain("arm-none-eabi-gcc"), tmp_path, **startup(line_bytes or 32).defines
+    )
+    with engine("unicorn").start(Machine(board=board, elf=elf)) as session, pytest.raises(EngineError) as caught:
+        session.channel().read(1, 10)
+    assert caught.value.report is not None
+    assert bool(caught.value.report.registers["r4"] & DATA_CACHE_ON) is bool(line_bytes)

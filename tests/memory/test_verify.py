@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from ferrule.graph import DataType, Graph, TensorInfo
 from ferrule.memory import (
+    Access,
     Alias,
     AliasKind,
     BufferKind,
@@ -103,6 +105,27 @@ def test_two_inputs_on_one_place_are_found() -> None:
 def test_two_outputs_on_one_place_are_found() -> None:
     step = Step(name="split", writes=("a", "b"))
     assert "byte 4 of 'a'" in fault([A, B], lay([A, B], {"a": 0, "b": 4}), step)
+
+
+@pytest.mark.parametrize(
+    ("offset", "size_bytes", "access", "message"),
+    [
+        (32, 32, Access(masters=frozenset({"cpu", "npu"}), alignment=32, line_bytes=32), ""),
+        (32, 32, Access(masters=frozenset({"cpu", "dma"})), "region 'sram', which 'dma' does not reach"),
+        (16, 32, Access(masters=frozenset({"cpu"}), alignment=32), "expected a multiple of 32 for ['cpu']"),
+        (16, 32, Access(masters=frozenset({"cpu"}), line_bytes=32), "expected whole cache lines of 32 B"),
+        (32, 30, Access(masters=frozenset({"cpu"}), line_bytes=32), "with 30 B, expected whole cache lines of 32 B"),
+    ],
+)
+def test_what_masters_need_is_checked(offset: int, size_bytes: int, access: Access, message: str) -> None:
+    request = replace(ask("a", size_bytes), access=access)
+    regions = (replace(SRAM[0], reachable_by=frozenset({"cpu", "npu"})), SRAM[1])
+    found = lay([request], {"a": offset})
+    if not message:
+        verify(found, [request], regions, Schedule(steps=(), inputs=("a",)))
+        return
+    with pytest.raises(PlanError, match=re.escape(message)):
+        verify(found, [request], regions, Schedule(steps=(), inputs=("a",)))
 
 
 def test_reading_what_nobody_wrote_is_found() -> None:

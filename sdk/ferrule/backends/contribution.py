@@ -227,6 +227,15 @@ LINK = _shipped("src_c/link")
 """The serial protocol between host and firmware."""
 STARTUP = _shipped("src_c/startup", "include")
 """Vector table, reset, fault handler, and functions such as memcpy."""
+
+
+def startup(cache_line_bytes: int) -> Contribution:
+    """Return the start-up code for a core with a data cache of that line size, which it switches on; 0: without one."""
+    if not cache_line_bytes:
+        return STARTUP
+    return replace(STARTUP, defines={"FERRULE_CACHE_LINE": f"{cache_line_bytes}u"})
+
+
 UART_DRIVERS = _shipped("src_c/drivers")
 """Polling UART drivers, and the transport over a UART."""
 BARE_METAL = _shipped("platforms/bare_metal", "include")

@@ -276,6 +276,9 @@ class DeviceDriver:
     """Size of the device's own memory, which only its operators and copies access; 0 if it uses the core's memory."""
     alignment: int = 16
     """Alignment of the tensors in that memory, in bytes."""
+    tensor_alignment: int = 1
+    """Alignment that the device needs, in bytes, of the tensors in the core's memory that it reads or writes: its own
+    rule, beside the alignment of their elements. Without an effect if the device has its own memory."""
     activation_lead: int = 0
     """Number of operators by which the activation precedes the device's first one; for devices that start slowly."""
     base: int | None = None

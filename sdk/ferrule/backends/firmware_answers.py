@@ -211,7 +211,8 @@ def _wrong_driver(driver: DeviceDriver) -> Iterator[str]:
     for field in ("memory_bytes", "activation_lead"):
         if not 0 <= getattr(driver, field) <= _LAST_ADDRESS:
             yield f"{field} is {getattr(driver, field)}, expected a number from 0 to {_LAST_ADDRESS}"
-    yield from _wrong_alignment("alignment", driver.alignment)
+    for field in ("alignment", "tensor_alignment"):
+        yield from _wrong_alignment(field, getattr(driver, field))
     if driver.base is not None and not 0 <= driver.base <= _LAST_ADDRESS:
         yield f"base is {driver.base:#x}, expected an address of 32 bits"
     if driver.interrupt is not None and driver.interrupt < 0:

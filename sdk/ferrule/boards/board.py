@@ -137,6 +137,11 @@ class Board:
         memories = ", ".join(f"{each.name} {each.size_bytes // 1024:,} KiB of {each.kind}" for each in self.memories)
         return f"<Board {self.name}: {self.cpu.type}{fpu} at {self.clock_hz / 1e6:g} MHz, {memories}>"
 
+    @property
+    def cache_line_bytes(self) -> int:
+        """Bytes per line of the core's data cache; 0 if the core caches none of the memories."""
+        return max((memory.line_bytes for memory in self.memories), default=0)
+
     def memory(self, name: str) -> Memory:
         """Return a memory by name."""
         for memory in self.memories:

@@ -19,7 +19,7 @@ from ferrule.boards.board import (
     Setup,
     check_name,
 )
-from ferrule.boards.cores import cpu
+from ferrule.boards.cores import CORES, cpu
 from ferrule.boards.description import BoardDescription, read_description
 from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import Entry, Platform, Range
@@ -89,6 +89,8 @@ def _load(folder: Path) -> Board:
     description = read_description(file)
     platform = read_platform(folder / description.platform)
     memories = _memories(platform, description, file)
+    core = _cpu(platform, description, file)
+    _check_caches(core, memories, file)
     peripherals = tuple(
         _peripheral(entry) for entry in platform.entries.values() if entry.type not in _MEMORIES and _on_bus(entry)
     )
@@ -99,7 +101,7 @@ def _load(folder: Path) -> Board:
     return Board(
         name=folder.name,
         title=description.title,
-        cpu=_cpu(platform, description, file),
+        cpu=core,
         clock_hz=description.clock_hz,
         memories=memories,
         peripherals=peripherals,
@@ -122,6 +124,15 @@ def _cpu(platform: Platform, description: BoardDescription, file: Path) -> Cpu:
     if len(cores) != 1:
         raise FerruleError(f"{platform.file}: {len(cores)} entries of type {_CORE}, exactly one is supported")
     return cpu(cores[0], description.cpu, file)
+
+
+def _check_caches(core: Cpu, memories: tuple[Memory, ...], file: Path) -> None:
+    for memory in memories:
+        if memory.cacheable and not CORES[core.type].has_data_cache:
+            raise FerruleError(
+                f"{file}: memories.{memory.name} is cacheable, but a {core.type} has no data cache",
+                hint="a cache outside of the core is not supported: leave it off for this memory",
+            )
 
 
 def _on_bus(entry: Entry) -> bool:

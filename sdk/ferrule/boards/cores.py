@@ -24,14 +24,18 @@ class Core:
     mve: tuple[bool, ...] = (False,)
     has_stack_limit: bool = False
     """Whether the core has MSPLIM and PSPLIM."""
+    has_data_cache: bool = False
+    """Whether the core can have a data cache that is maintained through the registers of its architecture."""
 
 
 CORES: Mapping[str, Core] = {
     "cortex-m3": Core(fpus=("none",), dsp=(False,)),
     "cortex-m4": Core(fpus=("none", "fpv4-sp-d16"), dsp=(True,)),
-    "cortex-m7": Core(fpus=("none", "fpv5-sp-d16", "fpv5-d16"), dsp=(True,)),
+    "cortex-m7": Core(fpus=("none", "fpv5-sp-d16", "fpv5-d16"), dsp=(True,), has_data_cache=True),
     "cortex-m33": Core(fpus=("none", "fpv5-sp-d16"), dsp=(False, True), has_stack_limit=True),
-    "cortex-m55": Core(fpus=("none", "fpv5-d16"), dsp=(True,), mve=(False, True), has_stack_limit=True),
+    "cortex-m55": Core(
+        fpus=("none", "fpv5-d16"), dsp=(True,), mve=(False, True), has_stack_limit=True, has_data_cache=True
+    ),
 }
 """Supported cores by Arm's name in lower case."""
 

@@ -41,8 +41,8 @@ def command(
     With --backends, also show which backend takes each layer, why the others do not, and which backend runs it in the
     end, on the host and in firmware, once every backend has optimised its layers, and how tensors pass from one
     backend to another on the host, with the reasons. Dynamic backends are included.
-    --schedule also shows when devices are activated, opened, closed and deactivated, and what is copied to and from
-    their memories.
+    --schedule also shows when devices are activated, opened, closed and deactivated, what is copied to and from their
+    memories, and why the tensors that cross between the core and devices are shared in place or copied.
     """
     from ferrule import facade, formats
 

@@ -36,6 +36,11 @@ class DeviceUse:
         """Whether the device keeps its tensors in its own memory."""
         return self.driver.memory_bytes > 0
 
+    @property
+    def is_master(self) -> bool:
+        """Whether the device itself reads and writes tensors in the core's memory."""
+        return not self.has_memory
+
 
 def used_devices(
     order: Sequence[str], firmware: Mapping[str, FirmwareTarget], targets: Mapping[str, Target]

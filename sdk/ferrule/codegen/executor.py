@@ -10,7 +10,7 @@ from ferrule.codegen.device_code import devices_struct, public_numbers
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.run_code import REGION, RunCode, workspace_size
 from ferrule.codegen.schedule import Schedule
-from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
+from ferrule.codegen.storage import StoragePlan
 from ferrule.dom import (
     AddressOf,
     Aggregate,
@@ -94,6 +94,7 @@ class ExecutorBuilder:
             interface=(self._sizes(), *self._structs(), *self._defaults(), self._run(declaration=True)),
             implementation_includes=(
                 *((Include(path="ferrule/held.h"),) if self._lowered.devices else ()),
+                *((Include(path="ferrule/port.h"),) if self._code.maintains_cache else ()),
                 Include(path=f"{self.prefix}_weights.h"),
                 Include(path="ferrule/section.h"),
                 Include(path="ferrule/status.h"),
@@ -144,7 +145,7 @@ class ExecutorBuilder:
             ),
             Enumerator(
                 name=self.constant(f"{REGION}_alignment"),
-                value=ARENA_ALIGNMENT,
+                value=self._storage.alignment,
                 doc="Alignment of the workspace, in bytes.",
             ),
         ]
@@ -165,7 +166,7 @@ class ExecutorBuilder:
         yield Struct(
             name=f"{self.prefix}_inputs",
             members=tuple(
-                StructMember(name=name, type=Pointer(Const(SCALARS[info.dtype])), doc=describe(info))
+                StructMember(name=name, type=Pointer(Const(SCALARS[info.dtype])), doc=self._described(info))
                 for name, info in self.input_members
             ),
             doc="The inputs of one inference. Each lies in the caller's own memory, or in the workspace at its offset, "
@@ -174,7 +175,7 @@ class ExecutorBuilder:
         yield Struct(
             name=f"{self.prefix}_outputs",
             members=tuple(
-                StructMember(name=name, type=Pointer(SCALARS[info.dtype]), doc=describe(info))
+                StructMember(name=name, type=Pointer(SCALARS[info.dtype]), doc=self._described(info, output=True))
                 for name, info in self.output_members
             ),
             doc="The outputs of one inference. Each goes to the caller's own memory or to the workspace at its offset.",
@@ -199,6 +200,16 @@ class ExecutorBuilder:
             yield public_numbers(self._lowered.symbol, self._lowered.devices)
             yield devices_struct(self._lowered.symbol, self._lowered.devices)
 
+    def _described(self, info: TensorInfo, *, output: bool = False) -> str:
+        """Return the description of an input or output, with the rules of its place."""
+        text, alignment = describe(info), self._code.alignment(info, output=output)
+        if alignment > info.dtype.size_bytes:
+            text += f"; at a multiple of {alignment} bytes, for a device"
+        if output and self._code.has_own_lines(info.name):
+            line = self._storage.core.line_bytes
+            text += f", and no other data up to the next multiple of {line}: the cache lines are the output's alone"
+        return text
+
     def _defaults(self) -> Iterator[Variable]:
         arena = f"{self.prefix}_default_{REGION}"
         yield Variable(
@@ -206,7 +217,7 @@ class ExecutorBuilder:
             type=ArrayType(Scalar.UINT8, max(self._storage.plan.region(REGION).peak_bytes, 1)),
             linkage=Linkage.EXTERNAL,
             section=Section.WORKSPACE,
-            alignment=ARENA_ALIGNMENT,
+            alignment=self._storage.alignment,
             doc="A workspace; it takes no memory in a program that does not use it or the default instances below.",
         )
         for kind, members in (("input", self.input_members), ("output", self.output_members)):
@@ -244,9 +255,18 @@ class ExecutorBuilder:
             linkage=Linkage.EXTERNAL,
             doc="Run one inference in the caller's thread; several may run at once, each in its own memory.\n"
             "`info` may be NULL.\n@retval FERRULE_OK\n"
-            "@retval FERRULE_ERR_ARGUMENT a pointer other than `info` is null, a tensor is not aligned for its type, "
-            "or the workspace is misaligned or too small; nothing was run" + self._errors(),
+            "@retval FERRULE_ERR_ARGUMENT a pointer other than `info` is null, a tensor is not aligned for its type"
+            f"{self._device_rule()}, or the workspace is misaligned or too small; nothing was run" + self._errors(),
         )
+
+    def _device_rule(self) -> str:
+        members = ((self._graph.inputs, False), (self._graph.outputs, True))
+        stricter = any(
+            self._code.alignment(info, output=output) > info.dtype.size_bytes
+            for infos, output in members
+            for info in infos
+        )
+        return " or its device" if stricter else ""
 
     def _errors(self) -> str:
         if self._lowered.devices:

@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 from functools import cached_property
 
 from ferrule.backends.firmware import SCALARS
+from ferrule.codegen.cache_code import Upkeep, upkeep, written_by_devices
 from ferrule.codegen.device_code import HELD, HELD_PARAMETER, OK, STATUS, called, checked, held_run, numbers, ran
 from ferrule.codegen.lowered import ARENA, LoweredGraph, LoweredLayer, offset_name, scratch_offset
 from ferrule.codegen.schedule import Call as DeviceCallKind
@@ -68,6 +69,22 @@ class RunCode:
         self._outputs = outputs
         self._prefix = f"ferrule_{lowered.symbol}"
         self._uses = {use.name: use for use in lowered.devices}
+        self._upkeep = upkeep(lowered, storage)
+        self._from_devices = written_by_devices(lowered, storage)
+
+    @property
+    def maintains_cache(self) -> bool:
+        """Whether the executor cleans or invalidates lines of the core's data cache."""
+        return any(step != Upkeep() for step in self._upkeep)
+
+    def has_own_lines(self, tensor: str) -> bool:
+        """Whether a tensor's cache lines may hold nothing else: a device writes it in memory that the core caches."""
+        return self._storage.core.line_bytes > 0 and self._storage.root(tensor) in self._from_devices
+
+    def alignment(self, info: TensorInfo, *, output: bool) -> int:
+        """Return the alignment, in bytes, that the caller's memory for an input or output needs."""
+        line = self._storage.core.line_bytes if output and self.has_own_lines(info.name) else 1
+        return max(info.dtype.size_bytes, self._storage.device_alignment(info.name), line)
 
     def constant_output(self, tensor: str) -> str:
         """Return the name of the array for a constant output of the graph."""
@@ -143,8 +160,9 @@ class RunCode:
         for struct, members in (("inputs", self._inputs), ("outputs", self._outputs)):
             for name, info in members:
                 yield _refuse_null([_member(struct, name)])
-                if info.dtype.size_bytes > 1:
-                    yield _refuse_misaligned(_member(struct, name), Integer(info.dtype.size_bytes, unsigned=True))
+                alignment = self.alignment(info, output=struct == "outputs")
+                if alignment > 1:
+                    yield _refuse_misaligned(_member(struct, name), Integer(alignment, unsigned=True))
         constant = f"{self._prefix}_{REGION}".upper()
         yield _refuse_null([_member("memory", REGION)])
         yield _refuse_misaligned(_member("memory", REGION), Identifier(f"{constant}_ALIGNMENT"))
@@ -182,7 +200,10 @@ class RunCode:
     def _step(self, index: int, item: LoweredLayer) -> Iterator[Statement]:
         """Yield an operator with the device calls around it."""
         step = self._schedule.steps[index] if self._uses else ScheduledStep()
+        lines = self._upkeep[index]
         yield from called(step.before, self._uses)
+        yield from self._maintained("clean", lines.clean, item)
+        yield from self._maintained("invalidate", lines.claim, item)
         yield from self._operator(item)
         if item.use is not None and item.call is DeviceCallKind.RUN:
             yield from ran(item.use, item.op.status)
@@ -190,7 +211,19 @@ class RunCode:
             yield from checked(item.op.status)
         elif item.op.status is not None:
             yield from _checked_on_the_core(index, item.op.status)
+        yield from self._maintained("invalidate", lines.invalidate, item)
         yield from called(step.after, self._uses)
+
+    def _maintained(self, action: str, buffers: Iterable[str], item: LoweredLayer) -> Iterator[Statement]:
+        """Yield the calls that clean or invalidate the cache lines of tensors, or of the operator's scratch."""
+        for name in buffers:
+            if name in self._lowered.variables:
+                place: Expression = Identifier(self._lowered.variables[name])
+                size = self._graph.info(name).size_bytes
+            else:
+                place = AddressOf(Index(ARENA, Identifier(scratch_offset(item.symbol))))
+                size = item.op.scratch_bytes
+            yield Evaluate(Call(Identifier(f"ferrule_cache_{action}"), (place, Integer(size, unsigned=True))))
 
     def _operator(self, item: LoweredLayer) -> Iterator[Statement]:
         source = item.op.view_of
@@ -220,30 +253,19 @@ class RunCode:
 
     def _declare(self, tensor: str) -> Declare:
         info = self._graph.info(tensor)
-        given = self._given.get(self._root(tensor))
+        given = self._given.get(self._storage.root(tensor))
         is_input = given is not None and given[0] == "inputs"
         type_: Type = Pointer(Const(SCALARS[info.dtype]) if is_input else SCALARS[info.dtype])
         return Declare(self._lowered.variables[tensor], Const(type_), self._home(tensor, type_))
 
     def _home(self, tensor: str, type_: Type) -> Expression:
         """Return the expression for the address of a tensor's bytes."""
-        given = self._given.get(self._root(tensor))
+        given = self._given.get(self._storage.root(tensor))
         if given is not None:
             struct, name, info = given
             own = _member(struct, name)
             return own if info.name == tensor else _converted(own, info, self._graph.info(tensor), type_)
         return Cast(type_, AddressOf(Index(ARENA, Identifier(self._offset_name(tensor)))))
-
-    def _root(self, tensor: str) -> str:
-        """Return the tensor at the root of a chain of views, whose storage the tensor shares."""
-        return self._roots.get(tensor, tensor)
-
-    @cached_property
-    def _roots(self) -> dict[str, str]:
-        roots: dict[str, str] = {}
-        for output, source in self._storage.views.items():  # in order of execution: sources come first
-            roots[output] = roots.get(source, source)
-        return roots
 
     @cached_property
     def _given(self) -> dict[str, tuple[str, str, TensorInfo]]:
@@ -251,13 +273,13 @@ class RunCode:
         found: dict[str, tuple[str, str, TensorInfo]] = {}
         for struct, members in (("inputs", self._inputs), ("outputs", self._outputs)):
             for name, info in members:
-                found.setdefault(self._root(info.name), (struct, name, info))
+                found.setdefault(self._storage.root(info.name), (struct, name, info))
         return found
 
     def _core_tensors(self) -> Iterator[str]:
         """Yield the tensors that are stored in the workspace."""
         for tensor in self._lowered.variables:
-            if tensor not in self._lowered.memories and self._root(tensor) not in self._given:
+            if tensor not in self._lowered.memories and self._storage.root(tensor) not in self._given:
                 yield tensor
 
     def _uses_arena(self) -> bool:

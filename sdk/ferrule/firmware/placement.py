@@ -40,7 +40,7 @@ def emit_divided(optimized: OptimizedNetwork, job: Job, network: Network) -> cod
     registry = job.backend_source()
     firmware = {name: _face(guarded(registry.create(name))) for name in optimized.backends}
     devices = _placed(optimized, firmware, board)
-    graph = optimized.graph
+    graph, workspace = optimized.graph, board.memory(board.placement.workspace)
     return codegen.generate(
         graph,
         firmware={layer.name: firmware[optimized.assignment[layer.name].backend] for layer in graph.layers},
@@ -48,7 +48,8 @@ def emit_divided(optimized: OptimizedNetwork, job: Job, network: Network) -> cod
             layer.name: optimized.options.target(devices[optimized.assignment[layer.name].device])
             for layer in graph.layers
         },
-        workspace_bytes=board.memory(board.placement.workspace).size_bytes,
+        workspace_bytes=workspace.size_bytes,
+        line_bytes=workspace.line_bytes,
         model=network,
     )
 

@@ -9,13 +9,14 @@ from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, orde
 from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan
 from ferrule.memory.planner import plan
 from ferrule.memory.region import Region, reachable
-from ferrule.memory.request import Alias, AliasKind, BufferKind, Overlap, Request
+from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request
 from ferrule.memory.search import Effort
 from ferrule.memory.verify import PlanError, Schedule, Step, schedule_of_graph, schedule_of_lifetimes, verify
 
 __all__ = [
     "DEFAULT_ALIGNMENT",
     "DEFAULT_STEPS",
+    "Access",
     "Alias",
     "AliasKind",
     "ArenaOverflowError",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ from ferrule.memory.ordering import Ordering, measure_order, order_layers
 from ferrule.memory.placement import Plan
 from ferrule.memory.planner import plan
 from ferrule.memory.region import Region
-from ferrule.memory.request import Alias, AliasKind, BufferKind, Overlap, Request
+from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request
 from ferrule.memory.search import Effort
 from ferrule.memory.storage import group_names
 from ferrule.memory.verify import Schedule, Step, schedule_of_graph, verify
@@ -46,6 +47,7 @@ def plan_graph(
     scratch_bytes: Mapping[str, int] | None = None,
     scratch_alignment: Mapping[str, int] | None = None,
     allowed: Mapping[str, tuple[str, ...]] | None = None,
+    accesses: Mapping[str, Access] | None = None,
     shared: Sequence[Alias] | None = None,
     in_place: Sequence[Alias] = (),
     overlaps: Sequence[Overlap] = (),
@@ -57,9 +59,10 @@ def plan_graph(
 
     `scratch_bytes` and `scratch_alignment` (by default `alignment`) are by layer; a layer's scratch buffer has the
     name `scratch_name(layer)`. `allowed` maps a buffer's name to its allowed regions, the preferred one first; other
-    buffers may use any region. `shared` lists the views, by default all views of the graph; `in_place` lists the
-    outputs that kernels write in place. With `constant_outputs`, graph outputs that are constants get a buffer that is
-    live at the last step.
+    buffers may use any region. `accesses` maps a buffer's name to the needs of the masters that use it; a buffer that
+    may not share a cache line is padded to whole lines. `shared` lists the views, by default all views of the graph;
+    `in_place` lists the outputs that kernels write in place. With `constant_outputs`, graph outputs that are constants
+    get a buffer that is live at the last step.
 
     Raises:
         ArenaOverflowError: see `plan`.
@@ -76,15 +79,29 @@ def plan_graph(
     copied = _constant_outputs(graph, len(ordering.layers)) if constant_outputs else {}
     lives = lifetimes(graph, ordering.layers) | copied
     alignments = {layer: (scratch_alignment or {}).get(layer, alignment) for layer in needed}
-    requests = (
+    plain = (
         *_tensors(graph, lives, regions, alignment, allowed or {}),
         *_scratch(ordering.layers, regions, needed, alignments, allowed or {}),
     )
+    requests = tuple(_with_access(request, (accesses or {}).get(request.name)) for request in plain)
     overlaps = _outlived(graph, aliases, overlaps)
     found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=effort)
     run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed})
     verify(found, requests, regions, _with_copies(run, tuple(copied)), aliases=aliases, overlaps=overlaps)
     return GraphPlan(ordering=ordering, requests=requests, aliases=aliases, overlaps=tuple(overlaps), plan=found)
+
+
+def _with_access(request: Request, access: Access | None) -> Request:
+    """Return a request that meets the needs of the masters that use the buffer."""
+    if access is None:
+        return request
+    lines = -(-request.size_bytes // access.line_bytes)
+    return replace(
+        request,
+        size_bytes=lines * access.line_bytes,
+        alignment=math.lcm(request.alignment, access.alignment, access.line_bytes),
+        access=access,
+    )
 
 
 def _outlived(graph: Graph, aliases: Sequence[Alias], overlaps: Sequence[Overlap]) -> tuple[Overlap, ...]:

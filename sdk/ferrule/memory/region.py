@@ -19,6 +19,8 @@ class Region:
     buffers must not share."""
     reachable_by: frozenset[str] = frozenset()
     """The bus masters (the core, DMA engines, accelerators) that can read and write the region."""
+    line_bytes: int = 0
+    """Bytes per line of the core's data cache, if it may hold lines of the region; 0 otherwise."""
 
     def __post_init__(self) -> None:
         if self.size_bytes < 0 or self.alignment < 1:

@@ -17,6 +17,19 @@ class BufferKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What the bus masters that read or write a buffer need of its place."""
+
+    masters: frozenset[str]
+    """Each must reach the buffer's region; see `Region.reachable_by`."""
+    alignment: int = 1
+    """In bytes."""
+    line_bytes: int = 1
+    """Bytes per line of a cache between the buffer and one of the masters; 1 if there is none. No line may hold bytes
+    of the buffer and of another one, so the buffer starts and ends at a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A buffer to place."""
 
@@ -29,6 +42,8 @@ class Request:
     alignment: int = 1
     """The buffer's offset is a multiple of this, in bytes, and of the region's alignment."""
     kind: BufferKind = BufferKind.ACTIVATION
+    access: Access | None = None
+    """The masters that use the buffer; None if any region and place that the other fields allow will do."""
 
     def __post_init__(self) -> None:
         if self.size_bytes < 1 or self.alignment < 1 or not self.regions:

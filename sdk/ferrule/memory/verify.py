@@ -16,7 +16,7 @@ from ferrule.graph import Graph
 from ferrule.memory.lifetimes import scheduled_layers
 from ferrule.memory.placement import Plan
 from ferrule.memory.region import Region
-from ferrule.memory.request import Alias, AliasKind, BufferKind, Overlap, Request
+from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request
 
 _NOTHING = -1
 
@@ -89,6 +89,9 @@ def verify(
 ) -> None:
     """Check that a plan is complete, in bounds and aligned, and that no byte is lost in its replay.
 
+    A buffer with an `Access` must be in a region that each of its masters reaches, and have its cache lines for itself:
+    the lines are part of the buffer, so the replay shows that no other buffer uses them.
+
     Raises:
         PlanError: a check fails; for a lost byte the message names the step, the buffer and the byte.
     """
@@ -118,8 +121,19 @@ def _check_placements(plan: Plan, requests: Sequence[Request], regions: Sequence
             raise PlanError(f"{place}, expected one of {list(request.regions)}")
         if placement.offset % request.alignment or placement.offset % region.alignment:
             raise PlanError(f"{place}, expected multiples of {request.alignment} and {region.alignment}")
+        if request.access is not None:
+            _check_access(place, request, request.access, placement.offset, region)
         if placement.offset < 0 or placement.offset + request.size_bytes > region.size_bytes:
             raise PlanError(f"{place} with {request.size_bytes} B, which is not inside its {region.size_bytes} B")
+
+
+def _check_access(place: str, request: Request, access: Access, offset: int, region: Region) -> None:
+    for master in sorted(access.masters - region.reachable_by):
+        raise PlanError(f"{place}, which '{master}' does not reach")
+    if offset % access.alignment:
+        raise PlanError(f"{place}, expected a multiple of {access.alignment} for {sorted(access.masters)}")
+    if offset % access.line_bytes or request.size_bytes % access.line_bytes:
+        raise PlanError(f"{place} with {request.size_bytes} B, expected whole cache lines of {access.line_bytes} B")
 
 
 def _check_figures(plan: Plan, requests: Sequence[Request]) -> None:

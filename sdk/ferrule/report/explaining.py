@@ -17,6 +17,7 @@ from ferrule.optimizer import Crossing, LayerRow, OptimizedNetwork, explain
 from ferrule.report.inspection import (
     BackendPart,
     CrossingPart,
+    DeviceCrossingPart,
     DivisionPart,
     FinalLayerPart,
     FinalPart,
@@ -49,11 +50,15 @@ def explain_division(network: Network, job: Job) -> DivisionPart:
     )
 
 
-def explain_schedule(network: Network, job: Job) -> tuple[ScheduledPart, ...]:
-    """Return the firmware's operators in order, with the device calls around each; raises like `emit`."""
+def explain_schedule(network: Network, job: Job) -> tuple[tuple[ScheduledPart, ...], tuple[DeviceCrossingPart, ...]]:
+    """Return the firmware's operators in order, with the device calls around each, and the tensors that cross.
+
+    Raises:
+        FerruleError: as `emit` does.
+    """
     artifact = emit(network, job)
     names = {use.name: use.device.name for use in artifact.devices}
-    return tuple(
+    schedule = tuple(
         ScheduledPart(
             index=index,
             layer=record.layer,
@@ -63,6 +68,19 @@ def explain_schedule(network: Network, job: Job) -> tuple[ScheduledPart, ...]:
         )
         for index, record in enumerate(artifact.operators)
     )
+    crossings = tuple(
+        DeviceCrossingPart(
+            tensor=each.tensor,
+            writer=each.writer,
+            reader=each.reader,
+            bytes=each.size_bytes,
+            became=each.became,
+            alignment=each.alignment,
+            why=each.why,
+        )
+        for each in artifact.crossings
+    )
+    return schedule, crossings
 
 
 def _final(network: Network, job: Job, face: Face) -> FinalPart:

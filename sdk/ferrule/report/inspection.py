@@ -166,6 +166,23 @@ class ScheduledPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCrossingPart:
+    """A tensor of the firmware that the core or a device writes and another one of them reads."""
+
+    tensor: str
+    writer: str
+    """The name of a device, or "the core", which also stands for the caller."""
+    reader: str
+    bytes: int
+    became: str
+    """"shared in place" or "copied"."""
+    alignment: int
+    """In bytes."""
+    why: str
+    """The reason why the crossing is no cheaper; empty if nothing is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     """All facts about a network that do not depend on a board."""
 
@@ -182,6 +199,8 @@ class Inspection:
     """None if no backends were queried."""
     schedule: tuple[ScheduledPart, ...] | None = None
     """None unless it was requested."""
+    crossings: tuple[DeviceCrossingPart, ...] | None = None
+    """The tensors that cross between the core and devices in the firmware; None unless the schedule was requested."""
 
     @override
     def __repr__(self) -> str:

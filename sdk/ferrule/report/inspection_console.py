@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.report.inspection import (
     CrossingPart,
+    DeviceCrossingPart,
     DivisionPart,
     FinalPart,
     Inspection,
@@ -46,6 +47,8 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         _print_division(inspection, inspection.division, console)
     if inspection.schedule is not None:
         _print_schedule(inspection.schedule, console)
+    if inspection.crossings:
+        _print_device_crossings(inspection.crossings, console)
 
 
 def _print_division(inspection: Inspection, division: DivisionPart, console: Console) -> None:
@@ -150,6 +153,30 @@ def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None
         rows,
         whole=("layer", "run by"),
         title="the firmware's operators in order, and the calls of devices",
+    )
+
+
+def _print_device_crossings(crossings: Sequence[DeviceCrossingPart], console: Console) -> None:
+    """Print what became of each tensor that crosses between the core and devices."""
+    from rich.markup import escape
+
+    rows = [
+        (
+            escape(part.tensor),
+            escape(f"{part.writer} -> {part.reader}"),
+            f"{part.bytes:,}",
+            str(part.alignment),
+            part.became,
+            escape(part.why),
+        )
+        for part in crossings
+    ]
+    print_table(
+        console,
+        ("tensor", "crossing", "bytes", "aligned", "became", "why no better"),
+        rows,
+        whole=("tensor", "crossing"),
+        title="the tensors that cross between the core and devices",
     )
 
 

@@ -47,8 +47,14 @@ def test_plans(seed: int) -> None:
     _, model = divided(seed)
     storage = model.storage
     alignments = {f"device {use.device.name}": use.driver.alignment for use in model.devices}
+    masters = {f"device {use.device.name}": frozenset({use.device.name}) for use in model.devices}
     regions = [
-        Region(name=part.region, size_bytes=part.size_bytes, alignment=alignments.get(part.region, 1))
+        Region(
+            name=part.region,
+            size_bytes=part.size_bytes,
+            alignment=alignments.get(part.region, 1),
+            reachable_by=masters.get(part.region, frozenset({"cpu"})),
+        )
         for part in storage.plan.regions
     ]
     scratch = {record.layer: scratch_name(record.layer) for record in model.operators if record.scratch_bytes}

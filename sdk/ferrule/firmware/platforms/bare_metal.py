@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.backends.contribution import BARE_METAL, LINK, RUNTIME, STARTUP, UART_DRIVERS, Contribution
+from ferrule.backends.contribution import BARE_METAL, LINK, RUNTIME, UART_DRIVERS, Contribution, startup
 from ferrule.boards import Board
 from ferrule.codegen import DeviceUse
 from ferrule.errors import FerruleError
@@ -45,7 +45,12 @@ class BareMetalPlatform(Platform):
     def files(self, request: ProjectRequest) -> ProjectFiles:
         artifact, board = request.artifact, request.board
         library = Library.of(
-            *artifact.contributions, RUNTIME, LINK, STARTUP, uart_driver(board).contribution, *_adapter(request)
+            *artifact.contributions,
+            RUNTIME,
+            LINK,
+            startup(board.cache_line_bytes),
+            uart_driver(board).contribution,
+            *_adapter(request),
         )
         glue = ("devices.c",) if artifact.devices else ()
         sources = (

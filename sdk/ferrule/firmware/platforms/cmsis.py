@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.backends.contribution import CMSIS, DEVICE, LINK, RUNTIME, STARTUP
+from ferrule.backends.contribution import CMSIS, DEVICE, LINK, RUNTIME, STARTUP, startup
+from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
@@ -157,9 +158,14 @@ def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
         LayerFiles(
             groups={"Link": link, "Ferrule": (*rest, *devices), "Board": board},
             include_dirs=(*((".",) if devices else ()), *platform.include_dirs),
-            defines=dict(DEFINITIONS),
+            defines={**dict(DEFINITIONS), **_cache(request.board)},
         ),
     )
+
+
+def _cache(board: Board) -> Mapping[str, str]:
+    """Return the macro that states the lines of the core's data cache; nothing without one."""
+    return startup(board.cache_line_bytes).defines
 
 
 def _layers(request: ProjectRequest) -> dict[str, bytes]:

@@ -9,7 +9,9 @@
 #define FERRULE_PLATFORM_ZEPHYR_PORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <zephyr/cache.h>
 #include <zephyr/irq.h>
 #include <zephyr/kernel.h>
 
@@ -103,6 +105,22 @@ static inline void ferrule_port_critical_exit(uint32_t masked)
 static inline const void *ferrule_port_thread(void)
 {
     return k_current_get();
+}
+
+#define FERRULE_PORT_HAS_CACHE
+
+/** @brief Write to memory what the data cache holds of a range. Any context. */
+static inline void ferrule_cache_clean(const volatile void *start, size_t bytes)
+{
+    /* without a cache, or without CONFIG_CACHE_MANAGEMENT, there is nothing to clean */
+    (void)sys_cache_data_flush_range((void *)(uintptr_t)start, bytes);
+}
+
+/** @brief Remove from the data cache what it holds of a range; changed lines are written to memory
+ * first. Any context. */
+static inline void ferrule_cache_invalidate(const volatile void *start, size_t bytes)
+{
+    (void)sys_cache_data_flush_and_invd_range((void *)(uintptr_t)start, bytes);
 }
 
 #ifdef __cplusplus

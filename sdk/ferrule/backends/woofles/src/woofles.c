@@ -148,6 +148,7 @@ static void submit(struct woofles *device, const struct woofles_layer *layer, co
     device->interrupts = 0;
     device->spurious = 0;
     device->head = (device->head + 1u) % WOOFLES_RING;
+    ferrule_cache_clean(command, sizeof(*command));
     ferrule_port_barrier();
     set(device, WOOFLES_QUEUE_HEAD, device->head);
 }
@@ -217,6 +218,7 @@ int32_t woofles_execute(void *resource_handle, const struct woofles_layer *layer
     }
     ferrule_port_barrier();
     command->operation = 0; /* so that a corrupted head cannot execute it again */
+    ferrule_cache_clean(command, sizeof(*command));
     if (status != FERRULE_OK) {
         (void)start(device); /* if this also fails, the next check tries again */
     }

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "ownership.h"
 #include "systick.h"
 
 #define AIRCR_KEY           0x05FA0000u
@@ -23,12 +24,18 @@
 #define CCR_STKALIGN        (1u << 9)
 #define CCR_NONBASETHRDENA  (1u << 0)
 #define DEMCR_TRCENA        (1u << 24)
-#define FPCCR_ASPEN_LSPEN   0xC0000000u
-#define FPCCR_LSPACT        (1u << 0)
-#define XPSR_EXCEPTION      0x1FFu
-#define MPU_RBAR_VALID      (1u << 4)
-#define MPU_RBAR_REGION     0xFu
-#define LINES_PER_WORD      32u
+#define CPUID_PART          0xFFF0u
+#define CPUID_PART_M7       0xC270u
+/* Of a Cortex-M7 with caches of 16 KiB: 4 ways of 128 lines of 32 bytes (its TRM, 3.3.3 and 3.3.4).
+ * The caches hold nothing, so maintaining them has no effect. */
+#define CLIDR_M7          0x09000003u
+#define CCSIDR_M7_DATA    0xF00FE019u
+#define FPCCR_ASPEN_LSPEN 0xC0000000u
+#define FPCCR_LSPACT      (1u << 0)
+#define XPSR_EXCEPTION    0x1FFu
+#define MPU_RBAR_VALID    (1u << 4)
+#define MPU_RBAR_REGION   0xFu
+#define LINES_PER_WORD    32u
 
 /* Bits of SHCSR and the exceptions whose state they hold (Armv7-M ARM, B3.2.13). */
 struct handler_bit {
@@ -335,6 +342,17 @@ static void write_other(struct ferrule_core *core, uint32_t offset, uint32_t val
     case FERRULE_SCS_FPCCR:
         core->words[offset / 4] = value & ~FPCCR_LSPACT; /* the FPU's state is never saved lazily */
         break;
+    case FERRULE_SCS_DCIMVAC:
+    case FERRULE_SCS_DCISW:
+    case FERRULE_SCS_DCCMVAU:
+    case FERRULE_SCS_DCCMVAC:
+    case FERRULE_SCS_DCCSW:
+    case FERRULE_SCS_DCCIMVAC:
+    case FERRULE_SCS_DCCISW:
+        if (core->guest->ownership != NULL) {
+            ferrule_ownership_maintain(core->guest->ownership, offset, value);
+        }
+        break;
     default:
         if (is_plain(offset)) {
             core->words[offset / 4] = value;
@@ -394,6 +412,10 @@ void ferrule_system_control_reset(struct ferrule_core *core, uint32_t cpu_id, ui
     core->words[FERRULE_SCS_VTOR / 4] = vector_table;
     core->words[FERRULE_SCS_CCR / 4] =
         CCR_STKALIGN | (core->architecture >= 8 ? CCR_NONBASETHRDENA : 0u);
+    if ((cpu_id & CPUID_PART) == CPUID_PART_M7) {
+        core->words[FERRULE_SCS_CLIDR / 4] = CLIDR_M7;
+        core->words[FERRULE_SCS_CCSIDR / 4] = CCSIDR_M7_DATA;
+    }
     core->words[FERRULE_SCS_MPU_TYPE / 4] = FERRULE_CORE_REGIONS << 8;
     core->words[FERRULE_SCS_FPCCR / 4] = FPCCR_ASPEN_LSPEN;
 }

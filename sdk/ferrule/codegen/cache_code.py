@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds where an executor maintains the core's data cache around the operators of devices.
+
+A device that reads and writes the core's memory does not see the cache. So the executor cleans a tensor that the core
+wrote before a device reads it, and drops the lines of a device's output before the device writes it, since a dirty line
+could be written over the result. The core may load such lines on its own while the device runs. So the executor drops
+them again after the operator, if the core reads the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
+from ferrule.codegen.schedule import Call
+from ferrule.codegen.storage import StoragePlan
+from ferrule.memory import scratch_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """The cache maintenance around one operator, by names of tensors, and of scratch as `scratch_name` names it."""
+
+    clean: tuple[str, ...] = ()
+    """Inputs that the core wrote, written back before the device reads them."""
+    claim: tuple[str, ...] = ()
+    """Outputs and scratch, dropped before the device writes them."""
+    invalidate: tuple[str, ...] = ()
+    """Outputs that the core reads, dropped after the device wrote them."""
+
+
+def upkeep(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Upkeep, ...]:
+    """Return the maintenance around each operator, in the order in which they run; nothing without a cache."""
+    if not storage.core.line_bytes:
+        return tuple(Upkeep() for _ in lowered.layers)
+    read = _read_by_core(lowered, storage)
+    dirty = {storage.root(info.name) for info in lowered.graph.inputs}
+    steps = []
+    for item in lowered.layers:
+        outputs = item.layer.outputs
+        if not _is_shared(item):
+            if not _is_view(item, storage):
+                dirty.update(storage.root(name) for name in outputs if name not in lowered.memories)
+            steps.append(Upkeep())
+            continue
+        inputs = {storage.root(name): name for name in item.layer.present_inputs}
+        steps.append(
+            Upkeep(
+                clean=tuple(name for root, name in inputs.items() if root in dirty),
+                claim=(*outputs, *((scratch_name(item.layer.name),) if item.op.scratch_bytes else ())),
+                invalidate=tuple(name for name in outputs if storage.root(name) in read),
+            )
+        )
+        dirty -= inputs.keys()
+    return tuple(steps)
+
+
+def written_by_devices(lowered: LoweredGraph, storage: StoragePlan) -> frozenset[str]:
+    """Return the roots of the tensors in the core's memory that devices write."""
+    return frozenset(storage.root(name) for item in lowered.layers if _is_shared(item) for name in item.layer.outputs)
+
+
+def _read_by_core(lowered: LoweredGraph, storage: StoragePlan) -> frozenset[str]:
+    """Return the roots of the tensors that the core reads, or the caller after the run."""
+
+    def names() -> Iterator[str]:
+        yield from (info.name for info in lowered.graph.outputs)
+        for item in lowered.layers:
+            if not (_is_shared(item) or _is_view(item, storage)):
+                yield from item.layer.present_inputs
+
+    return frozenset(map(storage.root, names()))
+
+
+def _is_shared(item: LoweredLayer) -> bool:
+    """Whether a device runs the layer on tensors in the core's memory."""
+    return item.use is not None and item.use.is_master and item.call is Call.RUN
+
+
+def _is_view(item: LoweredLayer, storage: StoragePlan) -> bool:
+    return item.layer.outputs[0] in storage.views

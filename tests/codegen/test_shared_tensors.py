@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors that devices share with the core: their places, the rules for the caller, and the cache maintenance."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from wide_networks import between, job
+
+import ferrule
+from ferrule.codegen import Artifact
+from ferrule.codegen.crossings import Crossing
+from ferrule.firmware import emit
+from ferrule.memory import Access
+from ferrule.report.inspection_console import print_inspection
+from ferrule.resources import root
+
+LINE = 32
+SHARED = ("x", "y", "high", "sum", "again", "flat", "late", "soft", "last", "product")
+"""Tensors that a device reads or writes; the core alone uses none but what is copied."""
+
+
+@pytest.fixture(scope="module")
+def plain() -> Artifact:
+    """The network on a core without a cache."""
+    return emit(between(), job("mps2-an386"))
+
+
+@pytest.fixture(scope="module")
+def cached() -> Artifact:
+    """The network on a core with a data cache."""
+    return emit(between(), job("mps2-an500"))
+
+
+def accesses(model: Artifact) -> dict[str, Access]:
+    return {request.name: request.access for request in model.storage.requests if request.access is not None}
+
+
+def test_a_tensor_suits_all_devices_that_use_it(plain: Artifact) -> None:
+    found = accesses(plain)
+    assert found["high"] == Access(masters=frozenset({"cpu", "npu0", "wide0"}), alignment=32)
+    assert found["last"] == Access(masters=frozenset({"cpu", "npu0"}))
+    assert found["soft"] == Access(masters=frozenset({"cpu", "npu0"}))
+    assert found["flat"] == found["again"]  # a view
+    for name, access in found.items():
+        assert plain.storage.offset(name) % access.alignment == 0
+    assert plain.storage.alignment == 32
+    assert not any("ferrule_cache" in text or "ferrule/port.h" in text for text in plain.files.values())
+
+
+def test_copies_are_left_to_devices_with_their_own_memory(plain: Artifact) -> None:
+    assert [record.layer for record in plain.operators if record.type == "MEM_COPY"] == []
+    bounced = emit(between(), job("mps2-an386", bounce=True))
+    assert sum(record.type == "MEM_COPY" for record in bounced.operators) == 7
+    assert accesses(bounced)["high"] == Access(masters=frozenset({"wide0"}))
+
+
+def test_behind_a_cache_tensors_have_their_lines_for_themselves(cached: Artifact) -> None:
+    for request in cached.storage.requests:
+        if request.name in SHARED:
+            assert (cached.storage.offset(request.name) % LINE, request.size_bytes % LINE) == (0, 0)
+    assert cached.storage.alignment == LINE
+    header = cached.files["ferrule_between.h"]
+    assert header.count("the cache lines are the output's") == 3  # the core writes `soft`
+    assert "at a multiple of 32 bytes, for a" in header
+
+
+def test_the_executor_maintains_the_cache(cached: Artifact) -> None:
+    body = cached.files["ferrule_between.c"].split("static int32_t run_operators")[1]
+    calls = re.findall(r"ferrule_cache_(\w+)\((\w+), 175U\)|=\s+(\w+)\(held->handles|(ferrule_lookup_s8)\(", body)
+    assert [" ".join(filter(None, call)) for call in calls] == [
+        *("clean x", "clean y", "invalidate high_out", "wide_npu_maximum", "invalidate high_out"),
+        *("invalidate sum_out", "woofles_execute", "invalidate sum_out"),  # high and x are clean
+        *("ferrule_lookup_s8", "ferrule_lookup_s8"),
+        *("invalidate again_out", "wide_npu_maximum"),  # the core does not read it
+        *("invalidate product", "woofles_execute", "invalidate product"),
+        *("clean rectified_out", "invalidate late", "wide_npu_maximum", "invalidate late"),
+        *("clean soft", "invalidate last", "woofles_execute", "invalidate last"),
+    ]
+
+
+def row(crossing: Crossing) -> tuple[str, str, str, str, int, str]:
+    return (
+        *(crossing.tensor, crossing.writer, crossing.reader, crossing.became),
+        *(crossing.alignment, crossing.why),
+    )
+
+
+def test_each_crossing_is_described(plain: Artifact, cached: Artifact) -> None:
+    rows = [row(each) for each in plain.crossings]
+    assert rows[:3] == [
+        ("x", "the core", "wide0", "shared in place", 32, ""),
+        ("y", "the core", "wide0", "shared in place", 32, ""),
+        ("high", "wide0", "npu0", "shared in place", 32, ""),
+    ]
+    assert len(rows) == 14
+    lines = "the core caches this memory: the tensor fills lines of 32 B"
+    quiet = (("high", "npu0"), ("x", "npu0"), ("sum", "wide0"), ("flat", "npu0"), ("late", "npu0"))
+    cleaned = (("x", "wide0"), ("y", "wide0"), ("rectified", "wide0"), ("soft", "npu0"))
+    read = ((name, "the core") for name in ("high", "sum", "last", "late", "product"))
+    assert {(each.tensor, each.reader): (each.alignment, each.why) for each in cached.crossings} == {
+        **dict.fromkeys(quiet, (32, lines)),
+        **dict.fromkeys(cleaned, (32, f"{lines}, cleaned before the device reads them")),
+        **dict.fromkeys(read, (32, f"{lines}, invalidated before the core reads them")),
+    }
+
+
+def test_pages_list_the_crossings_and_copies_with_their_reason(tmp_path: Path) -> None:
+    why = "wide0 uses its own memory of 16384 B only (memory_bytes of its driver)"
+    inspection = ferrule.inspect(between(), job("mps2-an386", bounce=True), schedule=True)
+    assert inspection.crossings is not None
+    part = inspection.crossings[2]
+    assert (part.tensor, part.writer, part.reader, part.became) == ("high", "wide0", "the core", "copied")
+    assert (part.bytes, part.why) == (175, why)
+    assert sum(each.became == "copied" for each in inspection.crossings) == 7
+    console = Console(width=200, file=io.StringIO())
+    print_inspection(inspection, console)
+    assert isinstance(console.file, io.StringIO)
+    printed = console.file.getvalue()
+    assert "the tensors that cross between the core and devices" in printed
+    assert why in printed
+    for platform in ("bare-metal", "cmsis", "zephyr"):
+        wanted = replace(job("mps2-an386", bounce=True), platform=platform, out=tmp_path / platform)
+        page = (ferrule.generate(between(), wanted).folder / "README.md").read_text()
+        assert f"| high | wide0 | the core | 175 | 32 | copied | {why} |" in page
+
+
+PORT = """
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+static inline void ferrule_mmio_write32(uintptr_t address, uint32_t value)
+{
+    printf("%lx %lx\\n", (unsigned long)address, (unsigned long)value);
+}
+static inline void ferrule_port_barrier(void)
+{
+    puts("dsb");
+}
+"""
+PROGRAM = """
+#include "ferrule/port.h"
+
+int main(void)
+{
+    ferrule_cache_clean((const void *)0x20000045, 28);
+    ferrule_cache_invalidate((const void *)0x20000020, 32);
+    ferrule_cache_clean((const void *)0x20000020, 0);
+    return 0;
+}
+"""
+WRITES = [
+    *("dsb", "e000ef68 20000040", "e000ef68 20000060", "dsb"),  # DCCMVAC of each line that holds a byte
+    *("dsb", "e000ef70 20000020", "dsb"),  # DCCIMVAC
+]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(("macro", "writes"), [("-DFERRULE_CACHE_LINE=32u", WRITES), ("-DNONE", [])])
+def test_the_defaults_of_the_port(host_cc: tuple[str, ...], tmp_path: Path, macro: str, writes: list[str]) -> None:
+    (tmp_path / "own_port.h").write_text(PORT)
+    (tmp_path / "main.c").write_text(PROGRAM)
+    flags = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror", '-DFERRULE_PORT_H="own_port.h"', macro)
+    includes = (f"-I{tmp_path}", f"-I{root() / 'include'}")
+    program = tmp_path / "program"
+    subprocess.run([*host_cc, *flags, *includes, str(tmp_path / "main.c"), "-o", str(program)], check=True)
+    assert subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines() == writes
