@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mock_backends import SHAPE, CountingAllocator, chain, registry_of, sample
 
-from ferrule.backends import Backend
+from ferrule.backends import Backend, BackendId
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource
@@ -52,8 +53,8 @@ def divided(network: Graph, owners: Sequence[type[Backend]], options: OptimizerO
 class Setup:
     """A runtime with all partners, and allocators that count."""
 
-    def __init__(self, kinds: Sequence[MemorySource] = (MALLOC, MALLOC | DMA_BUF)) -> None:
-        self.allocators = [CountingAllocator(kind) for kind in kinds]
+    def __init__(self) -> None:
+        self.allocators = [CountingAllocator(kind) for kind in (MALLOC, MALLOC | DMA_BUF)]
         creation = CreationOptions(fallback_allocators=self.allocators, profiling=True)
         self.runtime = Runtime(creation, registry_of(*PARTNERS))
 
@@ -221,6 +222,10 @@ def test_several_networks_and_loading_again(setup: Setup) -> None:
     )
 
 
+class OtherGpu(PartnerGpu):
+    id: ClassVar[BackendId] = BackendId("OtherGpu")
+
+
 def test_a_late_readers_bytes_are_kept_until_it_is_waited_for() -> None:
     """The GPU reads a's tensor at the end of the run; if b's took its bytes after the GPU's step, it would read b's."""
     network = Network("late")
@@ -228,13 +233,15 @@ def test_a_late_readers_bytes_are_kept_until_it_is_waited_for() -> None:
     late = network.add_leaky_relu_layer(network.add_leaky_relu_layer(x, 0.5, name="a"), 0.25, name="late")
     b = network.add_leaky_relu_layer(x, 0.75, name="b")
     network.set_outputs([late, network.add_leaky_relu_layer(b, 0.125, name="c")])
-    setup = Setup([MALLOC | DMA_BUF])
-    with setup.runtime:
-        optimized = divided(network, [PartnerCpu, PartnerGpu, PartnerCpu, PartnerNpu])
-        (block,) = blocks(setup, optimized)
-        assert block.tensor_bytes == 3 * 64
-        assert block.unaligned_bytes == 3 * 64, "the three tensors are needed together at the end"
-        setup.check(optimized, network)
+    registry = registry_of(PartnerCpu, PartnerGpu, OtherGpu)
+    hints = {"late": "PartnerGpu", "c": "OtherGpu"}
+    optimized = optimize(network, ["PartnerCpu"], registry, replace(IMPORTING, hints=hints))
+    with Runtime(registry=registry) as runtime:
+        number = runtime.load_network(optimized)
+        for found, expected in zip(runtime.enqueue_workload(number, [sample()]), network.run([sample()]), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        (block,) = runtime.fallback_memory(number)
+        assert (block.size_bytes, block.tensor_bytes) == (2 * 64, 2 * 64)
 
 
 def test_what_is_waited_for_is_free(setup: Setup) -> None:
