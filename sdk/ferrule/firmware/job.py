@@ -94,6 +94,7 @@ class Job:
             model_options=self.model_options,
             core=None if board is None else board.cpu.features,
             memories=() if board is None else board.memories,
+            workspace=None if board is None else board.placement.workspace,
         )
 
 
