@@ -203,7 +203,10 @@ INTERFACES: Mapping[type, Interface] = {
     workload.WorkloadFactory: Interface(
         guard=lambda bare: host_answers.GuardedWorkloads(bare, "Bad"),
         rows={
-            "create_workload": Row(call=lambda guard: guard.create_workload(info()), wrong=(None, 3), whose=OF_LAYER)
+            "create_workload": Row(call=lambda guard: guard.create_workload(info()), wrong=(None, 3), whose=OF_LAYER),
+            "create_fallback_import": Row(
+                call=lambda guard: guard.create_fallback_import(info()), wrong=(None, 3), whose=OF_LAYER
+            ),
         },
     ),
     workload.Workload: Interface(
@@ -321,8 +324,8 @@ INTERFACES: Mapping[type, Interface] = {
         },
     ),
 }
-APPLICATION = {context.CustomAllocator}
-"""Interfaces that the application implements, not a backend."""
+APPLICATION = {context.CustomAllocator, tensor_handle.MemoryAccess}
+"""Interfaces that the application and allocators implement, not a backend."""
 ROWS = [(interface, method, row) for interface, each in INTERFACES.items() for method, row in each.rows.items()]
 RETURNS = [(interface, method, row, value) for interface, method, row in ROWS for value in row.wrong]
 ATTRIBUTES = [

@@ -100,5 +100,5 @@ def test_copies_that_cannot_be_made_are_errors() -> None:
     with pytest.raises(FerruleError, match="24 B do not fit in 16 B"):
         allocator.populate_data(block, np.zeros((2, 3), np.float32))
     hidden = MemoryRef(MemorySource.DMA_BUF, 16)
-    with pytest.raises(FerruleError, match=r"CountingAllocator allocates .* has no retrieve_data"):
+    with pytest.raises(FerruleError, match=r"custom allocator \(CountingAllocator\) allocates .* has no retrieve_data"):
         allocator.retrieve_data(hidden, np.zeros(4, np.float32))

@@ -22,10 +22,11 @@ import pytest
 from ferrule import __version__, firmware
 from ferrule.boards import board_names
 from ferrule.cli import main
-from ferrule.cli.options import PLATFORMS, JobOptions
+from ferrule.cli.options import PLATFORMS, TRANSFERS, JobOptions
 from ferrule.cli.progress import progress
 from ferrule.facade.configuration import Configuration
 from ferrule.firmware import Job, ToolStatus, ZigToolchain
+from ferrule.optimizer import options as optimizer_options
 from ferrule.progress import Step
 from ferrule.report.inspection import Inspection
 
@@ -226,6 +227,7 @@ def test_generate(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
 
 
 def test_the_platforms_are_those_of_the_package() -> None:
+    assert TRANSFERS == optimizer_options.TRANSFERS
     assert set(PLATFORMS) == set(firmware.PLATFORMS)
     assert PLATFORMS[0] == firmware.DEFAULT_PLATFORM
 

@@ -16,7 +16,7 @@ import small_networks
 import ferrule
 from ferrule.emulation import EngineError
 from ferrule.errors import FerruleError, InputError, MissingToolError
-from ferrule.firmware import BuildError, ZigToolchain, build_project
+from ferrule.firmware import BuildError, StackBound, ZigToolchain, build_project
 from ferrule.firmware.platforms import bare_metal
 from ferrule.graph import DataType, TensorInfo
 from ferrule.progress import Step
@@ -46,11 +46,23 @@ def test_compile_and_run(any_toolchain: str, tmp_path: Path) -> None:
     assert report.memory.ram.total == firmware.image.ram_bytes
     assert 0 < report.memory.ram.stack_used < report.memory.ram.stack_reserved
     flash, ram = report.memory.flash, report.memory.ram
+    assert ram.stack_bound_reason == ""
+    assert ram.stack_used <= ram.stack_bound == firmware.image.stack.size_bytes <= 1.5 * ram.stack_used
     assert document.build.flags.endswith("-O2")
     assert document.build.sources
     assert document.build.build_s is not None
     assert flash.total == flash.code + flash.constants + flash.weights
     assert ram.total == ram.workspace + ram.stack_reserved + ram.other
+
+
+def test_a_run_above_the_bound_is_an_error(built: Build) -> None:
+    firmware = built(small_networks.dense())
+    wrong = replace(firmware.image, stack=StackBound(size_bytes=8))
+    with pytest.raises(FerruleError, match=r"used \d+ B of stack, and the bound from the call graph is 8 B"):
+        replace(firmware, image=wrong).run()
+    unbounded = replace(firmware.image, stack=StackBound(reason="recursion: f → f"))
+    ram = replace(firmware, image=unbounded).run().memory.ram
+    assert (ram.stack_bound, ram.stack_bound_reason) == (None, "recursion: f → f")
 
 
 def test_several_inputs_and_outputs(built: Build) -> None:

@@ -81,6 +81,8 @@ DOCUMENT = ReportDocument(
             activations_certificate="optimal",
             stack_used=500,
             stack_reserved=16_384,
+            stack_bound=640,
+            stack_bound_reason="",
             other=1_400,
             total=34_040,
         ),
@@ -194,7 +196,7 @@ def test_devices_and_their_calls_are_printed() -> None:
 
 
 def test_what_an_image_does_not_state_is_left_out() -> None:
-    ram = replace(DOCUMENT.memory.ram, other=None, total=None)
+    ram = replace(DOCUMENT.memory.ram, other=None, total=None, stack_bound=None, stack_bound_reason="[f] loops")
     unknown = replace(
         DOCUMENT,
         engine="serial",
@@ -204,7 +206,9 @@ def test_what_an_image_does_not_state_is_left_out() -> None:
     )
     shown = text(unknown)
     assert "flash" not in shown
-    assert "RAM workspace 16,256 + stack 500 used of 16,384 activations" in " ".join(shown.split())
+    assert "RAM workspace 16,256 + stack 500 used of 16,384 stack bound none: [f] loops activations" in " ".join(
+        shown.split()
+    )
     assert "zig" not in shown
     assert "the firmware does not state how" in shown
     assert "(measured, by dwt" in shown

@@ -3,20 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from needs import lacking
 
+from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator, RuntimePart
 from ferrule.backends.device import BackendId, Device
 from ferrule.backends.gpu_acc import GpuAcc
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
-from ferrule.backends.gpu_acc.opencl import unavailable_reason
+from ferrule.backends.gpu_acc.opencl import choose_device, unavailable_reason
+from ferrule.backends.gpu_acc.session import GpuEvent, Session
 from ferrule.backends.target import Face, Target
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.backends.workload import Workload, WorkloadInfo
 from ferrule.graph import Array, Graph
+
+if TYPE_CHECKING:
+    import pyopencl as cl
 
 
 def require_opencl() -> None:
@@ -37,21 +43,28 @@ class GpuGraph:
         *,
         runtime: RuntimePart | None = None,
         allocator: CustomAllocator | None = None,
+        imported: Collection[str] = (),
+        session: Session | None = None,
     ) -> None:
         backend = GpuAcc()
         manager = backend.memory_manager(allocator)
         assert isinstance(manager, GpuMemoryManager)
         self.manager = manager
         self.graph = graph
+        if session is not None:
+            manager.use(session)
         self.factory = backend.workload_factory_in(runtime or RuntimePart(), manager, {})
-        (handles,) = backend.tensor_handle_factories(manager)
+        handles, importing = backend.tensor_handle_factories(manager)
         self.handles: dict[str, TensorHandle] = {
-            tensor.info.name: handles.create_handle(tensor.info, managed=True)
+            tensor.info.name: importing.create_handle(tensor.info, managed=False)
+            if tensor.info.name in imported
+            else handles.create_handle(tensor.info, managed=True)
             for tensor in graph.tensors
             if not tensor.is_constant
         }
-        for handle in self.handles.values():
-            handle.manage()
+        for name, handle in self.handles.items():
+            if name not in imported:
+                handle.manage()
         self.workloads: list[Workload] = []
         target = Target(face=Face.HOST, device=Device(name=device, backend=BackendId("GpuAcc")))
         for layer in graph.layers:
@@ -80,3 +93,46 @@ class GpuGraph:
             results.append(np.copy(handle.map()))
             handle.unmap()
         return results
+
+
+class ShadowSession(Session):
+    """A session whose device works on a copy of host memory, which is transferred by map and unmap only.
+
+    Memory that is not mapped holds POISON, so that the process cannot read it by chance.
+    """
+
+    POISON = 0xA5
+
+    def __init__(self) -> None:
+        super().__init__(choose_device())
+        self.host_buffers = 0
+        self.lent: dict[int, tuple[cl.Buffer, Array]] = {}
+
+    @override
+    def host_buffer(self, memory: Array) -> cl.Buffer:
+        import pyopencl as cl
+
+        self.host_buffers += 1
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        return cl.Buffer(self.context, flags, hostbuf=np.copy(memory))
+
+    @override
+    def map_host(self, buffer: cl.Buffer, memory: Array, *, writing: bool) -> tuple[Array, GpuEvent]:
+        import pyopencl as cl
+
+        if writing:
+            event = cl.enqueue_copy(self.queue, memory, buffer, is_blocking=False)
+        else:
+            event = cl.enqueue_marker(self.queue)
+        mapping = memory.view()
+        self.lent[id(mapping)] = (buffer, memory)
+        return mapping, GpuEvent(event, self)
+
+    @override
+    def unmap_host(self, mapping: Array) -> None:
+        import pyopencl as cl
+
+        buffer, memory = self.lent.pop(id(mapping))
+        if memory.flags.writeable:
+            cl.enqueue_copy(self.queue, buffer, memory, is_blocking=True)
+            memory[:] = self.POISON

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NewType, Protocol
@@ -21,6 +21,8 @@ NetworkId = NewType("NetworkId", int)
 class CustomAllocator(ABC):
     """An allocator of memory for tensors, such as one that an application provides for a backend."""
 
+    name: str = "custom allocator"
+    """Names the allocator in messages and profiles."""
     source: MemorySource
     """The kinds as which its memory can be imported; DMA_BUF_PROTECTED requires the backend's capability for it."""
 
@@ -41,22 +43,29 @@ class CustomAllocator(ABC):
 
         An allocator of memory that cannot be mapped overrides this method and `retrieve_data`.
         """
-        np.copyto(self._bytes(memory, data, "populate_data"), data.reshape(-1).view(np.uint8))
+        self._copy(memory, data, "populate_data", np.copyto)
 
     def retrieve_data(self, memory: MemoryRef, data: Array) -> None:
         """Copy bytes from the beginning of `memory`, a block or a part of one, until `data` is full."""
-        np.copyto(data.reshape(-1).view(np.uint8), self._bytes(memory, data, "retrieve_data"))
+        self._copy(memory, data, "retrieve_data", lambda ours, given: np.copyto(given, ours))
 
-    def _bytes(self, memory: MemoryRef, data: Array, method: str) -> Array:
-        """Return the bytes of mapped memory that a copy of `data` takes up."""
+    def _copy(self, memory: MemoryRef, data: Array, method: str, copy: Callable[[Array, Array], None]) -> None:
+        """Call `copy` with the bytes of mapped memory that `data` takes up and with the bytes of `data`."""
         assert data.flags.c_contiguous, "an array with gaps"
         if data.nbytes > memory.size_bytes:
             raise FerruleError(f"{data.nbytes} B do not fit in {memory.size_bytes} B of an allocator's memory")
         if memory.array is None:
             raise FerruleError(
-                f"{type(self).__name__} allocates memory that cannot be mapped, and has no {method}() of its own"
+                f"the {self.name} ({type(self).__name__}) allocates memory that cannot be mapped, "
+                f"and has no {method}() of its own"
             )
-        return memory.array.reshape(-1).view(np.uint8)[: data.nbytes]
+        if memory.access is not None:
+            memory.access.begin()
+        try:
+            copy(memory.array.reshape(-1).view(np.uint8)[: data.nbytes], data.reshape(-1).view(np.uint8))
+        finally:
+            if memory.access is not None:
+                memory.access.end()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +79,8 @@ class CreationOptions:
     copied, and it takes no custom allocator."""
     custom_allocators: Mapping[str, CustomAllocator] = field(default_factory=dict)
     """Allocators by backend id; a backend that does not accept its allocator is unusable in this runtime."""
+    fallback_allocators: Sequence[CustomAllocator] = ()
+    """Allocators of the memory between backends that both import, in order of preference, before the runtime's own."""
     protected_mode: bool = False
     """Tensors lie in protected memory: only backends with a custom allocator and the capability are usable."""
     profiling: bool = False

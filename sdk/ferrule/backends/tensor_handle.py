@@ -27,6 +27,18 @@ class MemorySource(Flag):
     """Memory of a device that the process cannot access, such as an OpenCL buffer."""
 
 
+class MemoryAccess(Protocol):
+    """Brackets the processor's accesses to memory that devices reach, too."""
+
+    def begin(self) -> None:
+        """Prepare the memory for accesses of the processor; called before the first of them."""
+        ...
+
+    def end(self) -> None:
+        """Prepare the memory for accesses of devices; called after the processor's last access."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MemoryRef:
     """A region of memory: `size_bytes` bytes at `offset` of a block that has an address, a file descriptor, or both.
@@ -45,6 +57,8 @@ class MemoryRef:
     """Where the region begins, in bytes from the beginning of the block."""
     block: MemoryRef | None = None
     """The region of bytes that was allocated, if this is a part of it; None if this is all of it."""
+    access: MemoryAccess | None = None
+    """Brackets each access to `array` and to its block; None for memory that needs no preparation."""
 
     @classmethod
     def of_array(cls, array: Array, source: MemorySource = MemorySource.MALLOC) -> MemoryRef:
@@ -65,7 +79,8 @@ class MemoryRef:
         array = self.array
         if array is not None:
             array = array.reshape(-1).view("u1")[offset:end].view(info.dtype.numpy).reshape(info.shape)
-        return MemoryRef(self.source, info.size_bytes, array, self.fd, self.offset + offset, self.block or self)
+        place = self.offset + offset
+        return MemoryRef(self.source, info.size_bytes, array, self.fd, place, self.block or self, self.access)
 
 
 class HandleCapability(Enum):

@@ -23,7 +23,7 @@ from ferrule.cli.progress import progress
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(project: Path, toolchain: str | None, optimization: str | None, quiet: bool) -> None:
-    """Build the generated project in the folder PROJECT and print the firmware's path and sizes."""
+    """Build the generated project in the folder PROJECT; print its path, sizes and bound of the stack."""
     from ferrule.firmware import Group, build_project, load_project
 
     loaded = load_project(project)
@@ -32,3 +32,8 @@ def command(project: Path, toolchain: str | None, optimization: str | None, quie
     if not quiet:
         sizes = ", ".join(f"{group} {image.groups[group]:,}" for group in Group if image.groups[group])
         echo(f"{image.path}: {sizes} B")
+        bound = image.stack
+        if bound.size_bytes is None:
+            echo(f"stack: no bound is known: {bound.reason}")
+        else:
+            echo(f"stack: at most {bound.size_bytes:,} of {image.groups[Group.STACK]:,} B")

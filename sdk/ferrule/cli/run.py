@@ -79,6 +79,12 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     help="Inject a fault into a device's model, such as npu0:never-done@12 (docs/emulation.md lists the faults).",
 )
 @click.option("--locate", is_flag=True, help="If the outputs differ, find the first differing layer by a second run.")
+@click.option(
+    "--check-ownership",
+    is_flag=True,
+    help="unicorn: compare every access to the workspace, by the core and by devices, with the plan, and end the run "
+    "at the first that it does not allow.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
     model: Path,
@@ -95,6 +101,7 @@ def command(
     trace_devices: bool,
     faults: tuple[str, ...],
     locate: bool,
+    check_ownership: bool,
     quiet: bool,
 ) -> int:
     """Import MODEL (.tflite), generate and build its firmware, run it on a board and compare its outputs.
@@ -123,7 +130,7 @@ def command(
         if json_path is not None and str(json_path) != "-":
             require_writable("--json", json_path)
         engine_options = EngineOptions(port=port, baud=baud, gdb=gdb)
-        facade.check_engine(engine, job, engine_options)
+        facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
         firmware = facade.compile(network, job, progress=say)
         if gdb is not None:
             sources = f"-ex 'directory {firmware.project.folder}'"
@@ -139,6 +146,7 @@ def command(
             trace_devices=trace_devices,
             faults=injected,
             locate=locate,
+            check_ownership=check_ownership,
         )
     for warning in firmware.warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import NoReturn, TypeVar
 
 from ferrule._typing import override
-from ferrule.devices.memory import GuardedBus, Range
+from ferrule.devices.memory import Escape, GuardedBus, Range
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, DeviceModel, InterruptLine
 from ferrule.devices.serial import SerialModel
 from ferrule.devices.watchdog import WATCHDOG
@@ -145,6 +145,16 @@ class HostedModel(_Hosted):
         if type(size) is not int or size < 1:
             self.wrong_answer(size, "a positive number of bytes", "size_bytes")
         return size
+
+    @property
+    def cause(self) -> str:
+        """The last register access that the memory of its transfers is known for, in words; empty if there is none."""
+        return "" if self._guard is None else self._guard.cause
+
+    @property
+    def escape(self) -> Escape | None:
+        """The first transfer outside of the memory that the model may access; None if there is none."""
+        return self._guard.escapes[0] if self._guard is not None and self._guard.escapes else None
 
     def register_name(self, offset: int) -> str:
         """Return the name of the register at an offset, for messages."""

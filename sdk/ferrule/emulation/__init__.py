@@ -3,7 +3,8 @@
 
 from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.emulation.engine import AttachedDevice, AttachedWire, Counters, Engine, EngineOptions, Machine, Session
-from ferrule.emulation.table import engine, engine_names, require_gdb
+from ferrule.emulation.ownership import OwnershipCounts, OwnershipError, OwnershipPlan, Violation, ownership_plan
+from ferrule.emulation.table import engine, engine_names, require_gdb, require_ownership
 
 __all__ = [
     "AttachedDevice",
@@ -14,8 +15,14 @@ __all__ = [
     "EngineError",
     "EngineOptions",
     "Machine",
+    "OwnershipCounts",
+    "OwnershipError",
+    "OwnershipPlan",
     "Session",
+    "Violation",
     "engine",
     "engine_names",
+    "ownership_plan",
     "require_gdb",
+    "require_ownership",
 ]

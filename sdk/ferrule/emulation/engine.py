@@ -13,6 +13,7 @@ from typing import Protocol, Self
 from ferrule.boards import Board
 from ferrule.devices import DeviceModel, Range, SerialModel
 from ferrule.emulation.crash import CrashReport
+from ferrule.emulation.ownership import OwnershipCounts, OwnershipPlan
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.link import DEFAULT_BAUD, Channel
 
@@ -63,6 +64,8 @@ class Machine:
     devices: tuple[AttachedDevice, ...] = ()
     wires: tuple[AttachedWire, ...] = ()
     options: EngineOptions = EngineOptions()
+    ownership: OwnershipPlan | None = None
+    """unicorn: the plan with which every access to the workspace is compared; see `ownership_plan`."""
     callback_s: float | None = None
     """Longest time of one call of a device model, if that is shorter than the model's own deadline."""
 
@@ -92,6 +95,10 @@ class Session(Protocol):
 
     def counters(self) -> Counters:
         """Return the current counts."""
+
+    def ownership(self) -> OwnershipCounts | None:
+        """Return what the check of ownership has covered so far; None if the machine has no plan for it."""
+        return None
 
     def crash_report(self, reason: str) -> CrashReport | None:
         """Return a report on the firmware's current state, or None if it is unknown; `reason` is quoted in it."""

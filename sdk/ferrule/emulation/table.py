@@ -24,6 +24,8 @@ VARIANTS: Mapping[str, Engine] = {
 
 GDB_ENGINES = ("unicorn", "qemu")
 """The engines that gdb can attach to."""
+OWNERSHIP_ENGINES = ("unicorn",)
+"""The engines that can check the ownership of a firmware's workspace."""
 
 
 def require_gdb(name: str) -> None:
@@ -34,6 +36,17 @@ def require_gdb(name: str) -> None:
     """
     if name not in GDB_ENGINES:
         raise FerruleError(f"gdb cannot attach to engine {name}", hint=f"engines that can: {', '.join(GDB_ENGINES)}")
+
+
+def require_ownership(name: str) -> None:
+    """Check that an engine can check the ownership of a firmware's workspace.
+
+    Raises:
+        FerruleError: it cannot.
+    """
+    if name not in OWNERSHIP_ENGINES:
+        able = ", ".join(OWNERSHIP_ENGINES)
+        raise FerruleError(f"engine {name} cannot check ownership", hint=f"engines that can: {able}")
 
 
 def engine_names() -> list[str]:

@@ -93,6 +93,7 @@ class Firmware:
         trace_devices: bool = False,
         faults: Mapping[str, Fault] | None = None,
         locate: bool = False,
+        check_ownership: bool = False,
         progress: Progress = say_nothing,
     ) -> RunReport:
         """Run the firmware on inputs and compare every output with the numpy reference.
@@ -103,12 +104,14 @@ class Firmware:
         inference. `source` is the origin of the inputs as stated in the report. `trace_devices` records every device
         call in the report. `faults` are injected into the devices' models, by device name; see `ferrule.devices`.
         If the outputs differ from the reference, `locate` builds and runs the firmware once more, with every tensor as
-        an output, and the report names the first layer that differs.
+        an output, and the report names the first layer that differs. `check_ownership` compares every access to the
+        workspace, by the core and by devices, with the plan; docs/emulation.md has the rules.
 
         Raises:
             InputError: an input has the wrong name, shape or dtype.
             MissingToolError: the engine is not installed.
             EngineError: the firmware faulted or hung; the report has pc, symbol and registers.
+            OwnershipError: an access to the workspace is not allowed; the message names layer and tensor.
             RunFailedError: a device or an operator failed; the message names the layer.
             LinkError: the firmware's answer violates the protocol.
         """
@@ -123,6 +126,7 @@ class Firmware:
             trace_devices=trace_devices,
             faults=faults or {},
             locate=locate,
+            check_ownership=check_ownership,
             progress=progress,
         )
 

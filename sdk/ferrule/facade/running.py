@@ -16,10 +16,14 @@ from ferrule.emulation import (
     EngineError,
     EngineOptions,
     Machine,
+    OwnershipError,
+    OwnershipPlan,
     Session,
     engine,
     engine_names,
+    ownership_plan,
     require_gdb,
+    require_ownership,
 )
 from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, inject
 from ferrule.errors import FerruleError
@@ -34,7 +38,7 @@ from ferrule.report.locating import first_difference
 from ferrule.report.tracing import explained
 
 
-def check_engine(name: str, job: Job, options: EngineOptions | None = None) -> None:
+def check_engine(name: str, job: Job, options: EngineOptions | None = None, *, check_ownership: bool = False) -> None:
     """Check, before anything is built, that an engine can run a job's board here and has the options it needs.
 
     Raises:
@@ -42,6 +46,8 @@ def check_engine(name: str, job: Job, options: EngineOptions | None = None) -> N
         FerruleError: the engine cannot run the board, or an option is missing or not supported.
     """
     chosen = _usable(name, job.load_board())
+    if check_ownership:
+        require_ownership(name)
     if options is not None:
         lacking = chosen.lacks(options)
         if lacking is not None:
@@ -62,12 +68,14 @@ def run(
     trace_devices: bool,
     faults: Mapping[str, Fault],
     locate: bool,
+    check_ownership: bool,
     progress: Progress,
 ) -> RunReport:
     """Run the firmware, see `Firmware.run`; `observed` builds it once more with every tensor as an output.
 
     The first sample runs twice: once with a count for each operator and once without, like the others. If device calls
-    are traced, a run of the first sample with tracing precedes them.
+    are traced, a run of the first sample with tracing precedes them. If ownership is checked in a firmware without
+    devices, all samples but that run without a count have one, since only then the firmware announces its layers.
     """
     network = firmware.network
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
@@ -79,9 +87,14 @@ def run(
         require_gdb(engine)
     traced = trace_devices and bool(firmware.artifact.devices)
     _check_locate(chosen, locate=locate)
+    if check_ownership:
+        require_ownership(engine)
 
     def execute(what: BuiltFirmware) -> EngineRun:
-        return _execute(what, chosen, options, samples, timeout_s, progress, trace=traced, faults=faults)
+        def once(plan: OwnershipPlan | None) -> EngineRun:
+            return _execute(what, chosen, options, samples, timeout_s, progress, trace=traced, faults=faults, plan=plan)
+
+        return _checked(once, what, attended=options.gdb is not None) if check_ownership else once(None)
 
     done = execute(firmware)
     progress(Step(phase="comparing with the numpy reference"))
@@ -97,6 +110,19 @@ def run(
     if locate and document.verdict is Verdict.DIFFERENT:
         document = replace(document, first_difference=_located(observed, samples, execute))
     return RunReport(document=document, outputs=_stacked([result.outputs for result in done.runs]))
+
+
+def _checked(once: Callable[[OwnershipPlan | None], EngineRun], what: BuiltFirmware, *, attended: bool) -> EngineRun:
+    """Run with a check of ownership; an error is found again with its exact instruction, which is slower."""
+    plan = ownership_plan(what.artifact, what.image)
+    if attended:
+        return once(replace(plan, exact=True))
+    try:
+        return once(plan)
+    except OwnershipError as error:
+        if not error.exact:
+            once(replace(plan, exact=True))
+        raise
 
 
 def _check_locate(chosen: Engine, *, locate: bool) -> None:
@@ -153,6 +179,7 @@ def _execute(
     *,
     trace: bool,
     faults: Mapping[str, Fault],
+    plan: OwnershipPlan | None,
 ) -> EngineRun:
     started = time.perf_counter()
     phase = f"running on {firmware.board.name} by {chosen.name}"
@@ -168,13 +195,15 @@ def _execute(
         devices=devices,
         wires=attached_wires(firmware.artifact),
         options=options,
+        ownership=plan,
         callback_s=timeout_s,
     )
     with chosen.start(machine) as session:
         try:
             link = _connect(firmware, session, timeout_s)
             inject(devices, faults)
-            return _serve(link, session, samples, said, started, trace=trace)
+            announced = plan is not None and not firmware.artifact.devices
+            return _serve(link, session, samples, said, started, trace=trace, announced=announced)
         except RunFailedError as error:
             raise explained(error, firmware.artifact) from error
         except LinkTimeoutError as error:
@@ -196,12 +225,13 @@ def _serve(
     started: float,
     *,
     trace: bool,
+    announced: bool,
 ) -> EngineRun:
     traced = link.run(samples[0], trace=True) if trace else None
     profiled = link.run(samples[0], profile=True)
     runs = []
     for number, sample in enumerate(samples, start=1):
-        runs.append(link.run(sample, profile=False))
+        runs.append(link.run(sample, profile=announced and number > 1))
         report(number)
     return EngineRun(
         info=link.model_info(),
@@ -210,6 +240,7 @@ def _serve(
         runs=runs,
         traced=traced,
         counters=session.counters(),
+        ownership=session.ownership(),
         run_s=time.perf_counter() - started,
     )
 

@@ -3,7 +3,7 @@
 
 from ferrule.firmware.build import BuildError, TooLargeError, execute
 from ferrule.firmware.folder import Kept
-from ferrule.firmware.image import Group, Image, Section, Segment, Symbol, read_image
+from ferrule.firmware.image import Group, Image, Section, Segment, StackBound, Symbol, read_image
 from ferrule.firmware.job import DEFAULT_BOARD, Job, JobKeywords, divide, job_from
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.manifest import Manifest
@@ -16,7 +16,7 @@ from ferrule.firmware.plan import (
 )
 from ferrule.firmware.platforms import DEFAULT_PLATFORM, PLATFORMS, Platform, ProjectFiles, ProjectRequest, platform
 from ferrule.firmware.probe import ToolStatus, probe_tools
-from ferrule.firmware.project import Project, build_project, load_project, write_project
+from ferrule.firmware.project import Project, StackTooSmallError, build_project, load_project, write_project
 from ferrule.firmware.toolchain import (
     DEFAULT_TOOLCHAIN,
     TOOLCHAINS,
@@ -55,6 +55,8 @@ __all__ = [
     "ProjectRequest",
     "Section",
     "Segment",
+    "StackBound",
+    "StackTooSmallError",
     "Symbol",
     "TooLargeError",
     "ToolStatus",

@@ -81,6 +81,21 @@ class Symbol:
     is_function: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackBound:
+    """The most stack that a firmware can use, or the reason why no bound is known."""
+
+    size_bytes: int | None = None
+    exception_bytes: int = 0
+    """The part for one exception: its handler, and the registers that the core saves."""
+    path: tuple[str, ...] = ()
+    """The functions on the deepest path of calls, from the reset handler."""
+    reason: str = ""
+
+
+UNKNOWN_BOUND = StackBound(reason="only the build of a project computes it")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Image:
     """A linked firmware; the addresses of functions have the Thumb bit cleared."""
@@ -91,6 +106,8 @@ class Image:
     segments: tuple[Segment, ...]
     symbols: tuple[Symbol, ...]
     """Sorted by address."""
+    stack: StackBound = UNKNOWN_BOUND
+    """The bound that the build has computed."""
 
     @override
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ferrule._typing import override
@@ -14,17 +14,31 @@ from ferrule.errors import FerruleError
 from ferrule.firmware.build import execute
 from ferrule.firmware.folder import Kept, sha256, write_folder
 from ferrule.firmware.identification import project_files
-from ferrule.firmware.image import Image, read_image
+from ferrule.firmware.image import Image, StackBound, read_image
 from ferrule.firmware.job import Job
 from ferrule.firmware.manifest import PENDING_NAME, Manifest, read_manifest
 from ferrule.firmware.plan import plan_build
 from ferrule.firmware.platforms import platform
 from ferrule.firmware.sbom import SBOM_NAME, sbom
+from ferrule.firmware.stack_bound import stack_bound
 from ferrule.firmware.toolchain import check_optimization, toolchain
 from ferrule.graph import brief
 from ferrule.progress import Progress, Step, say_nothing
 
 BUILD_FOLDER = "build"
+
+
+class StackTooSmallError(FerruleError):
+    """The firmware may use more stack than the board reserves."""
+
+    def __init__(self, board: str, bound: StackBound, reserved_bytes: int) -> None:
+        self.bound = bound
+        self.reserved_bytes = reserved_bytes
+        super().__init__(
+            f"the firmware may use {bound.size_bytes:,} B of stack ({bound.exception_bytes:,} B of them for an "
+            f"exception), and board {board} reserves {reserved_bytes:,} B; the deepest calls: {' → '.join(bound.path)}",
+            hint=f"set placement.stack_bytes in its board.toml to at least {bound.size_bytes}",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +133,7 @@ def build_project(
         MissingToolError: the toolchain is not installed.
         BuildError: a command failed.
         TooLargeError: the firmware does not fit the board.
+        StackTooSmallError: the firmware may use more stack than the board reserves; no firmware is left in the folder.
     """
     manifest, folder = project.manifest, project.folder
     if not manifest.board:
@@ -147,4 +162,10 @@ def build_project(
         waiting = f"waiting for another build in {plan.folder}"
         progress(Step(phase=phase, done=done, total=total) if name else Step(phase=waiting))
 
-    return read_image(execute(plan, progress=say))
+    image = read_image(execute(plan, progress=say))
+    bound = stack_bound(image.path, plan.link.inputs, fpu=plan.board.cpu.hard_float or plan.board.cpu.mve)
+    reserved = plan.board.placement.stack_bytes
+    if bound.size_bytes is not None and bound.size_bytes > reserved:
+        image.path.unlink(missing_ok=True)
+        raise StackTooSmallError(plan.board.name, bound, reserved)
+    return replace(image, stack=bound)

@@ -11,8 +11,9 @@ from ferrule._version import VERSION
 from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.devices import Fault
-from ferrule.emulation import Counters
-from ferrule.firmware import Image, Project
+from ferrule.emulation import Counters, OwnershipCounts
+from ferrule.errors import FerruleError
+from ferrule.firmware import Image, Project, StackBound
 from ferrule.firmware.identification import read_identities
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo
@@ -26,6 +27,7 @@ from ferrule.report.document import (
     LayerPart,
     MemoryPart,
     ModelPart,
+    OwnershipPart,
     RamPart,
     ReportDocument,
     SamplePart,
@@ -83,6 +85,8 @@ class EngineRun:
     """Another run of the first sample with its device calls, if they were requested."""
     counters: Counters
     run_s: float
+    ownership: OwnershipCounts | None = None
+    """What the check of ownership has covered; None without it."""
 
     def by_sample(self) -> Iterator[list[LinkRun]]:
         """Yield all runs of each sample, in the order of execution."""
@@ -122,7 +126,14 @@ def assemble(
         samples=samples,
         devices=device_parts(artifact, layers),
         device_trace=trace_part(artifact, done.traced.calls if done.traced else ()) if trace else None,
+        ownership=None if done.ownership is None else _ownership(done.ownership),
         faults=tuple(f"{device}: {fault}" for device, fault in (faults or {}).items()),
+    )
+
+
+def _ownership(counts: OwnershipCounts) -> OwnershipPart:
+    return OwnershipPart(
+        inferences=counts.inferences, accesses=counts.accesses, transfers=counts.transfers, cache=counts.cache
     )
 
 
@@ -207,6 +218,8 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
     region = firmware.artifact.storage.plan.regions[0]
     reserved = done.info.stack_bytes
     sizes = None if done.build is None else done.build.sizes
+    used = max(result.stack.peak_bytes for result in (done.profiled, *done.runs))
+    bound = _stack_bound(firmware, done.build, used)
     flash, workspace, other, total = None, done.info.workspace_bytes, None, None
     if sizes is not None:
         code, constants, weights, data, bss, workspace, stack = sizes
@@ -221,9 +234,24 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
             workspace=workspace,
             activations=region.activation_peak_bytes,
             activations_certificate=firmware.artifact.ordering.qualify(region.activation_certificate),
-            stack_used=max(result.stack.peak_bytes for result in (done.profiled, *done.runs)),
+            stack_used=used,
             stack_reserved=reserved,
+            stack_bound=bound.size_bytes,
+            stack_bound_reason=bound.reason,
             other=other,
             total=total,
         ),
     )
+
+
+def _stack_bound(firmware: BuiltFirmware, build: BuildInfo | None, used_bytes: int) -> StackBound:
+    """Return the bound of the image that ran; FerruleError if the run used more."""
+    if build is None or build not in read_identities(firmware.image):
+        return StackBound(reason="the firmware is another build than the job's")
+    bound = firmware.image.stack
+    if bound.size_bytes is not None and used_bytes > bound.size_bytes:
+        raise FerruleError(
+            f"the run used {used_bytes:,} B of stack, and the bound from the call graph is {bound.size_bytes:,} B",
+            hint="docs/boards.md lists what the bound assumes, such as interrupts of one priority",
+        )
+    return bound

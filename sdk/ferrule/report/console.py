@@ -12,6 +12,8 @@ from ferrule.report.document import (
     DeviceTracePart,
     DifferencePart,
     LayerPart,
+    OwnershipPart,
+    RamPart,
     ReportDocument,
     Verdict,
 )
@@ -32,6 +34,8 @@ def print_report(document: ReportDocument, console: Console) -> None:
         _print_trace(document.device_trace, console)
     console.print(_totals(document))
     _print_samples(document, console)
+    if document.ownership is not None:
+        console.print(_ownership(document.ownership), highlight=False)
     for fault in document.faults:
         console.print(f"injected: {fault}", highlight=False, markup=False)
     if document.first_difference is not None:
@@ -48,6 +52,14 @@ def _difference(part: DifferencePart) -> str:
     runner = part.backend if part.device in {"", part.backend} else f"{part.backend}/{part.device}"
     extent = "" if part.max_difference is None else f", by up to {part.max_difference:g}"
     return f"first difference: layer '{part.layer}' ({part.type}) on {runner}, tensor '{part.tensor}'{extent}"
+
+
+def _ownership(part: OwnershipPart) -> str:
+    cache = ", with the lines of the data cache" if part.cache else ""
+    return (
+        f"ownership: {part.inferences} inference(s) checked, {part.accesses:,} accesses of the core and "
+        f"{part.transfers:,} transfers of devices{cache}: all allowed"
+    )
 
 
 def _print_layers(document: ReportDocument, console: Console) -> None:
@@ -98,6 +110,7 @@ def _totals(document: ReportDocument) -> Table:
         )
     parts = f"workspace {ram.workspace:,} + stack {ram.stack_used:,} used of {ram.stack_reserved:,}"
     table.add_row("RAM", parts if ram.total is None else f"{ram.total:,} B = {parts} + other {ram.other:,}")
+    table.add_row("stack bound", _stack_bound(ram))
     table.add_row("activations", f"{ram.activations:,} B, {ram.activations_certificate}")
     for device in document.devices:
         memory = f", {device.memory_used:,} of {device.memory_bytes:,} B" if device.memory_bytes else ""
@@ -108,6 +121,14 @@ def _totals(document: ReportDocument) -> Table:
     table.add_row("built", _built(build))
     table.add_row("ran", f"in {document.run_s:.1f} s, {len(document.samples)} sample(s), input: {document.input}")
     return table
+
+
+def _stack_bound(ram: RamPart) -> str:
+    from rich.markup import escape
+
+    if ram.stack_bound is None:
+        return f"none: {escape(ram.stack_bound_reason)}"
+    return f"{ram.stack_bound:,} B, {ram.stack_bound / max(ram.stack_used, 1):.2f} times the measured use"
 
 
 def _built(build: BuildPart) -> str:

@@ -116,6 +116,10 @@ class RamPart:
     stack_used: int
     """Deepest stack use of an inference, measured with a pattern written before it and checked after it."""
     stack_reserved: int
+    stack_bound: int | None
+    """The most stack that the firmware can use, from its call graph; None if no bound is known."""
+    stack_bound_reason: str
+    """Why no bound is known; empty if one is."""
     other: int | None
     """Variables of the link, the drivers and the start-up code; None where the flash's size is unknown."""
     total: int | None
@@ -202,6 +206,20 @@ class DifferencePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnershipPart:
+    """What a check of ownership has covered; a run that breaks a rule ends with an error instead of a report."""
+
+    inferences: int
+    """Inferences in which each layer was known."""
+    accesses: int
+    """Accesses of the core to the memory that was watched."""
+    transfers: int
+    """Transfers of devices."""
+    cache: bool
+    """Whether the core's data cache was on, so that its lines were modelled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportDocument:
     """All results of one `ferrule run`."""
 
@@ -224,6 +242,8 @@ class ReportDocument:
     """None unless it was requested."""
     faults: tuple[str, ...] = ()
     """The faults injected into device models, each with its device."""
+    ownership: OwnershipPart | None = None
+    """None unless the check was requested."""
     first_difference: DifferencePart | None = None
     """None unless it was requested and the run differs from the reference."""
 

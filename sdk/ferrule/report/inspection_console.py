@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.report.inspection import (
     CrossingPart,
+    DeviceCrossingPart,
     DivisionPart,
     FinalPart,
     Inspection,
@@ -47,7 +48,7 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
     if inspection.schedule is not None:
         _print_schedule(inspection.schedule, console)
     if inspection.crossings:
-        _print_crossings(inspection.crossings, console)
+        _print_device_crossings(inspection.crossings, console)
 
 
 def _print_division(inspection: Inspection, division: DivisionPart, console: Console) -> None:
@@ -105,10 +106,37 @@ def _print_final(final: FinalPart, console: Console) -> None:
         whole=("layer", "run by"),
         title=f"{where}: what finally runs",
     )
+    if final.crossings:
+        _print_crossings(final.crossings, console)
     if final.gone:
         console.print(escape(f"fused, folded or deleted: {', '.join(final.gone)}"), highlight=False)
     for message in final.messages:
         console.print(f"[yellow]note[/]: {escape(message)}", highlight=False)
+
+
+def _print_crossings(crossings: Sequence[CrossingPart], console: Console) -> None:
+    """Print how each tensor that passes from one backend to another is transferred."""
+    from rich.markup import escape
+
+    rows = [
+        (
+            escape(crossing.tensor),
+            escape(f"{crossing.source or 'the application'} -> {crossing.target}"),
+            crossing.strategy,
+            f"{crossing.size_bytes:,}",
+            f"{crossing.alignment_bytes:,}",
+            escape(crossing.reason),
+        )
+        for crossing in crossings
+    ]
+    print_table(
+        console,
+        ("tensor", "from and to", "strategy", "bytes", "alignment", "reason"),
+        rows,
+        right=("bytes", "alignment"),
+        whole=("tensor", "strategy"),
+        title="on the host: what passes from one backend to another",
+    )
 
 
 def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None:
@@ -128,7 +156,7 @@ def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None
     )
 
 
-def _print_crossings(crossings: Sequence[CrossingPart], console: Console) -> None:
+def _print_device_crossings(crossings: Sequence[DeviceCrossingPart], console: Console) -> None:
     """Print what became of each tensor that crosses between the core and devices."""
     from rich.markup import escape
 

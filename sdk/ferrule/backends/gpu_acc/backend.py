@@ -18,7 +18,7 @@ from ferrule.backends.context import (
     RuntimePart,
 )
 from ferrule.backends.device import BackendId
-from ferrule.backends.gpu_acc.handle import GpuTensorHandleFactory
+from ferrule.backends.gpu_acc.handle import GpuImportHandleFactory, GpuTensorHandleFactory
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import DEVICE_OPTION, choose_device, chosen
 from ferrule.backends.gpu_acc.profiling import Recorder
@@ -28,7 +28,7 @@ from ferrule.backends.gpu_acc.workloads.factory import GpuAccWorkloadFactory
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import BackendOption
 from ferrule.backends.shared.host_memory.backend import refuse_other_memory
-from ferrule.backends.tensor_handle import MemoryManager
+from ferrule.backends.tensor_handle import MemoryManager, TensorHandleFactory
 from ferrule.backends.workload import WorkloadFactory
 
 
@@ -118,5 +118,6 @@ class GpuAcc(Backend):
         return GpuMemoryManager(allocator)
 
     @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[GpuTensorHandleFactory]:
-        return (GpuTensorHandleFactory(memory if isinstance(memory, GpuMemoryManager) else None),)
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
+        manager = memory if isinstance(memory, GpuMemoryManager) else None
+        return (GpuTensorHandleFactory(manager), GpuImportHandleFactory(manager))

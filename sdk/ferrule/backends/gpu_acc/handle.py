@@ -3,30 +3,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ferrule._typing import override
-from ferrule.backends.gpu_acc.memory import GpuMemoryManager, host_buffer, new_buffer
-from ferrule.backends.gpu_acc.session import GpuEvent
-from ferrule.backends.shared.host_memory import is_aligned
+from ferrule.backends.gpu_acc.host_block import HostBlock
+from ferrule.backends.gpu_acc.memory import GpuMemoryManager, new_buffer
+from ferrule.backends.gpu_acc.opencl import opencl_devices, unavailable_reason
+from ferrule.backends.gpu_acc.session import Command, GpuEvent, Session
+from ferrule.backends.shared.host_memory import address, is_aligned
 from ferrule.backends.shared.host_memory.planned import Slot
-from ferrule.backends.tensor_handle import FactoryId, MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.backends.tensor_handle import (
+    FactoryId,
+    HandleCapability,
+    MemoryRef,
+    MemorySource,
+    TensorHandle,
+    TensorHandleFactory,
+)
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, TensorInfo
+from ferrule.graph import Array, Layer, TensorInfo
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
 GPU_FACTORY = FactoryId("Ferrule/GpuAcc")
+GPU_IMPORT_FACTORY = FactoryId("Ferrule/GpuAcc/Import")
 IMPORT_ALIGNMENT_BYTES = 64
-"""A cache line: the alignment that drivers require to use host memory in place; others keep a copy, see `publish`."""
+"""A cache line: the alignment that drivers require to use host memory in place; others keep a copy."""
 
 
 class GpuTensorHandle(TensorHandle):
-    """A tensor in an OpenCL buffer.
-
-    The buffer is a part of the manager's buffer, a separate buffer if there is no manager, or imported host memory.
-    """
+    """A tensor in an OpenCL buffer: a part of the manager's buffer, or a separate buffer if there is no manager."""
 
     def __init__(self, info: TensorInfo, *, managed: bool = True, manager: GpuMemoryManager | None = None) -> None:
         super().__init__(info)
@@ -58,15 +66,6 @@ class GpuTensorHandle(TensorHandle):
     def set_written_by_device(self) -> None:
         """Mark the tensor as written by a kernel; the process may then only read it."""
         self._written_by_device = True
-
-    def publish(self, event: GpuEvent) -> GpuEvent:
-        """Return an event that completes when the result of a command is visible to all readers of the tensor.
-
-        Imported memory belongs to the process, and the device may work on a copy of it, which must be copied back.
-        """
-        if self._imported is None:
-            return event
-        return self._memory.session.publish(self._imported, self.info.size_bytes)
 
     @override
     def manage(self) -> None:
@@ -101,6 +100,34 @@ class GpuTensorHandle(TensorHandle):
             mapped, self._mapped = self._mapped, None
             self._memory.session.unmap(mapped)
 
+
+class GpuImportHandle(GpuTensorHandle):
+    """A tensor in host memory that it imports, or in a buffer like any other; the process cannot map it.
+
+    The device may work on a copy of imported memory: `prepare` and `publish` bracket each command that uses it, so that
+    the process may access the memory except between the start and the completion of such a command.
+    """
+
+    def __init__(self, info: TensorInfo, *, managed: bool = True, manager: GpuMemoryManager | None = None) -> None:
+        super().__init__(info, managed=managed, manager=manager)
+        self._block: HostBlock | None = None
+        self._start = 0
+
+    def prepare(self) -> None:
+        """Give imported memory to the device; called before a command that uses the tensor is submitted."""
+        if self._block is not None:
+            self._block.give(self._start, self.info.size_bytes)
+
+    def publish(self, event: GpuEvent) -> GpuEvent:
+        """Return an event that completes when the process may access imported memory, after the command submitted."""
+        if self._block is None:
+            return event
+        return self._block.take(self._start, self.info.size_bytes, event)
+
+    @override
+    def map(self) -> Array:
+        raise RuntimeError(f"tensor '{self.info.name}' has handles of '{GPU_IMPORT_FACTORY}', which cannot be mapped")
+
     @override
     def can_import(self, memory: MemoryRef) -> bool:
         return self._importable(memory) is not None
@@ -111,7 +138,6 @@ class GpuTensorHandle(TensorHandle):
         fits = (
             array is not None
             and MemorySource.MALLOC in memory.source
-            and self._mapped is None
             and array.dtype == self.info.dtype.numpy
             and array.shape == self.info.shape
             and array.flags.c_contiguous
@@ -122,26 +148,37 @@ class GpuTensorHandle(TensorHandle):
 
     @override
     def import_memory(self, memory: MemoryRef) -> bool:
+        import pyopencl as cl
+
         array = self._importable(memory)
         if array is None:
             return False
+        self.end_import()
         try:
-            self._imported = host_buffer(self._memory.session, array)
+            block = self._memory.blocks.join(memory, array, writing=self._written_by_device)
         except FerruleError:  # the driver refuses this memory
+            return False
+        if block is None:
+            return False
+        self._block, self._start = block, address(array) - block.start
+        try:
+            self._imported = block.tensor(self._start, self.info.size_bytes)
+        except cl.Error:  # a place where the device cannot have a sub-buffer
+            self.end_import()
             return False
         return True
 
     @override
     def end_import(self) -> None:
-        self._imported = None
+        block, self._block, self._imported = self._block, None, None
+        if block is not None:
+            self._memory.blocks.leave(block)
 
 
 class GpuTensorHandleFactory(TensorHandleFactory):
-    """Makes handles for tensors in buffers; while a handle is mapped, its contents are plain memory of the process."""
+    """Makes handles for tensors in buffers of the device; the process accesses them by map and unmap."""
 
     id = GPU_FACTORY
-    import_flags = MemorySource.MALLOC
-    export_flags = MemorySource.MALLOC
 
     def __init__(self, manager: GpuMemoryManager | None = None) -> None:
         self._manager = manager
@@ -150,6 +187,50 @@ class GpuTensorHandleFactory(TensorHandleFactory):
     def create_handle(self, info: TensorInfo, *, managed: bool) -> GpuTensorHandle:
         return GpuTensorHandle(info, managed=managed, manager=self._manager)
 
+
+class GpuImportHandleFactory(TensorHandleFactory):
+    """Makes handles for tensors in imported memory of the process, in place if the driver can.
+
+    A dma-buf is imported as its mapping: Ferrule uses neither cl_khr_external_memory_dma_buf nor cl_arm_import_memory.
+    """
+
+    id = GPU_IMPORT_FACTORY
+    import_flags = MemorySource.MALLOC
+    supports_map_unmap = False
+
+    def __init__(self, manager: GpuMemoryManager | None = None) -> None:
+        self._manager = manager
+
+    @override
+    def create_handle(self, info: TensorInfo, *, managed: bool) -> GpuImportHandle:
+        return GpuImportHandle(info, managed=managed, manager=self._manager)
+
     @override
     def memory_alignment(self, source: MemorySource) -> int:
-        return IMPORT_ALIGNMENT_BYTES
+        """Return the alignment of every place of a tensor in a block, for each of this machine's devices."""
+        if unavailable_reason():
+            return IMPORT_ALIGNMENT_BYTES
+        return max(IMPORT_ALIGNMENT_BYTES, *(device.alignment_bytes for device in opencl_devices()))
+
+    @override
+    def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
+        return frozenset({HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED})
+
+
+def submit(session: Session, command: Command, *, name: str, handles: Sequence[GpuTensorHandle]) -> GpuEvent:
+    """Submit a command that uses tensors, after the events of those; return the event that completes it.
+
+    The command of an imported tensor is complete when the process can access the memory again.
+    """
+    imported = [handle for handle in handles if isinstance(handle, GpuImportHandle)]
+
+    def bracketed(queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
+        for handle in imported:
+            handle.prepare()
+        return command(queue, waits)
+
+    after = [handle.ready for handle in handles]
+    event = session.submit(bracketed if imported else command, name=name, after=after)
+    for handle in imported:
+        event = handle.publish(event)
+    return event

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
+from ferrule.backends.gpu_acc.host_block import HostBlocks
 from ferrule.backends.gpu_acc.opencl import choose_device
 from ferrule.backends.gpu_acc.session import Session
 from ferrule.backends.shared.host_memory.planned import PlannedMemoryManager, mapped
 from ferrule.backends.tensor_handle import MemoryRef
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, TensorInfo
+from ferrule.graph import TensorInfo
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -27,6 +28,14 @@ class GpuMemoryManager(PlannedMemoryManager["cl.Buffer"]):
     def __init__(self, allocator: CustomAllocator | None = None) -> None:
         super().__init__(allocator)
         self._session: Session | None = None
+        self._blocks: HostBlocks | None = None
+
+    @property
+    def blocks(self) -> HostBlocks:
+        """The imported memory of the session in use."""
+        if self._blocks is None:
+            self._blocks = HostBlocks(self.session)
+        return self._blocks
 
     @property
     def session(self) -> Session:
@@ -57,7 +66,7 @@ class GpuMemoryManager(PlannedMemoryManager["cl.Buffer"]):
 
     @override
     def _block_in(self, memory: MemoryRef) -> cl.Buffer:
-        return host_buffer(self.session, mapped(memory))
+        return self.session.host_buffer(mapped(memory))
 
     @override
     def _part(self, block: cl.Buffer, offset: int, info: TensorInfo) -> cl.Buffer:
@@ -66,19 +75,6 @@ class GpuMemoryManager(PlannedMemoryManager["cl.Buffer"]):
     @override
     def _settle(self) -> None:
         self.session.finish()
-
-
-def host_buffer(session: Session, memory: Array) -> cl.Buffer:
-    """Return a buffer that uses memory of the process; FerruleError if the device does not accept the memory."""
-    import pyopencl as cl
-
-    access = cl.mem_flags.READ_WRITE if memory.flags.writeable else cl.mem_flags.READ_ONLY
-    try:
-        return cl.Buffer(session.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=memory.reshape(-1))
-    except cl.Error as error:
-        raise FerruleError(
-            f"{session.device.title} does not accept {memory.nbytes} B of host memory: {error}"
-        ) from error
 
 
 def new_buffer(session: Session, size_bytes: int) -> cl.Buffer:

@@ -12,7 +12,7 @@ import numpy as np
 from ferrule.backends.gpu_acc.opencl import DEVICE_OPTION, OpenClDevice, opencl_devices
 from ferrule.backends.gpu_acc.profiling import Recorder
 from ferrule.backends.tensor_handle import Event
-from ferrule.errors import UnsupportedError
+from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Array, Shape
 
 if TYPE_CHECKING:
@@ -28,11 +28,29 @@ Command = Callable[["cl.CommandQueue", "list[cl.Event]"], "cl.Event"]
 class GpuEvent:
     """The completion of a command."""
 
-    __slots__ = ("event", "session")
+    __slots__ = ("_then", "event", "session")
 
     def __init__(self, event: cl.Event, session: Session) -> None:
         self.event = event
         self.session = session
+        self._then: Callable[[], None] | None = None
+
+    def followed_by(self, then: Callable[[], None]) -> GpuEvent:
+        """Return the event, which now also calls `then` when it has been waited for."""
+        before = self._then
+
+        def both() -> None:
+            if before is not None:
+                before()
+            then()
+
+        self._then = both
+        return self
+
+    def followed_as(self, earlier: GpuEvent) -> GpuEvent:
+        """Return the event, which is now followed by what follows an earlier event of the queue."""
+        then, earlier._then = earlier._then, None
+        return self if then is None else self.followed_by(then)
 
     def wait(self) -> None:
         """Wait until the command is complete; RuntimeError if it failed."""
@@ -42,6 +60,9 @@ class GpuEvent:
             self.event.wait()
         except cl.Error as error:
             raise RuntimeError(f"an OpenCL command failed on {self.session.device.title}: {error}") from error
+        then, self._then = self._then, None
+        if then is not None:
+            then()
 
     def done(self) -> bool:
         """Return whether the command has completed or failed, without waiting."""
@@ -119,14 +140,35 @@ class Session:
         self.queue.flush()
         return GpuEvent(event, self)
 
-    def publish(self, buffer: cl.Buffer, size_bytes: int) -> GpuEvent:
-        """Make computed results in imported memory visible to the process; return the event of the transfer."""
+    def host_buffer(self, memory: Array) -> cl.Buffer:
+        """Return a buffer that uses memory of the process; FerruleError if the device does not accept the memory."""
         import pyopencl as cl
 
-        array, _ = cl.enqueue_map_buffer(
-            self.queue, buffer, cl.map_flags.READ, 0, (size_bytes,), np.dtype(np.uint8), is_blocking=False
+        access = cl.mem_flags.READ_WRITE if memory.flags.writeable else cl.mem_flags.READ_ONLY
+        try:
+            return cl.Buffer(self.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=memory.reshape(-1))
+        except cl.Error as error:
+            raise FerruleError(
+                f"{self.device.title} does not accept {memory.nbytes} B of host memory: {error}"
+            ) from error
+
+    def map_host(self, buffer: cl.Buffer, memory: Array, *, writing: bool) -> tuple[Array, GpuEvent]:
+        """Let the process access `memory`, which a part of a host buffer uses, when the event returned is complete.
+
+        `unmap_host` takes the array returned; until then no command may use the part.
+        """
+        import pyopencl as cl
+
+        flags: Any = cl.map_flags.READ | cl.map_flags.WRITE if writing else cl.map_flags.READ
+        mapping, event = cl.enqueue_map_buffer(
+            self.queue, buffer, flags, 0, memory.shape, memory.dtype, is_blocking=False
         )
-        return self.unmap(array)
+        self.queue.flush()
+        return mapping, GpuEvent(event, self)
+
+    def unmap_host(self, mapping: Array) -> None:
+        """Let commands that are submitted later use the memory."""
+        self.unmap(mapping)
 
     def finish(self) -> None:
         """Wait until all submitted commands are complete."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
@@ -10,11 +11,11 @@ from ferrule.backends.backend import LayerSupport, Support
 from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions
-from ferrule.backends.shared.host_memory import HostMemoryBackend
+from ferrule.backends.shared.host_memory import HostMemoryBackend, HostMemoryManager
 from ferrule.backends.target import Target
-from ferrule.backends.tensor_handle import MemoryManager
+from ferrule.backends.tensor_handle import MemoryManager, TensorHandleFactory
 from ferrule.backends.woofles.firmware import WooflesTarget
-from ferrule.backends.woofles.host import WooflesWorkloadFactory
+from ferrule.backends.woofles.host import WooflesHandleFactory, WooflesWorkloadFactory
 from ferrule.backends.woofles.translation import translate_in
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.errors import FerruleError
@@ -49,6 +50,10 @@ class Woofles(HostMemoryBackend):
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
         del memory, options
         return WooflesWorkloadFactory()
+
+    @override
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
+        return (WooflesHandleFactory(memory if isinstance(memory, HostMemoryManager) else None),)
 
     @override
     def firmware_target(self) -> FirmwareTarget:

@@ -10,6 +10,7 @@ from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import Engine, Machine, Session
+from ferrule.emulation.ownership import refuse_ownership
 from ferrule.emulation.qemu.session import QemuSession
 from ferrule.errors import MissingToolError
 
@@ -44,6 +45,7 @@ class QemuEngine(Engine):
 
     @override
     def start(self, machine: Machine) -> Session:
+        refuse_ownership(self.name, machine.ownership)
         program = shutil.which(PROGRAM)
         if program is None:
             raise self.missing() or EngineError(f"{PROGRAM} is no longer available")

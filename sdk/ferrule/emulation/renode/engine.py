@@ -9,6 +9,7 @@ from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import Engine, Machine, Session
+from ferrule.emulation.ownership import refuse_ownership
 from ferrule.emulation.renode.attachment import AttachmentKind
 from ferrule.emulation.renode.install import REMEDY, find_renode
 from ferrule.emulation.renode.session import RenodeSession
@@ -42,6 +43,7 @@ class RenodeEngine(Engine):
 
     @override
     def start(self, machine: Machine) -> Session:
+        refuse_ownership(self.name, machine.ownership)
         program = find_renode()
         if program is None:
             raise self.missing() or EngineError("Renode is no longer available")

@@ -9,6 +9,7 @@ from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.emulation.crash import CrashReport
 from ferrule.emulation.engine import Counters, Engine, EngineOptions, Machine, Session
+from ferrule.emulation.ownership import refuse_ownership
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
 from ferrule.link import Channel, SerialChannel
 
@@ -70,6 +71,7 @@ class SerialEngine(Engine):
 
     @override
     def start(self, machine: Machine) -> Session:
+        refuse_ownership(self.name, machine.ownership)
         port = machine.options.port
         if port is None:
             raise self.lacks(machine.options) or FerruleError("the port is no longer available")

@@ -7,10 +7,12 @@ import numpy as np
 
 from ferrule.devices import BusError, Bytes
 from ferrule.devices.hosting import HostedModel
+from ferrule.devices.model import Bus
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
-from ferrule.emulation.unicorn.attachment import Attachment
+from ferrule.emulation.unicorn.attachment import Attachment, TimedModel
 from ferrule.emulation.unicorn.guest import Guest
+from ferrule.emulation.unicorn.ownership import Ownership
 from ferrule.emulation.unicorn.processor import Processor
 
 
@@ -45,16 +47,28 @@ class BoardDevice:
     An access that the model refuses is a bus fault of the core; any other fault of the model ends the run.
     """
 
-    def __init__(self, guest: Guest, processor: Processor, device: AttachedDevice, limit_s: float | None) -> None:
+    def __init__(
+        self,
+        guest: Guest,
+        processor: Processor,
+        device: AttachedDevice,
+        limit_s: float | None,
+        ownership: Ownership | None = None,
+    ) -> None:
         self._device = device
         self.model = HostedModel(
             device.model, name=device.name, ranges=device.ranges, line=device.interrupt, limit_s=limit_s
         )
         line = None if device.interrupt is None else processor.line(device.interrupt)
-        self.model.attach(bus=GuestBus(guest), irq=line)
+        bus: Bus = GuestBus(guest)
+        model: TimedModel = self.model
+        if ownership is not None:
+            bus = ownership.bus(bus, device.name, lambda: self.model.cause)
+            model = ownership.model(model, device.name)
+        self.model.attach(bus=bus, irq=line)
         self.model.reset()
         self._size_bytes = self.model.size_bytes
-        self._attachment = Attachment(processor, self.model, address=device.address, size_bytes=self._size_bytes)
+        self._attachment = Attachment(processor, model, address=device.address, size_bytes=self._size_bytes)
 
     def where(self, address: int) -> str | None:
         """Describe an accessed address and the reason for its refusal; None if it is not in the device's window."""

@@ -21,6 +21,8 @@ ACCESSES: Mapping[int, str] = {
     64: "access relative to {address}, which is not a multiple of {bytes}{where}",
 }
 """Descriptions of refused accesses by unicorn's enum uc_mem_type, and by FERRULE_GUEST_UNALIGNED."""
+WRITE_REFUSED = 22
+"""The type of a write to read-only memory."""
 PLAIN: Mapping[int, int] = {22: 20, 23: 19}
 """Types to report for device registers, which are unprotected but mapped as protected to intercept accesses."""
 

@@ -214,6 +214,29 @@ class Guest:
         )
         self.check(error, f"map a peripheral at {address:#x}")
 
+    def map_watched(
+        self, address: int, size_bytes: int, read: str, write: str, unit: ctypes.Structure, *, protected: bool
+    ) -> int:
+        """Let the C hooks make the core's accesses to whole pages of a memory, and return the address of its bytes.
+
+        If `protected`, each access is preceded by a call of ferrule_guest_on_refused(), which knows its instruction.
+        """
+        bytes_ = 0
+        windows = list(self.state.windows[: self.state.window_count])
+        home = next(each for each in windows if 0 <= address - each.address < each.bytes)
+        for window in windows:
+            if window.data != home.data:
+                continue
+            start = window.address + address - home.address
+            bytes_ = window.data + address - home.address
+            handle = self._handle
+            size = ctypes.c_size_t(_pages(size_bytes))
+            self.check(self._library.uc_mem_unmap(handle, ctypes.c_uint64(start), size), f"unmap {start:#x}")
+            self.map_c(start, size_bytes, read, write, unit)
+            if protected:
+                self.synchronise(start, size_bytes)
+        return bytes_
+
     def map_silent(self, address: int, size_bytes: int) -> None:
         """Map a range that reads as zero and ignores writes."""
         error = self._library.uc_mmio_map(

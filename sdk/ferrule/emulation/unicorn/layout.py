@@ -12,6 +12,7 @@ BLOCKS = 1 << 14
 SITES = 1 << 14
 UART_OUTPUT_BYTES = 1 << 16
 UART_WORDS = 32
+OWNED_REGIONS = 8
 
 
 class Stop(IntEnum):
@@ -28,6 +29,7 @@ class Stop(IntEnum):
     FAILED = 8
     ERROR = 9
     BREAKPOINT = 10
+    OWNERSHIP = 11
 
 
 GUEST_REGISTERS = (
@@ -89,6 +91,7 @@ class GuestState(ctypes.Structure):
         ("control", ctypes.c_void_p),
         ("engine", ctypes.c_void_p),
         ("core", ctypes.c_void_p),
+        ("ownership", ctypes.c_void_p),
         ("entered", ctypes.c_uint64),
         ("budget", ctypes.c_uint64),
         ("limit", ctypes.c_uint64),
@@ -156,6 +159,98 @@ class CycleCounterState(ctypes.Structure):
         ("control", ctypes.c_uint32),
         ("trace_enabled", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
+    )
+
+
+class OwnedRegion(ctypes.Structure):
+    """struct ferrule_owned_region."""
+
+    _fields_ = (
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("data", ctypes.c_void_p),
+        ("holder", ctypes.c_void_p),
+        ("target", ctypes.c_void_p),
+        ("cached", ctypes.c_void_p),
+        ("ownership", ctypes.c_void_p),
+        ("line_bytes", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    )
+
+
+class OwnedBufferState(ctypes.Structure):
+    """struct ferrule_owned_buffer."""
+
+    _fields_ = (
+        ("address", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint32),
+        ("last", ctypes.c_int32),
+        ("input", ctypes.c_uint32),
+    )
+
+
+class OwnedUseState(ctypes.Structure):
+    """struct ferrule_owned_use."""
+
+    _fields_ = (("buffer", ctypes.c_uint32), ("roles", ctypes.c_uint32))
+
+
+class ViolatedState(ctypes.Structure):
+    """struct ferrule_violated."""
+
+    _fields_ = (
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint32),
+        ("violation", ctypes.c_uint32),
+        ("write", ctypes.c_uint32),
+        ("actor", ctypes.c_int32),
+        ("step", ctypes.c_int32),
+        ("holder", ctypes.c_uint32),
+        ("target", ctypes.c_uint32),
+        ("busy", ctypes.c_uint32),
+        ("block", ctypes.c_uint32),
+        ("program_counter", ctypes.c_uint32),
+        ("exact", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    )
+
+
+class OwnershipState(ctypes.Structure):
+    """struct ferrule_ownership."""
+
+    _fields_ = (
+        ("guest", ctypes.c_void_p),
+        ("buffers", ctypes.c_void_p),
+        ("uses", ctypes.c_void_p),
+        ("first_use", ctypes.c_void_p),
+        ("device", ctypes.c_void_p),
+        ("roles", ctypes.c_void_p),
+        ("buffer_count", ctypes.c_uint32),
+        ("step_count", ctypes.c_uint32),
+        ("run", ctypes.c_uint32),
+        ("next", ctypes.c_uint32),
+        ("ran", ctypes.c_uint32),
+        ("region_count", ctypes.c_uint32),
+        ("busy", ctypes.c_uint32),
+        ("exact", ctypes.c_uint32),
+        ("program_counter", ctypes.c_uint32),
+        ("on_operator", ctypes.c_uint32),
+        ("returns", ctypes.c_uint32),
+        ("stack", ctypes.c_uint32),
+        ("step", ctypes.c_int32),
+        ("ended", ctypes.c_uint32),
+        ("read_end", ctypes.c_uint32),
+        ("pending", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("given", ctypes.c_uint32),
+        ("accepted", ctypes.c_uint64 * 9),
+        ("granted", ctypes.c_uint64 * 2),
+        ("inferences", ctypes.c_uint64),
+        ("accesses", ctypes.c_uint64),
+        ("transfers", ctypes.c_uint64),
+        ("violated", ViolatedState),
+        ("doubted", ViolatedState),
+        ("regions", OwnedRegion * OWNED_REGIONS),
     )
 
 

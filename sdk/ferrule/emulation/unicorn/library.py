@@ -18,7 +18,7 @@ SOURCE_FOLDER = Path(__file__).parent / "src"
 FLAGS = ("-std=c11", "-O2")
 HEADERS = (
     *("alignment", "guest", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
-    *("uart", "uart_nrf", "uart_stm32"),
+    *("ownership", "uart", "uart_nrf", "uart_stm32"),
 )
 SOURCES = (*HEADERS, "run")
 
@@ -43,6 +43,7 @@ def _check_layout(library: ctypes.CDLL) -> None:
         ("ferrule_core_config_bytes", layout.CoreConfig),
         ("ferrule_cycle_counter_bytes", layout.CycleCounterState),
         ("ferrule_uart_bytes", layout.UartState),
+        ("ferrule_ownership_bytes", layout.OwnershipState),
     ):
         size = getattr(library, function)
         size.restype = ctypes.c_uint64
@@ -80,6 +81,17 @@ _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         None,
         (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p),
     ),
+    (
+        "ferrule_ownership_start",
+        None,
+        (ctypes.POINTER(layout.OwnershipState), ctypes.POINTER(layout.GuestState)),
+    ),
+    (
+        "ferrule_ownership_transfer",
+        ctypes.c_uint32,
+        (ctypes.POINTER(layout.OwnershipState), ctypes.c_int32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32),
+    ),
+    ("ferrule_ownership_models_cache", ctypes.c_uint32, (ctypes.POINTER(layout.OwnershipState),)),
     ("ferrule_uart_update", None, (ctypes.POINTER(layout.UartState),)),
     ("ferrule_uart_nrf_reset", None, (ctypes.POINTER(layout.UartState),)),
     ("ferrule_uart_nrf_update", None, (ctypes.POINTER(layout.UartState),)),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from ferrule._typing import override
+from ferrule.boards import MemoryKind
 from ferrule.devices import DeviceFaultError
 from ferrule.devices.hosting import HostedSerialModel
 from ferrule.devices.watchdog import WATCHDOG
@@ -18,11 +19,13 @@ from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Counters, Machine
 from ferrule.emulation.fault_record import FIELDS, FaultRecord
 from ferrule.emulation.gdb import GdbConnection
+from ferrule.emulation.ownership import OwnershipCounts, OwnershipError
 from ferrule.emulation.unicorn.debugger import Debugger
 from ferrule.emulation.unicorn.device import BoardDevice
-from ferrule.emulation.unicorn.fault import access_text, exception_text, fault_text
+from ferrule.emulation.unicorn.fault import WRITE_REFUSED, access_text, exception_text, fault_text
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.layout import FAULT_REGISTERS, CoreFault, Stop
+from ferrule.emulation.unicorn.ownership import Ownership
 from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
 from ferrule.emulation.unicorn.processor import Processor
 from ferrule.emulation.unicorn.uart import Uart, UartWire
@@ -77,7 +80,13 @@ class UnicornSession(EmulatorSession):
         self._uarts = attach(self._guest, self._processor, self._board)
         self._guest.load(self._image)
         limit_s = machine.callback_s
-        self._devices = [BoardDevice(self._guest, self._processor, device, limit_s) for device in machine.devices]
+        self._ownership: Ownership | None = None
+        if machine.ownership is not None:
+            devices = [(device.name, device.ranges) for device in machine.devices]
+            self._ownership = Ownership(self._guest, self._board, machine.ownership, devices)
+        self._devices = [
+            BoardDevice(self._guest, self._processor, device, limit_s, self._ownership) for device in machine.devices
+        ]
         self._wires = [
             UartWire(
                 self._uart(wire.uart, f"for device {wire.name} "),
@@ -116,6 +125,10 @@ class UnicornSession(EmulatorSession):
     def counters(self) -> Counters:
         return Counters(instructions=self._guest.executed(), resolution=1)
 
+    @override
+    def ownership(self) -> OwnershipCounts | None:
+        return None if self._ownership is None else self._ownership.counts
+
     def run_until_output(self, uart: Uart, wanted_bytes: int, timeout_s: float) -> None:
         """Run until the UART has bytes, the firmware waits for input, or the wall-clock time has elapsed."""
         deadline = time.monotonic() + timeout_s
@@ -153,12 +166,37 @@ class UnicornSession(EmulatorSession):
             self._fail(error, self._guest.registers())
 
     def _fail(self, error: EngineError | DeviceFaultError, registers: Mapping[str, int]) -> NoReturn:
+        found: EngineError | DeviceFaultError = self._constant_written(error) or error
+        if isinstance(found, OwnershipError):
+            self._failure = found.reported(self._stand(found.reason, registers, None))
+            raise self._failure from None
         report = self._stand(str(error), registers, None)
         self._failure = EngineError(str(error), hint=error.hint, report=report)
         if isinstance(error, DeviceFaultError):
             error.pc = report.pc
             raise self._failure from error
         raise self._failure from None
+
+    def _constant_written(self, error: EngineError | DeviceFaultError) -> OwnershipError | None:
+        """Return the error for a device's write to a constant, if ownership is checked and that caused the fault."""
+        device = next((each for each in self._devices if each.model.fault is error), None)
+        escape = None if device is None else device.model.escape
+        if self._ownership is None or device is None or escape is None or not escape.write:
+            return None
+        constant = self._constant(escape.address)
+        if constant is None:
+            return None
+        return self._ownership.constant_error(
+            constant, escape.address, escape.size_bytes, device=device.model.name, cause=escape.register
+        )
+
+    def _constant(self, address: int) -> str | None:
+        """Return the name of the constant at an address of a read-only memory; None if there is none."""
+        memory = next((memory for memory in self._board.memories if address in memory), None)
+        symbol = self._image.symbol_at(address)
+        if memory is None or memory.kind is not MemoryKind.FLASH or symbol is None or symbol.is_function:
+            return None
+        return symbol.name
 
     def _cut(self, now: float) -> None:
         if now > self._slice_ends:
@@ -182,8 +220,12 @@ class UnicornSession(EmulatorSession):
     def _check(self, stop: Stop) -> None:
         """Raise EngineError if the firmware has recorded a fault or cannot continue without a reset."""
         record, fault = self._recorded_fault(), self._processor.fault
+        if self._ownership is not None and fault is not None and fault.access.type == WRITE_REFUSED:
+            self._check_constant(self._ownership, fault)
         if record is not None:
             self._failure = self._recorded_error(record, fault)
+        elif stop is Stop.OWNERSHIP:
+            self._failure = self._ownership_error()
         elif stop is Stop.LOCKUP:
             cause = fault_text(fault, self._board, self._devices) if fault else "supervisor call (svc)"
             self._failure = self._error(f"lockup, since no fault handler may run here: {cause}")
@@ -197,6 +239,22 @@ class UnicornSession(EmulatorSession):
             self._failure = self._error("the firmware sleeps (wfi) and nothing is left that could wake it")
         if self._failure is not None:
             raise self._failure
+
+    def _check_constant(self, ownership: Ownership, fault: CoreFault) -> None:
+        """Raise OwnershipError if a fault is the core's write to a constant."""
+        access = fault.access
+        constant = self._constant(access.address)
+        if constant is not None:
+            error = ownership.constant_error(constant, access.address, access.bytes, pc=access.program_counter)
+            registers = dict(zip(FAULT_REGISTERS, fault.registers, strict=True))
+            self._failure = error.reported(self._stand(error.reason, registers, int(fault.executed)))
+            raise self._failure
+
+    def _ownership_error(self) -> EngineError:
+        error = self._ownership.error() if self._ownership is not None else None
+        assert error is not None
+        registers = {**self._guest.registers(), "pc": error.pc}
+        return error.reported(self._stand(error.reason, registers, None))
 
     def _wakes_on_input(self) -> bool:
         return any(

@@ -61,7 +61,7 @@ class FirmwareFamily(SubjectFamily):
                 registry=subject.registry(),
                 model_options={subject.id: subject.model_options},
             )
-            return firmware.run(list(inputs))
+            return firmware.run(list(inputs), check_ownership=True)
         except MissingToolError as error:
             pytest.skip(f"{error}; {error.hint}")
 

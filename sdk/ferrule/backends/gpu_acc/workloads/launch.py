@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ferrule.backends.gpu_acc.handle import GpuTensorHandle
+from ferrule.backends.gpu_acc.handle import GpuTensorHandle, submit
 from ferrule.backends.gpu_acc.opencl import WORK_GROUP, OpenClDevice
 from ferrule.backends.gpu_acc.program import Parameters, kernel
 from ferrule.backends.gpu_acc.session import GpuEvent, Session
@@ -109,7 +109,7 @@ class KernelWorkload:
                 self._handles.append((place, argument))
             else:
                 self._kernel.set_arg(place, argument)
-        self._sources = [handle for place, handle in self._handles if handle is not self._target]
+        self._used = [handle for _, handle in self._handles]
         self._enqueue = cl.enqueue_nd_range_kernel
         compile_ahead(self._session.device, launch, len(arguments))
 
@@ -120,9 +120,7 @@ class KernelWorkload:
             if buffer is not self._bound[place]:
                 self._kernel.set_arg(place, buffer)
                 self._bound[place] = buffer
-        after = [handle.ready for handle in self._sources]
-        event = self._session.submit(self._command, name=self._name, after=after)
-        return self._target.publish(event)
+        return submit(self._session, self._command, name=self._name, handles=self._used)
 
     def _command(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
         return self._enqueue(queue, self._kernel, self._size, self._group, wait_for=waits)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ferrule.backends.gpu_acc.handle import GpuTensorHandle
+from ferrule.backends.gpu_acc.handle import GpuTensorHandle, submit
 from ferrule.backends.gpu_acc.program import (
     ElementwiseParameters,
     PoolParameters,
@@ -162,13 +162,11 @@ class CopyWorkload:
         self._size_bytes = loading.info.operands.output.size_bytes
         self._source = loading.source(0)
         self._target = loading.target()
+        self._used = [each for each in (self._source, self._target) if isinstance(each, GpuTensorHandle)]
 
     def execute(self) -> GpuEvent:
         """Enqueue the copy and return the event that completes when the output is written."""
-        source = self._source
-        after = [source.ready] if isinstance(source, GpuTensorHandle) else []
-        event = self._session.submit(self._command, name=self._name, after=after)
-        return self._target.publish(event)
+        return submit(self._session, self._command, name=self._name, handles=self._used)
 
     def _command(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
         import pyopencl as cl

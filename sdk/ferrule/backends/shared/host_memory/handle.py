@@ -10,8 +10,16 @@ from ferrule._typing import override
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, aligned_empty, is_aligned
 from ferrule.backends.shared.host_memory.manager import HostMemoryManager
 from ferrule.backends.shared.host_memory.planned import Slot
-from ferrule.backends.tensor_handle import FactoryId, MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
-from ferrule.graph import Array, TensorInfo
+from ferrule.backends.tensor_handle import (
+    FactoryId,
+    HandleCapability,
+    MemoryAccess,
+    MemoryRef,
+    MemorySource,
+    TensorHandle,
+    TensorHandleFactory,
+)
+from ferrule.graph import Array, Layer, TensorInfo
 
 HOST_FACTORY = FactoryId("Ferrule/Host")
 """The id of CpuRef's factory; a backend whose workloads read and write plain arrays may list it as a preference."""
@@ -37,6 +45,8 @@ class HostTensorHandle(TensorHandle):
         self._manager = manager if managed else None
         self._slot: Slot[Array] = Slot(info)
         self._imported: Array | None = None
+        self._access: MemoryAccess | None = None
+        self._maps = 0
         self._import_flags = import_flags
         self._alignment_bytes = alignment_bytes
         self._dtype = info.dtype.numpy
@@ -57,6 +67,10 @@ class HostTensorHandle(TensorHandle):
     def map(self) -> Array:
         if self.ready is not None:
             self.ready.wait()
+        if self._access is not None:
+            if not self._maps:
+                self._access.begin()
+            self._maps += 1
         return self.memory()
 
     def memory(self) -> Array:
@@ -70,7 +84,10 @@ class HostTensorHandle(TensorHandle):
 
     @override
     def unmap(self) -> None:
-        pass
+        if self._access is not None and self._maps:
+            self._maps -= 1
+            if not self._maps:
+                self._access.end()
 
     @override
     def can_import(self, memory: MemoryRef) -> bool:
@@ -90,12 +107,22 @@ class HostTensorHandle(TensorHandle):
     def import_memory(self, memory: MemoryRef) -> bool:
         if not self.can_import(memory):
             return False
+        self._leave()
         self._imported = memory.array
+        self._access = memory.access
         return True
 
     @override
     def end_import(self) -> None:
+        self._leave()
         self._imported = None
+
+    def _leave(self) -> None:
+        """End the access to imported memory."""
+        access, self._access = self._access, None
+        if access is not None and self._maps:
+            self._maps = 0
+            access.end()
 
 
 class HostTensorHandleFactory(TensorHandleFactory):
@@ -113,12 +140,14 @@ class HostTensorHandleFactory(TensorHandleFactory):
         alignment_bytes: int = 1,
         import_flags: MemorySource = MemorySource.MALLOC,
         export_flags: MemorySource = MemorySource.MALLOC,
+        capabilities: frozenset[HandleCapability] = frozenset(),
     ) -> None:
         self.id = factory_id
         self._alignment_bytes = alignment_bytes
         self.import_flags = import_flags
         self.export_flags = export_flags
         self._manager = manager
+        self._capabilities = capabilities
 
     @override
     def create_handle(self, info: TensorInfo, *, managed: bool) -> HostTensorHandle:
@@ -133,6 +162,10 @@ class HostTensorHandleFactory(TensorHandleFactory):
     @override
     def memory_alignment(self, source: MemorySource) -> int:
         return self._alignment_bytes
+
+    @override
+    def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
+        return self._capabilities
 
 
 class FutureEvent:

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core.h"
+#include "ownership.h"
 
 /* Values of unicorn's enum uc_mem_type. */
 enum { UC_MEM_WRITE_PROT = 22, UC_MEM_READ_PROT = 23 };
@@ -245,6 +246,9 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
     }
     self->aligned = ((self->aligned | needed) & block->alignment.kept) | block->alignment.gained;
     self->entered += block->instructions;
+    if (self->ownership != NULL) {
+        ferrule_ownership_on_block(self->ownership, (uint32_t)address);
+    }
 }
 
 /* An instruction with an unaligned address is diverted to a page without memory, since unicorn can
@@ -369,6 +373,11 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
     (void)engine;
     const uint32_t program_counter = ferrule_guest_read(self, FERRULE_PC);
     self->now = ferrule_guest_executed(self, program_counter);
+    if (protection &&
+        ferrule_ownership_notes(self->ownership, (uint32_t)address, program_counter)) {
+        clear_it_state(self);
+        return true;
+    }
     if (protection && window_of(self, (uint32_t)address, 1) == NULL &&
         ferrule_core_permits(self, (uint32_t)address) &&
         accepts(self, type, address, bytes, value)) {

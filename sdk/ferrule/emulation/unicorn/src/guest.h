@@ -14,6 +14,7 @@
 #include "alignment.h"
 
 struct ferrule_core;
+struct ferrule_ownership;
 
 enum {
     FERRULE_GUEST_WINDOWS = 16,    /* memories of a board, including aliases */
@@ -33,6 +34,7 @@ enum ferrule_guest_stop {
     FERRULE_GUEST_FAILED = 8,      /* a device model in Python raised an exception */
     FERRULE_GUEST_ERROR = 9,       /* unicorn gave up; its error number is in `error` */
     FERRULE_GUEST_BREAKPOINT = 10, /* the next instruction is at a breakpoint */
+    FERRULE_GUEST_OWNERSHIP = 11,  /* the core accessed what it does not own */
 };
 
 /* Registers, as indices into `register_ids`, which holds unicorn's numbers for them. */
@@ -105,7 +107,8 @@ struct ferrule_guest {
                     uint64_t begin, uint64_t end, ...);
     int (*control)(void *engine, int what, ...);
     void *engine;
-    struct ferrule_core *core; /* NULL: only instructions are modelled */
+    struct ferrule_core *core;           /* NULL: only instructions are modelled */
+    struct ferrule_ownership *ownership; /* NULL: it is not checked */
 
     uint64_t entered; /* instructions in all blocks entered, including all of the current one */
     uint64_t budget;  /* value of `entered` at which `run` returns */

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "ownership.h"
 #include "systick.h"
 
 #define AIRCR_KEY           0x05FA0000u
@@ -340,6 +341,17 @@ static void write_other(struct ferrule_core *core, uint32_t offset, uint32_t val
         break;
     case FERRULE_SCS_FPCCR:
         core->words[offset / 4] = value & ~FPCCR_LSPACT; /* the FPU's state is never saved lazily */
+        break;
+    case FERRULE_SCS_DCIMVAC:
+    case FERRULE_SCS_DCISW:
+    case FERRULE_SCS_DCCMVAU:
+    case FERRULE_SCS_DCCMVAC:
+    case FERRULE_SCS_DCCSW:
+    case FERRULE_SCS_DCCIMVAC:
+    case FERRULE_SCS_DCCISW:
+        if (core->guest->ownership != NULL) {
+            ferrule_ownership_maintain(core->guest->ownership, offset, value);
+        }
         break;
     default:
         if (is_plain(offset)) {

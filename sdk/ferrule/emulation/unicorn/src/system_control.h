@@ -40,6 +40,13 @@ enum {
     FERRULE_SCS_STIR = 0xF00,
     FERRULE_SCS_FPCCR = 0xF34,
     FERRULE_SCS_FPCAR = 0xF38,
+    FERRULE_SCS_DCIMVAC = 0xF5C, /* cache maintenance (Armv7-M ARM, B3.2.2) */
+    FERRULE_SCS_DCISW = 0xF60,
+    FERRULE_SCS_DCCMVAU = 0xF64,
+    FERRULE_SCS_DCCMVAC = 0xF68,
+    FERRULE_SCS_DCCSW = 0xF6C,
+    FERRULE_SCS_DCCIMVAC = 0xF70,
+    FERRULE_SCS_DCCISW = 0xF74,
 };
 
 /* Callbacks; `core` is the user data given to unicorn. */

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The check of ownership: which layer may access which bytes of the workspace, and the error for other accesses.
+
+The plan comes from the artifact and the firmware's ELF file; an engine that can watch memory compares every access of
+the core and of the devices with it. docs/emulation.md describes the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Self
+
+from ferrule.codegen import Artifact
+from ferrule.emulation.crash import CrashReport, EngineError, address_text
+from ferrule.errors import FerruleError
+from ferrule.firmware import Image
+from ferrule.memory import AliasKind, BufferKind, Request, scratch_name
+from ferrule.memory.storage import group_names
+
+REGION = "sram"
+NEXT, RAN = "ferrule_held_next", "ferrule_held_ran"
+
+
+class Violation(IntEnum):
+    """How an access breaks the rules; mirrors enum ferrule_violation of the unicorn engine."""
+
+    READS_NOTHING = 1
+    """Reads a byte that was not written in this inference."""
+    READS_OTHER = 2
+    """Reads a tensor that the running layer does not use."""
+    WRITES_OUTSIDE = 3
+    """Writes where the running layer has no output and no scratch."""
+    OVERWRITES = 4
+    """Writes over a tensor that is needed later."""
+    MEDDLES = 5
+    """The core accesses a tensor of a layer that a device is running."""
+    INTRUDES = 6
+    """A device accesses the workspace while it runs no layer."""
+    READS_STALE = 7
+    """The core reads bytes that a device wrote behind the data cache, which was not invalidated."""
+    READS_UNCLEAN = 8
+    """A device reads bytes that the core wrote to the data cache, which was not cleaned."""
+    WRITES_UNDER = 9
+    """A device writes under a dirty line of the data cache."""
+    DROPS = 10
+    """An invalidation of the data cache drops bytes that are needed and not cleaned."""
+    SHARES_LINE = 11
+    """The core writes to a line of the data cache in which a device wrote other bytes."""
+    WRITES_CONSTANT = 12
+    """Writes to a constant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedBuffer:
+    """The storage of a tensor and of its views, or a layer's scratch, in the workspace."""
+
+    name: str
+    address: int
+    size_bytes: int
+    last: int
+    """The last step that needs its value."""
+    is_input: bool = False
+    """Whether its value is written before the inference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedStep:
+    """The buffers that a layer uses, as indices."""
+
+    layer: str
+    device: str | None = None
+    """The device that runs it; None on the core."""
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    replaces: tuple[int, ...] = ()
+    """The inputs whose bytes its outputs may overwrite, since the kernel has read them by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnershipPlan:
+    """What an engine needs to check the ownership of a firmware's workspace."""
+
+    workspace: int
+    """The address of the workspace."""
+    size_bytes: int
+    buffers: tuple[OwnedBuffer, ...]
+    steps: tuple[OwnedStep, ...]
+    """The layers in the order of execution; the last step copies outputs that no layer writes."""
+    run: int
+    """The address of the executor's function."""
+    next: int = 0
+    """The address of the function that announces layers of a firmware with devices; 0 without devices."""
+    ran: int = 0
+    """The address of the function that announces the end of a device's layer; 0 without devices."""
+    exact: bool = False
+    """Whether an error of the core names its instruction instead of its basic block; such a check is much slower."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnershipCounts:
+    """What a check without an error has covered."""
+
+    inferences: int
+    """Inferences in which each layer was known."""
+    accesses: int
+    """Accesses of the core to the memory that is watched."""
+    transfers: int
+    """Transfers of devices."""
+    cache: bool
+    """Whether the core's data cache was on at the end of the run, so that its lines were modelled."""
+
+
+class OwnershipError(EngineError):
+    """An access to the workspace that the plan does not allow."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        violation: Violation,
+        layer: str,
+        tensor: str,
+        device: str | None,
+        address: int,
+        pc: int,
+        exact: bool,
+        hint: str | None = None,
+        report: CrashReport | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, report=report)
+        self.reason = message
+        self.violation = violation
+        self.layer = layer
+        self.tensor = tensor
+        """The tensor that is accessed by mistake or whose bytes would be lost; empty if the byte belongs to none."""
+        self.device = device
+        """The device that made the access; None for the core."""
+        self.address = address
+        self.pc = pc
+        self.exact = exact
+        """Whether `pc` is the accessing instruction; otherwise, it is the start of its basic block."""
+
+    def reported(self, report: CrashReport) -> Self:
+        """Return the error with the state of the firmware."""
+        return type(self)(
+            self.reason,
+            violation=self.violation,
+            layer=self.layer,
+            tensor=self.tensor,
+            device=self.device,
+            address=self.address,
+            pc=report.pc,
+            exact=self.exact,
+            hint=self.hint,
+            report=report,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violated:
+    """An access that breaks the rules, as the engine found it."""
+
+    violation: Violation
+    device: str | None
+    """The device that made the access; None for the core."""
+    write: bool
+    address: int
+    size_bytes: int
+    step: int
+    """Index of the step; negative outside of all layers."""
+    holder: int | None
+    """Index of the buffer whose value the byte holds; None if it is none."""
+    target: int | None
+    """Index of the buffer that the layer may write there; None if it may write none."""
+    busy: tuple[str, ...] = field(default=())
+    """The devices at work."""
+    pc: int = 0
+    exact: bool = False
+    cause: str = ""
+    """For a device: the register access that caused the transfer."""
+    constant: str = ""
+    """The constant that is written; empty if it is none."""
+
+
+def refuse_ownership(name: str, plan: OwnershipPlan | None) -> None:
+    """Raise FerruleError if there is a plan, for an engine that cannot watch the workspace."""
+    if plan is not None:
+        raise FerruleError(f"engine {name} cannot check ownership", hint="the engine that can: unicorn")
+
+
+def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
+    """Return the plan of a firmware's workspace.
+
+    Raises:
+        EngineError: the ELF file lacks the symbols of the executor or of its default workspace.
+    """
+    prefix = f"ferrule_{artifact.symbol}"
+    address = _address(image, f"{prefix}_default_{REGION}")
+    groups, buffers = _buffers(artifact, address)
+    steps = (*_steps(artifact, groups), _late(artifact, groups))
+    devices = bool(artifact.devices)
+    return OwnershipPlan(
+        workspace=address,
+        size_bytes=max(artifact.workspace_bytes, 1),
+        buffers=buffers,
+        steps=steps,
+        run=_address(image, f"{prefix}_run"),
+        next=_address(image, NEXT) if devices else 0,
+        ran=_address(image, RAN) if devices and image.has(RAN) else 0,
+    )
+
+
+def _address(image: Image, name: str) -> int:
+    if not image.has(name):
+        raise EngineError(
+            f"ownership cannot be checked: {image.path.name} has no symbol {name}",
+            hint="run a firmware that uses the model's default workspace and keeps its symbols",
+        )
+    return image.address_of(name)
+
+
+def _buffers(artifact: Artifact, address: int) -> tuple[Mapping[str, int], tuple[OwnedBuffer, ...]]:
+    """Return the index of each tensor's buffer in the workspace, and the buffers."""
+    storage = artifact.storage
+    here = {each.name: each for each in storage.requests if storage.plan.placements[each.name].region == REGION}
+    views = [
+        each for each in storage.aliases if each.kind is AliasKind.VIEW and {each.output, each.input} <= here.keys()
+    ]
+    roots = group_names(here, views)
+    numbers = {root: number for number, root in enumerate(dict.fromkeys(roots.values()))}
+    inputs = {info.name for info in artifact.graph.inputs}
+    kept = {info.name for info in (*artifact.graph.outputs,)}
+    last = len(artifact.operators)
+    members: dict[str, list[str]] = {root: [] for root in numbers}
+    for name, root in roots.items():
+        members[root].append(name)
+    buffers = tuple(
+        OwnedBuffer(
+            name=root,
+            address=address + storage.plan.placements[root].offset,
+            size_bytes=max(_size(artifact, here[name]) for name in names),
+            last=last if kept.intersection(names) else max(here[name].lifetime.last for name in names),
+            is_input=bool(inputs.intersection(names)),
+        )
+        for root, names in members.items()
+    )
+    return {name: numbers[root] for name, root in roots.items()}, buffers
+
+
+def _size(artifact: Artifact, request: Request) -> int:
+    """Return the size of a tensor without the bytes that fill its last cache line, or that of a layer's scratch."""
+    if request.kind is BufferKind.SCRATCH:
+        return request.size_bytes
+    return min(request.size_bytes, artifact.graph.info(request.name).size_bytes)
+
+
+def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]:
+    overlaps = {(each.output, each.input) for each in artifact.storage.overlaps}
+    models = {use.device.name for use in artifact.devices}
+    for record in artifact.operators:
+        layer = artifact.graph.layer(record.layer)
+        reads = [name for name in layer.present_inputs if name in groups]
+        writes = [name for name in (*layer.outputs, scratch_name(layer.name)) if name in groups]
+        replaced = [name for name in reads if any((output, name) in overlaps for output in writes)]
+        yield OwnedStep(
+            layer=record.layer,
+            device=record.device if record.device in models and record.kernel != "view" else None,
+            reads=_numbers(reads, groups),
+            writes=_numbers(writes, groups),
+            replaces=_numbers(replaced, groups),
+        )
+
+
+def _late(artifact: Artifact, groups: Mapping[str, int]) -> OwnedStep:
+    """Return the step after all layers, in which the executor copies outputs that are inputs or constants."""
+    graph = artifact.graph
+    outputs = [info.name for info in graph.outputs if info.name in groups]
+    constants = [name for name in outputs if graph.tensor(name).is_constant]
+    return OwnedStep(layer="the copies of outputs", reads=_numbers(outputs, groups), writes=_numbers(constants, groups))
+
+
+def _numbers(names: Sequence[str], groups: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(groups[name] for name in names))
+
+
+# ---- the error
+
+
+def ownership_error(plan: OwnershipPlan, found: Violated) -> OwnershipError:
+    """Return the error for an access that the plan does not allow."""
+    known = 0 <= found.step < len(plan.steps)
+    layer = plan.steps[found.step].layer if known else ""
+    where = f"in layer '{layer}' (step {found.step})" if known else "outside of all layers"
+    actor = "the core" if found.device is None else f"device {found.device}"
+    verb = "writes" if found.write else "reads"
+    access = f"{actor} {verb} {found.size_bytes} B at {address_text(found.address)}"
+    if found.violation is Violation.DROPS:
+        access = f"{actor} invalidates the line at {address_text(found.address)}"
+    cause = f", asked for by {found.cause}" if found.cause else ""
+    busy = [name for name in found.busy if name != found.device]
+    note = f"; device {', '.join(busy)} is still at work" if busy else ""
+    tensor = _tensor(plan, found)
+    return OwnershipError(
+        f"ownership: {where}, {access}{cause}: {_reason(plan, found, tensor)}{note}",
+        violation=found.violation,
+        layer=layer,
+        tensor=tensor,
+        device=found.device,
+        address=found.address,
+        pc=found.pc,
+        exact=found.exact,
+        hint="docs/emulation.md, 'Ownership', has the rules; --keep keeps the executor and its offsets",
+    )
+
+
+def _tensor(plan: OwnershipPlan, found: Violated) -> str:
+    """Return the tensor at fault: the one that the byte holds, else the one that is placed there at this step."""
+    if found.violation is Violation.WRITES_CONSTANT:
+        return found.constant
+    if found.holder is not None and found.violation is not Violation.WRITES_OUTSIDE:
+        return plan.buffers[found.holder].name
+    if found.target is not None:
+        return plan.buffers[found.target].name
+    near = [each for each in plan.buffers if 0 <= found.address - each.address < each.size_bytes]
+    step = plan.steps[found.step] if 0 <= found.step < len(plan.steps) else None
+    own = [plan.buffers[number] for number in (*step.reads, *step.writes)] if step is not None else []
+    chosen = next((each for each in near if each in own), None)
+    if chosen is None and found.holder is not None:
+        return plan.buffers[found.holder].name
+    live = [each for each in near if each.last >= found.step]
+    return chosen.name if chosen is not None else live[0].name if live else ""
+
+
+def _reason(plan: OwnershipPlan, found: Violated, tensor: str) -> str:
+    which = f"tensor '{tensor}'" if tensor else "bytes of no tensor"
+    own = _operands(plan, found.step)
+    match found.violation:
+        case Violation.READS_NOTHING:
+            return f"{which}, which was not written there in this inference"
+        case Violation.READS_OTHER:
+            return f"they hold {which}, and the layer uses {own}"
+        case Violation.WRITES_OUTSIDE:
+            return f"the layer has no output or scratch there, which is the place of {which}; it uses {own}"
+        case Violation.OVERWRITES:
+            return f"they hold {which}, which is needed later"
+        case Violation.MEDDLES:
+            return f"{which} belongs to the device that runs the layer, until it is done"
+        case Violation.INTRUDES:
+            return f"{which}, and the device runs no layer now"
+        case Violation.READS_STALE:
+            return f"{which} was written by a device, and the data cache was not invalidated since"
+        case Violation.READS_UNCLEAN:
+            return f"{which} was written by the core, and the data cache was not cleaned since"
+        case Violation.WRITES_UNDER:
+            return f"{which}, and the data cache has a dirty line there, which may be written back later"
+        case Violation.DROPS:
+            return f"{which} is needed, and the bytes that the core wrote are only in the data cache"
+        case Violation.WRITES_CONSTANT:
+            return f"{which} is constant"
+        case Violation.SHARES_LINE:
+            return f"the line has bytes of {which}, which a device wrote and the data cache does not have"
+
+
+def _operands(plan: OwnershipPlan, step: int) -> str:
+    if not 0 <= step < len(plan.steps):
+        return "nothing"
+    found = plan.steps[step]
+    names = dict.fromkeys(plan.buffers[number].name for number in (*found.reads, *found.writes))
+    return ", ".join(f"'{name}'" for name in names) or "nothing"

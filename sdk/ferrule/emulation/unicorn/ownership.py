@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the ownership of the workspace: the C hooks judge each access of the core and each transfer of a device."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrule.boards import Board, Memory, MemoryKind
+from ferrule.devices import BusError, Bytes, Range
+from ferrule.devices.model import Bus
+from ferrule.emulation.crash import EngineError
+from ferrule.emulation.ownership import (
+    OwnershipCounts,
+    OwnershipError,
+    OwnershipPlan,
+    Violated,
+    Violation,
+    ownership_error,
+)
+from ferrule.emulation.unicorn import layout
+from ferrule.emulation.unicorn.attachment import TimedModel
+from ferrule.emulation.unicorn.guest import PAGE_BYTES, Guest
+
+OUTSIDE, FIRST_BUFFER = 1, 3
+"""Holders of a byte, as in enum ferrule_holder."""
+READS, WRITES, REPLACES = 1, 2, 4
+NO_DEVICE = -1
+MOST_BUFFERS = 0xFFFF - FIRST_BUFFER
+MOST_DEVICES = 32
+PADDING = 8
+"""Marks after the last byte, since the hooks read those of four bytes at once."""
+
+
+class Ownership:
+    """The check of one guest's workspace."""
+
+    def __init__(
+        self, guest: Guest, board: Board, plan: OwnershipPlan, devices: Sequence[tuple[str, Sequence[Range]]]
+    ) -> None:
+        """Map the workspace, and the memory that devices may access if the core may cache it, to the checking hooks.
+
+        Raises:
+            EngineError: the plan is not one of this board, or too large.
+        """
+        if len(plan.buffers) > MOST_BUFFERS or len(devices) > MOST_DEVICES:
+            raise EngineError(
+                f"ownership cannot be checked for {len(plan.buffers)} buffers and {len(devices)} devices",
+                hint=f"at most {MOST_BUFFERS} and {MOST_DEVICES}",
+            )
+        self._guest = guest
+        self._plan = plan
+        self._names = [name for name, _ in devices]
+        self._kept: list[object] = []
+        self.state = layout.OwnershipState(
+            buffer_count=FIRST_BUFFER + len(plan.buffers),
+            step_count=len(plan.steps),
+            run=plan.run,
+            next=plan.next,
+            ran=plan.ran,
+            exact=plan.exact,
+        )
+        self._fill()
+        for start, end in _pages(self._watched(board, [each for _, ranges in devices for each in ranges])):
+            self._watch(start, end, _memory(board, start))
+        guest.hooks.ferrule_ownership_start(ctypes.byref(self.state), ctypes.byref(guest.state))
+
+    # ---- the tables
+
+    def _fill(self) -> None:
+        plan, state = self._plan, self.state
+        buffers = (layout.OwnedBufferState * max(len(plan.buffers), 1))()
+        for row, each in zip(buffers, plan.buffers, strict=False):
+            row.address, row.bytes, row.last, row.input = each.address, each.size_bytes, each.last, each.is_input
+        uses: list[tuple[int, int]] = []
+        first = [0]
+        for step in plan.steps:
+            roles: dict[int, int] = {}
+            for numbers, role in ((step.reads, READS), (step.writes, WRITES), (step.replaces, REPLACES)):
+                for number in numbers:
+                    roles[number] = roles.get(number, 0) | role
+            uses += roles.items()
+            first.append(len(uses))
+        rows = (layout.OwnedUseState * max(len(uses), 1))()
+        for use, (number, bits) in zip(rows, uses, strict=False):
+            use.buffer, use.roles = FIRST_BUFFER + number, bits
+        numbers_of = {name: number for number, name in enumerate(self._names)}
+        devices = [NO_DEVICE if step.device is None else numbers_of.get(step.device, NO_DEVICE) for step in plan.steps]
+        self._keep("buffers", buffers)
+        self._keep("uses", rows)
+        self._keep("first_use", (ctypes.c_uint32 * len(first))(*first))
+        self._keep("device", (ctypes.c_int32 * max(len(devices), 1))(*devices))
+        self._keep("roles", (ctypes.c_uint8 * state.buffer_count)())
+
+    def _keep(self, field: str, table: ctypes.Array[Any]) -> None:
+        self._kept.append(table)
+        setattr(self.state, field, ctypes.addressof(table))
+
+    def _watched(self, board: Board, ranges: Iterable[Range]) -> list[tuple[int, int]]:
+        """Return the ranges to watch: the workspace, and what devices share with the core behind its data cache."""
+        found = [(self._plan.workspace, self._plan.workspace + self._plan.size_bytes)]
+        for each in ranges:
+            memory = _memory(board, each.address)
+            if memory is not None and memory.cacheable and memory.kind is not MemoryKind.FLASH:
+                found.append((each.address, each.address + each.size_bytes))
+        return found
+
+    def _watch(self, start: int, end: int, memory: Memory | None) -> None:
+        state = self.state
+        if memory is None or memory.kind is MemoryKind.FLASH or state.region_count == layout.OWNED_REGIONS:
+            raise EngineError(f"ownership cannot be checked for the memory at {start:#010x}")
+        end = min(end, memory.address + memory.size_bytes)
+        size = end - start
+        holder = np.full(size + PADDING, OUTSIDE, np.uint16)
+        low = max(self._plan.workspace, start) - start
+        high = min(self._plan.workspace + self._plan.size_bytes, end) - start
+        holder[low : max(low, high)] = 0
+        target = np.where(holder == OUTSIDE, OUTSIDE, 0).astype(np.uint16)
+        cached = np.zeros(size + PADDING, np.uint8) if memory.cacheable else None
+        self._kept += [holder, target, cached]
+        region = state.regions[state.region_count]
+        state.region_count += 1
+        region.address, region.bytes = start, size
+        region.holder, region.target = holder.ctypes.data, target.ctypes.data
+        region.cached = 0 if cached is None else cached.ctypes.data
+        region.line_bytes = memory.line_bytes
+        region.ownership = ctypes.addressof(state)
+        region.data = self._guest.map_watched(
+            start, size, "ferrule_ownership_read", "ferrule_ownership_write", region, protected=self._plan.exact
+        )
+
+    # ---- the devices
+
+    def bus(self, bus: Bus, device: str, cause: Callable[[], str]) -> Bus:
+        """Return a bus that checks a device's transfers; `cause` describes the register access behind them."""
+        return _CheckedBus(bus, self, self._names.index(device), cause)
+
+    def model(self, model: TimedModel, device: str) -> TimedModel:
+        """Return a device's model, which notes whether the device is at work."""
+        return _WatchedModel(model, self.state, 1 << self._names.index(device))
+
+    def check_transfer(self, device: int, address: int, size_bytes: int, cause: str, *, write: bool) -> None:
+        """Raise OwnershipError if a device may not make a transfer now."""
+        state = ctypes.byref(self.state)
+        if self._guest.hooks.ferrule_ownership_transfer(state, device, address, size_bytes, write):
+            error = self.error(cause)
+            assert error is not None
+            raise error
+
+    # ---- the result
+
+    def error(self, cause: str = "") -> OwnershipError | None:
+        """Return the error for the first access that broke the rules, or None."""
+        found = self.state.violated
+        if not found.violation:
+            return None
+        violated = Violated(
+            violation=Violation(found.violation),
+            device=None if found.actor < 0 else self._names[found.actor],
+            write=bool(found.write),
+            address=found.address,
+            size_bytes=found.bytes,
+            step=found.step,
+            holder=_buffer(found.holder),
+            target=_buffer(found.target),
+            busy=tuple(name for number, name in enumerate(self._names) if found.busy >> number & 1),
+            pc=found.program_counter,
+            exact=bool(found.exact) or found.actor >= 0,
+            cause=cause,
+        )
+        return ownership_error(self._plan, violated)
+
+    def constant_error(
+        self, constant: str, address: int, size_bytes: int, *, device: str | None = None, pc: int = 0, cause: str = ""
+    ) -> OwnershipError:
+        """Return the error for a write to a constant."""
+        violated = Violated(
+            violation=Violation.WRITES_CONSTANT,
+            device=device,
+            write=True,
+            address=address,
+            size_bytes=size_bytes,
+            step=self.state.step,
+            holder=None,
+            target=None,
+            pc=pc,
+            exact=True,
+            cause=cause,
+            constant=constant,
+        )
+        return ownership_error(self._plan, violated)
+
+    @property
+    def counts(self) -> OwnershipCounts:
+        """What the check has covered."""
+        state = self.state
+        return OwnershipCounts(
+            inferences=state.inferences,
+            accesses=state.accesses,
+            transfers=state.transfers,
+            cache=bool(self._guest.hooks.ferrule_ownership_models_cache(ctypes.byref(state))),
+        )
+
+
+class _CheckedBus:
+    """The guest's memory as a bus on which each transfer is checked."""
+
+    def __init__(self, bus: Bus, ownership: Ownership, device: int, cause: Callable[[], str]) -> None:
+        self._bus = bus
+        self._ownership = ownership
+        self._device = device
+        self._cause = cause
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return a copy of the bytes at an address."""
+        data = self._bus.read(address, size_bytes)
+        self._check(address, size_bytes, write=False)
+        return data
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes at an address."""
+        if self._bus.view(address, len(data)).size != len(data):
+            raise BusError(f"no memory of {len(data)} B at {address:#010x}", address=address)
+        self._check(address, len(data), write=True)
+        self._bus.write(address, data)
+
+    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
+        """Return the guest's memory itself, which can be written only if `writable`, which counts as a write."""
+        view = self._bus.view(address, size_bytes, writable=writable)
+        self._check(address, size_bytes, write=writable)
+        if not writable:
+            view = view.view()
+            view.flags.writeable = False
+        return view
+
+    def _check(self, address: int, size_bytes: int, *, write: bool) -> None:
+        self._ownership.check_transfer(self._device, address, size_bytes, self._cause(), write=write)
+
+
+class _WatchedModel:
+    """A model that is at work while it announces an event."""
+
+    def __init__(self, model: TimedModel, state: layout.OwnershipState, bit: int) -> None:
+        self._model = model
+        self._state = state
+        self._bit = bit
+        self.read, self.write, self.advance = model.read, model.write, model.advance
+
+    def next_event(self) -> int | None:
+        """Return the model's next event, and note whether there is one."""
+        event = self._model.next_event()
+        if event is None:
+            self._state.busy &= ~self._bit
+        else:
+            self._state.busy |= self._bit
+        return event
+
+
+def _buffer(holder: int) -> int | None:
+    return holder - FIRST_BUFFER if holder >= FIRST_BUFFER else None
+
+
+def _memory(board: Board, address: int) -> Memory | None:
+    return next((memory for memory in board.memories if address in memory), None)
+
+
+def _pages(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the whole pages that contain the ranges; adjacent ones are joined."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(
+        (low // PAGE_BYTES * PAGE_BYTES, -(-high // PAGE_BYTES) * PAGE_BYTES) for low, high in ranges
+    ):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return found

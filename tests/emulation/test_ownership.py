@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The check of ownership finds each mistake of an executor and its drivers, and none in those without a mistake.
+
+The firmware is firmware/ownership.c, an executor with four layers on the core and two devices; the host chooses one
+mistake of it. Mistakes with the data cache are made on the board whose core has one.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ferrule._typing import override
+from ferrule.devices import Range, Register, RegisterModel, RegisterTable
+from ferrule.emulation import (
+    AttachedDevice,
+    Engine,
+    EngineError,
+    Machine,
+    OwnershipError,
+    OwnershipPlan,
+    Violation,
+    engine,
+)
+from ferrule.emulation.ownership import OwnedBuffer, OwnedStep
+from ferrule.errors import FerruleError
+from ferrule.firmware import Image, read_image
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
+
+Build = Callable[..., Machine]
+SOURCE = Path(__file__).parent / "firmware" / "ownership.c"
+PLAIN, CACHED = "mps2-an386", "mps2-an500"
+BUSY, START = 0, 4
+X, A, B, C, S, D, Y = range(7)
+PLACES = {"x": (0, 64), "a": (64, 64), "b": (128, 64), "c": (192, 48), "s": (240, 48), "d": (0, 64), "y": (384, 64)}
+LAST = {"x": 0, "a": 3, "b": 2, "c": 3, "s": 3, "d": 4, "y": 3}
+CORE = "the core"
+MISTAKES = re.search(r"enum mistake \{(.*?)\}", SOURCE.read_text(), re.DOTALL)
+assert MISTAKES is not None
+NUMBERS = {name.strip(): number for number, name in enumerate(MISTAKES[1].split(",")) if name.strip()}
+
+FOUND = {
+    "INPUT_AT_WRONG_OFFSET": (Violation.READS_NOTHING, "first", None, "a"),
+    "OUTPUT_AT_WRONG_OFFSET": (Violation.WRITES_OUTSIDE, "first", None, "b"),
+    "OUTPUT_BEFORE_ITS_PLACE": (Violation.OVERWRITES, "first", None, "x"),
+    "WRITES_UNUSED_BYTES": (Violation.WRITES_OUTSIDE, "first", None, ""),
+    "READS_UNUSED_BYTES": (Violation.READS_NOTHING, "first", None, ""),
+    "READS_ANOTHER_LAYERS_TENSOR": (Violation.READS_OTHER, "fourth", None, "b"),
+    "READS_A_DEAD_TENSOR": (Violation.READS_OTHER, "fourth", None, "x"),
+    "WRITES_OVER_A_LIVE_INPUT": (Violation.OVERWRITES, "fourth", None, "a"),
+    "WRITES_OVER_A_LATER_INPUT": (Violation.OVERWRITES, "second", None, "y"),
+    "SCRATCH_READ_FIRST": (Violation.READS_NOTHING, "fourth", None, "s"),
+    "SCRATCH_TOO_LONG": (Violation.WRITES_OUTSIDE, "fourth", None, ""),
+    "OUTPUT_INCOMPLETE": (Violation.READS_NOTHING, "second", "npu0", "a"),
+    "INPUT_INCOMPLETE": (Violation.READS_NOTHING, "first", None, "x"),
+    "OVERREAD_BY_A_WORD": (Violation.READS_NOTHING, "first", None, "a"),
+    "UNALIGNED_OVERREAD": (Violation.READS_NOTHING, "first", None, "a"),
+    "LAYERS_SWAPPED": (Violation.READS_OTHER, "fourth", None, "x"),
+    "READ_WHILE_RUNNING": (Violation.READS_NOTHING, "second", None, "b"),
+    "OUTPUT_WRITTEN_WHILE_RUNNING": (Violation.MEDDLES, "second", None, "b"),
+    "INPUT_WRITTEN_WHILE_RUNNING": (Violation.MEDDLES, "second", None, "a"),
+    "NOT_WAITED": (Violation.READS_NOTHING, "fourth", None, "c"),
+    "READ_EARLY": (Violation.INTRUDES, "third", "npu0", "a"),
+    "DEVICE_WRITES_TOO_MUCH": (Violation.WRITES_OUTSIDE, "second", "npu0", "c"),
+    "DEVICE_READS_TOO_MUCH": (Violation.READS_NOTHING, "second", "npu0", "b"),
+    "DEVICE_READS_WRONG_TENSOR": (Violation.READS_OTHER, "second", "npu0", "y"),
+    "DEVICE_WRITES_OVER_ITS_INPUT": (Violation.OVERWRITES, "second", "npu0", "a"),
+    "DEVICE_WRITES_OVER_A_LIVE_TENSOR": (Violation.OVERWRITES, "second", "npu0", "y"),
+    "DEVICE_SWAPS_ENDS": (Violation.READS_NOTHING, "second", "npu0", "b"),
+    "TWO_DEVICES_IN_ONE_PLACE": (Violation.OVERWRITES, "third", "npu1", "a"),
+    "WRONG_DEVICE": (Violation.INTRUDES, "second", "npu1", "a"),
+    "STARTED_AFTER_ITS_LAYER": (Violation.INTRUDES, "second", "npu0", "a"),
+    "STARTED_BETWEEN_INFERENCES": (Violation.INTRUDES, "", "npu0", "a"),
+}
+"""By mistake: how the access breaks the rules, the layer, the device that makes it, and the tensor."""
+FOUND_IN_THE_CACHE = {
+    "INPUT_NOT_CLEANED": (Violation.READS_UNCLEAN, "second", "npu0", "a"),
+    "DESCRIPTOR_NOT_CLEANED": (Violation.READS_UNCLEAN, "second", "npu0", ""),
+    "OUTPUT_NOT_INVALIDATED": (Violation.READS_STALE, "fourth", None, "c"),
+    "LINES_DIRTY_BEFORE_START": (Violation.WRITES_UNDER, "second", "npu0", "b"),
+    "INPUT_INVALIDATED_INSTEAD": (Violation.DROPS, "second", None, "a"),
+    "CLEANED_TOO_LITTLE": (Violation.READS_UNCLEAN, "second", "npu0", "a"),
+    "INVALIDATED_TOO_LITTLE": (Violation.READS_STALE, "fourth", None, "c"),
+    "CLEANED_BEFORE_WRITING": (Violation.READS_UNCLEAN, "second", "npu0", "a"),
+    "INVALIDATED_TOO_MUCH": (Violation.DROPS, "second", None, "y"),
+    "INVALIDATED_BEFORE_CLEANING": (Violation.DROPS, "second", None, "a"),
+    "LINE_SHARED": (Violation.SHARES_LINE, "fourth", None, "c"),
+    "WHOLE_CACHE_INVALIDATED": (Violation.DROPS, "second", None, "y"),
+}
+CONSTANTS = ("CONSTANT_WRITTEN", "DEVICE_WRITES_A_CONSTANT")
+
+
+class Copier(RegisterModel):
+    """Copies as a descriptor in memory says, after some cycles."""
+
+    table = RegisterTable(
+        name="copier",
+        registers=(Register(name="BUSY", offset=BUSY), Register(name="START", offset=START)),
+        size_bytes=0x400,
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = 0
+        self.reset()
+
+    @override
+    def on_write(self, register: Register, old: int, new: int) -> None:
+        if register.offset == START:
+            self.set_value("BUSY", 1)
+            self.left = 200
+
+    @override
+    def advance(self, cycles: int) -> None:
+        if 0 < self.left <= cycles:
+            source, read_bytes, target, write_bytes = struct.unpack("<4I", self.bus.read(self.value("START"), 16))
+            data = self.bus.view(source, read_bytes)
+            self.bus.write(target, bytes(data[:write_bytes]).ljust(write_bytes, b"\0"))
+            self.set_value("BUSY", 0)
+        self.left = max(self.left - cycles, 0)
+
+    @override
+    def next_event(self) -> int | None:
+        return self.left or None
+
+
+def plan_of(image: Image) -> OwnershipPlan:
+    """Return the plan of firmware/ownership.c."""
+    base = image.address_of("workspace")
+    buffers = tuple(
+        OwnedBuffer(name=name, address=base + offset, size_bytes=size, last=LAST[name], is_input=name == "x")
+        for name, (offset, size) in PLACES.items()
+    )
+    return OwnershipPlan(
+        workspace=base,
+        size_bytes=512,
+        buffers=buffers,
+        steps=(
+            OwnedStep(layer="first", reads=(X,), writes=(A, Y)),
+            OwnedStep(layer="second", device="npu0", reads=(A,), writes=(B,)),
+            OwnedStep(layer="third", device="npu1", reads=(B,), writes=(C,)),
+            OwnedStep(layer="fourth", reads=(C, A, Y), writes=(D, S)),
+            OwnedStep(layer="the copies of outputs", reads=(D,)),
+        ),
+        run=image.address_of("executor_run"),
+        next=image.address_of("ferrule_held_next"),
+        ran=image.address_of("ferrule_held_ran"),
+    )
+
+
+def with_devices(machine: Machine, plan: OwnershipPlan | None) -> Machine:
+    """Return the machine with its devices and a plan."""
+    image = read_image(machine.elf)
+    shared = (
+        Range(name="workspace", address=image.address_of("workspace"), size_bytes=512),
+        Range(name="constants", address=image.address_of("table"), size_bytes=64, writable=False),
+    )
+    devices = [
+        AttachedDevice(
+            name=name,
+            model=Copier(),
+            address=base,
+            ranges=(*shared, Range(name="context", address=image.address_of(f"{name}_context"), size_bytes=16)),
+        )
+        for name, base in (("npu0", 0x4F00_0000), ("npu1", 0x4F00_1000))
+    ]
+    return replace(machine, devices=tuple(devices), ownership=plan)
+
+
+def run(unicorn: Engine, machine: Machine, mistake: str, *, cached: bool = False, rounds: int = 3) -> list[bytes]:
+    """Run some inferences with a mistake, and return the results."""
+    with unicorn.start(machine) as session:
+        channel = session.channel()
+        channel.write(bytes([NUMBERS[mistake], cached]))
+        results = []
+        for number in range(rounds):
+            channel.write(bytes([number]))
+            results.append(channel.read(4, 10))
+        counts = session.ownership()
+        if machine.ownership is not None:
+            assert counts is not None
+            assert (counts.inferences, counts.cache) == (rounds, cached)
+            assert counts.accesses
+            assert counts.transfers == 6 * rounds
+        else:
+            assert counts is None
+        return results
+
+
+@pytest.mark.parametrize(("board", "cached"), [(PLAIN, False), (CACHED, False), (CACHED, True)])
+@pytest.mark.parametrize("exact", [False, True])
+def test_without_a_mistake(unicorn: Engine, build: Build, board: str, cached: bool, exact: bool) -> None:
+    """The check finds nothing, and changes no result."""
+    machine = build("ownership", board)
+    plan = replace(plan_of(read_image(machine.elf)), exact=exact)
+    found = run(unicorn, with_devices(machine, plan), "NONE", cached=cached)
+    assert found == run(unicorn, with_devices(machine, None), "NONE", cached=cached)
+
+
+def mistaken(unicorn: Engine, machine: Machine, mistake: str, *, exact: bool, cached: bool) -> OwnershipError:
+    """Run with a mistake until the check finds it, and return the error."""
+    plan = replace(plan_of(read_image(machine.elf)), exact=exact)
+    with pytest.raises(OwnershipError) as caught:
+        run(unicorn, with_devices(machine, plan), mistake, cached=cached)
+    return caught.value
+
+
+@pytest.mark.parametrize("mistake", FOUND)
+def test_mistakes(unicorn: Engine, build: Build, mistake: str) -> None:
+    """The error names how the rule is broken, the layer, the device and the tensor; with `exact`, the instruction."""
+    machine = build("ownership", PLAIN)
+    for exact in (False, True):
+        error = mistaken(unicorn, machine, mistake, exact=exact, cached=False)
+        assert (error.violation, error.layer, error.device, error.tensor) == FOUND[mistake]
+        check_text(error, read_image(machine.elf), exact=exact)
+
+
+@pytest.mark.parametrize("mistake", FOUND_IN_THE_CACHE)
+def test_mistakes_with_the_cache(unicorn: Engine, build: Build, mistake: str) -> None:
+    """Mistakes with the data cache are found while it is on, and do not matter while it is off."""
+    machine = build("ownership", CACHED)
+    error = mistaken(unicorn, machine, mistake, exact=True, cached=True)
+    assert (error.violation, error.layer, error.device, error.tensor) == FOUND_IN_THE_CACHE[mistake]
+    check_text(error, read_image(machine.elf), exact=True)
+    run(unicorn, with_devices(machine, plan_of(read_image(machine.elf))), mistake, cached=False)
+
+
+def check_text(error: OwnershipError, image: Image, *, exact: bool) -> None:
+    """Check what the message names."""
+    text = str(error)
+    assert f"device {error.device}" in text if error.device else CORE in text
+    assert f"in layer '{error.layer}'" in text if error.layer else "outside of all layers" in text
+    assert f"tensor '{error.tensor}'" in text if error.tensor else "bytes of no tensor" in text
+    assert f"{error.address >> 16:04x}_{error.address & 0xFFFF:04x}" in text
+    if error.device is not None:
+        assert "asked for by a write of 0x" in text
+        assert "to START" in text
+    elif exact:
+        assert error.exact
+        symbol = image.symbol_at(error.pc)
+        assert symbol is not None
+        assert symbol.name in text
+    assert f"at pc 0x{error.pc >> 16:04x}_{error.pc & 0xFFFF:04x}" in text
+
+
+@pytest.mark.parametrize("mistake", CONSTANTS)
+def test_constants(unicorn: Engine, build: Build, mistake: str) -> None:
+    """A write to a constant is an error that names it, the layer, and the device or the instruction."""
+    machine = build("ownership", PLAIN)
+    error = mistaken(unicorn, machine, mistake, exact=False, cached=False)
+    device = "npu0" if mistake.startswith("DEVICE") else None
+    layer = "first" if device is None else "second"
+    assert (error.violation, error.layer, error.device, error.tensor) == (
+        Violation.WRITES_CONSTANT,
+        layer,
+        device,
+        "table",
+    )
+    assert error.address == read_image(machine.elf).address_of("table")
+    check_text(error, read_image(machine.elf), exact=True)
+
+
+def test_every_mistake_is_expected() -> None:
+    """The tables above have every mistake of the firmware."""
+    assert NUMBERS.keys() == {"NONE", *FOUND, *FOUND_IN_THE_CACHE, *CONSTANTS}
+
+
+@pytest.mark.parametrize("name", ["qemu", "renode", "serial"])
+def test_other_engines_refuse(build: Build, name: str) -> None:
+    """An engine that cannot watch memory refuses a machine with a plan, and names the one that can."""
+    machine = build("ownership", PLAIN)
+    with pytest.raises(FerruleError, match=f"engine {name} cannot check ownership") as caught:
+        engine(name).start(with_devices(machine, plan_of(read_image(machine.elf))))
+    assert "unicorn" in str(caught.value.hint)
+
+
+def test_a_plan_outside_of_memory(unicorn: Engine, build: Build) -> None:
+    """A plan for a place without memory is refused."""
+    machine = build("ownership", PLAIN)
+    plan = replace(plan_of(read_image(machine.elf)), workspace=0x9000_0000)
+    with pytest.raises(EngineError, match="ownership cannot be checked for the memory at 0x90000000"):
+        unicorn.start(with_devices(machine, plan))

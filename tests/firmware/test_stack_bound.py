@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bound of a firmware's stack, compared with programs of known depth and with GCC's own figures."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import small_networks
+
+from ferrule import generate
+from ferrule.backends.contribution import BARE_METAL, DEVICE, HEADERS, KERNELS, LINK, RUNTIME, STARTUP
+from ferrule.errors import FerruleError
+from ferrule.firmware import StackBound, StackTooSmallError, Toolchain, build_project, load_project
+from ferrule.firmware.frames import Code
+from ferrule.firmware.pointer_calls import Kind, address_taken, called_kinds
+from ferrule.firmware.stack_bound import stack_bound
+from ferrule.resources import root
+
+pytestmark = pytest.mark.cc
+
+CORE = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
+LINKED = ("-nostdlib", "-Wl,--entry=ferrule_reset", "-Wl,-Ttext=0x1000", "-Wl,--section-start=.ferrule_vectors=0")
+SAVED, FLOATS_SAVED = 36, 108
+"""Bytes that the core pushes at an exception, with the padding."""
+
+HEAD = """
+    .syntax unified
+    .thumb
+    .macro function name
+    .section .text.\\name, "ax"
+    .align 2
+    .global \\name
+    .type \\name, %function
+\\name:
+    .endm
+    .section .ferrule_vectors, "ax"
+    .global ferrule_vectors
+ferrule_vectors:
+    .word 0, ferrule_reset, other, other, other, other, other, 0, 0, 0, 0, other, other, 0, other, tick
+    function other
+    b .
+    .weak tick
+"""
+DEPTHS = {
+    "a path": ("push {r4, lr}; bl leaf; pop {r4, pc}; function leaf; push {r4-r7}; pop {r4-r7}; bx lr", 24),
+    "the deeper of two paths": (
+        "cbz r0, 1f; push {r4-r7}; pop {r4-r7}; b 2f; 1: push {r4, r5}; pop {r4, r5}; 2: bx lr",
+        16,
+    ),
+    "a loop": ("1: push {r4-r7}; pop {r4-r7}; subs r0, #1; bne 1b; bx lr", 16),
+    "a jump to the end of the frame": (
+        "push {r4, lr}; pop {r4, lr}; b leaf; function leaf; push {r4-r7}; pop {r4-r7}; bx lr",
+        16,
+    ),
+    "a jump within the frame": (
+        "push {r4, lr}; bl leaf; b .; function leaf; push {r4, lr}; bl last; pop {r4, pc}; function last; bx lr",
+        16,
+    ),
+    "a return under a condition": (
+        "push {r4, lr}; itt ne; addne r0, #1; popne {r4, pc}; sub sp, #8; add sp, #8; pop {r4, pc}",
+        16,
+    ),
+    "an alternative": ("ite ne; subne sp, #16; subeq sp, #16; add sp, #16; bx lr", 16),
+    "floats": ("vpush {d8-d11}; vpush {s16}; vpop {s16}; vpop {d8-d11}; bx lr", 36),
+    "wide instructions": (
+        "push.w {r4-r11, lr}; sub.w sp, sp, #1024; subw sp, sp, #1001; addw sp, sp, #1001; add.w sp, sp, #1024; "
+        "pop.w {r4-r11, pc}",
+        36 + 1024 + 1001,
+    ),
+    "stores": (
+        "str lr, [sp, #-8]!; strd r0, r1, [sp, #-16]!; strb r0, [sp, #-4]!; stmdb sp!, {r0, r1}; ldmia sp!, {r0, r1}; "
+        "ldrb r0, [sp], #4; ldrd r0, r1, [sp], #16; ldr pc, [sp], #8",
+        36,
+    ),
+    "a table": (
+        "tbb [pc, r0]; 1: .byte (2f - 1b) / 2, (3f - 1b) / 2; .align 1; 2: bx lr; 3: push {r4-r7}; pop {r4-r7}; bx lr",
+        16,
+    ),
+    "a wide table": (
+        "tbh [pc, r0]; 1: .hword (2f - 1b) / 2, (3f - 1b) / 2; 2: bx lr; 3: push {r4, r5}; pop {r4, r5}; bx lr",
+        8,
+    ),
+    "a function that does not return": (
+        "push {r4, lr}; cbz r0, 1f; pop {r4, pc}; 1: bl stop; function stop; sub sp, #64; b .",
+        72,
+    ),
+    "code after a function that does not return": (
+        "cbz r0, 1f; push {r4-r7}; bl stop; 1: push {r4, lr}; pop {r4, pc}; function stop; b .",
+        16,
+    ),
+    "a thunk": (
+        "ldr.w pc, [pc]; .word far; function far; push {r4, r5}; pop {r4, r5}; bx lr",
+        8,
+    ),
+    "a thunk of two halves": (
+        "movw ip, #:lower16:far; movt ip, #:upper16:far; bx ip; function far; push {r4, r5}; pop {r4, r5}; bx lr",
+        8,
+    ),
+    "the deepest of the functions with an address": (
+        "ldr r0, =table; ldr r0, [r0]; bx r0; .ltorg; function shallow; push {r4, lr}; pop {r4, pc}; "
+        "function deep; push {r4-r7, lr}; pop {r4-r7, pc}; function named; sub sp, #64; add sp, #64; bx lr; "
+        ".data; table: .word shallow, deep",
+        20,
+    ),
+    "a call of an address in code": (
+        "push {r4, lr}; ldr r0, =deep; blx r0; pop {r4, pc}; .ltorg; function deep; push {r4-r7}; pop {r4-r7}; bx lr",
+        24,
+    ),
+    "fault handlers with their own stack": (
+        "bl ferrule_fault_entry; function ferrule_fault_entry; mov sp, r2; push {r0-r7}; b .",
+        0,
+    ),
+}
+REASONS = {
+    "a loop that grows": ("1: push {r4}; b 1b", "ferrule_reset uses more stack with each pass of a loop at 0x1"),
+    "a size in a register": (
+        "sub sp, sp, r0; b .",
+        "ferrule_reset sets the stack pointer to a value that is not const",
+    ),
+    "another stack": ("msr msp, r0; b .", "ferrule_reset sets the stack pointer to a value that is not constant"),
+    "a loaded stack pointer": ("ldr sp, [r0]; b .", "ferrule_reset sets the stack pointer"),
+    "a frame that stays": ("bl f; b .; function f; push {r4, lr}; pop {pc}", "f does not restore the stack pointer"),
+    "recursion": (
+        "bl f; b .; function f; push {lr}; bl g; pop {pc}; function g; push {lr}; bl f; pop {pc}",
+        "recursion: f → g → f",
+    ),
+    "recursion through a pointer": (
+        "bl f; b .; function f; push {lr}; blx r0; pop {pc}; .data; .word f",
+        "recursion: f → f",
+    ),
+    "a call of nothing": ("bl 0x800; b .", "ferrule_reset calls 0x800, which is no function"),
+    "code that runs into data": ("nop; .word 0", "ferrule_reset runs into data at 0x1"),
+    "an unmarked table": ("tbb [pc, r0]; nop; bx lr", "branches through a table that is not known"),
+}
+
+
+def assembled(compiler: str, text: str, folder: Path) -> tuple[Path, Path]:
+    """Return the linked program of which ferrule_reset begins with the text, and its object file."""
+    source, unit, elf = (folder / f"code.{suffix}" for suffix in ("s", "o", "elf"))
+    source.write_text(f"{HEAD}\n function ferrule_reset\n{text.replace(';', chr(10))}\n")
+    subprocess.run([compiler, *CORE, "-c", str(source), "-o", str(unit)], check=True, timeout=60)
+    subprocess.run([compiler, *CORE, *LINKED, str(unit), "-o", str(elf)], check=True, timeout=60)
+    return elf, unit
+
+
+def bound_of(compiler: str, text: str, folder: Path, *, fpu: bool = False) -> StackBound:
+    elf, unit = assembled(compiler, text, folder)
+    return stack_bound(elf, [unit], fpu=fpu)
+
+
+def rounded(size_bytes: int) -> int:
+    return -(-size_bytes // 8) * 8
+
+
+@pytest.mark.parametrize("name", DEPTHS)
+def test_the_bound_is_the_deepest_path(name: str, arm_gcc: str, tmp_path: Path) -> None:
+    text, depth = DEPTHS[name]
+    bound = bound_of(arm_gcc, text, tmp_path)
+    assert (bound.reason, bound.size_bytes) == ("", rounded(depth + SAVED))
+    assert bound.exception_bytes == SAVED
+    assert bound.path[0] == "ferrule_reset"
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_no_bound_is_claimed_without_proof(name: str, arm_gcc: str, tmp_path: Path) -> None:
+    text, reason = REASONS[name]
+    bound = bound_of(arm_gcc, text, tmp_path)
+    assert bound.size_bytes is None
+    assert reason in bound.reason
+
+
+def test_the_deepest_handler_is_added_once(arm_gcc: str, tmp_path: Path) -> None:
+    text = (
+        "push {r4, lr}; b .; function tick; push {r4-r7, lr}; bl more; pop {r4-r7, pc}; function more; sub sp, #12; b ."
+    )
+    bound = bound_of(arm_gcc, text, tmp_path, fpu=True)
+    assert bound.exception_bytes == FLOATS_SAVED + 20 + 12
+    assert bound.size_bytes == rounded(8 + FLOATS_SAVED + 32)
+    endless = bound_of(arm_gcc, "b .; function tick; push {lr}; bl tick; pop {pc}", tmp_path)
+    assert endless == StackBound(reason="recursion: tick → tick")
+
+
+def test_a_firmware_without_vectors_has_no_bound(arm_gcc: str, tmp_path: Path) -> None:
+    elf, unit = assembled(arm_gcc, "b .", tmp_path)
+    elf.write_bytes(elf.read_bytes().replace(b"ferrule_vectors\0", b"another_vectors\0"))
+    assert stack_bound(elf, [unit], fpu=False).reason == "the firmware has no vector table ferrule_vectors"
+    elf.write_bytes(elf.read_bytes()[:99])
+    assert re.match(r"code.elf or its objects cannot be read: .", stack_bound(elf, [unit], fpu=False).reason)
+
+
+def test_frames_equal_those_that_gcc_states(arm_gcc: str, tmp_path: Path) -> None:
+    kinds = (KERNELS.part("average_pool2d_s8", "softmax_s8", "conv2d_f32"), LINK, RUNTIME, DEVICE, BARE_METAL, STARTUP)
+    folders = sorted({path for each in kinds for path in (*each.include_paths, *HEADERS.include_paths)})
+    flags = ["-O2", "-ffreestanding", "-fomit-frame-pointer", "-fstack-usage", *(f"-I{each}" for each in folders)]
+    elf, main = tmp_path / "all.elf", tmp_path / "main.c"
+    main.write_text("void ferrule_interrupt(unsigned n); void ferrule_interrupt(unsigned n) { (void)n; }")
+    sources = [str(main), *(str(path) for each in kinds for path in each.source_paths)]
+    ignore = "-Wl,--unresolved-symbols=ignore-all"
+    argv = [arm_gcc, *CORE, *flags, "-w", *LINKED, ignore, *sources, "-lgcc", "-o", str(elf)]
+    subprocess.run(argv, check=True, cwd=tmp_path, timeout=120)
+    stated: dict[str, set[int]] = {}
+    for line in "".join(path.read_text() for path in tmp_path.glob("*.su")).splitlines():
+        place, size, kind = line.split("\t")
+        assert kind == "static"
+        stated.setdefault(place.rpartition(":")[2], set()).add(int(size))
+    code = Code(elf)
+    own = [address for address in code.keys if code.name(address) in stated]
+    assert len(own) > 40
+    for address in own:
+        frame = code.frame(address)
+        if code.name(address) == "ferrule_fault_entry":
+            assert "sets the stack pointer" in frame.problem
+            continue
+        assert not frame.problem, code.name(address)
+        assert frame.deepest in stated[code.name(address)], code.name(address)
+
+
+C_DRIVER = """
+#include "ferrule/driver.h"
+static int32_t on(void *c) { (void)c; return 0; }
+static int32_t off(void *c) { (void)c; return 0; }
+static void tell(void) { }
+extern const struct ferrule_driver mine_driver;
+const struct ferrule_driver mine_driver = {.name = "mine", .activate = on, .check = off, .memory_bytes = 7};
+extern int32_t (*const also)(void *);
+int32_t (*const also)(void *) = off;
+extern void (*const telling[7])(void);
+void (*const telling[7])(void) = {tell};
+"""
+
+
+def test_functions_of_a_driver_are_recognised(arm_gcc: str, tmp_path: Path) -> None:
+    source, unit = tmp_path / "mine.c", tmp_path / "mine.o"
+    source.write_text(C_DRIVER)
+    flags = [*CORE, "-O2", "-ffreestanding", "-fdata-sections", f"-I{root() / 'include'}"]
+    subprocess.run([arm_gcc, *flags, "-c", str(source), "-o", str(unit)], check=True, timeout=60)
+    taken = {key: kind for key, kind in address_taken([unit]).items() if key.startswith("mine.c:")}
+    assert taken == {"mine.c:on": Kind.DRIVER, "mine.c:off": Kind.DRIVER | Kind.OTHER, "mine.c:tell": Kind.OTHER}
+    assert called_kinds(["device.c:power_up.part.0"]) == Kind.DRIVER | Kind.OTHER
+    assert not called_kinds(["mine.c:on"]) & (Kind.DRIVER | Kind.REQUEST)
+    assert called_kinds(["mine.c:on"]) & Kind.MODEL
+
+
+@pytest.mark.parametrize("stated", [256, 8192])
+def test_a_stack_below_the_bound_is_refused(stated: int, any_toolchain: Toolchain, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    generate(small_networks.dense(), board="mps2-an386", toolchain=any_toolchain.name, out=folder)
+    description = folder / "board" / "mps2-an386" / "board.toml"
+    description.write_text(re.sub(r"stack_bytes = \d+", f"stack_bytes = {stated}", description.read_text()))
+    if stated > 256:
+        bound = build_project(load_project(folder)).stack
+        assert bound.size_bytes is not None
+        assert 256 < bound.size_bytes < stated
+        return
+    with pytest.raises(StackTooSmallError, match=r"may use \d+ B of stack .* mps2-an386 reserves 256 B") as raised:
+        build_project(load_project(folder))
+    assert isinstance(raised.value, FerruleError)
+    assert f"at least {raised.value.bound.size_bytes}" in (raised.value.hint or "")
+    assert "main → ferrule_link_serve" in str(raised.value)
+    assert not (folder / "build" / "firmware.elf").exists()
