@@ -31,7 +31,7 @@ class MemoryDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """Table `[memories.<name>]`."""
 
     kind: MemoryKind
-    masters: tuple[str, ...] = ("cpu",)
+    masters: tuple[str, ...] = ()
     cacheable: bool = False
     line_bytes: _NotNegative = 0
 
