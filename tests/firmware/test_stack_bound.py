@@ -125,6 +125,11 @@ DEPTHS = {
         "push {r4, lr}; ldr r0, =deep; blx r0; pop {r4, pc}; .ltorg; function deep; push {r4-r7}; pop {r4-r7}; bx lr",
         24,
     ),
+    "a call of an address in two halves": (
+        "push {r4, lr}; movw r0, #:lower16:deep; movt r0, #:upper16:deep; blx r0; pop {r4, pc}; "
+        "function deep; push {r4-r7}; pop {r4-r7}; bx lr",
+        24,
+    ),
     "fault handlers with their own stack": (
         "bl ferrule_fault_entry; function ferrule_fault_entry; mov sp, r2; push {r0-r7}; b .",
         0,
