@@ -22,12 +22,13 @@ from ferrule.emulation import (
     Engine,
     EngineError,
     Machine,
+    OwnedBuffer,
+    OwnedStep,
     OwnershipError,
     OwnershipPlan,
     Violation,
     engine,
 )
-from ferrule.emulation.ownership import OwnedBuffer, OwnedStep
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, read_image
 

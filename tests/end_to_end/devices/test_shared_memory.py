@@ -23,8 +23,10 @@ def test_sharing_is_exact_and_costs_less_than_copying(board: str) -> None:
         firmware = ferrule.compile(
             between(), board=board, backends=wanted.backends, devices=wanted.devices, registry=wanted.registry
         )
-        report = firmware.run(samples())
+        report = firmware.run(samples(), check_ownership=True)
         assert report.verdict is ferrule.Verdict.EXACT
+        assert report.document.ownership is not None
+        assert report.document.ownership.cache == (board == "mps2-an500")
         reports.append(report)
     before, after = reports
     assert [sum(layer.type == "MEM_COPY" for layer in each.layers) for each in reports] == [7, 0]

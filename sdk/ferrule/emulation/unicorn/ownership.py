@@ -112,7 +112,6 @@ class Ownership:
         state = self.state
         if memory is None or memory.kind is MemoryKind.FLASH or state.region_count == layout.OWNED_REGIONS:
             raise EngineError(f"ownership cannot be checked for the memory at {start:#010x}")
-        end = min(end, memory.address + memory.size_bytes)
         size = end - start
         holder = np.full(size + PADDING, OUTSIDE, np.uint16)
         low = max(self._plan.workspace, start) - start
