@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Describes the tensors that cross between the core and devices: what each crossing became, and why not a better one.
 
-Best is a tensor that both ends use in place. Behind a data cache, that costs cache maintenance. A copy is the last
-resort: a device with its own memory reaches no other.
+Best is a tensor that both ends use in place, in the workspace's memory. Next is another memory that both reach. Behind
+a data cache, either costs cache maintenance. A copy is the last resort: the ends reach no memory in common.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from ferrule.codegen.cache_code import upkeep
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
 from ferrule.codegen.schedule import Call
-from ferrule.codegen.storage import StoragePlan
+from ferrule.codegen.storage import StoragePlan, memory_of
+from ferrule.graph import LayerType
 
 THE_CORE = "the core"
 
@@ -68,6 +69,8 @@ class _Crossings:
         for item, lines in zip(self._lowered.layers, upkeep(self._lowered, storage), strict=True):
             if item.use is not None and item.call in {Call.COPY_TO, Call.COPY_FROM}:
                 yield self._copied(item, item.use)
+            elif item.layer.type is LayerType.MEM_COPY:
+                yield self._copied_by_core(item)
             elif item.layer.outputs[0] not in storage.views:
                 for name in item.layer.present_inputs:
                     if not graph.tensor(name).is_constant and name not in self._lowered.memories:
@@ -90,23 +93,44 @@ class _Crossings:
             why=f"{device} uses its own memory of {use.driver.memory_bytes} B only (memory_bytes of its driver)",
         )
 
+    def _copied_by_core(self, item: LoweredLayer) -> Crossing:
+        source, target = item.layer.present_inputs[0], item.layer.outputs[0]
+        writer = self._writers.get(self._storage.root(source), THE_CORE)
+        other = "another device that uses the tensor" if writer == THE_CORE else writer
+        return Crossing(
+            tensor=source,
+            writer=writer,
+            reader=item.device,
+            size_bytes=self._lowered.graph.info(source).size_bytes,
+            copied=True,
+            alignment=self._storage.device_alignment(target),
+            why=f"{item.device} uses {self._memory(target)}, {other} does not reach it",
+        )
+
+    def _memory(self, tensor: str) -> str:
+        region = self._storage.region(tensor)
+        return "the workspace's memory" if region is self._storage.regions[0] else f"memory {memory_of(region)}"
+
     def _shared(self, tensor: str, reader: str, *, cleaned: bool = False) -> Crossing:
         writer = self._writers.get(self._storage.root(tensor), THE_CORE)
-        why = ""
-        if line := self._storage.core.line_bytes:
-            why = f"the core caches this memory: the tensor fills lines of {line} B"
+        region = self._storage.region(tensor)
+        why = []
+        if region is not self._storage.regions[0]:
+            why.append(f"in memory {memory_of(region)}: a device that uses it does not reach the workspace's memory")
+        line = region.line_bytes
+        if line:
+            upkeep = ", cleaned before the device reads them" if cleaned else ""
             if reader == THE_CORE:
-                why += ", invalidated before the core reads them"
-            elif cleaned:
-                why += ", cleaned before the device reads them"
+                upkeep = ", invalidated before the core reads them"
+            why.append(f"the core caches this memory: the tensor fills lines of {line} B{upkeep}")
         return Crossing(
             tensor=tensor,
             writer=writer,
             reader=reader,
             size_bytes=self._lowered.graph.info(tensor).size_bytes,
             copied=False,
-            alignment=math.lcm(self._storage.device_alignment(tensor), max(self._storage.core.line_bytes, 1)),
-            why=why,
+            alignment=math.lcm(self._storage.device_alignment(tensor), max(line, 1)),
+            why="; ".join(why),
         )
 
 

@@ -20,7 +20,7 @@ from ferrule.optimizer.candidate import STRICT_HINT, BackendSource, Bench, make_
 from ferrule.optimizer.compatibility import Connected, add_compatibility_layers
 from ferrule.optimizer.conversion import remove_inverse_conversions
 from ferrule.optimizer.decisions import Decisions
-from ferrule.optimizer.domains import add_copies, devices_with_memory, select_edges
+from ferrule.optimizer.domains import add_copies, add_core_copies, devices_with_memory, reachable_memories, select_edges
 from ferrule.optimizer.offering import offer_subgraphs
 from ferrule.optimizer.optimized import OptimizedNetwork
 from ferrule.optimizer.options import OptimizerOptions
@@ -58,6 +58,7 @@ def optimize(
         connected = add_compatibility_layers(decisions, handles)
     else:
         apart = devices_with_memory(bench.candidates)
+        add_core_copies(decisions, reachable_memories(bench.candidates, options))
         edges = select_edges(decisions.graph, decisions.assignment, apart)
         connected = Connected(factories={}, edges=add_copies(decisions, edges, apart), crossings=())
     used = {(given.backend, given.device) for given in decisions.assignment.values()}
