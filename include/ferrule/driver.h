@@ -38,7 +38,8 @@ struct ferrule_driver {
      */
     int32_t (*check)(void *context);
     /* copy between the core's memory and the device's own, from `device_offset` bytes on; NULL for
-     * a device without memory */
+     * a device without memory. If the device reads or writes that memory behind the core's data
+     * cache, they clean or invalidate it (ferrule/port.h) */
     int32_t (*copy_to)(void *context, uint32_t device_offset, const void *source, size_t bytes);
     int32_t (*copy_from)(void *context, void *destination, uint32_t device_offset, size_t bytes);
     uint32_t memory_bytes; /* size of the device's own memory; copies outside it are rejected */

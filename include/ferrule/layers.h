@@ -72,6 +72,7 @@ enum ferrule_layer_type {
     FERRULE_LAYER_MEM_COPY = 1004,
     FERRULE_LAYER_MEM_IMPORT = 1005,
     FERRULE_LAYER_PRE_COMPILED = 1006,
+    FERRULE_LAYER_FALLBACK_IMPORT = 1007,
 };
 
 /** A clamp that follows an operator. */
@@ -250,6 +251,26 @@ struct ferrule_debug_descriptor {
     const char *layer;
     /** Index of the layer's output that is shown. */
     int32_t output;
+};
+
+/**
+ * FALLBACK_IMPORT. One input, one output. Both tensors are in the same memory, which both backends
+ * import at load.
+ */
+struct ferrule_fallback_import_descriptor {
+    /** The backend that computes the tensor; "" for an input of the network. */
+    const char *source_backend;
+    /** The tensor handle factory of the input. */
+    const char *source_factory;
+    /** The tensor handle factory of the output; "" for plain memory of the process. */
+    const char *target_factory;
+    /**
+     * The kinds of memory that the handles import, as flags: 1 plain, 2 dma-buf, 4 protected dma-
+     * buf, 8 device.
+     */
+    int32_t memory;
+    /** The alignment that suits both ends. */
+    int32_t alignment_bytes;
 };
 
 #ifdef __cplusplus

@@ -24,6 +24,16 @@
 #endif
 #endif
 
+#ifndef FERRULE_IN_MEMORY
+#if defined(__ELF__) && defined(__arm__)
+/** Prefix of an uninitialised array: places it in the board's memory of that name, as a part of the
+ * workspace that the memory of the other workspaces cannot hold. */
+#define FERRULE_IN_MEMORY(name) __attribute__((section(".bss.ferrule_in." #name)))
+#else
+#define FERRULE_IN_MEMORY(name)
+#endif
+#endif
+
 #ifndef FERRULE_IDENTITY
 #if defined(__ELF__) && defined(__arm__)
 /** Prefix of the const struct ferrule_identity: places it beside the constants. */

@@ -203,7 +203,10 @@ INTERFACES: Mapping[type, Interface] = {
     workload.WorkloadFactory: Interface(
         guard=lambda bare: host_answers.GuardedWorkloads(bare, "Bad"),
         rows={
-            "create_workload": Row(call=lambda guard: guard.create_workload(info()), wrong=(None, 3), whose=OF_LAYER)
+            "create_workload": Row(call=lambda guard: guard.create_workload(info()), wrong=(None, 3), whose=OF_LAYER),
+            "create_fallback_import": Row(
+                call=lambda guard: guard.create_fallback_import(info()), wrong=(None, 3), whose=OF_LAYER
+            ),
         },
     ),
     workload.Workload: Interface(

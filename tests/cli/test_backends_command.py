@@ -240,6 +240,35 @@ def test_inspect_tells_who_finally_runs_what(ferrule: Ferrule, sums: Path) -> No
     assert "fused, folded or deleted: relu_2" in table
 
 
+def test_inspect_explains_the_crossings(ferrule: Ferrule, sums: Path) -> None:
+    arguments = (sums, "--backends", "MyCustom,CpuRef", "--json")
+    copied = finals(ferrule, *arguments)["host"].crossings
+    imported = finals(ferrule, *arguments, "--import")["host"].crossings
+    told = finals(ferrule, *arguments, "--import", "--fallback", "CpuRef=copy")["host"].crossings
+    assert [part.strategy for part in copied] == ["copy"] * len(imported)
+    assert {part.reason for part in copied} == {"import_enabled is off"}
+    assert [part.strategy for part in imported] == ["export"] * len(copied)
+    assert {part.reason for part in told} == {"the fallback of CpuRef is 'copy'"}
+    assert {(part.source, part.target, part.size_bytes) for part in copied} >= {("MyCustom", "CpuRef", 4)}
+    config = ("--config", EXAMPLE / "ferrule.toml")
+    table = ferrule("inspect", sums, "--backends", "MyCustom,CpuRef", *config).out
+    assert "what passes from one backend to another" in table
+    assert "import_enabled is off" in table
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--fallback", "CpuRef=move"], "--fallback CpuRef=move: expected Backend=import or Backend=copy"),
+        (["--fallback", "CpuRef=copy", "--fallback", "CpuRef=copy"], "the fallback of backend CpuRef is given twice"),
+        (["--fallback", "Nobody=copy"], "Nobody"),
+    ],
+)
+def test_a_wrong_fallback_is_refused(ferrule: Ferrule, sums: Path, given: list[str], message: str) -> None:
+    outcome = ferrule("inspect", sums, "--backends", "CpuRef", *given)
+    assert message in outcome.err + outcome.out
+
+
 def test_inspect_hands_options_to_the_backends(ferrule: Ferrule, sums: Path) -> None:
     options = ("--backend-option", "MyCustom.programs=false", "--backend-option", "CpuAcc.num_threads=2")
     found = finals(ferrule, sums, "--backends", "MyCustom,CpuAcc", *options)

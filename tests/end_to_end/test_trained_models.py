@@ -82,6 +82,11 @@ def test_int8_models_equal_tflm(
         assert ram.stack_used <= (ram.stack_bound or 0) <= 1.5 * ram.stack_used
         assert report.memory.ram.activations_certificate == "optimal"
         counts[engine] = report.document.count
+    if board == "mps2-an386":
+        checked = firmware.run(check_ownership=True)
+        assert checked.verdict is Verdict.EXACT
+        assert checked.document.ownership is not None
+        assert checked.document.ownership.inferences == 1
     if "qemu" in counts:
         tick = counts["qemu"].resolution
         assert abs(counts["unicorn"].per_inference - counts["qemu"].per_inference) <= 20 * tick

@@ -128,3 +128,14 @@ def test_devices_of_the_command_line(file: Path) -> None:
 def test_wrong_devices(options: list[str], reason: str) -> None:
     with pytest.raises(FerruleError, match=reason):
         Configuration().with_devices(options)
+
+
+def test_transfers_between_backends(tmp_path: Path) -> None:
+    path = tmp_path / "ferrule.toml"
+    path.write_text('import_enabled = true\n[fallback]\nGpuAcc = "copy"\n', encoding="utf-8")
+    configuration = read_configuration(path)
+    assert configuration.import_enabled
+    assert configuration.fallback_transfers == {"GpuAcc": "copy"}
+    path.write_text('[fallback]\nGpuAcc = "move"\n', encoding="utf-8")
+    with pytest.raises(FerruleError, match="move"):
+        read_configuration(path)

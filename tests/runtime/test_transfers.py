@@ -161,12 +161,11 @@ def test_a_backend_without_map_works_on_imported_memory(elements: int) -> None:
     ("graph", "options"),
     [
         (chain(), OptimizerOptions(export_enabled=True)),
-        (chain(), OptimizerOptions(import_enabled=True)),
         (with_transfer(chain(), LayerType.MEM_COPY, "layer1"), BOTH),
         (with_transfer(chain(), LayerType.MEM_IMPORT, "layer1"), BOTH),
         (with_transfer(chain(), LayerType.DEBUG, "layer1"), BOTH),
     ],
-    ids=["input", "output", "copy", "import", "debug"],
+    ids=["input", "copy", "import", "debug"],
 )
 def test_a_network_that_needs_a_map_of_handles_without_is_not_loaded(graph: Graph, options: OptimizerOptions) -> None:
     with (

@@ -46,12 +46,14 @@ class FlagFactory(TensorHandleFactory):
         exports: MemorySource = MemorySource.UNDEFINED,
         maps: bool = True,
         capabilities: Iterable[HandleCapability] = (),
+        alignment: int = 1,
     ) -> None:
         self.id = FactoryId(name)
         self.import_flags = imports
         self.export_flags = exports
         self.supports_map_unmap = maps
         self._capabilities = frozenset(capabilities)
+        self._alignment = alignment
 
     @override
     def create_handle(self, info: TensorInfo, *, managed: bool) -> TensorHandle:
@@ -60,6 +62,10 @@ class FlagFactory(TensorHandleFactory):
     @override
     def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
         return self._capabilities
+
+    @override
+    def memory_alignment(self, source: MemorySource) -> int:
+        return self._alignment
 
 
 class NoWorkloads(WorkloadFactory):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,12 +47,13 @@ def between() -> Network:
     return network
 
 
-def job(board: str, *, bounce: bool = False) -> Job:
-    """Return the job that divides `between`."""
+def job(board: str, *, bounce: bool = False, regions: Sequence[Sequence[str]] = ((), ())) -> Job:
+    """Return the job that divides `between`; `regions` are the memories that npu0 and wide0 reach."""
+    devices = (WOOFLES, wide(bounce=bounce))
     return Job(
         board=board,
         backends=("WideNpu", "Woofles", "CpuAcc"),
-        devices=(WOOFLES, wide(bounce=bounce)),
+        devices=[replace(device, regions=tuple(names)) for device, names in zip(devices, regions, strict=True)],
         registry=registry_with([Path(__file__).parent / "wide_npu"]),
     )
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NewType, Protocol
@@ -79,6 +79,8 @@ class CreationOptions:
     copied, and it takes no custom allocator."""
     custom_allocators: Mapping[str, CustomAllocator] = field(default_factory=dict)
     """Allocators by backend id; a backend that does not accept its allocator is unusable in this runtime."""
+    fallback_allocators: Sequence[CustomAllocator] = ()
+    """Allocators of the memory between backends that both import, in order of preference, before the runtime's own."""
     protected_mode: bool = False
     """Tensors lie in protected memory: only backends with a custom allocator and the capability are usable."""
     profiling: bool = False

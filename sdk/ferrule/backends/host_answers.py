@@ -155,6 +155,13 @@ class GuardedWorkloads(WorkloadFactory):
 
     @override
     def create_workload(self, info: WorkloadInfo) -> GuardedWorkload:
+        return self._made("create_workload", info)
+
+    @override
+    def create_fallback_import(self, info: WorkloadInfo) -> GuardedWorkload:
+        return self._made("create_fallback_import", info)
+
+    def _made(self, method: str, info: WorkloadInfo) -> GuardedWorkload:
         given = WorkloadInfo(
             layer=info.layer,
             operands=info.operands,
@@ -163,9 +170,9 @@ class GuardedWorkloads(WorkloadFactory):
             outputs=tuple(map(bare, info.outputs)),
             target=info.target,
         )
-        question = f"create_workload() for layer '{info.layer.name}' ({info.layer.type})"
+        question = f"{method}() for layer '{info.layer.name}' ({info.layer.type})"
         with asking(self._asker.backend, question):
-            made = self._asker.bare.create_workload(given)  # type: ignore[attr-defined] # answer_with saw it
+            made = getattr(self._asker.bare, method)(given)
         return GuardedWorkload(answer_with(made, ("execute",), self._asker.backend, question), self._asker.backend)
 
 

@@ -68,9 +68,13 @@ class Memory(AddressRange):
     line_bytes: int
     """Bytes per line of that cache; 0 if the memory is not cached."""
     masters: tuple[str, ...]
-    """Bus masters that can access it: `cpu`, and the names of devices."""
+    """Bus masters that can access it: `cpu`, and the names of devices; empty if all can."""
     aliases: tuple[int, ...] = ()
     """Further addresses at which the same bytes appear."""
+
+    def reached_by(self, master: str, regions: tuple[str, ...] = ()) -> bool:
+        """Return whether a bus master, which reaches the memories `regions` (all if there are none), can access it."""
+        return (not self.masters or master in self.masters) and (not regions or self.name in regions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

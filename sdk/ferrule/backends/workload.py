@@ -68,3 +68,28 @@ class WorkloadFactory(ABC):
         Raises:
             UnsupportedError: the backend does not support such a layer; its layer support refuses it, too.
         """
+
+    def create_fallback_import(self, info: WorkloadInfo) -> Workload:
+        """Return the workload of a FALLBACK_IMPORT layer whose input the backend writes.
+
+        Its `execute` returns after the input is written, so that other backends may read the imported memory. By
+        default, it waits for the event of the workload that writes the input; without an event, it does nothing.
+        """
+        (source,) = info.inputs
+        assert source is not None, "the input of a FALLBACK_IMPORT layer is not a constant"
+        return _WaitWorkload(source)
+
+
+class _WaitWorkload:
+    """Waits until a tensor is written."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: TensorHandle) -> None:
+        self._source = source
+
+    def execute(self) -> None:
+        """Wait."""
+        ready = self._source.ready
+        if ready is not None:
+            ready.wait()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import console, echo, print_json
-from ferrule.cli.options import JobOptions, division_options, dynamic_options, model_argument
+from ferrule.cli.options import JobOptions, division_options, dynamic_options, import_options, model_argument
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @dynamic_options
 @division_options(None)
+@import_options
 def command(
     model: Path,
     show_plan: bool,
@@ -38,9 +39,10 @@ def command(
     """Show the layers of MODEL (.tflite), with shapes, quantisation, MACs and weights, and the arena that they need.
 
     With --backends, also show which backend takes each layer, why the others do not, and which backend runs it in the
-    end, on the host and in firmware, once every backend has optimised its layers. Dynamic backends are included.
-    --schedule also shows when devices are activated, opened, closed and deactivated, and what is copied to and from
-    their memories.
+    end, on the host and in firmware, once every backend has optimised its layers, and how tensors pass from one
+    backend to another on the host, with the reasons. Dynamic backends are included.
+    --schedule also shows when devices are activated, opened, closed and deactivated, what is copied to and from their
+    memories, and why the tensors that cross between the core and devices are shared in place or copied.
     """
     from ferrule import facade, formats
 
@@ -52,8 +54,8 @@ def command(
             inspection = facade.inspect(network, options.job(configuration), schedule=show_schedule)
     elif any((*_of_division(options), dynamic_path, isolate, show_schedule)):
         raise FerruleError(
-            "--board, --hint, --device, --backend-option, --no-fallback, --dynamic-path, --isolate-dynamic-backends "
-            "and --schedule are only valid with --backends"
+            "--board, --hint, --device, --backend-option, --no-fallback, --import, --fallback, --dynamic-path, "
+            "--isolate-dynamic-backends and --schedule are only valid with --backends"
         )
     else:
         inspection = facade.inspect(network)
@@ -68,7 +70,15 @@ def command(
 
 
 def _of_division(options: JobOptions) -> tuple[object, ...]:
-    return options.board, options.hints, options.devices, options.backend_options, options.no_fallback
+    return (
+        options.board,
+        options.hints,
+        options.devices,
+        options.backend_options,
+        options.no_fallback,
+        options.import_enabled,
+        options.fallbacks,
+    )
 
 
 def _print(inspection: Inspection, network: Network, *, show_plan: bool) -> None:

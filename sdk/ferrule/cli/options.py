@@ -24,6 +24,8 @@ BOARD = "mps2-an386"
 TOOLCHAIN = "zig"
 ENGINE = "unicorn"
 OPTIMIZATIONS = ("O3", "O2", "Os")
+TRANSFERS = ("import", "copy")
+"""The values of ferrule.optimizer.options.TRANSFERS, copied so that --help does not import it; a test compares them."""
 PLATFORMS = ("bare-metal", "cmsis", "zephyr")
 """The names in ferrule.firmware.PLATFORMS, copied so that --help does not import it; a test compares them."""
 
@@ -44,6 +46,8 @@ class JobOptions:
     config: Path | None
     board: str | None
     no_fallback: bool = False
+    import_enabled: bool = False
+    fallbacks: tuple[str, ...] = ()
     toolchain: str | None = None
     optimization: str | None = None
 
@@ -67,6 +71,8 @@ class JobOptions:
             backends=[name.strip() for name in self.backends.split(",")],
             fallback=not self.no_fallback,
             hints=_hints(self.hints),
+            import_enabled=self.import_enabled or project.import_enabled,
+            fallback_transfers={**project.fallback_transfers, **_fallbacks(self.fallbacks)},
             platform=platform,
             out=out,
         )
@@ -83,6 +89,18 @@ def _hints(texts: tuple[str, ...]) -> dict[str, str]:
             raise FerruleError(f"--hint {hint}: layer '{layer}' has a hint already")
         wishes[layer] = backend
     return wishes
+
+
+def _fallbacks(texts: tuple[str, ...]) -> dict[str, str]:
+    transfers: dict[str, str] = {}
+    for text in texts:
+        backend, separator, transfer = text.partition("=")
+        if not separator or not backend or transfer not in TRANSFERS:
+            raise FerruleError(f"--fallback {text}: expected Backend=import or Backend=copy, such as GpuAcc=copy")
+        if backend in transfers:
+            raise FerruleError(f"--fallback {text}: the fallback of backend {backend} is given twice")
+        transfers[backend] = transfer
+    return transfers
 
 
 def job_options(function: _F) -> _F:
@@ -171,6 +189,23 @@ def _with_division_options(function: _F, default: str | None) -> _F:
     ):
         function = option(function)
     return function
+
+
+def import_options(function: _F) -> _F:
+    """Add --import and --fallback to a command with the options of `division_options`."""
+    fallbacks = click.option(
+        "--fallback",
+        "fallbacks",
+        multiple=True,
+        metavar="BACKEND=import|copy",
+        help="With --import: copy all tensors that pass to and from a backend, or import them, which is the default.",
+    )
+    return click.option(
+        "--import",
+        "import_enabled",
+        is_flag=True,
+        help="On the host, let memory pass from one backend to another instead of being copied.",
+    )(fallbacks(function))
 
 
 def config_option(function: _F) -> _F:

@@ -6,9 +6,12 @@ from ferrule.codegen.c_writer import write_header, write_source
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.digest import digest
 from ferrule.codegen.generate import generate
+from ferrule.codegen.lowered import CORE
 from ferrule.codegen.schedule import Call, DeviceCall, Schedule
+from ferrule.codegen.storage import memory_of, shared_region
 
 __all__ = [
+    "CORE",
     "Artifact",
     "Call",
     "DeviceCall",
@@ -17,6 +20,8 @@ __all__ = [
     "Schedule",
     "digest",
     "generate",
+    "memory_of",
+    "shared_region",
     "write_header",
     "write_source",
 ]

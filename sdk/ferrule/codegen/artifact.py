@@ -11,6 +11,7 @@ from ferrule.backends import BackendId
 from ferrule.backends.contribution import Contribution
 from ferrule.backends.firmware import device_declarations
 from ferrule.codegen.c_writer import write_declarations
+from ferrule.codegen.crossings import Crossing
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.identity import Identity
 from ferrule.codegen.schedule import DeviceCall
@@ -65,6 +66,8 @@ class Artifact:
     """Size of the arena, including kernel scratch."""
     devices: tuple[DeviceUse, ...] = ()
     """The devices that run layers, in the order of the members of `struct ferrule_<symbol>_devices`."""
+    crossings: tuple[Crossing, ...] = ()
+    """The tensors that cross between the core and devices, in order of execution."""
 
     @override
     def __repr__(self) -> str:

@@ -147,6 +147,8 @@ def _variable(item: Variable) -> str:
     doc = _doc(item.doc) if internal else ""
     storage = "static " if internal else ""
     section = _SECTIONS[item.section] if item.section is not None else ""
+    if item.memory:
+        section = f"FERRULE_IN_MEMORY({item.memory}) "
     aligned = f"_Alignas({item.alignment}) " if item.alignment is not None else ""
     head = f"{storage}{section}{aligned}{declarator(item.type, item.name)}"
     return doc + _as_written(f"{head}{_initial(item.value)};", force=isinstance(item.value, ArrayData))

@@ -32,7 +32,7 @@ class Upkeep:
 
 def upkeep(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Upkeep, ...]:
     """Return the maintenance around each operator, in the order in which they run; nothing without a cache."""
-    if not storage.core.line_bytes:
+    if not storage.has_cache:
         return tuple(Upkeep() for _ in lowered.layers)
     read = _read_by_core(lowered, storage)
     dirty = {storage.root(info.name) for info in lowered.graph.inputs}
@@ -45,11 +45,14 @@ def upkeep(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Upkeep, ...]:
             steps.append(Upkeep())
             continue
         inputs = {storage.root(name): name for name in item.layer.present_inputs}
+        scratch = (scratch_name(item.layer.name),) if item.op.scratch_bytes else ()
         steps.append(
             Upkeep(
-                clean=tuple(name for root, name in inputs.items() if root in dirty),
-                claim=(*outputs, *((scratch_name(item.layer.name),) if item.op.scratch_bytes else ())),
-                invalidate=tuple(name for name in outputs if storage.root(name) in read),
+                clean=tuple(name for root, name in inputs.items() if root in dirty and storage.region(name).line_bytes),
+                claim=tuple(name for name in (*outputs, *scratch) if storage.region(name).line_bytes),
+                invalidate=tuple(
+                    name for name in outputs if storage.root(name) in read and storage.region(name).line_bytes
+                ),
             )
         )
         dirty -= inputs.keys()

@@ -10,11 +10,13 @@ from ferrule.codegen.device_code import devices_struct, public_numbers
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.run_code import REGION, RunCode, workspace_size
 from ferrule.codegen.schedule import Schedule
-from ferrule.codegen.storage import StoragePlan
+from ferrule.codegen.storage import StoragePlan, memory_of
 from ferrule.dom import (
     AddressOf,
     Aggregate,
     ArrayType,
+    Binary,
+    BinaryOperator,
     Cast,
     Const,
     Enumeration,
@@ -38,6 +40,7 @@ from ferrule.dom import (
 )
 from ferrule.graph import TensorInfo
 from ferrule.graph.names import UniqueNames
+from ferrule.memory import Region
 from ferrule.rendering import one_line
 
 _STATUS = Scalar.INT32
@@ -75,7 +78,18 @@ class ExecutorBuilder:
     def default_address(self, kind: str, member: str) -> Expression:
         """Return the address of an input or output in the default arena; `kind` is "input" or "output"."""
         offset = Identifier(self.constant(f"{kind}_{member}_offset"))
-        return AddressOf(Index(Identifier(f"{self.prefix}_default_{REGION}"), offset))
+        members = dict(self.input_members if kind == "input" else self.output_members)
+        arena = self._storage.region(members[member].name)
+        return AddressOf(Index(Identifier(f"{self.prefix}_default_{arena.name}"), offset))
+
+    @property
+    def workspace_bytes(self) -> Expression:
+        """The size of all arenas."""
+        sizes: list[Expression] = [Identifier(self.constant(f"{each.name}_bytes")) for each in self._storage.arenas]
+        total = sizes[0]
+        for size in sizes[1:]:
+            total = Binary(BinaryOperator.ADD, total, size)
+        return total
 
     # ---- modules
 
@@ -132,23 +146,29 @@ class ExecutorBuilder:
     # ---- the interface
 
     def _sizes(self) -> Enumeration:
-        region = self._storage.plan.region(REGION)
         rows = [
             Enumerator(
                 name=self.constant("operators"), value=len(self._lowered.layers), doc="Operators of one inference."
-            ),
-            Enumerator(
-                name=self.constant(f"{REGION}_bytes"),
-                value=region.peak_bytes,
-                doc=f"Workspace: {region.activation_peak_bytes} B of activations ({region.activation_certificate}), "
-                f"{region.scratch_bytes} B more for kernel scratch.",
-            ),
-            Enumerator(
-                name=self.constant(f"{REGION}_alignment"),
-                value=self._storage.alignment,
-                doc="Alignment of the workspace, in bytes.",
-            ),
+            )
         ]
+        for arena in self._storage.arenas:
+            part = self._storage.plan.region(arena.name)
+            what = "Workspace" if arena.name == REGION else "Part of the workspace that devices reach"
+            rows += [
+                Enumerator(
+                    name=self.constant(f"{arena.name}_bytes"),
+                    value=part.peak_bytes,
+                    doc=f"{what}: {part.activation_peak_bytes} B of activations ({part.activation_certificate}), "
+                    f"{part.scratch_bytes} B more for kernel scratch.",
+                ),
+                Enumerator(
+                    name=self.constant(f"{arena.name}_alignment"),
+                    value=self._storage.alignment(arena),
+                    doc="Alignment of the workspace, in bytes."
+                    if arena.name == REGION
+                    else "Alignment of that part, in bytes.",
+                ),
+            ]
         for kind, members in (("input", self.input_members), ("output", self.output_members)):
             for name, info in members:
                 rows.append(
@@ -182,23 +202,28 @@ class ExecutorBuilder:
         )
         yield Struct(
             name=f"{self.prefix}_memory",
-            members=(
-                StructMember(
-                    name=REGION,
-                    type=Pointer(Scalar.UINT8),
-                    doc=f"A multiple of {self.constant(f'{REGION}_alignment')}; no other running inference may use it.",
-                ),
-                StructMember(
-                    name=workspace_size(REGION),
-                    type=Scalar.SIZE,
-                    doc=f"Size of `{REGION}`, at least {self.constant(f'{REGION}_bytes')}.",
-                ),
-            ),
+            members=tuple(member for arena in self._storage.arenas for member in self._memory_members(arena)),
             doc="The memory that one inference uses.",
         )
         if self._lowered.devices:
             yield public_numbers(self._lowered.symbol, self._lowered.devices)
             yield devices_struct(self._lowered.symbol, self._lowered.devices)
+
+    def _memory_members(self, arena: Region) -> tuple[StructMember, StructMember]:
+        where = "" if arena.name == REGION else f"In memory {memory_of(arena)}, which the devices reach: a"
+        return (
+            StructMember(
+                name=arena.name,
+                type=Pointer(Scalar.UINT8),
+                doc=f"{where or 'A'} multiple of {self.constant(f'{arena.name}_alignment')}; "
+                "no other running inference may use it.",
+            ),
+            StructMember(
+                name=workspace_size(arena.name),
+                type=Scalar.SIZE,
+                doc=f"Size of `{arena.name}`, at least {self.constant(f'{arena.name}_bytes')}.",
+            ),
+        )
 
     def _described(self, info: TensorInfo, *, output: bool = False) -> str:
         """Return the description of an input or output, with the rules of its place."""
@@ -206,20 +231,21 @@ class ExecutorBuilder:
         if alignment > info.dtype.size_bytes:
             text += f"; at a multiple of {alignment} bytes, for a device"
         if output and self._code.has_own_lines(info.name):
-            line = self._storage.core.line_bytes
+            line = self._code.lines(info.name)
             text += f", and no other data up to the next multiple of {line}: the cache lines are the output's alone"
         return text
 
     def _defaults(self) -> Iterator[Variable]:
-        arena = f"{self.prefix}_default_{REGION}"
-        yield Variable(
-            name=arena,
-            type=ArrayType(Scalar.UINT8, max(self._storage.plan.region(REGION).peak_bytes, 1)),
-            linkage=Linkage.EXTERNAL,
-            section=Section.WORKSPACE,
-            alignment=self._storage.alignment,
-            doc="A workspace; it takes no memory in a program that does not use it or the default instances below.",
-        )
+        for arena in self._storage.arenas:
+            yield Variable(
+                name=f"{self.prefix}_default_{arena.name}",
+                type=ArrayType(Scalar.UINT8, max(self._storage.plan.region(arena.name).peak_bytes, 1)),
+                linkage=Linkage.EXTERNAL,
+                section=Section.WORKSPACE,
+                memory="" if arena.name == REGION else memory_of(arena),
+                alignment=self._storage.alignment(arena),
+                doc="A workspace; it takes no memory in a program that does not use it or the default instances below.",
+            )
         for kind, members in (("input", self.input_members), ("output", self.output_members)):
             yield Variable(
                 name=f"{self.prefix}_default_{kind}s",
@@ -237,9 +263,13 @@ class ExecutorBuilder:
             name=f"{self.prefix}_default_memory",
             type=Const(StructType(f"{self.prefix}_memory")),
             value=Aggregate(
-                (
-                    Field(Identifier(arena), REGION),
-                    Field(Identifier(self.constant(f"{REGION}_bytes")), workspace_size(REGION)),
+                tuple(
+                    field
+                    for arena in self._storage.arenas
+                    for field in (
+                        Field(Identifier(f"{self.prefix}_default_{arena.name}"), arena.name),
+                        Field(Identifier(self.constant(f"{arena.name}_bytes")), workspace_size(arena.name)),
+                    )
                 )
             ),
             linkage=Linkage.EXTERNAL,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ferrule._version import VERSION
 from ferrule.backends import PreCompiledDescriptor, Target
@@ -11,15 +11,16 @@ from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.codegen.artifact import Artifact, OperatorRecord
 from ferrule.codegen.c_writer import write_header, write_source
+from ferrule.codegen.crossings import crossings
 from ferrule.codegen.device_order import with_copies_close
 from ferrule.codegen.digest import digest
 from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.identity import Identity, identity_files, plan_digest, shortened, sources_digest
 from ferrule.codegen.link_table import link_module
-from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower
+from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, lower
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
-from ferrule.codegen.storage import ARENA_ALIGNMENT, CORE, StoragePlan
+from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.codegen.tvm_names import tvm_header
 from ferrule.graph import Graph, Layer
 from ferrule.memory import Lifetime, Region, order_layers, views
@@ -35,23 +36,27 @@ def generate(
     targets: Mapping[str, Target],
     workspace_bytes: int,
     line_bytes: int = 0,
+    masters: frozenset[str] | None = None,
+    others: Sequence[Region] = (),
     model: Graph | None = None,
 ) -> Artifact:
     """Return the C code of a graph; the same graph and targets always produce the same bytes.
 
     `firmware` maps each layer to the firmware face of its backend, and `targets` to the target that it runs on.
     `workspace_bytes` is the memory available for the workspace on the board, and `line_bytes` the size of a line of the
-    data cache in front of it; 0 if there is none. `model` is the network as it was given, before it was divided; by
-    default the graph itself.
+    data cache in front of it; 0 if there is none. `masters` are the bus masters that reach that memory, by default all;
+    `others`, made by `shared_region`, are the board's other memories for tensors that devices use. `model` is the
+    network as it was given, before it was divided; by default the graph itself.
 
     Raises:
         UnsupportedError: a target refuses a layer.
         ArenaOverflowError: the tensors need more than `workspace_bytes`.
     """
     ordering = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT)
-    masters = frozenset({CORE, *(target.device.name for target in targets.values())})
-    region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=masters, line_bytes=line_bytes)
-    lowered, storage = with_copies_close(lower(graph, ordering.layers, firmware, targets), region)
+    reached = frozenset({CORE, *(target.device.name for target in targets.values())}) if masters is None else masters
+    region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=reached, line_bytes=line_bytes)
+    lowered = lower(graph, ordering.layers, firmware, targets, (region, *others))
+    lowered, storage = with_copies_close(lowered, region)
     planned = schedule_devices(lowered, storage)
     sha = digest(graph)
     builder = ExecutorBuilder(lowered, storage, planned)
@@ -84,7 +89,8 @@ def generate(
         devices=lowered.devices,
         storage=storage,
         ordering=ordering,
-        workspace_bytes=storage.plan.region(REGION).peak_bytes,
+        workspace_bytes=sum(storage.plan.region(arena.name).peak_bytes for arena in storage.arenas),
+        crossings=crossings(lowered, storage),
     )
 
 

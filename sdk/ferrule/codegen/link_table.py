@@ -12,7 +12,6 @@ from ferrule.backends.firmware import numbers
 from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.identity import identity_name
 from ferrule.codegen.lowered import LoweredGraph
-from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Schedule
 from ferrule.dom import (
     AddressOf,
@@ -161,7 +160,7 @@ def _model_fields(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sch
         "input_count": Integer(len(graph.inputs)),
         "output_count": Integer(len(graph.outputs)),
         "operator_count": Integer(len(lowered.layers)),
-        "workspace_bytes": Identifier(builder.constant(f"{REGION}_bytes")),
+        "workspace_bytes": builder.workspace_bytes,
     }
     for name, value in fields.items():
         yield Field(value, name)

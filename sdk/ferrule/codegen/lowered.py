@@ -12,11 +12,15 @@ from ferrule.codegen.device_code import copied, handle_of
 from ferrule.codegen.device_use import DeviceUse, tensor_memories, used_devices
 from ferrule.codegen.names import Names
 from ferrule.codegen.schedule import Call
-from ferrule.dom import AddressOf, Expression, Identifier, Index, Null
+from ferrule.dom import AddressOf, Evaluate, Expression, Identifier, Index, Integer, Null
+from ferrule.dom import Call as CallExpression
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType
+from ferrule.memory import Region, home
 
 ARENA = Identifier("sram")
+CORE = "cpu"
+"""The core among the bus masters, as in board.toml."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,8 @@ class LoweredGraph:
     """The devices, ordered by their numbers."""
     memories: Mapping[str, DeviceUse] = field(default_factory=dict)
     """The device of each tensor that is in a device's own memory."""
+    others: tuple[Region, ...] = ()
+    """The memories besides the workspace that the core shares with devices; they have the names of C variables."""
 
 
 def scratch_offset(symbol: str) -> str:
@@ -68,8 +74,12 @@ def lower(
     order: Sequence[str],
     firmware: Mapping[str, FirmwareTarget],
     targets: Mapping[str, Target],
+    memories: Sequence[Region] = (),
 ) -> LoweredGraph:
     """Lower every layer exactly once, with its firmware face and for its target.
+
+    `memories` are those that the core shares with devices, the workspace first; if there are none, every device reaches
+    the workspace.
 
     Raises:
         UnsupportedError: a backend refuses a layer; the message names both.
@@ -78,11 +88,14 @@ def lower(
     names = Names()
     symbol = Names().take(graph.name)
     symbols = {layer.name: names.take(layer.name) for layer in graph.layers}
-    variables = _variables(graph, Names())  # an output may have the same name as its layer
-    uses = used_devices(order, firmware, targets)
-    memories = tensor_memories(graph, uses)
+    places = Names()  # an output may have the same name as its layer
+    for region in memories[1:]:
+        places.take(region.name)
+    variables = _variables(graph, places)
+    uses = _without_core_copies(graph, used_devices(order, firmware, targets))
+    inside = tensor_memories(graph, uses)
     pointers: dict[str, Expression] = {
-        name: Identifier(variable) for name, variable in variables.items() if name not in memories
+        name: Identifier(variable) for name, variable in variables.items() if name not in inside
     }
     lowered = []
     for layer in map(graph.layer, order):
@@ -94,11 +107,13 @@ def lower(
             target=target,
             prefix=f"ferrule_{symbol}_{symbols[layer.name]}",
             pointers=pointers,
-            scratch=offset if use is not None and use.has_memory else AddressOf(Index(ARENA, offset)),
+            scratch=offset
+            if use is not None and use.has_memory
+            else AddressOf(Index(_arena_of(use, memories), offset)),
             offsets={
                 name: Identifier(offset_name(variables[name]))
                 for name in (*layer.present_inputs, *layer.outputs)
-                if name in memories
+                if name in inside
             },
             resource_handle=Null() if use is None else handle_of(use),
         )
@@ -120,8 +135,24 @@ def lower(
         layers=tuple(lowered),
         variables=variables,
         devices=tuple(dict.fromkeys(uses.values())),
-        memories=memories,
+        memories=inside,
+        others=tuple(memories[1:]),
     )
+
+
+def _without_core_copies(graph: Graph, uses: Mapping[str, DeviceUse]) -> dict[str, DeviceUse]:
+    """Return the uses without the copies between two memories that the core reaches: the core makes them."""
+    return {
+        name: use for name, use in uses.items() if use.has_memory or graph.layer(name).type is not LayerType.MEM_COPY
+    }
+
+
+def _arena_of(use: DeviceUse | None, memories: Sequence[Region]) -> Identifier:
+    """Return the variable of the memory for an operator's scratch: the first one that its device reaches."""
+    if use is not None and memories:
+        found = home(memories, {CORE, use.device.name})
+        return ARENA if found is None else Identifier(found.name)
+    return ARENA
 
 
 def _variables(graph: Graph, names: Names) -> dict[str, str]:
@@ -152,6 +183,13 @@ def _lower(context: LoweringContext, firmware: FirmwareTarget, use: DeviceUse | 
     if use is not None and use.has_memory and layer.type is LayerType.MEM_COPY:
         call = Call.COPY_TO if layer.outputs[0] in context.offsets else Call.COPY_FROM
         return LoweredOp(kernel=str(call), status=copied(context, use, call)), call
+    if use is None and layer.type is LayerType.MEM_COPY:
+        source, target = layer.present_inputs[0], layer.outputs[0]
+        size = Integer(context.graph.info(source).size_bytes, unsigned=True)
+        moved = Evaluate(
+            CallExpression(Identifier("memmove"), (context.pointer(target), context.pointer(source), size))
+        )
+        return LoweredOp(kernel="copy", statements=(moved,)), None
     try:
         op = firmware.lower(context)
     except (UnsupportedError, BrokenBackendError):

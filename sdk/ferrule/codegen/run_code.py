@@ -10,7 +10,7 @@ from functools import cached_property
 from ferrule.backends.firmware import SCALARS
 from ferrule.codegen.cache_code import Upkeep, upkeep, written_by_devices
 from ferrule.codegen.device_code import HELD, HELD_PARAMETER, OK, STATUS, called, checked, held_run, numbers, ran
-from ferrule.codegen.lowered import ARENA, LoweredGraph, LoweredLayer, offset_name, scratch_offset
+from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, offset_name, scratch_offset
 from ferrule.codegen.schedule import Call as DeviceCallKind
 from ferrule.codegen.schedule import Schedule, ScheduledStep
 from ferrule.codegen.storage import StoragePlan
@@ -77,13 +77,17 @@ class RunCode:
         """Whether the executor cleans or invalidates lines of the core's data cache."""
         return any(step != Upkeep() for step in self._upkeep)
 
+    def lines(self, tensor: str) -> int:
+        """Return the bytes per line of the data cache in front of a tensor; 0 without one, and for a constant."""
+        return 0 if tensor not in self._storage.plan.placements else self._storage.region(tensor).line_bytes
+
     def has_own_lines(self, tensor: str) -> bool:
         """Whether a tensor's cache lines may hold nothing else: a device writes it in memory that the core caches."""
-        return self._storage.core.line_bytes > 0 and self._storage.root(tensor) in self._from_devices
+        return self.lines(tensor) > 0 and self._storage.root(tensor) in self._from_devices
 
     def alignment(self, info: TensorInfo, *, output: bool) -> int:
         """Return the alignment, in bytes, that the caller's memory for an input or output needs."""
-        line = self._storage.core.line_bytes if output and self.has_own_lines(info.name) else 1
+        line = self.lines(info.name) if output and self.has_own_lines(info.name) else 1
         return max(info.dtype.size_bytes, self._storage.device_alignment(info.name), line)
 
     def constant_output(self, tensor: str) -> str:
@@ -163,20 +167,22 @@ class RunCode:
                 alignment = self.alignment(info, output=struct == "outputs")
                 if alignment > 1:
                     yield _refuse_misaligned(_member(struct, name), Integer(alignment, unsigned=True))
-        constant = f"{self._prefix}_{REGION}".upper()
-        yield _refuse_null([_member("memory", REGION)])
-        yield _refuse_misaligned(_member("memory", REGION), Identifier(f"{constant}_ALIGNMENT"))
-        if self._storage.plan.region(REGION).peak_bytes:
-            given = _member("memory", workspace_size(REGION))
-            yield _refuse(Binary(BinaryOperator.LESS, given, Identifier(f"{constant}_BYTES")))
+        for arena in self._storage.arenas:
+            constant = f"{self._prefix}_{arena.name}".upper()
+            yield _refuse_null([_member("memory", arena.name)])
+            yield _refuse_misaligned(_member("memory", arena.name), Identifier(f"{constant}_ALIGNMENT"))
+            if self._storage.plan.region(arena.name).peak_bytes:
+                given = _member("memory", workspace_size(arena.name))
+                yield _refuse(Binary(BinaryOperator.LESS, given, Identifier(f"{constant}_BYTES")))
         for name in self._uses:
             yield _refuse_null([_member("devices", name)])
 
     def _body(self) -> Iterator[Statement]:
         if self._uses or any(item.op.status is not None for item in self._lowered.layers):
             yield Declare(STATUS.name, Scalar.INT32, OK)
-        if self._uses_arena():
-            yield Declare(ARENA.name, Const(Pointer(Scalar.UINT8)), _member("memory", REGION))
+        for arena in self._storage.arenas:
+            if arena.name in self._arenas_in_use():
+                yield Declare(arena.name, Const(Pointer(Scalar.UINT8)), _member("memory", arena.name))
         for info in self._graph.inputs:
             yield self._declare(info.name)
         declared = {info.name for info in self._graph.inputs} | self._lowered.memories.keys()
@@ -221,7 +227,8 @@ class RunCode:
                 place: Expression = Identifier(self._lowered.variables[name])
                 size = self._graph.info(name).size_bytes
             else:
-                place = AddressOf(Index(ARENA, Identifier(scratch_offset(item.symbol))))
+                arena = Identifier(self._storage.region(name).name)
+                place = AddressOf(Index(arena, Identifier(scratch_offset(item.symbol))))
                 size = item.op.scratch_bytes
             yield Evaluate(Call(Identifier(f"ferrule_cache_{action}"), (place, Integer(size, unsigned=True))))
 
@@ -265,7 +272,8 @@ class RunCode:
             struct, name, info = given
             own = _member(struct, name)
             return own if info.name == tensor else _converted(own, info, self._graph.info(tensor), type_)
-        return Cast(type_, AddressOf(Index(ARENA, Identifier(self._offset_name(tensor)))))
+        arena = Identifier(self._storage.region(tensor).name)
+        return Cast(type_, AddressOf(Index(arena, Identifier(self._offset_name(tensor)))))
 
     @cached_property
     def _given(self) -> dict[str, tuple[str, str, TensorInfo]]:
@@ -282,9 +290,14 @@ class RunCode:
             if tensor not in self._lowered.memories and self._storage.root(tensor) not in self._given:
                 yield tensor
 
-    def _uses_arena(self) -> bool:
-        scratch = any(item.op.scratch_bytes for item in self._lowered.layers if not _private(item))
-        return scratch or any(True for _ in self._core_tensors())
+    def _arenas_in_use(self) -> frozenset[str]:
+        """Return the names of the arenas that hold a tensor or scratch."""
+        scratch = (
+            scratch_name(item.layer.name)
+            for item in self._lowered.layers
+            if item.op.scratch_bytes and not _private(item)
+        )
+        return frozenset(self._storage.region(name).name for name in (*self._core_tensors(), *scratch))
 
     def _offset_rows(self, tensors: Iterable[str], layers: Iterable[LoweredLayer]) -> Iterator[Enumerator]:
         for name in tensors:

@@ -9,12 +9,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ferrule.codegen.device_use import DeviceUse
-from ferrule.codegen.lowered import LoweredGraph
-from ferrule.memory import Access, Alias, AliasKind, Overlap, Plan, Region, Request, plan_graph, scratch_name
+from ferrule.codegen.lowered import CORE, LoweredGraph
+from ferrule.codegen.schedule import Call
+from ferrule.errors import FerruleError
+from ferrule.memory import Access, Alias, AliasKind, Overlap, Plan, Region, Request, home, plan_graph, scratch_name
 
 ARENA_ALIGNMENT = 16
-CORE = "cpu"
-"""The core among the bus masters, as in board.toml."""
+_SHARED = "shared_"
+
+
+def shared_region(memory: str, size_bytes: int, line_bytes: int, masters: frozenset[str]) -> Region:
+    """Return the region of a board's memory besides that of the workspace; its name is a C variable of the executor."""
+    return Region(name=_SHARED + memory, size_bytes=size_bytes, line_bytes=line_bytes, reachable_by=masters)
+
+
+def memory_of(region: Region) -> str:
+    """Return the name of the board's memory of a region that `shared_region` returned."""
+    return region.name.removeprefix(_SHARED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,17 +39,31 @@ class StoragePlan:
     aliases: tuple[Alias, ...]
     overlaps: tuple[Overlap, ...] = ()
     regions: tuple[Region, ...]
-    """The core's memory, and the devices' own memories."""
+    """The memory of the core's workspace, others that it shares with devices, and the devices' own memories."""
+    others: tuple[Region, ...] = ()
+    """The memories besides that of the workspace in which the plan puts tensors that the core shares with devices."""
 
     @property
-    def core(self) -> Region:
-        """The region of the core's memory."""
-        return self.regions[0]
+    def arenas(self) -> tuple[Region, ...]:
+        """The memories in which the executor needs arenas: that of the workspace, and the others."""
+        return (self.regions[0], *self.others)
 
     @property
-    def alignment(self) -> int:
-        """Alignment of the workspace in the core's memory, in bytes."""
-        return math.lcm(ARENA_ALIGNMENT, self.plan.region(self.core.name).alignment)
+    def has_cache(self) -> bool:
+        """Whether a data cache is in front of one of the arenas."""
+        return any(region.line_bytes for region in self.arenas)
+
+    def region(self, buffer: str) -> Region:
+        """Return the region that holds a tensor, or a layer's scratch."""
+        return self._regions[self.plan.placements[buffer].region]
+
+    @cached_property
+    def _regions(self) -> Mapping[str, Region]:
+        return {region.name: region for region in self.regions}
+
+    def alignment(self, arena: Region) -> int:
+        """Alignment of an arena, in bytes."""
+        return math.lcm(ARENA_ALIGNMENT, self.plan.region(arena.name).alignment)
 
     @cached_property
     def roots(self) -> Mapping[str, str]:
@@ -74,8 +99,9 @@ def plan_storage(lowered: LoweredGraph, core: Region) -> StoragePlan:
         ArenaOverflowError: the buffers do not fit.
     """
     devices = {use.name: _region(use) for use in lowered.devices if use.has_memory}
-    regions = (core, *devices.values())
-    views = _views(lowered)
+    regions = (core, *lowered.others, *devices.values())
+    views = _views(lowered, core)
+    allowed, accesses = _placed(lowered, core, devices, _roots(views))
     scratch = {item.layer.name: item.op for item in lowered.layers if item.op.scratch_bytes}
     planned = plan_graph(
         lowered.graph,
@@ -83,8 +109,8 @@ def plan_storage(lowered: LoweredGraph, core: Region) -> StoragePlan:
         alignment=ARENA_ALIGNMENT,
         scratch_bytes={layer: op.scratch_bytes for layer, op in scratch.items()},
         scratch_alignment={layer: op.scratch_alignment for layer, op in scratch.items()},
-        allowed=_homes(lowered, core, devices),
-        accesses=_accesses(lowered, core, _roots(views)),
+        allowed=allowed,
+        accesses=accesses,
         shared=[Alias(output=output, input=source, kind=AliasKind.VIEW) for output, source in views.items()],
         overlaps=[overlap for item in lowered.layers for overlap in item.op.overlaps],
         order=[item.layer.name for item in lowered.layers],
@@ -97,6 +123,7 @@ def plan_storage(lowered: LoweredGraph, core: Region) -> StoragePlan:
         aliases=planned.aliases,
         overlaps=planned.overlaps,
         regions=regions,
+        others=tuple(each for each in lowered.others if planned.plan.region(each.name).peak_bytes),
     )
 
 
@@ -110,18 +137,6 @@ def _region(use: DeviceUse) -> Region:
     )
 
 
-def _homes(lowered: LoweredGraph, core: Region, devices: Mapping[str, Region]) -> dict[str, tuple[str, ...]]:
-    """Return the only region allowed for each buffer."""
-    homes: dict[str, tuple[str, ...]] = {}
-    for tensor in lowered.graph.tensors:
-        use = lowered.memories.get(tensor.info.name)
-        homes[tensor.info.name] = ((core if use is None else devices[use.name]).name,)
-    for item in lowered.layers:
-        region = devices.get(item.use.name, core) if item.use is not None else core
-        homes[scratch_name(item.layer.name)] = (region.name,)
-    return homes
-
-
 def _roots(views: Mapping[str, str]) -> dict[str, str]:
     roots: dict[str, str] = {}
     for output, source in views.items():  # in order of execution: sources come first
@@ -129,47 +144,78 @@ def _roots(views: Mapping[str, str]) -> dict[str, str]:
     return roots
 
 
-def _accesses(lowered: LoweredGraph, core: Region, roots: Mapping[str, str]) -> dict[str, Access]:
-    """Return, by buffer, the masters that use its storage, with all views of it, and their needs.
+def _placed(
+    lowered: LoweredGraph, core: Region, devices: Mapping[str, Region], roots: Mapping[str, str]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Access]]:
+    """Return, by buffer, its only allowed region, and the masters that use its storage with their needs.
 
-    A device without memory of its own uses its tensors and its scratch in the core's memory, where the core's data
-    cache may hold lines of them. A copy between memories is the work of the core.
+    A device without memory of its own uses its tensors and its scratch in the first of the core's memories that it
+    reaches, where the core's data cache may hold lines of them. A copy between memories is the work of the core.
+
+    Raises:
+        FerruleError: no memory is reached by all masters that use a storage.
     """
+    cores = (core, *lowered.others)
     users: dict[str, dict[str, DeviceUse]] = {}
-    scratch: dict[str, Access] = {}
-    for item in lowered.layers:
-        if item.use is None:
-            continue
-        shared = item.use.is_master
-        if shared:
-            for name in (*item.layer.present_inputs, *item.layer.outputs):
-                users.setdefault(roots.get(name, name), {})[item.use.device.name] = item.use
-        scratch[scratch_name(item.layer.name)] = Access(
-            masters=frozenset({item.use.device.name, *((CORE,) if shared else ())}),
-            line_bytes=max(core.line_bytes, 1) if shared else 1,
+    for name, mine in _users(lowered).items():
+        users.setdefault(roots.get(name, name), {}).update(mine)
+    allowed: dict[str, tuple[str, ...]] = {}
+    accesses: dict[str, Access] = {}
+
+    def place(buffer: str, masters: Mapping[str, DeviceUse], alignment: int) -> None:
+        region = home(cores, {CORE, *masters})
+        if region is None:
+            raise FerruleError(
+                f"'{buffer}' is used by the core and by {', '.join(sorted(masters))}, which reach no memory in common",
+                hint="see `masters` in board.toml and `regions` of the devices",
+            )
+        allowed[buffer] = (region.name,)
+        accesses[buffer] = Access(
+            masters=frozenset({CORE, *masters}),
+            alignment=alignment,
+            line_bytes=max(region.line_bytes, 1) if masters else 1,
         )
-    found = {}
+
+    def keep(buffer: str, use: DeviceUse) -> None:
+        allowed[buffer] = (devices[use.name].name,)
+        accesses[buffer] = Access(masters=frozenset({use.device.name}))
+
     for tensor in lowered.graph.tensors:
         name = tensor.info.name
-        home, mine = lowered.memories.get(name), users.get(roots.get(name, name), {})
-        found[name] = Access(
-            masters=frozenset({home.device.name} if home is not None else {CORE, *mine}),
-            alignment=math.lcm(*(use.driver.tensor_alignment for use in mine.values())),
-            line_bytes=max(core.line_bytes, 1) if mine else 1,
-        )
-    return found | scratch
+        use, mine = lowered.memories.get(name), users.get(roots.get(name, name), {})
+        if use is not None:
+            keep(name, use)
+        else:
+            place(name, mine, math.lcm(*(each.driver.tensor_alignment for each in mine.values())))
+    for item in lowered.layers:
+        if item.use is not None and item.use.has_memory:
+            keep(scratch_name(item.layer.name), item.use)
+        else:
+            place(scratch_name(item.layer.name), {} if item.use is None else {item.use.device.name: item.use}, 1)
+    return allowed, accesses
 
 
-def _views(lowered: LoweredGraph) -> dict[str, str]:
+def _users(lowered: LoweredGraph) -> dict[str, dict[str, DeviceUse]]:
+    """Return, by tensor, the devices that use it in the core's memory, by their names."""
+    users: dict[str, dict[str, DeviceUse]] = {}
+    for item in lowered.layers:
+        if item.use is not None and item.use.is_master and item.call is Call.RUN:
+            for name in (*item.layer.present_inputs, *item.layer.outputs):
+                users.setdefault(name, {})[item.use.device.name] = item.use
+    return users
+
+
+def _views(lowered: LoweredGraph, core: Region) -> dict[str, str]:
     """Return the views that can share storage, from output to input.
 
-    The caller chooses the places of inputs and outputs, so a storage can contain at most one of them. A view that would
-    put two of them into one storage becomes a copy.
+    The caller chooses the places of inputs and outputs, so a storage can contain at most one of them; and all masters
+    that use a storage must reach it. A view against these rules becomes a copy.
     """
-    graph = lowered.graph
+    graph, users, cores = lowered.graph, _users(lowered), (core, *lowered.others)
     given = {info.name for info in (*graph.inputs, *graph.outputs)}
     holder: dict[str, str] = {}
     owners: dict[str, set[str]] = {}
+    masters: dict[str, set[str]] = {}
     views: dict[str, str] = {}
     for item in lowered.layers:
         if item.op.view_of is None:
@@ -178,8 +224,10 @@ def _views(lowered: LoweredGraph) -> dict[str, str]:
         root = holder.setdefault(item.op.view_of, item.op.view_of)
         mine = owners.setdefault(root, {root} & given)
         joined = mine | ({output} & given)
-        if len(joined) <= 1:
+        together = masters.setdefault(root, {CORE, *users.get(root, {})}) | users.get(output, {}).keys()
+        if len(joined) <= 1 and home(cores, together) is not None:
             holder[output] = root
             owners[root] = joined
+            masters[root] = together
             views[output] = item.op.view_of
     return views

@@ -37,6 +37,8 @@ class Variable:
     value: Expression | None = None
     linkage: Linkage = Linkage.INTERNAL
     section: Section | None = None
+    memory: str = ""
+    """The name of a memory of the board that holds it; empty for the place that `section` states."""
     alignment: int | None = None
     """In bytes; None for the type's natural alignment."""
     doc: str = ""

@@ -16,7 +16,7 @@ from ferrule.codegen import Artifact
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image
-from ferrule.memory import AliasKind, scratch_name
+from ferrule.memory import AliasKind, BufferKind, Request, scratch_name
 from ferrule.memory.storage import group_names
 
 REGION = "sram"
@@ -240,13 +240,20 @@ def _buffers(artifact: Artifact, address: int) -> tuple[Mapping[str, int], tuple
         OwnedBuffer(
             name=root,
             address=address + storage.plan.placements[root].offset,
-            size_bytes=max(here[name].size_bytes for name in names),
+            size_bytes=max(_size(artifact, here[name]) for name in names),
             last=last if kept.intersection(names) else max(here[name].lifetime.last for name in names),
             is_input=bool(inputs.intersection(names)),
         )
         for root, names in members.items()
     )
     return {name: numbers[root] for name, root in roots.items()}, buffers
+
+
+def _size(artifact: Artifact, request: Request) -> int:
+    """Return the size of a tensor without the bytes that fill its last cache line, or that of a layer's scratch."""
+    if request.kind is BufferKind.SCRATCH:
+        return request.size_bytes
+    return min(request.size_bytes, artifact.graph.info(request.name).size_bytes)
 
 
 def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]:

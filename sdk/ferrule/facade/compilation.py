@@ -25,11 +25,11 @@ from ferrule.firmware import (
     Job,
     JobKeywords,
     Project,
-    build_project,
     divide,
     emit,
     emit_divided,
     job_from,
+    make_firmware,
     toolchain,
     write_project,
 )
@@ -194,7 +194,8 @@ def inspect(
 ) -> Inspection:
     """Return a network's layers, tensors, MACs and arena; with a job also each layer's backend and the reason.
 
-    The fields of a Job may be given as keywords. `schedule` adds the firmware's device calls in order.
+    The fields of a Job may be given as keywords. `schedule` adds the firmware's device calls in order, and
+    what became of each tensor that crosses between the core and devices.
 
     Raises:
         ModelError, UnsupportedError: the network is not valid, or the model's file is malformed.
@@ -205,11 +206,9 @@ def inspect(
     if job is None and not keywords and not schedule:
         return inspection
     wanted = job_from(job, keywords)
-    return replace(
-        inspection,
-        division=explain_division(given, wanted),
-        schedule=explain_schedule(given, wanted) if schedule else None,
-    )
+    division = explain_division(given, wanted)
+    operators, crossings = explain_schedule(given, wanted) if schedule else (None, None)
+    return replace(inspection, division=division, schedule=operators, crossings=crossings)
 
 
 def _compile(network: Network, job: Job, progress: Progress) -> Firmware:
@@ -238,9 +237,8 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firm
     progress(Step(phase=f"generating C for {board.name}"))
     optimized = divide(network, placed)
     artifact = emit_divided(optimized, placed, network)
-    project = write_project(artifact, placed)
     started = time.perf_counter()
-    image = build_project(project, progress=progress)
+    project, image = make_firmware(artifact, placed, progress)
     return Firmware(
         network=network,
         optimized=optimized,

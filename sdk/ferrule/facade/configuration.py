@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -57,6 +57,10 @@ class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """The optimization level, such as Os; `--optimization` precedes it."""
     engine: str | None = None
     """What runs the firmware, such as unicorn or qemu; `--engine` precedes it."""
+    import_enabled: bool = False
+    """Whether memory may pass from one backend to another on the host; `--import` switches it on, too."""
+    fallback: dict[str, Literal["import", "copy"]] = {}
+    """By backend: whether tensors that pass to and from it on the host may be imported; `--fallback` precedes it."""
     backends: BackendsEntry = BackendsEntry()
     devices: dict[str, DeviceEntry] = {}
 
@@ -70,6 +74,9 @@ class Configuration:
     toolchain: str | None = None
     optimization: str | None = None
     engine: str | None = None
+    import_enabled: bool = False
+    fallback_transfers: Mapping[str, str] = field(default_factory=dict)
+    """By backend: import or copy."""
     folders: tuple[Path, ...] = ()
     devices: tuple[Device, ...] = ()
     implicit: bool = False
@@ -173,6 +180,8 @@ def read_configuration(path: Path | None = None) -> Configuration:
         toolchain=contents.toolchain,
         optimization=contents.optimization,
         engine=contents.engine,
+        import_enabled=contents.import_enabled,
+        fallback_transfers=dict(contents.fallback),
         folders=tuple(path.parent / folder for folder in contents.backends.folders),
         devices=tuple(
             Device(

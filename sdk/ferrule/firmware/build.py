@@ -267,6 +267,7 @@ def _by_memory(image: Image, board: Board) -> dict[str, list[tuple[Section, int,
         ".data": board.placement.data,
         ".bss": board.placement.data,
         ".ferrule_workspace": board.placement.workspace,
+        **{f".ferrule_workspace.{memory.name}": memory.name for memory in board.memories},
     }
     found: dict[str, list[tuple[Section, int, int]]] = {}
     for section in image.sections:

@@ -36,6 +36,8 @@ MAX_FILE_BYTES = 1 << 28
 FLASH_GROUPS = (Group.CODE, Group.CONSTANTS, Group.WEIGHTS, Group.DATA)
 RAM_GROUPS = (Group.DATA, Group.BSS, Group.WORKSPACE, Group.STACK)
 
+_WORKSPACE = ".ferrule_workspace"
+"""Parts of it in other memories of the board have their names behind a dot."""
 _GROUPS: Mapping[str, Group] = {
     ".text": Group.CODE,
     ".rodata": Group.CONSTANTS,
@@ -44,7 +46,7 @@ _GROUPS: Mapping[str, Group] = {
     ".ferrule_weights": Group.WEIGHTS,
     ".data": Group.DATA,
     ".bss": Group.BSS,
-    ".ferrule_workspace": Group.WORKSPACE,
+    _WORKSPACE: Group.WORKSPACE,
     ".ferrule_stack": Group.STACK,
 }
 
@@ -255,7 +257,10 @@ def _sections(elf: ELFFile) -> Iterator[Section]:
             address=address,
             load_address=load_address,
             size_bytes=section["sh_size"],
-            group=_GROUPS.get(section.name, Group.BSS if section["sh_type"] == "SHT_NOBITS" else Group.CONSTANTS),
+            group=_GROUPS.get(
+                _WORKSPACE if section.name.startswith(f"{_WORKSPACE}.") else section.name,
+                Group.BSS if section["sh_type"] == "SHT_NOBITS" else Group.CONSTANTS,
+            ),
         )
 
 

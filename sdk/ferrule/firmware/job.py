@@ -43,6 +43,10 @@ class Job:
     """The backend to try before the preferences, by layer, as "Backend" or "Backend/device"."""
     model_options: Mapping[str, ModelOptions] = field(default_factory=dict)
     """Options by backend."""
+    import_enabled: bool = False
+    """Whether memory may pass from one backend to another on the host, instead of being copied."""
+    fallback_transfers: Mapping[str, str] = field(default_factory=dict)
+    """By backend: "copy" to copy all tensors that pass to and from it on the host, or "import", the default."""
     optimization: str = "O3"
     """The compiler's optimization level: O2, O3 or Os."""
     platform: str = DEFAULT_PLATFORM
@@ -58,7 +62,7 @@ class Job:
             if isinstance(value, (str, Device)):
                 raise FerruleError(f"{name} is {value!r}, expected a list", hint=f"write {name}=[{value!r}]")
             object.__setattr__(self, name, tuple(value))
-        for name in ("hints", "model_options"):
+        for name in ("hints", "model_options", "fallback_transfers"):
             object.__setattr__(self, name, dict(getattr(self, name) or {}))
 
     @override
@@ -70,6 +74,8 @@ class Job:
             said.append("fallback=False")
         if self.model_options:
             said.append(f"options of {', '.join(self.model_options)}")
+        if self.import_enabled:
+            said.append("import_enabled=True")
         said += [f"optimization={self.optimization!r}", f"platform={self.platform!r}"]
         if self.out is not None:
             said.append(f"out={str(self.out)!r}")
@@ -92,8 +98,11 @@ class Job:
             hints=self.hints,
             devices=tuple(self.devices),
             model_options=self.model_options,
+            import_enabled=self.import_enabled,
+            fallback_transfers=self.fallback_transfers,
             core=None if board is None else board.cpu.features,
             memories=() if board is None else board.memories,
+            workspace=None if board is None else board.placement.workspace,
         )
 
 
@@ -107,6 +116,8 @@ class JobKeywords(TypedDict, total=False):
     fallback: bool
     hints: Mapping[str, str] | None
     model_options: Mapping[str, ModelOptions] | None
+    import_enabled: bool
+    fallback_transfers: Mapping[str, str] | None
     optimization: str
     platform: str
     out: str | Path | None

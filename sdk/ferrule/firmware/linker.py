@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ferrule.backends.target import MemoryKind
 from ferrule.boards import Board, Memory
 from ferrule.boards.cores import CORES
 from ferrule.firmware.template import render
@@ -24,8 +25,16 @@ def linker_script(board: Board, *, memories: tuple[Memory, ...] | None = None, e
         entry=entry,
         memories=board.memories if memories is None else memories,
         placement=board.placement,
+        others=[
+            each for each in board.memories if each.kind is MemoryKind.RAM and each.name != board.placement.workspace
+        ],
         guard=stack_guard(board),
     )
+
+
+def reserving(board: Board, stack_bytes: int) -> Board:
+    """Return a board with another size of the stack."""
+    return replace(board, placement=replace(board.placement, stack_bytes=stack_bytes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

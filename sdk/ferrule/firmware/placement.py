@@ -10,10 +10,13 @@ from ferrule import codegen
 from ferrule.backends import Backend, BackendId, Device
 from ferrule.backends.firmware import FirmwareTarget, PluggableTarget, Socket, WiredTarget
 from ferrule.backends.guarded import guarded
+from ferrule.backends.target import Memory, MemoryKind
 from ferrule.boards import Board
+from ferrule.codegen import CORE
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.firmware.job import Job, divide
 from ferrule.firmware.wires import spare_uarts
+from ferrule.memory import Region
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
 
@@ -41,6 +44,8 @@ def emit_divided(optimized: OptimizedNetwork, job: Job, network: Network) -> cod
     firmware = {name: _face(guarded(registry.create(name))) for name in optimized.backends}
     devices = _placed(optimized, firmware, board)
     graph, workspace = optimized.graph, board.memory(board.placement.workspace)
+    masters = _masters(workspace, optimized.devices)
+    apart = any(device.name not in masters for device in optimized.devices)
     return codegen.generate(
         graph,
         firmware={layer.name: firmware[optimized.assignment[layer.name].backend] for layer in graph.layers},
@@ -50,8 +55,25 @@ def emit_divided(optimized: OptimizedNetwork, job: Job, network: Network) -> cod
         },
         workspace_bytes=workspace.size_bytes,
         line_bytes=workspace.line_bytes,
+        masters=masters,
+        others=_others(board, optimized.devices) if apart else (),
         model=network,
     )
+
+
+def _others(board: Board, devices: Sequence[Device]) -> list[Region]:
+    """Return the memories besides that of the workspace in which the core can share tensors with devices."""
+    return [
+        codegen.shared_region(memory.name, memory.size_bytes, memory.line_bytes, _masters(memory, devices))
+        for memory in board.memories
+        if memory.kind is MemoryKind.RAM and memory.name != board.placement.workspace and memory.reached_by(CORE)
+    ]
+
+
+def _masters(memory: Memory, devices: Sequence[Device]) -> frozenset[str]:
+    """Return the bus masters that reach a memory: the core, and devices by name."""
+    reached = [device.name for device in devices if memory.reached_by(device.name, device.regions)]
+    return frozenset([*reached, *([CORE] if memory.reached_by(CORE) else [])])
 
 
 def _placed(optimized: OptimizedNetwork, firmware: Faces, board: Board) -> dict[str, Device]:
@@ -106,17 +128,22 @@ def _face(backend: Backend) -> FirmwareTarget:
 
 
 def _check_regions(device: Device, board: Board) -> None:
-    """Raise FerruleError if a device's regions are not memories of the board, or lack its workspace or weights."""
+    """Raise FerruleError if a device's regions are not memories of the board, if it cannot access the weights, or if it
+    cannot access any memory for tensors.
+    """
     known = [memory.name for memory in board.memories]
     for region in device.regions:
         if region not in known:
             raise unknown_name(
                 "memory", region, known, where=f"on {board.name}, for a region of device '{device.name}'"
             )
-    for purpose in ("workspace", "weights"):
-        needed = getattr(board.placement, purpose)
-        if device.regions and needed not in device.regions:
+    found = [memory for memory in board.memories if memory.reached_by(device.name, device.regions)]
+    for_tensors = any(memory.kind is MemoryKind.RAM and memory.reached_by(CORE) for memory in found)
+    for purpose, fits in (("workspace", for_tensors), ("weights", board.memory(board.placement.weights) in found)):
+        if not fits:
+            needed = getattr(board.placement, purpose)
+            others = ", and no other RAM of the core" if purpose == "workspace" else ""
             raise FerruleError(
-                f"device '{device.name}' cannot access memory '{needed}', where {board.name} has its {purpose}",
-                hint=f"its regions are {', '.join(device.regions)}; without `regions` it can access every memory",
+                f"device '{device.name}' cannot access memory '{needed}', where {board.name} has its {purpose}{others}",
+                hint=f"its regions are {', '.join(device.regions) or 'all memories'}; see also `masters` in board.toml",
             )

@@ -72,6 +72,7 @@ class LayerType(StrEnum):
     MEM_COPY = "MEM_COPY", 1004
     MEM_IMPORT = "MEM_IMPORT", 1005
     PRE_COMPILED = "PRE_COMPILED", 1006
+    FALLBACK_IMPORT = "FALLBACK_IMPORT", 1007
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

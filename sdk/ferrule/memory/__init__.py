@@ -8,7 +8,7 @@ from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers
 from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, order_layers
 from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan
 from ferrule.memory.planner import plan
-from ferrule.memory.region import Region, reachable
+from ferrule.memory.region import Region, home, reachable
 from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request
 from ferrule.memory.search import Effort
 from ferrule.memory.verify import PlanError, Schedule, Step, schedule_of_graph, schedule_of_lifetimes, verify
@@ -35,6 +35,7 @@ __all__ = [
     "Schedule",
     "Step",
     "draw",
+    "home",
     "lifetimes",
     "measure_order",
     "order_layers",

@@ -24,7 +24,7 @@ from ferrule.operators.reduce import MEAN, SUM
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
-from ferrule.operators.transfer import DEBUG, MEM_COPY, MEM_IMPORT
+from ferrule.operators.transfer import DEBUG, FALLBACK_IMPORT, MEM_COPY, MEM_IMPORT
 from ferrule.operators.transpose import TRANSPOSE
 
 _ROWS: tuple[Operator, ...] = (
@@ -70,6 +70,7 @@ _OPTIMIZER_ROWS: tuple[Operator, ...] = (
     DEBUG,
     MEM_COPY,
     MEM_IMPORT,
+    FALLBACK_IMPORT,
 )
 
 OPERATORS: Mapping[LayerType, Operator] = {row.type: row for row in (*map(with_float16, _ROWS), *_OPTIMIZER_ROWS)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MEM_COPY, MEM_IMPORT and DEBUG: layers that the optimizer inserts and that leave the values unchanged."""
+"""MEM_COPY, MEM_IMPORT, FALLBACK_IMPORT and DEBUG: layers that the optimizer inserts; they leave values unchanged."""
 
 from __future__ import annotations
 
@@ -22,6 +22,22 @@ class MemCopyDescriptor(Descriptor):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemImportDescriptor(Descriptor):
     """One input, one output. The memory is passed to a reader on another backend without a copy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FallbackImportDescriptor(Descriptor):
+    """One input, one output. Both tensors are in the same memory, which both backends import at load."""
+
+    source_backend: str
+    """The backend that computes the tensor; "" for an input of the network."""
+    source_factory: str
+    """The tensor handle factory of the input."""
+    target_factory: str
+    """The tensor handle factory of the output; "" for plain memory of the process."""
+    memory: int
+    """The kinds of memory that the handles import, as flags: 1 plain, 2 dma-buf, 4 protected dma-buf, 8 device."""
+    alignment_bytes: int
+    """The alignment that suits both ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,5 +71,12 @@ MEM_COPY = Operator(
 )
 MEM_IMPORT = Operator(
     descriptor=MemImportDescriptor, type=LayerType.MEM_IMPORT, infer=infer_same_shape, check=check, kernel=kernel
+)
+FALLBACK_IMPORT = Operator(
+    descriptor=FallbackImportDescriptor,
+    type=LayerType.FALLBACK_IMPORT,
+    infer=infer_same_shape,
+    check=check,
+    kernel=kernel,
 )
 DEBUG = Operator(descriptor=DebugDescriptor, type=LayerType.DEBUG, infer=infer_same_shape, check=check, kernel=kernel)

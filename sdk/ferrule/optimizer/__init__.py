@@ -4,12 +4,13 @@
 from ferrule.optimizer.candidate import BackendSource
 from ferrule.optimizer.explanation import LayerRow, explain
 from ferrule.optimizer.optimize import optimize
-from ferrule.optimizer.optimized import Assignment, EdgeStrategy, OptimizedNetwork
+from ferrule.optimizer.optimized import Assignment, Crossing, EdgeStrategy, OptimizedNetwork
 from ferrule.optimizer.options import OptimizerOptions
 
 __all__ = [
     "Assignment",
     "BackendSource",
+    "Crossing",
     "EdgeStrategy",
     "LayerRow",
     "OptimizedNetwork",

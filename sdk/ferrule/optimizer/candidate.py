@@ -15,7 +15,7 @@ from ferrule.backends.option import check_options
 from ferrule.backends.target import Face
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.graph import Graph, Layer
-from ferrule.optimizer.options import OptimizerOptions
+from ferrule.optimizer.options import TRANSFERS, OptimizerOptions
 
 STRICT_HINT = "without --no-fallback (in Python: with fallback=True), the next backend may run what the first cannot"
 
@@ -161,7 +161,16 @@ def make_bench(
             raise UnsupportedError(f"the hint '{wish}' for layer '{layer}' cannot be met: {hint}", hint=STRICT_HINT)
     bench = Bench(preferred=tuple(usable.values()), hints=hints, fallback=options.fallback)
     _check_model_options(bench, known, options, messages)
+    _check_transfers(options, known)
     return bench
+
+
+def _check_transfers(options: OptimizerOptions, known: Sequence[str]) -> None:
+    for name, transfer in options.fallback_transfers.items():
+        if name not in known:
+            raise unknown_name("backend", name, known, where="to which a fallback belongs")
+        if transfer not in TRANSFERS:
+            raise FerruleError(f"the fallback of backend {name} is '{transfer}', expected {' or '.join(TRANSFERS)}")
 
 
 def _check_model_options(bench: Bench, known: Sequence[str], options: OptimizerOptions, messages: list[str]) -> None:

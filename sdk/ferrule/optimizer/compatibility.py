@@ -1,97 +1,183 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inserts copy and import layers where data passes from one backend to another."""
+"""Inserts copy, import and fallback import layers where data passes from one backend to another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ferrule.backends.tensor_handle import FactoryId
 from ferrule.graph import Descriptor, Graph, GraphEditor, Layer, LayerType, renamed
-from ferrule.operators.transfer import MemCopyDescriptor, MemImportDescriptor
+from ferrule.operators.transfer import FallbackImportDescriptor, MemCopyDescriptor, MemImportDescriptor
+from ferrule.optimizer.access import Access
 from ferrule.optimizer.decisions import Decisions
-from ferrule.optimizer.optimized import Assignment, EdgeStrategy
-from ferrule.optimizer.options import OptimizerOptions
-from ferrule.optimizer.strategy import FactoryTable, Handles, can_import
-
-_TYPES: Mapping[EdgeStrategy, tuple[LayerType, Descriptor]] = {
-    EdgeStrategy.COPY: (LayerType.MEM_COPY, MemCopyDescriptor()),
-    EdgeStrategy.EXPORT: (LayerType.MEM_IMPORT, MemImportDescriptor()),
-}
+from ferrule.optimizer.optimized import Assignment, Crossing, EdgeStrategy
+from ferrule.optimizer.strategy import Handles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Crossing:
-    """A tensor that layers of one backend read through a copy or an import; they share the layer that performs it."""
+class _Passage:
+    """A tensor that layers of one backend do not read directly; they share the layers inserted for that."""
 
     tensor: str
-    strategy: EdgeStrategy
+    source: Assignment | None
+    """The assignment of the layer that writes the tensor; None for an input of the network."""
+    access: Access
     owner: Assignment
     """The assignment of the first reader."""
     readers: tuple[str, ...]
     label: str
 
 
-def add_compatibility_layers(
-    decisions: Decisions, handles: Handles, table: FactoryTable, options: OptimizerOptions
-) -> Handles:
-    """Insert MEM_COPY and MEM_IMPORT layers, owned by the reader's backend; return the handles with theirs added.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connected:
+    """The connections after the compatibility layers are inserted, all of them direct."""
 
-    Each new layer is named after the first connection it serves: "[ writer (output) -> reader (input) ]". In the
-    handles returned, every connection is direct.
+    factories: Mapping[str, FactoryId | None]
+    edges: Mapping[tuple[str, str], EdgeStrategy]
+    crossings: tuple[Crossing, ...]
+
+
+def add_compatibility_layers(decisions: Decisions, handles: Handles) -> Connected:
+    """Insert MEM_COPY, MEM_IMPORT and FALLBACK_IMPORT layers, assigned to the reader's backend.
+
+    Each new layer is named after the first connection it serves: "[ writer (output) -> reader (input) ]". A copy from
+    or to fallback memory is between tensors in plain memory, which FALLBACK_IMPORT layers connect with the ends.
     """
-    graph = decisions.graph
-    editor = GraphEditor(graph)
-    factories = dict(handles.factories)
-    edges = dict(handles.edges)
-    added: dict[str, Layer] = {}
-    for crossing in _crossings(graph, decisions.assignment, handles):
-        name = editor.fresh(crossing.label)
-        type_, descriptor = _TYPES[crossing.strategy]
-        added[name] = Layer(name=name, type=type_, descriptor=descriptor, inputs=(crossing.tensor,), outputs=(name,))
-        editor.set_tensor(renamed(editor.tensor(crossing.tensor), name))
-        editor.redirect({crossing.tensor: name}, crossing.readers)
-        factories[name] = _factory(crossing, factories[crossing.tensor], table, options)
-        edges[crossing.tensor, name] = EdgeStrategy.DIRECT
-        for reader in crossing.readers:
-            del edges[crossing.tensor, reader]
-            edges[name, reader] = EdgeStrategy.DIRECT
-        decisions.assignment[name] = crossing.owner
-    if added:
-        for layer in editor.layers():
-            for source in layer.present_inputs:
-                if source in added:
-                    editor.add_layer(added.pop(source), before=layer.name)
-        decisions.replace_graph(editor.finish())
-    return Handles(factories=factories, edges=edges)
+    inserter = _Inserter(
+        decisions=decisions,
+        editor=GraphEditor(decisions.graph),
+        factories=dict(handles.factories),
+        edges=handles.edges,
+    )
+    for passage in _passages(decisions.graph, decisions.assignment, handles):
+        inserter.insert(passage)
+    return inserter.finish()
 
 
-def _crossings(graph: Graph, assignment: Mapping[str, Assignment], handles: Handles) -> Iterator[_Crossing]:
-    groups: dict[tuple[str, str, EdgeStrategy], list[str]] = {}
-    for (tensor, reader), strategy in handles.edges.items():
-        if strategy is not EdgeStrategy.DIRECT:
-            groups.setdefault((tensor, assignment[reader].backend, strategy), []).append(reader)
-    for (tensor, _, strategy), readers in groups.items():
+@dataclass(kw_only=True)
+class _Inserter:
+    decisions: Decisions
+    editor: GraphEditor
+    factories: dict[str, FactoryId | None]
+    edges: dict[tuple[str, str], EdgeStrategy]
+    crossings: list[Crossing] = field(default_factory=list)
+    views: dict[str, str] = field(default_factory=dict)
+    """By tensor in fallback memory: the same bytes as a tensor in plain memory."""
+    added: dict[str, Layer] = field(default_factory=dict)
+    """By the layer's output, which has the layer's name."""
+
+    def insert(self, passage: _Passage) -> None:
+        """Insert the layers of one passage, and let its readers read the last one's output."""
+        source, access = passage.tensor, passage.access
+        if access.strategy is EdgeStrategy.COPY and access.memory:
+            source = self.views.get(source) or self._view(passage)
+        factory = None if access.target_memory else access.factory
+        layer = name = self._add(passage, source, factory, _layer_of(passage, self.factories[source]))
+        if access.target_memory:
+            found = FallbackImportDescriptor(
+                source_backend=passage.owner.backend,
+                source_factory="",
+                target_factory=access.factory or "",
+                memory=access.target_memory.value,
+                alignment_bytes=access.alignment_bytes,
+            )
+            name = self._add(passage, name, access.factory, (LayerType.FALLBACK_IMPORT, found))
+        self.editor.redirect({passage.tensor: name}, passage.readers)
+        for reader in passage.readers:
+            del self.edges[passage.tensor, reader]
+            self.edges[name, reader] = EdgeStrategy.DIRECT
+        self.crossings.append(self._crossing(passage, layer))
+
+    def finish(self) -> Connected:
+        """Place each new layer before the first layer that reads its output, and return the connections."""
+        for layer in self.editor.layers() if self.added else ():
+            for tensor in layer.present_inputs:
+                self._place(tensor, layer.name)
+        if self.crossings:
+            self.decisions.replace_graph(self.editor.finish())
+        order = {layer.name: index for index, layer in enumerate(self.decisions.graph.layers)}
+        self.crossings.sort(key=lambda crossing: order[crossing.layer])
+        return Connected(factories=self.factories, edges=self.edges, crossings=tuple(self.crossings))
+
+    def _place(self, tensor: str, before: str) -> None:
+        layer = self.added.pop(tensor, None)
+        if layer is not None:
+            self.editor.add_layer(layer, before=before)
+            self._place(layer.present_inputs[0], layer.name)
+
+    def _view(self, passage: _Passage) -> str:
+        found = _fallback_import(passage, self.factories[passage.tensor], None)
+        name = self.views[passage.tensor] = self._add(passage, passage.tensor, None, found)
+        return name
+
+    def _add(
+        self, passage: _Passage, source: str, factory: FactoryId | None, kind: tuple[LayerType, Descriptor]
+    ) -> str:
+        name = self.editor.fresh(passage.label)
+        type_, descriptor = kind
+        self.added[name] = Layer(name=name, type=type_, descriptor=descriptor, inputs=(source,), outputs=(name,))
+        self.editor.set_tensor(renamed(self.editor.tensor(passage.tensor), name))
+        self.factories[name] = factory
+        self.edges[source, name] = EdgeStrategy.DIRECT
+        self.decisions.assignment[name] = passage.owner
+        return name
+
+    def _crossing(self, passage: _Passage, layer: str) -> Crossing:
+        access = passage.access
+        return Crossing(
+            layer=layer,
+            tensor=passage.tensor,
+            strategy=access.strategy,
+            reason=access.reason,
+            size_bytes=self.decisions.graph.info(passage.tensor).size_bytes,
+            alignment_bytes=access.alignment_bytes,
+            memory=access.memory | access.target_memory,
+            source_backend=None if passage.source is None else passage.source.backend,
+            source_factory=self.factories[passage.tensor],
+            target_backend=passage.owner.backend,
+            target_factory=access.factory,
+        )
+
+
+def _passages(graph: Graph, assignment: Mapping[str, Assignment], handles: Handles) -> Iterator[_Passage]:
+    groups: dict[tuple[str, str, Access], list[str]] = {}
+    for (tensor, reader), access in handles.accesses.items():
+        if access.strategy is not EdgeStrategy.DIRECT:
+            groups.setdefault((tensor, assignment[reader].backend, access), []).append(reader)
+    for (tensor, _, access), readers in groups.items():
         first = graph.layer(readers[0])
         producer = graph.producer(tensor)
         source = f"{tensor} (0)" if producer is None else f"{producer.name} ({producer.outputs.index(tensor)})"
-        yield _Crossing(
+        yield _Passage(
             tensor=tensor,
-            strategy=strategy,
+            source=None if producer is None else assignment[producer.name],
+            access=access,
             owner=assignment[first.name],
             readers=tuple(readers),
             label=f"[ {source} -> {first.name} ({first.inputs.index(tensor)}) ]",
         )
 
 
-def _factory(
-    crossing: _Crossing, source: FactoryId | None, table: FactoryTable, options: OptimizerOptions
-) -> FactoryId | None:
-    """Return the reader's first factory that can do the copy or the import; None for plain memory."""
-    writer = None if source is None else table.get(source)
-    for factory in table.preferred(crossing.owner.backend):
-        if crossing.strategy is EdgeStrategy.COPY and factory.supports_map_unmap:
-            return factory.id
-        if crossing.strategy is EdgeStrategy.EXPORT and writer is not None and can_import(writer, factory, options):
-            return factory.id
-    return None
+def _layer_of(passage: _Passage, source: FactoryId | None) -> tuple[LayerType, Descriptor]:
+    match passage.access.strategy:
+        case EdgeStrategy.EXPORT:
+            return LayerType.MEM_IMPORT, MemImportDescriptor()
+        case EdgeStrategy.FALLBACK_IMPORT:
+            return _fallback_import(passage, source, passage.access.factory)
+        case _:
+            return LayerType.MEM_COPY, MemCopyDescriptor()
+
+
+def _fallback_import(
+    passage: _Passage, source: FactoryId | None, target: FactoryId | None
+) -> tuple[LayerType, Descriptor]:
+    access = passage.access
+    descriptor = FallbackImportDescriptor(
+        source_backend="" if passage.source is None else passage.source.backend,
+        source_factory=source or "",
+        target_factory=target or "",
+        memory=access.memory.value,
+        alignment_bytes=access.alignment_bytes,
+    )
+    return LayerType.FALLBACK_IMPORT, descriptor

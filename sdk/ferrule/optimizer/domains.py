@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Device memories in firmware: finds the tensors that must be copied to or from them and inserts the copy layers.
 
-A device with its own memory reads and writes only that memory; everything else uses the core's memory. Data passes
-between two such devices through the core's memory. A tensor is copied to each memory at most once.
+A device with its own memory reads and writes only that memory; everything else uses the core's memories. Data passes
+between two such devices through the core's memory. A tensor is copied to each memory at most once. The code generator
+places a tensor in a memory of the core that all of its users reach; only if there is none, the core copies it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ferrule.backends.firmware import DeviceTarget
+from ferrule.backends.target import MemoryKind
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType, renamed
 from ferrule.operators.transfer import MemCopyDescriptor
 from ferrule.optimizer.candidate import Candidate
 from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.optimized import Assignment, EdgeStrategy
+from ferrule.optimizer.options import OptimizerOptions
 
+_CORE = "cpu"
 Edges = dict[tuple[str, str], EdgeStrategy]
 
 
@@ -30,6 +34,58 @@ def devices_with_memory(candidates: Iterable[Candidate]) -> frozenset[Assignment
                 if target.driver(device).memory_bytes > 0:
                     found.add(Assignment(backend=candidate.id, device=device.name))
     return frozenset(found)
+
+
+def reachable_memories(candidates: Iterable[Candidate], options: OptimizerOptions) -> dict[Assignment, frozenset[str]]:
+    """Return, by device that reads and writes the board's memories itself, those that it shares with the core."""
+    found = {}
+    shared = [each for each in options.memories if each.kind is MemoryKind.RAM and each.reached_by(_CORE)]
+    for candidate in candidates:
+        target = candidate.backend.firmware_target()
+        if isinstance(target, DeviceTarget):
+            for device in candidate.devices:
+                if not target.driver(device).memory_bytes:
+                    names = (each.name for each in shared if each.reached_by(device.name, device.regions))
+                    found[Assignment(backend=candidate.id, device=device.name)] = frozenset(names)
+    return found
+
+
+def add_core_copies(decisions: Decisions, reach: Mapping[Assignment, frozenset[str]]) -> None:
+    """Insert a MEM_COPY layer, made by the core, for each tensor whose writer and readers reach no memory in common.
+
+    Readers share a copy as long as there is a memory that all of them reach.
+    """
+    graph, assignment = decisions.graph, decisions.assignment
+    editor = GraphEditor(graph)
+    count = 0
+    for tensor in [tensor.info.name for tensor in graph.tensors if not tensor.is_constant]:
+        writer = graph.producer(tensor)
+        own = None if writer is None else reach.get(assignment[writer.name])
+        groups: list[tuple[frozenset[str] | None, list[Layer]]] = [(own, [])]
+        for reader in graph.consumers(tensor):
+            wanted = None if reader.type is LayerType.MEM_COPY else reach.get(assignment[reader.name])
+            if wanted is None:
+                continue  # the core reaches each of them
+            for index, (memories, layers) in enumerate(groups):
+                common = wanted if memories is None else memories & wanted
+                if common:
+                    groups[index] = (common, [*layers, reader])
+                    break
+            else:
+                groups.append((wanted, [reader]))
+        for _, layers in groups[1:]:
+            source = f"{tensor} (0)" if writer is None else f"{writer.name} ({writer.outputs.index(tensor)})"
+            name = editor.fresh(f"[ {source} -> {layers[0].name} ({layers[0].inputs.index(tensor)}) ]")
+            editor.set_tensor(renamed(editor.tensor(tensor), name))
+            copy = Layer(
+                name=name, type=LayerType.MEM_COPY, descriptor=MemCopyDescriptor(), inputs=(tensor,), outputs=(name,)
+            )
+            editor.add_layer(copy, before=layers[0].name)
+            editor.redirect({tensor: name}, [layer.name for layer in layers])
+            assignment[name] = assignment[layers[0].name]
+            count += 1
+    if count:
+        decisions.replace_graph(editor.finish())
 
 
 def select_edges(graph: Graph, assignment: Mapping[str, Assignment], apart: frozenset[Assignment]) -> Edges:

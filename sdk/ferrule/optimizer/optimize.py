@@ -14,18 +14,19 @@ from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType, renamed
 from ferrule.network.validation import check_layers
 from ferrule.operators.transfer import DebugDescriptor
+from ferrule.optimizer.access import FactoryTable
 from ferrule.optimizer.assignment import RestartError, assign_layers, check_whole
 from ferrule.optimizer.candidate import STRICT_HINT, BackendSource, Bench, make_bench
-from ferrule.optimizer.compatibility import add_compatibility_layers
+from ferrule.optimizer.compatibility import Connected, add_compatibility_layers
 from ferrule.optimizer.conversion import remove_inverse_conversions
 from ferrule.optimizer.decisions import Decisions
-from ferrule.optimizer.domains import add_copies, devices_with_memory, select_edges
+from ferrule.optimizer.domains import add_copies, add_core_copies, devices_with_memory, reachable_memories, select_edges
 from ferrule.optimizer.offering import offer_subgraphs
 from ferrule.optimizer.optimized import OptimizedNetwork
 from ferrule.optimizer.options import OptimizerOptions
 from ferrule.optimizer.reduction import reduce_to_fp16
 from ferrule.optimizer.simplify import simplify
-from ferrule.optimizer.strategy import FactoryTable, Handles, Selector
+from ferrule.optimizer.strategy import Selector
 
 _DEFAULTS = OptimizerOptions()
 
@@ -51,22 +52,23 @@ def optimize(
     decisions = _divided(graph, bench, messages)
     if options.debug:
         _insert_debug_layers(decisions)
-    handles = Handles(factories={}, edges={})
     if options.face is Face.HOST:
         table = _factory_table(decisions, bench)
         handles = Selector(decisions.graph, decisions.assignment, table, options).run()
-        handles = add_compatibility_layers(decisions, handles, table, options)
+        connected = add_compatibility_layers(decisions, handles)
     else:
         apart = devices_with_memory(bench.candidates)
+        add_core_copies(decisions, reachable_memories(bench.candidates, options))
         edges = select_edges(decisions.graph, decisions.assignment, apart)
-        handles = Handles(factories={}, edges=add_copies(decisions, edges, apart))
+        connected = Connected(factories={}, edges=add_copies(decisions, edges, apart), crossings=())
     used = {(given.backend, given.device) for given in decisions.assignment.values()}
     return OptimizedNetwork(
         graph=decisions.graph,
         assignment={layer.name: decisions.assignment[layer.name] for layer in decisions.graph.layers},
         devices=tuple(d for c in bench.candidates for d in c.devices if (d.backend, d.name) in used),
-        factories=handles.factories,
-        edges=handles.edges,
+        factories=connected.factories,
+        edges=connected.edges,
+        crossings=connected.crossings,
         messages=tuple(decisions.messages),
         refusals=decisions.refusals,
         options=options,

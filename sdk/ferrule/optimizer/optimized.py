@@ -10,7 +10,7 @@ from enum import Enum
 
 from ferrule._typing import override
 from ferrule.backends.device import BackendId, Device
-from ferrule.backends.tensor_handle import FactoryId
+from ferrule.backends.tensor_handle import FactoryId, MemorySource
 from ferrule.graph import Graph, brief
 from ferrule.optimizer.options import OptimizerOptions
 
@@ -34,8 +34,34 @@ class EdgeStrategy(Enum):
     """The layer reads the writer's handle."""
     EXPORT = "export"
     """The writer's memory is imported into a handle of the reader's backend."""
+    FALLBACK_IMPORT = "fallback import"
+    """The writer and the reader both import memory that the runtime allocates."""
     COPY = "copy"
     """The bytes are copied into a handle of the reader's backend."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """A tensor that passes from one backend to another on the host."""
+
+    layer: str
+    """The layer that the optimizer inserted."""
+    tensor: str
+    """The tensor as its writer knows it."""
+    strategy: EdgeStrategy
+    reason: str
+    """The reason for this strategy."""
+    size_bytes: int
+    alignment_bytes: int
+    """The alignment that memory imported by both ends needs; 1 for a copy between the backends' own memories."""
+    memory: MemorySource
+    """The kinds of memory that the ends import of the runtime; UNDEFINED if the runtime allocates none."""
+    source_backend: BackendId | None
+    """None for an input of the network."""
+    source_factory: FactoryId | None
+    """None for plain memory of the process."""
+    target_backend: BackendId
+    target_factory: FactoryId | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,7 +71,7 @@ class OptimizedNetwork:
     graph: Graph
     assignment: Mapping[str, Assignment]
     """By layer name, for every layer. The runtime itself runs DEBUG, MEM_COPY and MEM_IMPORT layers, on the handles of
-    the backends given here."""
+    the backends given here; FALLBACK_IMPORT layers run on the backend that writes their input."""
     devices: tuple[Device, ...]
     """The device instances in use, in order of preference."""
     factories: Mapping[str, FactoryId | None]
@@ -61,6 +87,8 @@ class OptimizedNetwork:
     options: OptimizerOptions
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By replacement layer: the layers that it replaced, alone or together with other layers."""
+    crossings: tuple[Crossing, ...] = ()
+    """The tensors that pass from one backend to another, in the order of the layers; empty for firmware."""
 
     @override
     def __repr__(self) -> str:

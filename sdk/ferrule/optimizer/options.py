@@ -3,12 +3,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ferrule.backends.device import Device
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.target import CoreFeatures, Face, Memory, Target
+from ferrule.backends.tensor_handle import MemorySource
+
+ALLOCATORS = (
+    (MemorySource.MALLOC, MemorySource.MALLOC | MemorySource.DMA_BUF)
+    if sys.platform == "linux"
+    else (MemorySource.MALLOC,)
+)
+"""The memory that a runtime can allocate without an allocator of the application; a dma-buf is mapped here, too."""
+TRANSFERS = ("import", "copy")
+"""The values of `OptimizerOptions.fallback_transfers`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +29,11 @@ class OptimizerOptions:
     face: Face = Face.HOST
     import_enabled: bool = False
     """Allow memory to pass from one backend to another, and the network's inputs to be imported."""
+    fallback_transfers: Mapping[str, str] = field(default_factory=dict)
+    """By backend: "copy" to copy all tensors that pass to and from it, or "import", the default."""
+    allocators: tuple[MemorySource, ...] = ALLOCATORS
+    """The memory that the runtime can allocate between backends: for each allocator, in order of preference, the kinds
+    that its memory is at the same time."""
     export_enabled: bool = False
     """Allow the network's outputs to be exported without a copy."""
     reduce_fp32_to_fp16: bool = False
@@ -41,6 +57,8 @@ class OptimizerOptions:
     """The processor core of the board that the network is optimised for; None on the host."""
     memories: tuple[Memory, ...] = ()
     """The memories of that board."""
+    workspace: str | None = None
+    """The name of the memory in which the board has tensors that no device needs elsewhere; None without a board."""
 
     def target(self, device: Device) -> Target:
         """Return the target description that is passed to the device's backend with each query about the device."""

@@ -8,64 +8,30 @@ writer, the writer keeps the one that serves its readers best, instead of none.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ferrule.backends.device import BackendId
-from ferrule.backends.tensor_handle import (
-    FactoryId,
-    HandleCapability,
-    MemorySource,
-    TensorHandleFactory,
-    TensorHandleFactoryRegistry,
-)
+from ferrule.backends.tensor_handle import FactoryId, HandleCapability, MemorySource, TensorHandleFactory
 from ferrule.errors import FerruleError
-from ferrule.graph import Graph, Layer
+from ferrule.graph import Graph, Layer, LayerType
+from ferrule.optimizer.access import Access, AccessRules, Connection, End, FactoryTable
 from ferrule.optimizer.optimized import Assignment, EdgeStrategy
 from ferrule.optimizer.options import OptimizerOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handles:
-    """The factories and edge strategies of all tensors except constants."""
+    """The factories of all tensors except constants, and each reader's access to them."""
 
     factories: Mapping[str, FactoryId | None]
-    edges: Mapping[tuple[str, str], EdgeStrategy]
+    accesses: Mapping[tuple[str, str], Access]
+    """By tensor and reading layer."""
 
-
-class FactoryTable:
-    """The factories of the backends that have layers in the network, and each backend's preferences among them."""
-
-    def __init__(
-        self, registry: TensorHandleFactoryRegistry, preferences: Mapping[BackendId, Sequence[FactoryId]]
-    ) -> None:
-        self._factories = {
-            key: factory for ids in preferences.values() for key in ids if (factory := registry.get(key)) is not None
-        }
-        self._preferred = {
-            backend: tuple(self._factories[key] for key in ids if key in self._factories)
-            for backend, ids in preferences.items()
-        }
-
-    def get(self, factory: FactoryId) -> TensorHandleFactory | None:
-        """Return a factory by its id; None if it is not among the preferences of any backend of the network."""
-        return self._factories.get(factory)
-
-    def preferred(self, backend: BackendId) -> tuple[TensorHandleFactory, ...]:
-        """Return the registered factories whose handles a backend's workloads can use, in order of preference."""
-        return self._preferred.get(backend, ())
-
-
-def can_import(source: TensorHandleFactory, target: TensorHandleFactory, options: OptimizerOptions) -> bool:
-    """Return whether a handle of the target factory can import the memory of the source factory's handles."""
-    obstacles = {HandleCapability.PADDING_REQUIRED, HandleCapability.FALLBACK_IMPORT_DISABLED}
-    return (
-        options.import_enabled
-        and source.supports_map_unmap
-        and bool(source.export_flags & target.import_flags)
-        and not obstacles & (source.capabilities() | target.capabilities())
-    )
+    @property
+    def edges(self) -> dict[tuple[str, str], EdgeStrategy]:
+        """The strategies, by tensor and reading layer."""
+        return {key: access.strategy for key, access in self.accesses.items()}
 
 
 class Selector:
@@ -78,6 +44,7 @@ class Selector:
         self._owner = {layer: given.backend for layer, given in assignment.items()}
         self._table = table
         self._options = options
+        self._rules = AccessRules(table, options)
         self._outputs = {info.name for info in graph.outputs}
         self._readers: dict[str, list[Layer]] = {}
         for layer in graph.layers:
@@ -87,45 +54,79 @@ class Selector:
     def run(self) -> Handles:
         """Return the decisions for all tensors; FerruleError if two backends cannot share a tensor at all."""
         factories: dict[str, FactoryId | None] = {}
-        edges: dict[tuple[str, str], EdgeStrategy] = {}
+        accesses: dict[tuple[str, str], Access] = {}
         for info in self._graph.inputs:
-            self._decide(info.name, self._input_factory(info.name), factories, edges)
+            self._decide(info.name, self._input_factory(info.name), factories, accesses)
         for layer in self._graph.layers:
             for name in layer.outputs:
-                self._decide(name, self._output_factory(layer, name), factories, edges)
-        return Handles(factories=factories, edges=edges)
+                self._decide(name, self._output_factory(layer, name), factories, accesses)
+        return Handles(factories=factories, accesses=accesses)
 
     def _decide(
         self,
         tensor: str,
         factory: TensorHandleFactory | None,
         factories: dict[str, FactoryId | None],
-        edges: dict[tuple[str, str], EdgeStrategy],
+        accesses: dict[tuple[str, str], Access],
     ) -> None:
         factories[tensor] = None if factory is None else factory.id
-        writer = self._writer(tensor)
-        for reader in self._readers.get(tensor, ()):
-            strategy = self._edge(factory, writer, self._owner[reader.name])
-            if strategy is None:
-                raise FerruleError(
-                    "Could not find valid strategy required for compatibility between backends. "
-                    f"Tensor '{tensor}' of {writer} has handles of '{factories[tensor]}', "
-                    f"and layer '{reader.name}' on {self._owner[reader.name]} can neither map nor import them"
-                )
-            edges[tensor, reader.name] = strategy
+        for reader, access in self._accesses(tensor, factory).items():
+            if access is None:
+                raise self._unconnected(tensor, factories[tensor], self._graph.layer(reader))
+            accesses[tensor, reader] = access
         if self._is_locked_in(tensor, factory):
             raise FerruleError(
                 f"output '{tensor}' of the network has handles of '{factories[tensor]}', "
-                "which can be neither mapped nor exported"
+                "which can be neither mapped nor exported",
+                hint=self._import_hint(),
             )
+
+    def _unconnected(self, tensor: str, factory: FactoryId | None, reader: Layer) -> FerruleError:
+        owner = self._owner[reader.name]
+        targets = ", ".join(f"'{each.id}'" for each in self._table.preferred(owner)) or "plain memory"
+        return FerruleError(
+            "Could not find valid strategy required for compatibility between backends. "
+            f"Tensor '{tensor}' of {self._writer(tensor)} has handles of '{factory}', "
+            f"and layer '{reader.name}' on {owner} ({targets}) can neither map nor import them",
+            hint=self._import_hint(),
+        )
+
+    def _import_hint(self) -> str | None:
+        return None if self._options.import_enabled else "import_enabled lets memory pass between backends"
+
+    def _accesses(self, tensor: str, factory: TensorHandleFactory | None) -> dict[str, Access | None]:
+        """Return the access of each reader, all with the same kinds of fallback memory: those that serve most."""
+        known = frozenset() if factory is None else factory.capabilities()
+        source = End(factory=factory, backend=self._writer(tensor), capabilities=known)
+        allocators = self._options.allocators if self._options.import_enabled and source.import_flags else ()
+        reached = not source.maps and self._is_bound(tensor)
+        usable = [kinds for kinds in allocators if not reached or self._rules.memory_in_reach(source, kinds)]
+        found = [self._accesses_in(tensor, source, kinds) for kinds in usable or [MemorySource.UNDEFINED]]
+        return min(found, key=_cost)
+
+    def _accesses_in(self, tensor: str, source: End, kinds: MemorySource) -> dict[str, Access | None]:
+        writer = self._graph.producer(tensor)
+        return {
+            reader.name: self._rules.access(
+                source, Connection(writer=writer, reader=reader, backend=self._owner[reader.name]), kinds
+            )
+            for reader in self._readers.get(tensor, ())
+        }
+
+    def _is_bound(self, tensor: str) -> bool:
+        """Whether the application writes or reads a tensor."""
+        return tensor in self._outputs or self._graph.producer(tensor) is None
+
+    def _in_reach(self, tensor: str, factory: TensorHandleFactory) -> bool:
+        """Whether the process can access a tensor in handles of a factory, mapped or in fallback memory."""
+        source = End(factory=factory, backend=self._writer(tensor), capabilities=factory.capabilities())
+        return source.maps or any(self._rules.memory_in_reach(source, kinds) for kinds in self._options.allocators)
 
     def _is_locked_in(self, tensor: str, factory: TensorHandleFactory | None) -> bool:
         """Whether a tensor is an output of the network that can be neither mapped nor exported."""
-        if factory is None or tensor not in self._outputs:
+        if factory is None or tensor not in self._outputs or self._in_reach(tensor, factory):
             return False
-        return not factory.supports_map_unmap and not (
-            self._options.export_enabled and MemorySource.MALLOC in factory.import_flags
-        )
+        return not (self._options.export_enabled and MemorySource.MALLOC in factory.import_flags)
 
     def _writer(self, tensor: str) -> BackendId | None:
         """Return the backend that writes a tensor; for an input of the network, the backend of its first reader."""
@@ -142,6 +143,7 @@ class Selector:
         if self._options.import_enabled:
             votes = [factory for factory in preferred if MemorySource.MALLOC in factory.import_flags]
         votes = votes or [factory for factory in preferred if factory.supports_map_unmap]
+        votes = votes or [factory for factory in preferred if self._in_reach(tensor, factory)]
         if preferred and not votes:
             raise FerruleError(
                 f"input '{tensor}' of the network can be neither mapped nor imported by the backends that read it: "
@@ -150,11 +152,9 @@ class Selector:
         score: dict[FactoryId, int] = {}
         for factory in votes:
             score[factory.id] = score.get(factory.id, -1) + 1
-        writer = self._writer(tensor)
-        owners = Counter(self._owner[reader.name] for reader in self._readers.get(tensor, ()))
 
         def merit(factory: TensorHandleFactory) -> tuple[int, int]:
-            unserved = sum(count for owner, count in owners.items() if self._edge(factory, writer, owner) is None)
+            unserved, _ = _cost(self._accesses(tensor, factory))
             return -unserved, score[factory.id]
 
         different: dict[FactoryId, TensorHandleFactory] = {}
@@ -169,11 +169,22 @@ class Selector:
         return min(candidates, key=lambda factory: self._cost(layer, tensor, factory), default=None)
 
     def _is_candidate(self, layer: Layer, tensor: str, factory: TensorHandleFactory) -> bool:
+        if layer.type is LayerType.DEBUG and not factory.supports_map_unmap:
+            return False
+        if self._serves_by_fallback(tensor, factory):
+            return True
         if not self._options.export_enabled:
             return factory.supports_map_unmap
         if tensor in self._outputs and not self._is_fallback(layer):
             return bool(factory.export_flags)
         return HandleCapability.FALLBACK_IMPORT_DISABLED not in factory.capabilities()
+
+    def _serves_by_fallback(self, tensor: str, factory: TensorHandleFactory) -> bool:
+        """Whether a reader on another backend gets a tensor in fallback memory without a copy."""
+        return any(
+            access is not None and access.strategy is EdgeStrategy.FALLBACK_IMPORT
+            for access in self._accesses(tensor, factory).values()
+        )
 
     def _is_fallback(self, layer: Layer) -> bool:
         """Whether a layer reads what another backend wrote."""
@@ -184,29 +195,15 @@ class Selector:
 
     def _cost(self, layer: Layer, tensor: str, factory: TensorHandleFactory) -> tuple[int, int]:
         """Return the number of readers that cannot be served at all, and the number that need a copy."""
-        writer = self._owner[layer.name]
-        edges = [self._edge(factory, writer, self._owner[reader.name]) for reader in self._readers.get(tensor, ())]
-        return edges.count(None) + self._is_locked_in(tensor, factory), edges.count(EdgeStrategy.COPY)
-
-    def _edge(
-        self, factory: TensorHandleFactory | None, writer: BackendId | None, reader: BackendId
-    ) -> EdgeStrategy | None:
-        preferred = self._table.preferred(reader)
-        if factory is None or not preferred:
-            if factory is None and not preferred and writer == reader:
-                return EdgeStrategy.DIRECT
-            return EdgeStrategy.COPY if _can_copy(factory, preferred) else None
-        if any(factory.id == other.id for other in preferred):
-            return EdgeStrategy.DIRECT
-        if any(can_import(factory, other, self._options) for other in preferred):
-            return EdgeStrategy.EXPORT
-        return EdgeStrategy.COPY if _can_copy(factory, preferred) else None
+        hidden = layer.type is LayerType.DEBUG and not factory.supports_map_unmap
+        unserved, copies = _cost(self._accesses(tensor, factory))
+        return unserved + (hidden or self._is_locked_in(tensor, factory)), copies
 
     def _of(self, layer: Layer) -> Sequence[TensorHandleFactory]:
         return self._table.preferred(self._owner[layer.name])
 
 
-def _can_copy(source: TensorHandleFactory | None, targets: Sequence[TensorHandleFactory]) -> bool:
-    """Return whether the process can access the bytes on both sides, as it always can in plain memory."""
-    readable = source is None or source.supports_map_unmap
-    return readable and (not targets or any(target.supports_map_unmap for target in targets))
+def _cost(accesses: Mapping[str, Access | None]) -> tuple[int, int]:
+    """Return the number of readers that cannot be served at all, and the number that need a copy."""
+    strategies = [None if access is None else access.strategy for access in accesses.values()]
+    return strategies.count(None), strategies.count(EdgeStrategy.COPY)

@@ -13,9 +13,11 @@ from ferrule.errors import FerruleError
 from ferrule.firmware import Job, divide, emit
 from ferrule.graph import Layer
 from ferrule.network import Network
-from ferrule.optimizer import LayerRow, OptimizedNetwork, explain
+from ferrule.optimizer import Crossing, LayerRow, OptimizedNetwork, explain
 from ferrule.report.inspection import (
     BackendPart,
+    CrossingPart,
+    DeviceCrossingPart,
     DivisionPart,
     FinalLayerPart,
     FinalPart,
@@ -48,11 +50,15 @@ def explain_division(network: Network, job: Job) -> DivisionPart:
     )
 
 
-def explain_schedule(network: Network, job: Job) -> tuple[ScheduledPart, ...]:
-    """Return the firmware's operators in order, with the device calls around each; raises like `emit`."""
+def explain_schedule(network: Network, job: Job) -> tuple[tuple[ScheduledPart, ...], tuple[DeviceCrossingPart, ...]]:
+    """Return the firmware's operators in order, with the device calls around each, and the tensors that cross.
+
+    Raises:
+        FerruleError: as `emit` does.
+    """
     artifact = emit(network, job)
     names = {use.name: use.device.name for use in artifact.devices}
-    return tuple(
+    schedule = tuple(
         ScheduledPart(
             index=index,
             layer=record.layer,
@@ -62,6 +68,19 @@ def explain_schedule(network: Network, job: Job) -> tuple[ScheduledPart, ...]:
         )
         for index, record in enumerate(artifact.operators)
     )
+    crossings = tuple(
+        DeviceCrossingPart(
+            tensor=each.tensor,
+            writer=each.writer,
+            reader=each.reader,
+            bytes=each.size_bytes,
+            became=each.became,
+            alignment=each.alignment,
+            why=each.why,
+        )
+        for each in artifact.crossings
+    )
+    return schedule, crossings
 
 
 def _final(network: Network, job: Job, face: Face) -> FinalPart:
@@ -76,6 +95,22 @@ def _final(network: Network, job: Job, face: Face) -> FinalPart:
         layers=layers,
         gone=tuple(layer.name for layer in network.layers if layer.name not in accounted),
         messages=optimized.warnings,
+        crossings=tuple(map(_crossing, optimized.crossings)),
+    )
+
+
+def _crossing(crossing: Crossing) -> CrossingPart:
+    return CrossingPart(
+        layer=crossing.layer,
+        tensor=crossing.tensor,
+        strategy=crossing.strategy.value,
+        reason=crossing.reason,
+        size_bytes=crossing.size_bytes,
+        alignment_bytes=crossing.alignment_bytes,
+        source=crossing.source_backend or "",
+        source_factory=crossing.source_factory or "",
+        target=crossing.target_backend,
+        target_factory=crossing.target_factory or "",
     )
 
 

@@ -103,6 +103,27 @@ class FinalLayerPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CrossingPart:
+    """A tensor that passes from one backend to another on the host."""
+
+    layer: str
+    """The layer that the optimizer inserted for it."""
+    tensor: str
+    strategy: str
+    """"copy", "export" or "fallback import"."""
+    reason: str
+    size_bytes: int
+    alignment_bytes: int
+    """The alignment that imported memory needs at both ends; 1 for a copy between the backends' own memories."""
+    source: str
+    """The backend that writes the tensor; empty for an input of the network."""
+    source_factory: str
+    """Empty for plain memory."""
+    target: str
+    target_factory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FinalPart:
     """The final assignment of layers to backends, on the host or in firmware."""
 
@@ -113,6 +134,8 @@ class FinalPart:
     """Layers of the given network that were fused, folded or deleted and have no replacement layer of a backend."""
     messages: tuple[str, ...] = ()
     """Messages about requests that were not met."""
+    crossings: tuple[CrossingPart, ...] = ()
+    """The tensors that pass from one backend to another; empty for firmware."""
     problem: str = ""
     """The reason why the network cannot run there; empty if it can."""
 
@@ -143,6 +166,23 @@ class ScheduledPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCrossingPart:
+    """A tensor of the firmware that the core or a device writes and another one of them reads."""
+
+    tensor: str
+    writer: str
+    """The name of a device, or "the core", which also stands for the caller."""
+    reader: str
+    bytes: int
+    became: str
+    """"shared in place" or "copied"."""
+    alignment: int
+    """In bytes."""
+    why: str
+    """The reason why the crossing is no cheaper; empty if nothing is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     """All facts about a network that do not depend on a board."""
 
@@ -159,6 +199,8 @@ class Inspection:
     """None if no backends were queried."""
     schedule: tuple[ScheduledPart, ...] | None = None
     """None unless it was requested."""
+    crossings: tuple[DeviceCrossingPart, ...] | None = None
+    """The tensors that cross between the core and devices in the firmware; None unless the schedule was requested."""
 
     @override
     def __repr__(self) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ferrule.report.inspection import (
+    CrossingPart,
+    DeviceCrossingPart,
     DivisionPart,
     FinalPart,
     Inspection,
@@ -45,6 +47,8 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         _print_division(inspection, inspection.division, console)
     if inspection.schedule is not None:
         _print_schedule(inspection.schedule, console)
+    if inspection.crossings:
+        _print_device_crossings(inspection.crossings, console)
 
 
 def _print_division(inspection: Inspection, division: DivisionPart, console: Console) -> None:
@@ -102,10 +106,37 @@ def _print_final(final: FinalPart, console: Console) -> None:
         whole=("layer", "run by"),
         title=f"{where}: what finally runs",
     )
+    if final.crossings:
+        _print_crossings(final.crossings, console)
     if final.gone:
         console.print(escape(f"fused, folded or deleted: {', '.join(final.gone)}"), highlight=False)
     for message in final.messages:
         console.print(f"[yellow]note[/]: {escape(message)}", highlight=False)
+
+
+def _print_crossings(crossings: Sequence[CrossingPart], console: Console) -> None:
+    """Print how each tensor that passes from one backend to another is transferred."""
+    from rich.markup import escape
+
+    rows = [
+        (
+            escape(crossing.tensor),
+            escape(f"{crossing.source or 'the application'} -> {crossing.target}"),
+            crossing.strategy,
+            f"{crossing.size_bytes:,}",
+            f"{crossing.alignment_bytes:,}",
+            escape(crossing.reason),
+        )
+        for crossing in crossings
+    ]
+    print_table(
+        console,
+        ("tensor", "from and to", "strategy", "bytes", "alignment", "reason"),
+        rows,
+        right=("bytes", "alignment"),
+        whole=("tensor", "strategy"),
+        title="on the host: what passes from one backend to another",
+    )
 
 
 def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None:
@@ -122,6 +153,30 @@ def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None
         rows,
         whole=("layer", "run by"),
         title="the firmware's operators in order, and the calls of devices",
+    )
+
+
+def _print_device_crossings(crossings: Sequence[DeviceCrossingPart], console: Console) -> None:
+    """Print what became of each tensor that crosses between the core and devices."""
+    from rich.markup import escape
+
+    rows = [
+        (
+            escape(part.tensor),
+            escape(f"{part.writer} -> {part.reader}"),
+            f"{part.bytes:,}",
+            str(part.alignment),
+            part.became,
+            escape(part.why),
+        )
+        for part in crossings
+    ]
+    print_table(
+        console,
+        ("tensor", "crossing", "bytes", "aligned", "became", "why no better"),
+        rows,
+        whole=("tensor", "crossing"),
+        title="the tensors that cross between the core and devices",
     )
 
 

@@ -3,7 +3,16 @@
 
 from ferrule.runtime.debug import DebugCallback
 from ferrule.runtime.errors import NetworkLoadError, NetworkUnloadError
+from ferrule.runtime.fallback_memory import FallbackBlock
 from ferrule.runtime.profiler import Profiler, WorkloadEvent
 from ferrule.runtime.runtime import Runtime
 
-__all__ = ["DebugCallback", "NetworkLoadError", "NetworkUnloadError", "Profiler", "Runtime", "WorkloadEvent"]
+__all__ = [
+    "DebugCallback",
+    "FallbackBlock",
+    "NetworkLoadError",
+    "NetworkUnloadError",
+    "Profiler",
+    "Runtime",
+    "WorkloadEvent",
+]

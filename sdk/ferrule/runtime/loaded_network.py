@@ -18,6 +18,7 @@ from ferrule.graph import Array, Graph
 from ferrule.runtime.binding import Arrays, InputPort, OutputPort, ordered_inputs, ordered_outputs
 from ferrule.runtime.debug import DebugSwitch
 from ferrule.runtime.errors import Faults
+from ferrule.runtime.fallback_memory import FallbackMemory
 from ferrule.runtime.imports import ImportLink
 from ferrule.runtime.profiler import Profiler, WorkloadEvent, backend_event, workload_event
 from ferrule.runtime.step import Step
@@ -32,6 +33,7 @@ class Parts:
     inputs: tuple[InputPort, ...]
     outputs: tuple[OutputPort, ...]
     links: tuple[ImportLink, ...]
+    fallback: FallbackMemory
     managers: tuple[MemoryManager, ...]
     profiling: Mapping[BackendId, BackendProfilingContext]
     debug: DebugSwitch
@@ -43,6 +45,7 @@ class LoadedNetwork:
     def __init__(self, parts: Parts, profiler: Profiler) -> None:
         self.profiler = profiler
         self.debug = parts.debug
+        self.fallback_blocks = parts.fallback.blocks
         self._parts: Parts | None = parts
         self._lock = threading.Lock()
         self._acquired = False
@@ -71,8 +74,13 @@ class LoadedNetwork:
         """Wait for the current run, then release all memory; later runs fail, and a second call does nothing."""
         with self._lock:
             parts, self._parts = self._parts, None
-            if parts is not None and self._acquired:
-                _release(parts.managers)
+            if parts is None:
+                return
+            faults = Faults()
+            if self._acquired:
+                faults.during(_release, parts.managers)
+            faults.during(parts.fallback.release)
+            faults.throw()
 
     def _acquire(self, parts: Parts) -> None:
         """Acquire the memory of all managers; if one fails, release the others again."""
@@ -130,6 +138,8 @@ class _Run:
                 if event is not None:
                     self._started(step, event)
             except Exception as error:
+                if step.waiting:
+                    self._settle()  # raises the same failure, with the place of the writer
                 _locate(error, step)
                 raise
 
@@ -180,13 +190,14 @@ class _Run:
 class _ProfiledRun(_Run):
     """A run that records when each step began and ended."""
 
-    __slots__ = ("_events", "_number", "_profiler")
+    __slots__ = ("_events", "_number", "_profiler", "_waited_ns")
 
     def __init__(self, parts: Parts, profiler: Profiler) -> None:
         super().__init__(parts)
         self._profiler = profiler
         self._number = profiler.begin_run()
         self._events: list[WorkloadEvent] = []
+        self._waited_ns = 0
 
     @override
     def run(self, arrays: Sequence[Array], buffers: Sequence[Array]) -> None:
@@ -200,7 +211,18 @@ class _ProfiledRun(_Run):
         self._collect(start)
 
     def _collect(self, start: int) -> None:
-        self._note("run", "run", "", "", start, perf_counter_ns())
+        self._events.append(
+            workload_event(
+                name="run",
+                category="run",
+                backend="",
+                device="",
+                start_ns=start,
+                end_ns=perf_counter_ns(),
+                run=self._number,
+                asynchronous=False,
+            )
+        )
         faults = Faults()
         for backend, context in self._parts.profiling.items():
             faults.during(self._take, backend, context)
@@ -213,28 +235,32 @@ class _ProfiledRun(_Run):
     @override
     def _execute(self, steps: Sequence[Step]) -> None:
         for step in steps:
+            self._waited_ns = 0
             start = perf_counter_ns()
             before = len(self._open)
             super()._execute((step,))
             asynchronous = len(self._open) > before
             end = perf_counter_ns()
-            self._note(step.name, step.type, step.backend, step.device, start, end, asynchronous=asynchronous)
-
-    def _note(
-        self, name: str, category: str, backend: str, device: str, start: int, end: int, *, asynchronous: bool = False
-    ) -> None:
-        self._events.append(
-            workload_event(
-                name=name,
-                category=category,
-                backend=backend,
-                device=device,
-                start_ns=start,
-                end_ns=end,
-                run=self._number,
-                asynchronous=asynchronous,
+            self._events.append(
+                workload_event(
+                    name=step.name,
+                    category=step.type,
+                    backend=step.backend,
+                    device=step.device,
+                    start_ns=start,
+                    end_ns=end,
+                    run=self._number,
+                    asynchronous=asynchronous,
+                    wait_ns=end - start if step.waiting else self._waited_ns,
+                    crossing=step.crossing,
+                )
             )
-        )
+
+    @override
+    def _wait(self, event: Event) -> None:
+        start = perf_counter_ns()
+        super()._wait(event)
+        self._waited_ns += perf_counter_ns() - start
 
 
 def _release(managers: Sequence[MemoryManager]) -> None:

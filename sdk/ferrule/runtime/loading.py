@@ -5,19 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ferrule.backends.context import CreationOptions
 from ferrule.backends.device import BackendId
 from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.shared.allocators import default_allocators
 from ferrule.backends.shared.host_memory import HostTensorHandle, MemCopyWorkload, MemImportWorkload
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
-from ferrule.backends.workload import Workload, WorkloadInfo
+from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import place
 from ferrule.graph import Graph, Layer, LayerType, Tensor
 from ferrule.operators.transfer import DebugDescriptor
-from ferrule.optimizer.optimized import OptimizedNetwork
+from ferrule.optimizer.optimized import Assignment, OptimizedNetwork
 from ferrule.runtime.admission import Admitted
-from ferrule.runtime.binding import InputPort, OutputPort, Staging
+from ferrule.runtime.binding import InputPort, OutputPort, staging_of
 from ferrule.runtime.debug import DebugSwitch, DebugWorkload
 from ferrule.runtime.errors import NetworkLoadError
+from ferrule.runtime.fallback_memory import FallbackMemory
 from ferrule.runtime.imports import ImportLink
 from ferrule.runtime.loaded_network import Parts
 from ferrule.runtime.members import Members
@@ -25,12 +28,17 @@ from ferrule.runtime.step import Step
 from ferrule.runtime.tensors import FRAMEWORK_LAYERS, TensorTable
 
 
-def load_parts(optimized: OptimizedNetwork, registry: BackendRegistry, admitted: Mapping[BackendId, Admitted]) -> Parts:
-    """Return the parts of the network: handles, workloads and memory managers.
+def load_parts(
+    optimized: OptimizedNetwork,
+    registry: BackendRegistry,
+    admitted: Mapping[BackendId, Admitted],
+    creation: CreationOptions,
+) -> Parts:
+    """Return the parts of the network: handles, workloads and memory managers; its fallback memory is allocated.
 
     Raises:
-        NetworkLoadError: a backend of the network is not usable here, or lacks something that it needs.
-        FerruleError: a backend refuses one of its layers.
+        NetworkLoadError: a backend of the network is not usable here, or it or a connection lacks something.
+        FerruleError: a backend refuses one of its layers, or memory between backends.
     """
     graph = optimized.graph
     for layer in graph.layers:
@@ -42,11 +50,20 @@ def load_parts(optimized: OptimizedNetwork, registry: BackendRegistry, admitted:
     loader = _Loader(optimized, members, tensors)
     steps = loader.steps()
     tensors.walk()
+    inputs, outputs = _input_ports(graph, tensors), _output_ports(graph, tensors)
+    fallback = FallbackMemory(
+        tensors.fallbacks,
+        tensors.lives(),
+        (*creation.fallback_allocators, *default_allocators()) if tensors.fallbacks else (),
+        protected=creation.protected_mode,
+    )
+    fallback.allocate()  # the last step that can fail
     return Parts(
         graph=graph,
         steps=steps,
-        inputs=_input_ports(graph, tensors),
-        outputs=_output_ports(graph, tensors),
+        inputs=inputs,
+        outputs=outputs,
+        fallback=fallback,
         links=tuple(loader.links.values()),
         managers=members.managers,
         profiling={
@@ -67,6 +84,7 @@ class _Loader:
         self._targets = {device.name: optimized.options.target(device) for device in optimized.devices}
         self._members = members
         self._tensors = tensors
+        self._crossings = {crossing.layer: crossing for crossing in optimized.crossings}
         self.links: dict[str, ImportLink] = {}
         self.debug = DebugSwitch()
 
@@ -87,15 +105,18 @@ class _Loader:
         with place(f"layer '{layer.name}' ({layer.type}) on backend '{assignment.backend}'"):
             workload = self._workload(layer)
         in_order = layer.type not in FRAMEWORK_LAYERS and self._members.member(assignment.backend).asynchronous
+        waiting = layer.type is LayerType.FALLBACK_IMPORT
         return Step(
             execute=workload.execute,
-            waits=self._tensors.foreign_inputs(layer),
+            waits=() if waiting else self._tensors.foreign_inputs(layer),
             outputs=tuple(self._tensors[name].handle for name in layer.outputs),
             name=layer.name,
             type=layer.type,
             backend=assignment.backend,
             device=assignment.device,
             in_order=in_order,
+            waiting=waiting,
+            crossing=self._crossings.get(layer.name),
         )
 
     def _end_of_import(self, layer: Layer) -> Step:
@@ -118,19 +139,31 @@ class _Loader:
             case LayerType.MEM_IMPORT:
                 self.links[layer.name] = link = self._link(layer)
                 return link
+            case LayerType.FALLBACK_IMPORT:
+                return self._fallback(layer)
             case LayerType.DEBUG:
                 return self._debug(layer)
             case _:
                 return self._backend_workload(layer)
 
     def _backend_workload(self, layer: Layer) -> Workload:
-        assignment = self._assignment[layer.name]
+        factory, info = self._factory(layer, self._assignment[layer.name])
+        return factory.create_workload(info)
+
+    def _fallback(self, layer: Layer) -> Workload:
+        """Return the workload by which the writer's backend waits until the tensor is written."""
+        producer = self._graph.producer(_only_input(layer))
+        if producer is None or producer.type in FRAMEWORK_LAYERS:
+            return Nothing()
+        factory, info = self._factory(layer, self._assignment[producer.name])
+        return factory.create_fallback_import(info)
+
+    def _factory(self, layer: Layer, assignment: Assignment) -> tuple[WorkloadFactory, WorkloadInfo]:
         factory = self._members.member(assignment.backend).workloads
         if factory is None:
             raise NetworkLoadError("the backend runs nothing on the host, it makes no workloads")
         target = self._targets[assignment.device]
-        info = WorkloadInfo.of(self._graph, layer, lambda name: self._tensors[name].handle, target)
-        return factory.create_workload(info)
+        return factory, WorkloadInfo.of(self._graph, layer, lambda name: self._tensors[name].handle, target)
 
     def _link(self, layer: Layer) -> ImportLink:
         name = _only_input(layer)
@@ -158,6 +191,13 @@ class _Loader:
     def _source(self, layer: Layer) -> TensorHandle:
         tensor = self._graph.tensor(_only_input(layer))
         return _constant_handle(tensor) if tensor.data is not None else self._tensors.mapped(tensor.info.name)
+
+
+class Nothing:
+    """The workload of a layer with nothing to do."""
+
+    def execute(self) -> None:
+        """Do nothing."""
 
 
 def _only_input(layer: Layer) -> str:
@@ -191,7 +231,8 @@ def _input_ports(graph: Graph, tensors: TensorTable) -> tuple[InputPort, ...]:
 
 def _output_ports(graph: Graph, tensors: TensorTable) -> tuple[OutputPort, ...]:
     """Return the ports; if a tensor is an output twice, the first port is written directly and the second copied."""
-    computed = {name for layer in graph.layers if layer.type is not LayerType.MEM_IMPORT for name in layer.outputs}
+    imports = {LayerType.MEM_IMPORT, LayerType.FALLBACK_IMPORT}
+    computed = {name for layer in graph.layers if layer.type not in imports for name in layer.outputs}
     ports = []
     for info in graph.outputs:
         tensor = graph.tensor(info.name)
@@ -199,7 +240,9 @@ def _output_ports(graph: Graph, tensors: TensorTable) -> tuple[OutputPort, ...]:
             ports.append(OutputPort(info, _constant_handle(tensor), None))
             continue
         placed = tensors[info.name]
-        staging = None if placed.managed or info.name not in computed else Staging(info, placed)
+        staging = None
+        if placed.fallback is not None or (not placed.managed and info.name in computed):
+            staging = staging_of(info, placed, lent=info.name in computed)
         if staging is None:
             tensors.mapped(info.name)
         computed.discard(info.name)

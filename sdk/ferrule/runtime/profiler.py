@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ferrule.backends.context import BackendEvent
+from ferrule.optimizer.optimized import Crossing, EdgeStrategy
 
 
 class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +32,14 @@ class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     """Number of the run of this network, starting at 0."""
     asynchronous: bool = False
+    wait_ns: int = 0
+    """The part of the duration in which the run waited for other work, such as another backend's."""
+    strategy: str = ""
+    """How a tensor passes from one backend to another: "copy", "export", or "fallback import"; empty otherwise."""
+    size_bytes: int = 0
+    """Size of that tensor."""
+    transfer: str = ""
+    """"copied" or "imported" for such a tensor, otherwise empty."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,9 +112,20 @@ class Profiler:
 
 
 def workload_event(
-    *, name: str, category: str, backend: str, device: str, start_ns: int, end_ns: int, run: int, asynchronous: bool
+    *,
+    name: str,
+    category: str,
+    backend: str,
+    device: str,
+    start_ns: int,
+    end_ns: int,
+    run: int,
+    asynchronous: bool,
+    wait_ns: int = 0,
+    crossing: Crossing | None = None,
 ) -> WorkloadEvent:
     """Return the event of work done by the current thread."""
+    copied = crossing is not None and crossing.strategy is EdgeStrategy.COPY
     return WorkloadEvent(
         name=name,
         category=category,
@@ -117,6 +137,10 @@ def workload_event(
         thread_name=threading.current_thread().name,
         run=run,
         asynchronous=asynchronous,
+        wait_ns=wait_ns,
+        strategy="" if crossing is None else crossing.strategy.value,
+        size_bytes=0 if crossing is None else crossing.size_bytes,
+        transfer="" if crossing is None else "copied" if copied else "imported",
     )
 
 
@@ -152,6 +176,7 @@ def _track_name(number: int, name: str) -> Mapping[str, object]:
 
 
 def _complete(event: WorkloadEvent, track: int) -> Mapping[str, object]:
+    crossing = {"strategy": event.strategy, "bytes": event.size_bytes, "transfer": event.transfer}
     return {
         "ph": "X",
         "pid": os.getpid(),
@@ -165,5 +190,7 @@ def _complete(event: WorkloadEvent, track: int) -> Mapping[str, object]:
             "device": event.device,
             "run": event.run,
             "asynchronous": event.asynchronous,
+            "wait_us": event.wait_ns / 1000,
+            **(crossing if event.strategy else {}),
         },
     }

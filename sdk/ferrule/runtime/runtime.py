@@ -20,6 +20,7 @@ from ferrule.runtime.binding import Arrays
 from ferrule.runtime.contexts import Contexts
 from ferrule.runtime.debug import DebugCallback
 from ferrule.runtime.errors import Faults
+from ferrule.runtime.fallback_memory import FallbackBlock
 from ferrule.runtime.loaded_network import LoadedNetwork
 from ferrule.runtime.loading import load_parts
 from ferrule.runtime.profiler import Profiler
@@ -90,7 +91,7 @@ class Runtime(Closing):
             self._check_open()
             number = NetworkId(next(self._numbers))
             with self._contexts.loading(number):
-                parts = load_parts(optimized, self._registry, self._admitted)
+                parts = load_parts(optimized, self._registry, self._admitted, self._options)
                 profiler = Profiler(optimized.graph.name, enabled=self._options.profiling)
                 self._networks[number] = LoadedNetwork(parts, profiler)
             return number
@@ -126,6 +127,10 @@ class Runtime(Closing):
     def profiler(self, network: NetworkId) -> Profiler:
         """Return the profiler of a network; it records runs if the runtime was created with `profiling`."""
         return self._loaded(network).profiler
+
+    def fallback_memory(self, network: NetworkId) -> tuple[FallbackBlock, ...]:
+        """Return the blocks of memory that a network holds between backends that both import it."""
+        return self._loaded(network).fallback_blocks
 
     def register_debug_callback(self, network: NetworkId, callback: DebugCallback) -> None:
         """Let the DEBUG layers of a network call `callback` instead of logging the ranges of their tensors."""

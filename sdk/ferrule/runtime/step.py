@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ferrule.backends.tensor_handle import Event, TensorHandle
+from ferrule.optimizer.optimized import Crossing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,6 +26,10 @@ class Step:
     device: str
     in_order: bool
     """Whether the step's event may stay open while later steps begin."""
+    waiting: bool = False
+    """Whether the step only waits for the work of another layer, whose failure is then the step's."""
+    crossing: Crossing | None = None
+    """The connection between backends that the step serves."""
 
     @property
     def place(self) -> str:

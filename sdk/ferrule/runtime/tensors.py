@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.graph import Layer, LayerType
+from ferrule.memory import Lifetime
+from ferrule.operators.transfer import FallbackImportDescriptor
 from ferrule.optimizer.optimized import Assignment, OptimizedNetwork
 from ferrule.runtime.errors import NetworkLoadError
+from ferrule.runtime.fallback_memory import APPLICATION, FallbackEnd, FallbackTensor
+from ferrule.runtime.lives import Unit, Waits
 from ferrule.runtime.members import Members
 
-FRAMEWORK_LAYERS = frozenset({LayerType.DEBUG, LayerType.MEM_COPY, LayerType.MEM_IMPORT})
-"""Layers whose workloads belong to the runtime itself and have finished when `execute` returns."""
+FRAMEWORK_LAYERS = frozenset({LayerType.DEBUG, LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.FALLBACK_IMPORT})
+"""Layers that the optimizer inserted; their workloads have finished when `execute` returns."""
 
-Unit = tuple[BackendId, str]
-"""A backend and a device: the unit within which workloads run in the order in which they are started."""
+_IMPORTS = frozenset({LayerType.MEM_IMPORT, LayerType.FALLBACK_IMPORT})
+"""Layers whose output is in the memory of their input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,10 @@ class PlacedTensor:
     """Whether the handle has memory without an import."""
     alignment_bytes: int = 1
     """Required alignment of imported memory, for the handle's own factory and for all later importers."""
+    fallback: FallbackTensor | None = None
+    """The memory that it shares with other backends' handles; None if it shares none."""
+    lent: bool = False
+    """Whether the handle may import the caller's memory of an input or output."""
 
 
 def unit_of(assignment: Assignment) -> Unit:
@@ -46,10 +54,14 @@ class TensorTable:
         self._assignment = optimized.assignment
         self._members = members
         self._placed: dict[str, PlacedTensor] = {}
+        self.fallbacks: dict[str, FallbackTensor] = {}
+        """The tensors in fallback memory."""
         options = optimized.options
         inputs = {info.name for info in self._graph.inputs}
         outputs = {info.name for info in self._graph.outputs} - inputs
         alignments = self._alignments(optimized)
+        kinds = self._fallback_kinds(optimized)
+        uses = Counter(info.name for info in (*self._graph.inputs, *self._graph.outputs))
         for tensor in self._graph.tensors:
             name = tensor.info.name
             if tensor.is_constant:
@@ -59,18 +71,71 @@ class TensorTable:
             owned = members.factory(optimized.factories[name])
             producer = self._graph.producer(name)
             importable = MemorySource.MALLOC in owned.factory.import_flags
-            foreign = (
-                (producer is not None and producer.type is LayerType.MEM_IMPORT)
-                or (name in inputs and options.import_enabled and importable)
-                or (name in outputs and options.export_enabled and importable)
+            lent = importable and (
+                (name in inputs and options.import_enabled) or (name in outputs and options.export_enabled)
             )
+            hidden = options.import_enabled and not owned.factory.supports_map_unmap and uses[name] > (1 if lent else 0)
+            if hidden and name not in kinds:
+                kinds[name] = next(iter(owned.factory.import_flags), MemorySource.UNDEFINED)
+            if hidden:
+                kinds[name] |= MemorySource.MALLOC
+            imported = producer is not None and producer.type in _IMPORTS
+            foreign = imported or lent or name in kinds
             self._placed[name] = PlacedTensor(
                 handle=owned.factory.create_handle(tensor.info, managed=not foreign),
                 factory=owned.factory,
                 manager=owned.manager,
                 managed=not foreign,
                 alignment_bytes=alignments[name],
+                lent=lent,
             )
+        self._share(kinds)
+
+    def _fallback_kinds(self, optimized: OptimizedNetwork) -> dict[str, MemorySource]:
+        """Return, by tensor that FALLBACK_IMPORT layers read, the kinds of memory that they need."""
+        kinds: dict[str, MemorySource] = {}
+        for layer in optimized.graph.layers:
+            descriptor = layer.descriptor
+            if isinstance(descriptor, FallbackImportDescriptor):
+                source = layer.present_inputs[0]
+                producer = optimized.graph.producer(source)
+                if producer is not None and producer.type in _IMPORTS:
+                    raise NetworkLoadError(
+                        f"layer '{layer.name}' imports tensor '{source}', which layer '{producer.name}' imported"
+                    )
+                kinds[source] = kinds.get(source, MemorySource.UNDEFINED) | MemorySource(descriptor.memory)
+        return kinds
+
+    def _share(self, kinds: Mapping[str, MemorySource]) -> None:
+        """Make the fallback tensors, each with all its handles; imports by MEM_IMPORT are repeated in each run."""
+        for root, needed in kinds.items():
+            names = [root, *(x.outputs[0] for x in self._graph.consumers(root) if x.type is LayerType.FALLBACK_IMPORT)]
+            ends = [
+                FallbackEnd(
+                    handle=self._placed[name].handle, factory=self._placed[name].factory, backend=self._user(name)
+                )
+                for name in names
+            ]
+            tensor = FallbackTensor(self._graph.info(root), needed, ends)
+            for name in names:
+                self._placed[name] = replace(self._placed[name], fallback=tensor)
+            self.fallbacks[root] = tensor
+
+    def _user(self, name: str) -> str:
+        """Return the backend that uses a tensor's handle: the writer's, or for inputs, the first reader's."""
+        producer = self._graph.producer(name)
+        readers = self._graph.consumers(name)
+        layer = producer or (readers[0] if readers else None)
+        return APPLICATION if layer is None else self._assignment[layer.name].backend
+
+    def lives(self) -> dict[str, Lifetime]:
+        """Return the lifetimes of the tensors in fallback memory."""
+        waits = Waits(self._graph, self._asynchronous_unit)
+        groups: dict[str, list[str]] = {root: [] for root in self.fallbacks}
+        for name, root in self._roots().items():
+            if root in groups:
+                groups[root].append(name)
+        return {root: waits.life(names) for root, names in groups.items()}
 
     def _alignments(self, optimized: OptimizedNetwork) -> dict[str, int]:
         """Return, by tensor, the required alignment of memory imported from outside, along chains of imports."""
@@ -166,7 +231,7 @@ class TensorTable:
         """Return, by tensor, the tensor whose memory it uses: itself, or the one that it is imported from."""
         roots = {name: name for name in self._placed}
         for layer in self._graph.layers:
-            source = layer.inputs[0] if layer.type is LayerType.MEM_IMPORT else None
+            source = layer.inputs[0] if layer.type in _IMPORTS else None
             if source is not None and source in roots:
                 roots[layer.outputs[0]] = roots[source]
         return roots

@@ -62,7 +62,8 @@ def test_exact_and_as_planned(build: Build, board: str, name: str, request: pyte
     else:
         request.getfixturevalue("qemu")
     firmware = build(board)
-    report = firmware.run([np.concatenate([sample(0), sample(1)])], engine=name, trace_devices=True)
+    samples = [np.concatenate([sample(0), sample(1)])]
+    report = firmware.run(samples, engine=name, trace_devices=True, check_ownership=name == "unicorn")
     assert report.verdict is ferrule.Verdict.EXACT
     trace = report.document.device_trace
     assert trace is not None

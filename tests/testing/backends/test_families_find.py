@@ -493,7 +493,7 @@ def test_the_cases_reach_every_type_that_the_reference_has() -> None:
     from ferrule.operators.table import OPERATORS
     from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
-    runtimes_own = {LayerType.DEBUG, LayerType.MEM_COPY, LayerType.MEM_IMPORT}
+    runtimes_own = {LayerType.DEBUG, LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.FALLBACK_IMPORT}
     assert set(LAYER_TYPES) == set(OPERATORS) - runtimes_own
     taken = set()
     for type_, dtype in itertools.product(LAYER_TYPES, DataType):

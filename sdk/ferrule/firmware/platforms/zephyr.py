@@ -10,7 +10,7 @@ from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import DEVICE, LINK, RUNTIME, Contribution, merged
 from ferrule.boards import Board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, memory_of
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.library import Library, model_files, model_sources
@@ -83,6 +83,13 @@ class ZephyrPlatform(Platform):
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
         artifact = request.artifact
+        if artifact.storage.others:
+            names = ", ".join(memory_of(region) for region in artifact.storage.others)
+            raise FerruleError(
+                f"the workspace has parts in memory {names}, which devices reach, and a project for Zephyr cannot "
+                "place them there",
+                hint="give the devices the workspace's memory among their `regions`, or choose another platform",
+            )
         library = Library.of(*artifact.contributions, *_MODULE)
         values = _values(request)
         return ProjectFiles(

@@ -11,7 +11,15 @@ from ferrule.graph import Graph, GraphEditor, Layer, LayerType, Tensor
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
-_KEPT = frozenset({LayerType.DEBUG, LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.PRE_COMPILED})
+_KEPT = frozenset(
+    {
+        LayerType.DEBUG,
+        LayerType.MEM_COPY,
+        LayerType.MEM_IMPORT,
+        LayerType.FALLBACK_IMPORT,
+        LayerType.PRE_COMPILED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

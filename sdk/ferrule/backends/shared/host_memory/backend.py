@@ -12,7 +12,13 @@ from ferrule.backends.context import CustomAllocator
 from ferrule.backends.device import BackendId
 from ferrule.backends.shared.host_memory.handle import HOST_FACTORY, HostTensorHandleFactory
 from ferrule.backends.shared.host_memory.manager import HostMemoryManager
-from ferrule.backends.tensor_handle import FactoryId, MemoryManager, MemorySource, TensorHandleFactory
+from ferrule.backends.tensor_handle import (
+    FactoryId,
+    HandleCapability,
+    MemoryManager,
+    MemorySource,
+    TensorHandleFactory,
+)
 
 
 class HostMemoryBackend(Backend):
@@ -20,6 +26,8 @@ class HostMemoryBackend(Backend):
 
     factory_id: ClassVar[FactoryId] = HOST_FACTORY
     """Id of its factory; between backends with the same id nothing is copied."""
+    fallback_memory_required: ClassVar[bool] = False
+    """For tests only: whether other backends get its tensors in fallback memory, which is slower than an export."""
 
     @override
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
@@ -32,7 +40,8 @@ class HostMemoryBackend(Backend):
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
         manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (HostTensorHandleFactory(self.factory_id, manager),)
+        capabilities = {HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED} if self.fallback_memory_required else set()
+        return (HostTensorHandleFactory(self.factory_id, manager, capabilities=frozenset(capabilities)),)
 
 
 def refuse_other_memory(backend: BackendId, allocator: CustomAllocator) -> str:

@@ -12,13 +12,14 @@ from ferrule.backends.shared.host_memory.manager import HostMemoryManager
 from ferrule.backends.shared.host_memory.planned import Slot
 from ferrule.backends.tensor_handle import (
     FactoryId,
+    HandleCapability,
     MemoryAccess,
     MemoryRef,
     MemorySource,
     TensorHandle,
     TensorHandleFactory,
 )
-from ferrule.graph import Array, TensorInfo
+from ferrule.graph import Array, Layer, TensorInfo
 
 HOST_FACTORY = FactoryId("Ferrule/Host")
 """The id of CpuRef's factory; a backend whose workloads read and write plain arrays may list it as a preference."""
@@ -139,12 +140,14 @@ class HostTensorHandleFactory(TensorHandleFactory):
         alignment_bytes: int = 1,
         import_flags: MemorySource = MemorySource.MALLOC,
         export_flags: MemorySource = MemorySource.MALLOC,
+        capabilities: frozenset[HandleCapability] = frozenset(),
     ) -> None:
         self.id = factory_id
         self._alignment_bytes = alignment_bytes
         self.import_flags = import_flags
         self.export_flags = export_flags
         self._manager = manager
+        self._capabilities = capabilities
 
     @override
     def create_handle(self, info: TensorInfo, *, managed: bool) -> HostTensorHandle:
@@ -159,6 +162,10 @@ class HostTensorHandleFactory(TensorHandleFactory):
     @override
     def memory_alignment(self, source: MemorySource) -> int:
         return self._alignment_bytes
+
+    @override
+    def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
+        return self._capabilities
 
 
 class FutureEvent:

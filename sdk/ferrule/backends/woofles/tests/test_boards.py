@@ -59,7 +59,7 @@ def test_the_int8_models(model: str, board: str, use_interrupt: int) -> None:
     network = ferrule.load(Path(folder) / f"{model}.tflite")
     npu = device(use_interrupt=use_interrupt)
     firmware = ferrule.compile(network, board=board, backends=["Woofles", "CpuAcc"], devices=[npu])
-    report = firmware.run(trace_devices=True)
+    report = firmware.run(trace_devices=True, check_ownership=True)
     assert report.verdict is ferrule.Verdict.EXACT
     given = [layer for layer in report.layers if layer.device == "npu0"]
     assert len(given) == TAKEN[model]
@@ -92,7 +92,7 @@ def test_two_devices_with_leads(board: str) -> None:
     firmware = ferrule.compile(branches(), board=board, backends=["CpuAcc"], hints=HINTS, devices=devices)
     bases = [use.driver.base for use in firmware.artifact.devices]
     assert len(set(bases)) == 2
-    report = firmware.run([X], trace_devices=True)
+    report = firmware.run([X], trace_devices=True, check_ownership=True)
     assert report.verdict is ferrule.Verdict.EXACT
     assert {layer.name: layer.device for layer in report.layers if layer.backend == "Woofles"} == {
         "left": "npu0",
@@ -111,7 +111,9 @@ def test_two_devices_with_leads(board: str) -> None:
 
 def test_both_interrupt_driven() -> None:
     devices = [device("npu0", use_interrupt=1), device("npu1", use_interrupt=1)]
-    report = ferrule.compile(branches(), backends=["CpuAcc"], hints=HINTS, devices=devices).run([X])
+    report = ferrule.compile(branches(), backends=["CpuAcc"], hints=HINTS, devices=devices).run(
+        [X], check_ownership=True
+    )
     assert report.verdict is ferrule.Verdict.EXACT
 
 

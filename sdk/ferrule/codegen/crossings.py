@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describes the tensors that cross between the core and devices: what each crossing became, and why not a better one.
+
+Best is a tensor that both ends use in place, in the workspace's memory. Next is another memory that both reach. Behind
+a data cache, either costs cache maintenance. A copy is the last resort: the ends reach no memory in common.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ferrule.codegen.cache_code import upkeep
+from ferrule.codegen.device_use import DeviceUse
+from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
+from ferrule.codegen.schedule import Call
+from ferrule.codegen.storage import StoragePlan, memory_of
+from ferrule.graph import LayerType
+
+THE_CORE = "the core"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """A tensor that one of the core and the devices writes and another one reads."""
+
+    tensor: str
+    writer: str
+    """The name of a device, or "the core", which also stands for the caller of the executor."""
+    reader: str
+    """Likewise."""
+    size_bytes: int
+    copied: bool
+    """Whether a MEM_COPY moves it; otherwise both ends use it in place."""
+    alignment: int
+    """Of its place in the core's memory or, if it is copied, in the device's memory; in bytes."""
+    why: str
+    """The reason why the crossing is no cheaper; empty for a tensor in place without any cost."""
+
+    @property
+    def became(self) -> str:
+        """What the crossing became, in words."""
+        return "copied" if self.copied else "shared in place"
+
+
+def crossings(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Crossing, ...]:
+    """Return the crossings in the order in which the layers run, once for each tensor and pair of ends."""
+    return _Crossings(lowered, storage).all()
+
+
+class _Crossings:
+    """Finds the crossings of a planned graph."""
+
+    def __init__(self, lowered: LoweredGraph, storage: StoragePlan) -> None:
+        self._lowered = lowered
+        self._storage = storage
+        self._writers = {name: _runner(item) for item in lowered.layers for name in item.layer.outputs}
+
+    def all(self) -> tuple[Crossing, ...]:
+        found: dict[tuple[str, str, str], Crossing] = {}
+        for crossing in self._each():
+            if crossing.writer != crossing.reader:
+                found.setdefault((crossing.tensor, crossing.writer, crossing.reader), crossing)
+        return tuple(found.values())
+
+    def _each(self) -> Iterator[Crossing]:
+        graph, storage = self._lowered.graph, self._storage
+        for item, lines in zip(self._lowered.layers, upkeep(self._lowered, storage), strict=True):
+            if item.use is not None and item.call in {Call.COPY_TO, Call.COPY_FROM}:
+                yield self._copied(item, item.use)
+            elif item.layer.type is LayerType.MEM_COPY:
+                yield self._copied_by_core(item)
+            elif item.layer.outputs[0] not in storage.views:
+                for name in item.layer.present_inputs:
+                    if not graph.tensor(name).is_constant and name not in self._lowered.memories:
+                        yield self._shared(name, _runner(item), cleaned=name in lines.clean)
+        for info in graph.outputs:
+            if not graph.tensor(info.name).is_constant:
+                yield self._shared(info.name, THE_CORE)
+
+    def _copied(self, item: LoweredLayer, use: DeviceUse) -> Crossing:
+        source = item.layer.present_inputs[0]
+        device = use.device.name
+        inwards = item.call is Call.COPY_TO
+        return Crossing(
+            tensor=source,
+            writer=THE_CORE if inwards else device,
+            reader=device if inwards else THE_CORE,
+            size_bytes=self._lowered.graph.info(source).size_bytes,
+            copied=True,
+            alignment=use.driver.alignment,
+            why=f"{device} uses its own memory of {use.driver.memory_bytes} B only (memory_bytes of its driver)",
+        )
+
+    def _copied_by_core(self, item: LoweredLayer) -> Crossing:
+        source, target = item.layer.present_inputs[0], item.layer.outputs[0]
+        writer = self._writers.get(self._storage.root(source), THE_CORE)
+        other = "another device that uses the tensor" if writer == THE_CORE else writer
+        return Crossing(
+            tensor=source,
+            writer=writer,
+            reader=item.device,
+            size_bytes=self._lowered.graph.info(source).size_bytes,
+            copied=True,
+            alignment=self._storage.device_alignment(target),
+            why=f"{item.device} uses {self._memory(target)}, {other} does not reach it",
+        )
+
+    def _memory(self, tensor: str) -> str:
+        region = self._storage.region(tensor)
+        return "the workspace's memory" if region is self._storage.regions[0] else f"memory {memory_of(region)}"
+
+    def _shared(self, tensor: str, reader: str, *, cleaned: bool = False) -> Crossing:
+        writer = self._writers.get(self._storage.root(tensor), THE_CORE)
+        region = self._storage.region(tensor)
+        why = []
+        if region is not self._storage.regions[0]:
+            why.append(f"in memory {memory_of(region)}: a device that uses it does not reach the workspace's memory")
+        line = region.line_bytes
+        if line:
+            upkeep = ", cleaned before the device reads them" if cleaned else ""
+            if reader == THE_CORE:
+                upkeep = ", invalidated before the core reads them"
+            why.append(f"the core caches this memory: the tensor fills lines of {line} B{upkeep}")
+        return Crossing(
+            tensor=tensor,
+            writer=writer,
+            reader=reader,
+            size_bytes=self._lowered.graph.info(tensor).size_bytes,
+            copied=False,
+            alignment=math.lcm(self._storage.device_alignment(tensor), max(line, 1)),
+            why="; ".join(why),
+        )
+
+
+def _runner(item: LoweredLayer) -> str:
+    """Return the device that uses a layer's tensors itself, or the core, which also does the copies."""
+    return item.use.device.name if item.use is not None and item.call is Call.RUN else THE_CORE

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules for a backend's access to a tensor in handles of another factory, with the reason for each choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ferrule.backends.device import BackendId
+from ferrule.backends.tensor_handle import (
+    FactoryId,
+    HandleCapability,
+    MemorySource,
+    TensorHandleFactory,
+    TensorHandleFactoryRegistry,
+)
+from ferrule.graph import Layer, LayerType
+from ferrule.optimizer.optimized import EdgeStrategy
+from ferrule.optimizer.options import OptimizerOptions
+
+PLAIN_ALIGNMENT_BYTES = 1
+"""Workloads of backends without factories accept plain memory of any alignment."""
+
+_OBSTACLES = {
+    HandleCapability.PADDING_REQUIRED: "needs padding",
+    HandleCapability.FALLBACK_IMPORT_DISABLED: "disables fallback imports",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How the layers of one backend access a tensor."""
+
+    strategy: EdgeStrategy
+    factory: FactoryId | None = None
+    """The factory of the handle that the layers read; None for plain memory."""
+    memory: MemorySource = MemorySource.UNDEFINED
+    """If the tensor lies in fallback memory: the kinds of memory that its handles import."""
+    target_memory: MemorySource = MemorySource.UNDEFINED
+    """If the tensor's copy lies in fallback memory: the kinds of memory that its handles import."""
+    alignment_bytes: int = 1
+    """The alignment of that memory that suits both ends."""
+    reason: str = ""
+    """The reason for this strategy instead of a better one."""
+
+
+class FactoryTable:
+    """The factories of the backends that have layers in the network, and each backend's preferences among them."""
+
+    def __init__(
+        self, registry: TensorHandleFactoryRegistry, preferences: Mapping[BackendId, Sequence[FactoryId]]
+    ) -> None:
+        self._factories = {
+            key: factory for ids in preferences.values() for key in ids if (factory := registry.get(key)) is not None
+        }
+        self._preferred = {
+            backend: tuple(self._factories[key] for key in ids if key in self._factories)
+            for backend, ids in preferences.items()
+        }
+
+    def get(self, factory: FactoryId) -> TensorHandleFactory | None:
+        """Return a factory by its id; None if it is not among the preferences of any backend of the network."""
+        return self._factories.get(factory)
+
+    def preferred(self, backend: BackendId) -> tuple[TensorHandleFactory, ...]:
+        """Return the registered factories whose handles a backend's workloads can use, in order of preference."""
+        return self._preferred.get(backend, ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """One end of a connection: the factory of its handle, and the backend that uses the handle."""
+
+    factory: TensorHandleFactory | None
+    """None for plain memory."""
+    backend: BackendId | None
+    capabilities: frozenset[HandleCapability] = frozenset()
+    """The factory's properties for the connection."""
+
+    @property
+    def id(self) -> FactoryId | None:
+        """The factory's id; None for plain memory."""
+        return None if self.factory is None else self.factory.id
+
+    @property
+    def maps(self) -> bool:
+        """Whether the process can access the bytes through the handle."""
+        return self.factory is None or self.factory.supports_map_unmap
+
+    @property
+    def import_flags(self) -> MemorySource:
+        """The kinds of memory that the handle imports."""
+        return MemorySource.MALLOC if self.factory is None else self.factory.import_flags
+
+    @property
+    def name(self) -> str:
+        """The factory in messages."""
+        return "plain memory" if self.factory is None else f"'{self.factory.id}'"
+
+    def alignment_bytes(self, kinds: MemorySource) -> int:
+        """Return the alignment that the handle needs of imported memory: of the first of these kinds."""
+        kind = _first(self.import_flags & kinds)
+        return self.factory.memory_alignment(kind) if self.factory is not None and kind else PLAIN_ALIGNMENT_BYTES
+
+    @property
+    def requires_memory(self) -> bool:
+        """Whether the handle is shared with another backend in fallback memory."""
+        return HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED in self.capabilities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """A connection from the layer that writes a tensor to a layer that reads it."""
+
+    writer: Layer | None
+    """None for an input of the network."""
+    reader: Layer
+    """A DEBUG layer maps the tensor itself."""
+    backend: BackendId
+    """The reader's backend."""
+
+    def end(self, factory: TensorHandleFactory | None, backend: BackendId | None) -> End:
+        """Return one end, with its properties for this connection."""
+        found = frozenset() if factory is None else factory.capabilities(self.writer, self.reader)
+        return End(factory=factory, backend=backend, capabilities=found)
+
+
+class AccessRules:
+    """The rules under the options of one optimisation.
+
+    `kinds` are always the kinds that one allocator's memory is at the same time.
+    """
+
+    def __init__(self, table: FactoryTable, options: OptimizerOptions) -> None:
+        self._table = table
+        self._options = options
+
+    def access(self, source: End, connection: Connection, kinds: MemorySource) -> Access | None:
+        """Return the best access of a layer to a tensor; None if there is none."""
+        reader, maps = connection.backend, connection.reader.type is LayerType.DEBUG
+        direct = self._direct(source, reader)
+        if direct is not None and (source.maps or not maps):
+            return direct
+        source = connection.end(source.factory, source.backend)
+        targets = [end for end in self._targets(connection) if end.maps or not maps]
+        mapped = next((end for end in targets if end.maps), None)
+        imports = [self._fallback(source, target, kinds) for target in targets]
+        fallback = next((found for found in imports if isinstance(found, Access)), None)
+        if fallback is not None and source.requires_memory:
+            return fallback
+        exports = [self._export(source, target) for target in targets]
+        export = next((found for found in exports if isinstance(found, Access)), None)
+        if export is not None:
+            return export
+        refusals = imports if source.requires_memory else exports
+        reason = next((found for found in refusals if isinstance(found, str)), "")
+        if mapped is not None and source.maps:
+            return Access(strategy=EdgeStrategy.COPY, factory=mapped.id, reason=reason)
+        return fallback or self._copy_by_memory(source, [mapped] if mapped else targets, kinds, reason)
+
+    def _copy_by_memory(self, source: End, targets: Sequence[End], kinds: MemorySource, reason: str) -> Access | None:
+        """Return the access by a copy from or to fallback memory, for ends that cannot be mapped; None if none is."""
+        memory = MemorySource.UNDEFINED if source.maps else self.memory_in_reach(source, kinds)
+        if not source.maps and not memory:
+            return None
+        for target in targets:
+            own = [] if target.maps else [self.memory_in_reach(target, each) for each in self._options.allocators]
+            target_memory = next(filter(None, own), MemorySource.UNDEFINED)
+            if target.maps or target_memory:
+                reasons = [reason, *_unmapped(source, "from"), *_unmapped(target, "to")]
+                return Access(
+                    strategy=EdgeStrategy.COPY,
+                    factory=target.id,
+                    memory=memory,
+                    target_memory=target_memory,
+                    alignment_bytes=max(source.alignment_bytes(memory), target.alignment_bytes(target_memory)),
+                    reason="; ".join(reasons),
+                )
+        return None
+
+    def memory_in_reach(self, source: End, kinds: MemorySource) -> MemorySource:
+        """Return the kinds of fallback memory that a handle imports and the process can access; UNDEFINED if none."""
+        own = _first(source.import_flags & kinds)
+        if not own or MemorySource.MALLOC not in kinds or self._obstacle([source], asked=False):
+            return MemorySource.UNDEFINED
+        return own | MemorySource.MALLOC
+
+    def _targets(self, connection: Connection) -> tuple[End, ...]:
+        """Return the reader's possible ends, in order of preference."""
+        factories = self._table.preferred(connection.backend) or (None,)
+        return tuple(connection.end(each, connection.backend) for each in factories)
+
+    def _direct(self, source: End, reader: BackendId) -> Access | None:
+        preferred = self._table.preferred(reader)
+        if source.factory is None:
+            plain = not preferred and source.backend == reader
+            return Access(strategy=EdgeStrategy.DIRECT) if plain else None
+        known = any(source.id == each.id for each in preferred)
+        return Access(strategy=EdgeStrategy.DIRECT, factory=source.id) if known else None
+
+    def _fallback(self, source: End, target: End, kinds: MemorySource) -> Access | str:
+        """Return the access in memory that both ends import, or the reason why there is none."""
+        obstacle = self._obstacle([source, target])
+        if obstacle:
+            return obstacle
+        common = _first(source.import_flags & target.import_flags & kinds)
+        own, other = common or _first(source.import_flags & kinds), common or _first(target.import_flags & kinds)
+        if not own or not other:
+            return (
+                f"no allocator's memory suits both ends: {source.name} imports {_listed(source.import_flags)}, "
+                f"{target.name} imports {_listed(target.import_flags)}"
+            )
+        need = "requires fallback memory" if source.requires_memory else "cannot be connected otherwise"
+        return Access(
+            strategy=EdgeStrategy.FALLBACK_IMPORT,
+            factory=target.id,
+            memory=own | other,
+            alignment_bytes=max(source.alignment_bytes(own), target.alignment_bytes(other)),
+            reason=f"{source.name} {need}, and both ends import {_listed(own | other)}",
+        )
+
+    def _export(self, source: End, target: End) -> Access | str:
+        """Return the access by an import of the writer's own memory, or the reason why there is none."""
+        obstacle = self._obstacle([source, target])
+        if obstacle:
+            return obstacle
+        if source.factory is None or target.factory is None:
+            return "a backend without tensor handle factories neither exports nor imports"
+        exported = source.factory.export_flags if source.maps else MemorySource.UNDEFINED
+        common = exported & target.import_flags
+        if not common:
+            return f"{source.name} exports {_listed(exported)}, {target.name} imports {_listed(target.import_flags)}"
+        return Access(
+            strategy=EdgeStrategy.EXPORT,
+            factory=target.id,
+            alignment_bytes=target.alignment_bytes(common),
+            reason=f"{target.name} imports the {_listed(common)} memory that {source.name} exports",
+        )
+
+    def _obstacle(self, ends: Iterable[End], *, asked: bool = True) -> str:
+        """Return the reason why no memory is imported between these ends; `asked`: if the user's choice counts."""
+        if not self._options.import_enabled:
+            return "import_enabled is off"
+        for end in ends:
+            if asked and end.backend is not None and self._options.fallback_transfers.get(end.backend) == "copy":
+                return f"the fallback of {end.backend} is 'copy'"
+            for capability in end.capabilities:
+                if capability in _OBSTACLES:
+                    return f"{end.name} {_OBSTACLES[capability]}"
+        return ""
+
+
+def _unmapped(end: End, direction: str) -> list[str]:
+    return [] if end.maps else [f"{end.name} cannot be mapped, so the copy is {direction} fallback memory"]
+
+
+def _first(kinds: MemorySource) -> MemorySource:
+    return next((kind for kind in MemorySource if kind in kinds), MemorySource.UNDEFINED)
+
+
+def _listed(kinds: MemorySource) -> str:
+    return " and ".join(str(kind.name) for kind in MemorySource if kind in kinds) or "nothing"

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory between the backends of one loaded network: allocated and imported at load, kept until unload."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.backends.context import CustomAllocator
+from ferrule.backends.shared.host_memory import TensorImportError, take_block
+from ferrule.backends.shared.host_memory.planned import QUICK
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.errors import place
+from ferrule.graph import Array, TensorInfo
+from ferrule.memory import Lifetime, Region, Request, plan
+from ferrule.runtime.errors import Faults, NetworkLoadError
+
+APPLICATION = "the application"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FallbackEnd:
+    """One handle of a tensor in fallback memory."""
+
+    handle: TensorHandle
+    factory: TensorHandleFactory
+    backend: str
+    """The backend that uses the handle, in messages."""
+
+    @override
+    def __str__(self) -> str:
+        return f"'{self.factory.id}' of {self.backend}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FallbackBlock:
+    """One block of a network's fallback memory."""
+
+    allocator: str
+    """The allocator's name; a stand-in for a dma-buf calls itself one."""
+    size_bytes: int
+    tensor_bytes: int
+    """The sum of the sizes of the tensors in it; tensors that are never live together share bytes."""
+    unaligned_bytes: int
+    """The size that the block would have without any alignment."""
+
+
+class FallbackTensor:
+    """A tensor that its writer and all its readers access in the same imported memory."""
+
+    def __init__(self, info: TensorInfo, kinds: MemorySource, ends: Sequence[FallbackEnd]) -> None:
+        self.info = info
+        self.kinds = kinds
+        """The kinds that one allocator's memory must be at the same time."""
+        self._ends = tuple(ends)
+        self._own: tuple[CustomAllocator, MemoryRef] | None = None
+        self._current: MemoryRef | None = None
+        self._used = 0
+        """The number of ends that have imported the current memory."""
+
+    @property
+    def description(self) -> str:
+        """The tensor with its backends and factories, for messages."""
+        return f"tensor '{self.info.name}' between {' and '.join(map(str, self._ends))}"
+
+    def alignment_bytes(self, source: MemorySource) -> int:
+        """Return the alignment of memory of these kinds that suits all ends."""
+        kinds = {(end, kind) for end in self._ends for kind in source & end.factory.import_flags}
+        return max((end.factory.memory_alignment(kind) for end, kind in kinds), default=1)
+
+    def give(self, allocator: CustomAllocator, memory: MemoryRef) -> None:
+        """Let the tensor lie in a part of an allocator's block from now on; all ends import it.
+
+        Raises:
+            TensorImportError: an end refuses the memory.
+        """
+        self._own = allocator, memory
+        self._place(memory)
+
+    def fits(self, array: Array) -> bool:
+        """Let all ends import the caller's memory for one run; return False if one of them cannot."""
+        memory = MemoryRef.of_array(array)
+        if not all(end.handle.can_import(memory) for end in self._ends):
+            return False
+        self._place(memory)
+        return True
+
+    def settle(self) -> None:
+        """Let all ends import the tensor's own memory unless they do."""
+        _, memory = self._memory()
+        if self._current is not memory:
+            self._place(memory)
+
+    def write(self, values: Array) -> None:
+        """Copy values into the tensor's own memory."""
+        allocator, memory = self._memory()
+        allocator.populate_data(memory, np.ascontiguousarray(values))
+
+    def read(self, buffer: Array) -> None:
+        """Copy the tensor's values into a buffer."""
+        allocator, memory = self._memory()
+        if self._current is not memory and self._current is not None and self._current.array is not None:
+            np.copyto(buffer, self._current.array)
+            return
+        if buffer.flags.c_contiguous:
+            allocator.retrieve_data(memory, buffer)
+            return
+        values = np.empty(self.info.shape, self.info.dtype.numpy)
+        allocator.retrieve_data(memory, values)
+        np.copyto(buffer, values)
+
+    def leave_callers_memory(self) -> None:
+        """End the imports of the caller's memory; nothing happens if the tensor lies in its own."""
+        if self._own is None or self._current is not self._own[1]:
+            self._end()
+
+    def release(self) -> None:
+        """End all imports; afterwards, the memory may be freed."""
+        self._own = None
+        self._end()
+
+    def _memory(self) -> tuple[CustomAllocator, MemoryRef]:
+        assert self._own is not None, f"tensor '{self.info.name}' has no memory"
+        return self._own
+
+    def _place(self, memory: MemoryRef) -> None:
+        self._end()
+        self._current = memory
+        for end in self._ends:
+            if not end.handle.import_memory(memory):
+                raise TensorImportError(
+                    f"{end} does not import {memory.size_bytes} B of {_listed(memory.source)} memory for "
+                    f"{self.description}",
+                    hint="optimise the network without import_enabled, or with fallback_transfers "
+                    f'{{"{end.backend}": "copy"}}',
+                )
+            self._used += 1
+
+    def _end(self) -> None:
+        used, self._used, self._current = self._used, 0, None
+        faults = Faults()
+        for end in reversed(self._ends[:used]):
+            faults.during(end.handle.end_import)
+        faults.throw()
+
+
+class FallbackMemory:
+    """The fallback memory of one loaded network: one block from each allocator that it needs."""
+
+    def __init__(
+        self,
+        tensors: Mapping[str, FallbackTensor],
+        lives: Mapping[str, Lifetime],
+        allocators: Sequence[CustomAllocator],
+        *,
+        protected: bool,
+    ) -> None:
+        """Plan the memory; `allocators` are in order of preference.
+
+        Raises:
+            NetworkLoadError: no allocator has memory for a tensor, or none that is protected, though that is needed.
+        """
+        self._tensors = tensors
+        self._lives = lives
+        self._plans: list[tuple[CustomAllocator, dict[str, int], int, int]] = []
+        self._held: list[tuple[CustomAllocator, MemoryRef]] = []
+        self.blocks: tuple[FallbackBlock, ...] = ()
+        by_allocator: dict[int, list[str]] = {}
+        for name, tensor in tensors.items():
+            index = _choose(tensor, allocators, protected=protected)
+            by_allocator.setdefault(index, []).append(name)
+        for index, names in by_allocator.items():
+            self._lay_out(allocators[index], names)
+
+    def allocate(self) -> None:
+        """Allocate all blocks, and let all handles import their parts; if that fails, nothing remains allocated.
+
+        Raises:
+            TensorImportError: a handle refuses the memory.
+            FerruleError: an allocator has none left.
+        """
+        try:
+            for allocator, offsets, size, alignment in self._plans:
+                names = ", ".join(f"'{name}'" for name in offsets)
+                with place(f"fallback memory of {names}"):
+                    block = take_block(allocator, size, alignment)
+                self._held.append((allocator, block))
+                for name, offset in offsets.items():
+                    tensor = self._tensors[name]
+                    tensor.give(allocator, block.part(offset, tensor.info))
+        except BaseException:
+            with suppress(Exception):  # the original exception takes precedence
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """End all imports and free all blocks, even if one of them fails; a second call does nothing."""
+        faults = Faults()
+        for tensor in self._tensors.values():
+            faults.during(tensor.release)
+        held, self._held = self._held, []
+        for allocator, block in reversed(held):
+            faults.during(allocator.free, block)
+        faults.throw()
+
+    def _lay_out(self, allocator: CustomAllocator, names: Sequence[str]) -> None:
+        alignments = {name: self._tensors[name].alignment_bytes(allocator.source) for name in names}
+        offsets, size = self._plan(alignments)
+        block = FallbackBlock(
+            allocator=allocator.name,
+            size_bytes=size,
+            tensor_bytes=sum(self._tensors[name].info.size_bytes for name in names),
+            unaligned_bytes=self._plan(dict.fromkeys(names, 1))[1],
+        )
+        self.blocks += (block,)
+        self._plans.append((allocator, offsets, size, max(alignments.values())))
+
+    def _plan(self, alignments: Mapping[str, int]) -> tuple[dict[str, int], int]:
+        """Return the offset of each tensor, and the size of the block."""
+        requests = [
+            Request(
+                name=name,
+                size_bytes=max(self._tensors[name].info.size_bytes, 1),
+                lifetime=self._lives[name],
+                regions=("block",),
+                alignment=alignment,
+            )
+            for name, alignment in alignments.items()
+        ]
+        found = plan(requests, [Region(name="block", size_bytes=sys.maxsize, alignment=1)], effort=QUICK)
+        return {name: found.placements[name].offset for name in alignments}, found.peak_bytes
+
+
+def _choose(tensor: FallbackTensor, allocators: Sequence[CustomAllocator], *, protected: bool) -> int:
+    """Return the index of the first allocator with memory for a tensor; NetworkLoadError if there is none."""
+    needed = tensor.kinds | (MemorySource.DMA_BUF_PROTECTED if protected else MemorySource.UNDEFINED)
+    for index, allocator in enumerate(allocators):
+        if needed in allocator.source:
+            return index
+    known = "; ".join(f"{allocator.name}: {_listed(allocator.source)}" for allocator in allocators)
+    mode = "in protected mode, " if protected else ""
+    raise NetworkLoadError(
+        f"{mode}no allocator has {_listed(needed)} memory for {tensor.description} (allocators: {known})",
+        hint="give the runtime one by the creation option fallback_allocators, or optimise without import_enabled",
+    )
+
+
+def _listed(kinds: MemorySource) -> str:
+    return " and ".join(str(kind.name) for kind in kinds) or "no"

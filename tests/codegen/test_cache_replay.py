@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans and cache maintenance, replayed on bytes with a data cache that loads and writes back lines at any time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from ferrule.backends import BackendId, Device
+from ferrule.backends.cpu_acc.backend import CpuAccTarget
+from ferrule.backends.firmware import DeviceDriver, FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.backends.target import Face, Target
+from ferrule.codegen.cache_code import Upkeep, upkeep
+from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower
+from ferrule.codegen.schedule import Call
+from ferrule.codegen.storage import StoragePlan, plan_storage
+from ferrule.dom import Call as CallExpression
+from ferrule.dom import Identifier
+from ferrule.graph import DataType
+from ferrule.memory import Region, scheduled_layers, scratch_name
+from ferrule.testing.backends.random_networks import random_network
+
+LINE = 32
+NETWORKS, RUNS = 16, 6
+BACKEND = BackendId("Dma")
+REGION = Region(name="sram", size_bytes=1 << 20, reachable_by=frozenset({"cpu", "a", "b", "core"}), line_bytes=LINE)
+
+
+class DmaTarget:
+    """Runs any layer on a device with DMA and a scratch that fills no line."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        del context
+        return LoweredOp(kernel="dma", status=CallExpression(Identifier("dma"), ()), scratch_bytes=40)
+
+    def driver(self, device: Device) -> DeviceDriver:
+        return DeviceDriver(
+            driver="d", header="d.h", context="d", tensor_alignment={"a": 8, "b": 64}.get(device.name, 1)
+        )
+
+
+@cache
+def planned(seed: int) -> tuple[LoweredGraph, StoragePlan]:
+    """Return a random network that is divided at random between the core and two devices."""
+    dice = random.Random(seed)
+    network = random_network(seed, layers=dice.randint(3, 10), dtype=DataType.INT8)
+    runners = {layer.name: dice.choice(("core", "a", "b")) for layer in network.layers}
+    firmware: dict[str, FirmwareTarget] = {
+        name: CpuAccTarget() if runner == "core" else DmaTarget() for name, runner in runners.items()
+    }
+    targets = {
+        name: Target(face=Face.FIRMWARE, device=Device(name=runner, backend=BACKEND))
+        for name, runner in runners.items()
+    }
+    order = [layer.name for layer in scheduled_layers(network)]
+    lowered = lower(network, order, firmware, targets, (REGION,))
+    return lowered, plan_storage(lowered, REGION)
+
+
+class Core:
+    """A memory and a data cache in front of it; each byte holds the number of the buffer last written to it."""
+
+    def __init__(self, size_bytes: int, dice: random.Random) -> None:
+        lines = -(-size_bytes // LINE)
+        self.memory = np.full((lines, LINE), -1)
+        self.lines = np.full((lines, LINE), -1)
+        self.states = np.full(lines, "absent", dtype="U6")
+        self._dice = dice
+        self._activity = dice.choice((0.1, 0.5))
+
+    def anything(self) -> None:
+        """Let the cache load, drop and write back any lines, which it may do at any time."""
+        for line in range(len(self.states)):
+            if self._dice.random() < self._activity:
+                if self.states[line] == "absent":
+                    self._load(line)
+                else:
+                    self.maintain(range(line * LINE, line * LINE + 1), drop=self._dice.random() < 0.5)
+
+    def maintain(self, place: range, *, drop: bool) -> None:
+        for line in range(place.start // LINE, (place.stop - 1) // LINE + 1):
+            if self.states[line] == "dirty":
+                self.memory[line] = self.lines[line]
+                self.states[line] = "clean"
+            if drop:
+                self.states[line] = "absent"
+
+    def write(self, place: range, tag: int) -> None:
+        for byte in place:
+            line = byte // LINE
+            if self.states[line] == "absent":
+                self._load(line)
+            self.lines[line, byte % LINE] = tag
+            self.states[line] = "dirty"
+
+    def read(self, place: range) -> set[int]:
+        for byte in place:
+            if self.states[byte // LINE] == "absent":
+                self._load(byte // LINE)
+        return {int(self.lines[byte // LINE, byte % LINE]) for byte in place}
+
+    def transfer(self, place: range, tag: int) -> None:
+        """Write as a device does, which does not see the cache."""
+        self.memory.reshape(-1)[place.start : place.stop] = tag
+
+    def fetch(self, place: range) -> set[int]:
+        return {int(tag) for tag in self.memory.reshape(-1)[place.start : place.stop]}
+
+    def _load(self, line: int) -> None:
+        self.lines[line] = self.memory[line]
+        self.states[line] = "clean"
+
+
+def faults(lowered: LoweredGraph, storage: StoragePlan, steps: tuple[Upkeep, ...], seed: int) -> Iterator[str]:
+    """Yield the tensors that are not read as they were written, with the layer."""
+    graph = lowered.graph
+    core = Core(storage.plan.peak_bytes, random.Random(seed))
+    tags: dict[str, int] = {}
+
+    def place(name: str) -> range:
+        offset = storage.offset(name)
+        scratch = {scratch_name(item.layer.name): item.op.scratch_bytes for item in lowered.layers}
+        return range(offset, offset + (scratch[name] if name in scratch else graph.info(name).size_bytes))
+
+    def new(name: str) -> int:
+        tags[storage.root(name)] = len(tags) + 1
+        return len(tags)
+
+    for info in graph.inputs:
+        core.write(place(info.name), new(info.name))
+    for item, lines in zip(lowered.layers, steps, strict=True):
+        if item.layer.outputs[0] in storage.views:
+            continue
+        core.anything()
+        for name in lines.clean:
+            core.maintain(place(name), drop=False)
+        for name in lines.claim:
+            core.maintain(place(name), drop=True)
+        core.anything()
+        read, write = (core.fetch, core.transfer) if _on_device(item) else (core.read, core.write)
+        for name in item.layer.present_inputs:
+            if not graph.tensor(name).is_constant and read(place(name)) != {tags[storage.root(name)]}:
+                yield f"{name} in {item.layer.name}"
+        if item.op.scratch_bytes:
+            write(place(scratch_name(item.layer.name)), -2)
+        for name in item.layer.outputs:
+            write(place(name), new(name))
+        core.anything()
+        for name in lines.invalidate:
+            core.maintain(place(name), drop=True)
+    for info in graph.outputs:
+        core.anything()
+        if not graph.tensor(info.name).is_constant and core.read(place(info.name)) != {tags[storage.root(info.name)]}:
+            yield f"{info.name} at the end"
+
+
+def _on_device(item: LoweredLayer) -> bool:
+    return item.use is not None and item.call is Call.RUN
+
+
+@pytest.mark.parametrize("seed", range(NETWORKS))
+def test_every_read_sees_what_was_written(seed: int) -> None:
+    lowered, storage = planned(seed)
+    for activity in range(RUNS):
+        assert list(faults(lowered, storage, upkeep(lowered, storage), activity)) == []
+
+
+def noticed(storage_of: Callable[[LoweredGraph], StoragePlan], damage: Callable[[Upkeep], Upkeep]) -> int:
+    """Return the number of networks whose damaged plan or maintenance some run notices."""
+    found = 0
+    for seed in range(NETWORKS):
+        lowered, _ = planned(seed)
+        storage = storage_of(lowered)
+        steps = tuple(map(damage, upkeep(lowered, storage)))
+        found += any(any(faults(lowered, storage, steps, activity)) for activity in range(RUNS))
+    return found
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda step: replace(step, clean=()),
+        lambda step: replace(step, claim=()),
+        lambda step: replace(step, invalidate=()),
+        lambda step: replace(step, clean=step.clean[1:]),
+        lambda step: replace(step, claim=step.claim[1:]),
+    ],
+    ids=["no clean", "no claim", "no invalidate", "one not cleaned", "output not claimed"],
+)
+def test_the_replay_notices_missing_maintenance(damage: Callable[[Upkeep], Upkeep]) -> None:
+    assert noticed(lambda lowered: plan_storage(lowered, REGION), damage) >= 2
+
+
+def test_the_replay_notices_a_shared_line() -> None:
+    """The same networks, planned for a quarter of the line."""
+    narrow = replace(REGION, line_bytes=LINE // 4)
+    assert noticed(lambda lowered: plan_storage(lowered, narrow), lambda step: step) >= 1

@@ -1,0 +1,463 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory between backends that both import: its lifetimes, its failures, and the bits that pass through it."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mock_backends import SHAPE, CountingAllocator, chain, registry_of, sample
+
+from ferrule.backends import Backend, BackendId
+from ferrule.backends.context import CreationOptions
+from ferrule.backends.shared.host_memory import aligned_empty
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource
+from ferrule.errors import FerruleError
+from ferrule.graph import Array, DataType, Graph, LayerType, TensorInfo
+from ferrule.memory import Lifetime
+from ferrule.network import Network
+from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
+from ferrule.runtime import FallbackBlock, NetworkLoadError, Runtime, WorkloadEvent
+from ferrule.runtime.fallback_memory import FallbackEnd, FallbackMemory, FallbackTensor
+from ferrule.testing.backends.comparison import random_inputs
+from ferrule.testing.backends.partners import (
+    PARTNERS,
+    PartnerCpu,
+    PartnerGpu,
+    PartnerHandle,
+    PartnerMapper,
+    PartnerNpu,
+)
+from ferrule.testing.backends.random_networks import random_network
+
+MALLOC, DMA_BUF = MemorySource.MALLOC, MemorySource.DMA_BUF
+PROTECTED = MemorySource.DMA_BUF_PROTECTED
+IMPORTING = OptimizerOptions(simplify=False, import_enabled=True)
+BOTH = replace(IMPORTING, export_enabled=True)
+
+
+def divided(network: Graph, owners: Sequence[type[Backend]], options: OptimizerOptions = IMPORTING) -> OptimizedNetwork:
+    """Return a network with its layers on these backends, in order."""
+    hints = {layer.name: str(owner.id) for layer, owner in zip(network.layers, owners, strict=True)}
+    return optimize(network, list(dict.fromkeys(hints.values())), registry_of(*PARTNERS), replace(options, hints=hints))
+
+
+class Setup:
+    """A runtime with all partners, and allocators that count."""
+
+    def __init__(self) -> None:
+        self.allocators = [CountingAllocator(kind) for kind in (MALLOC, MALLOC | DMA_BUF)]
+        creation = CreationOptions(fallback_allocators=self.allocators, profiling=True)
+        self.runtime = Runtime(creation, registry_of(*PARTNERS))
+
+    @property
+    def held(self) -> int:
+        return sum(len(allocator.held) for allocator in self.allocators)
+
+    def check(self, optimized: OptimizedNetwork, network: Network, runs: int = 2) -> None:
+        number = self.runtime.load_network(optimized)
+        for seed in range(runs):
+            inputs = [sample(seed + index, info.shape) for index, info in enumerate(network.inputs)]
+            for found, expected in zip(self.runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
+                np.testing.assert_array_equal(found, expected)
+        self.runtime.unload_network(number)
+
+
+@pytest.fixture
+def setup() -> Iterator[Setup]:
+    found = Setup()
+    with found.runtime:
+        yield found
+    assert found.held == 0
+
+
+def blocks(setup: Setup, optimized: OptimizedNetwork) -> tuple[FallbackBlock, ...]:
+    """Return the blocks of a network's fallback memory."""
+    number = setup.runtime.load_network(optimized)
+    found = setup.runtime.fallback_memory(number)
+    setup.runtime.unload_network(number)
+    return found
+
+
+def kinds(optimized: OptimizedNetwork, type_: LayerType) -> int:
+    return sum(layer.type is type_ for layer in optimized.graph.layers)
+
+
+ROADS = [
+    pytest.param([PartnerGpu, PartnerCpu], 1, 0, id="gpu-cpu"),
+    pytest.param([PartnerCpu, PartnerGpu], 1, 0, id="cpu-gpu"),
+    pytest.param([PartnerGpu, PartnerNpu], 1, 0, id="gpu-npu"),
+    pytest.param([PartnerNpu, PartnerGpu], 1, 0, id="npu-gpu"),
+    pytest.param([PartnerGpu, PartnerNpu, PartnerGpu], 2, 0, id="gpu-npu-gpu"),
+    pytest.param([PartnerNpu, PartnerGpu, PartnerNpu], 2, 0, id="npu-gpu-npu"),
+    pytest.param([PartnerCpu, PartnerNpu, PartnerCpu], 2, 0, id="cpu-npu-cpu"),
+    pytest.param([PartnerNpu, PartnerMapper, PartnerNpu], 2, 2, id="npu-mapper-npu"),
+]
+
+
+@pytest.mark.parametrize("options", [IMPORTING, BOTH], ids=["copied", "lent"])
+@pytest.mark.parametrize(("owners", "imports", "copies"), ROADS)
+def test_roads(setup: Setup, owners: list[type[Backend]], imports: int, copies: int, options: OptimizerOptions) -> None:
+    network = chain(len(owners))
+    optimized = divided(network, owners, options)
+    assert kinds(optimized, LayerType.FALLBACK_IMPORT) == imports
+    assert kinds(optimized, LayerType.MEM_COPY) == copies
+    setup.check(optimized, network)
+
+
+def fan() -> Network:
+    """Return a network in which two tensors cross at one place, one is read by three layers, and one is an output."""
+    network = Network("fan")
+    x = network.add_input(TensorInfo(name="x", shape=SHAPE, dtype=DataType.FLOAT32))
+    a, b = network.add_leaky_relu_layer(x, 0.5, name="a"), network.add_leaky_relu_layer(x, 0.25, name="b")
+    c, d = network.add_add_layer(a, b, name="c"), network.add_sub_layer(a, b, name="d")
+    e = network.add_add_layer(c, a, name="e")
+    network.set_outputs([network.add_add_layer(e, d, name="f"), a, c, x])
+    return network
+
+
+@pytest.mark.parametrize("options", [IMPORTING, BOTH], ids=["copied", "lent"])
+@pytest.mark.parametrize(
+    "owners",
+    [
+        [PartnerNpu, PartnerNpu, PartnerGpu, PartnerCpu, PartnerMapper, PartnerNpu],
+        [PartnerGpu, PartnerGpu, PartnerNpu, PartnerNpu, PartnerCpu, PartnerGpu],
+        [PartnerCpu, PartnerGpu, PartnerCpu, PartnerGpu, PartnerNpu, PartnerCpu],
+        [PartnerGpu, PartnerCpu, PartnerGpu, PartnerMapper, PartnerGpu, PartnerMapper],
+    ],
+    ids=["npu-first", "gpu-first", "both-directions", "mapped"],
+)
+def test_several_tensors_cross_and_are_outputs_too(
+    setup: Setup, owners: list[type[Backend]], options: OptimizerOptions
+) -> None:
+    network = fan()
+    setup.check(divided(network, owners, options), network)
+
+
+def buffers(network: Network, alignment_bytes: int, shift: int = 0) -> list[Array]:
+    """Return an output buffer each, `shift` elements after an aligned address."""
+    return [
+        aligned_empty((info.shape[0] * info.shape[1] + shift,), info.dtype, alignment_bytes)[shift:].reshape(info.shape)
+        for info in network.outputs
+    ]
+
+
+def watch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, MemoryRef]]:
+    """Return a list that all imports of partners' handles go into."""
+    seen: list[tuple[str, MemoryRef]] = []
+    original = PartnerHandle.import_memory
+
+    def import_memory(self: PartnerHandle, memory: MemoryRef) -> bool:
+        seen.append((self.info.name, memory))
+        return original(self, memory)
+
+    monkeypatch.setattr(PartnerHandle, "import_memory", import_memory)
+    return seen
+
+
+@pytest.mark.parametrize(("shift", "lent"), [(0, True), (1, False)])
+def test_an_output_that_crosses_is_in_the_callers_buffer_if_all_ends_can_import_it(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch, shift: int, lent: bool
+) -> None:
+    network = chain(2)
+    network.set_outputs([network.layers[1].outputs[0], network.layers[0].outputs[0]])
+    optimized = divided(network, [PartnerGpu, PartnerCpu], BOTH)
+    number = setup.runtime.load_network(optimized)
+    crossing = network.layers[0].outputs[0]
+    for seed in range(2):
+        seen = watch(monkeypatch)
+        given = buffers(network, 64, shift)
+        found = setup.runtime.enqueue_workload(number, [sample(seed)], given)
+        for one, other, expected in zip(found, given, network.run([sample(seed)]), strict=True):
+            assert one is other
+            np.testing.assert_array_equal(one, expected)
+        imported = [memory.array is given[1] for name, memory in seen if name == crossing]
+        assert imported == ([True] if lent else []), "the end that was imported at load is not imported again"
+    np.testing.assert_array_equal(
+        setup.runtime.enqueue_workload(number, [sample(7)], buffers(network, 64, 1 - shift))[1],
+        network.run([sample(7)])[1],
+    )
+
+
+def test_memory_is_imported_once_and_kept(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = watch(monkeypatch)
+    network = chain(4)
+    optimized = divided(network, [PartnerCpu, PartnerNpu, PartnerGpu, PartnerCpu])
+    number = setup.runtime.load_network(optimized)
+    counts = len(seen), [allocator.total for allocator in setup.allocators]
+    assert sum(counts[1]) == 2, "one block of plain memory, one of dma-buf"
+    for seed in range(3):
+        np.testing.assert_array_equal(
+            setup.runtime.enqueue_workload(number, [sample(seed)])[0], network.run([sample(seed)])[0]
+        )
+    assert counts == (len(seen), [allocator.total for allocator in setup.allocators])
+    for _, memory in seen:
+        assert memory.address is not None
+        assert memory.block is not None
+        assert (memory.address + memory.offset) % 64 == 0
+
+
+def test_several_networks_and_loading_again(setup: Setup) -> None:
+    network = chain(3)
+    optimized = divided(network, [PartnerCpu, PartnerNpu, PartnerGpu])
+    numbers = [setup.runtime.load_network(optimized) for _ in range(3)]
+    held = setup.held
+    for seed, number in enumerate(numbers):
+        np.testing.assert_array_equal(
+            setup.runtime.enqueue_workload(number, [sample(seed)])[0], network.run([sample(seed)])[0]
+        )
+    setup.runtime.unload_network(numbers[1])
+    assert setup.held == held * 2 // 3
+    setup.check(optimized, network)
+    np.testing.assert_array_equal(
+        setup.runtime.enqueue_workload(numbers[2], [sample(5)])[0], network.run([sample(5)])[0]
+    )
+
+
+class OtherGpu(PartnerGpu):
+    id: ClassVar[BackendId] = BackendId("OtherGpu")
+
+
+def test_a_late_readers_bytes_are_kept_until_it_is_waited_for() -> None:
+    """The GPU reads a's tensor at the end of the run; if b's took its bytes after the GPU's step, it would read b's."""
+    network = Network("late")
+    x = network.add_input(TensorInfo(name="x", shape=SHAPE, dtype=DataType.FLOAT32))
+    late = network.add_leaky_relu_layer(network.add_leaky_relu_layer(x, 0.5, name="a"), 0.25, name="late")
+    b = network.add_leaky_relu_layer(x, 0.75, name="b")
+    network.set_outputs([late, network.add_leaky_relu_layer(b, 0.125, name="c")])
+    registry = registry_of(PartnerCpu, PartnerGpu, OtherGpu)
+    hints = {"late": "PartnerGpu", "c": "OtherGpu"}
+    optimized = optimize(network, ["PartnerCpu"], registry, replace(IMPORTING, hints=hints))
+    with Runtime(registry=registry) as runtime:
+        number = runtime.load_network(optimized)
+        for found, expected in zip(runtime.enqueue_workload(number, [sample()]), network.run([sample()]), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        (block,) = runtime.fallback_memory(number)
+        assert (block.size_bytes, block.tensor_bytes) == (2 * 64, 2 * 64)
+
+
+def test_what_is_waited_for_is_free(setup: Setup) -> None:
+    """The GPU's result is waited for before b's tensor is written, so b's takes the bytes of a's."""
+    network = chain(6)
+    optimized = divided(network, [PartnerCpu, PartnerGpu, PartnerCpu, PartnerCpu, PartnerGpu, PartnerCpu])
+    (block,) = blocks(setup, optimized)
+    assert (block.size_bytes, block.tensor_bytes) == (2 * 64, 4 * 64)
+    setup.check(optimized, network)
+
+
+def crossings(setup: Setup, optimized: OptimizedNetwork, network: Network) -> list[WorkloadEvent]:
+    """Return the events of the crossings of one run."""
+    number = setup.runtime.load_network(optimized)
+    setup.runtime.enqueue_workload(number, [sample(0, info.shape) for info in network.inputs])
+    return [event for event in setup.runtime.profiler(number).events if event.strategy]
+
+
+def test_the_profile_has_each_crossing(setup: Setup) -> None:
+    network = chain(4)
+    optimized = divided(network, [PartnerCpu, PartnerGpu, PartnerMapper, PartnerNpu])
+    number = setup.runtime.load_network(optimized)
+    setup.runtime.enqueue_workload(number, [sample()])
+    profiler = setup.runtime.profiler(number)
+    found = [
+        (event.category, event.strategy, event.transfer, event.size_bytes)
+        for event in profiler.events
+        if event.strategy
+    ]
+    assert found == [
+        ("FALLBACK_IMPORT", "fallback import", "imported", 64),
+        ("MEM_COPY", "copy", "copied", 64),
+        ("MEM_COPY", "copy", "copied", 64),
+    ]
+    waits = {event.name: event.wait_ns for event in profiler.events if event.category == "MEM_COPY"}
+    assert waits["[ layer1 (0) -> layer2 (0) ]"] > 0
+    trace = json.loads(profiler.to_chrome_trace())["traceEvents"]
+    shown = [event["args"] for event in trace if "strategy" in event.get("args", {})]
+    assert [(args["strategy"], args["bytes"], args["transfer"]) for args in shown] == [
+        row[1:2] + row[3:] + row[2:3] for row in found
+    ]
+    assert all("wait_us" in event["args"] for event in trace if event["ph"] == "X")
+
+
+@pytest.mark.parametrize(("owners", "imports", "copies"), ROADS)
+def test_with_copies_each_crossing_is_counted(
+    setup: Setup, owners: list[type[Backend]], imports: int, copies: int
+) -> None:
+    network = chain(len(owners))
+    for transfers in ({}, {str(owner.id): "copy" for owner in owners}):
+        optimized = divided(network, owners, replace(IMPORTING, fallback_transfers=transfers))
+        events = crossings(setup, optimized, network)
+        expected = len(owners) - 1 if transfers else copies
+        assert [event.transfer for event in events].count("copied") == expected
+        assert len(events) == len(owners) - 1
+        setup.check(optimized, network)
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+def test_any_division_over_any_memory_gives_the_same_bits(data: st.DataObject) -> None:
+    network = random_network(data.draw(st.integers(0, 10_000)), data.draw(st.integers(2, 7)))
+    owners = [data.draw(st.sampled_from(PARTNERS)) for _ in network.layers]
+    copying = data.draw(st.sets(st.sampled_from([str(partner.id) for partner in PARTNERS]), max_size=2))
+    options = replace(
+        IMPORTING,
+        export_enabled=data.draw(st.booleans()),
+        fallback_transfers=dict.fromkeys(copying, "copy"),
+        allocators=data.draw(st.sampled_from([(MALLOC, MALLOC | DMA_BUF), (MALLOC | DMA_BUF,)])),
+    )
+    setup = Setup()
+    with setup.runtime:
+        number = setup.runtime.load_network(divided(network, owners, options))
+        for seed in range(2):
+            inputs = random_inputs(network, seed)
+            found = setup.runtime.enqueue_workload(number, inputs)
+            for one, other in zip(found, network.run(inputs), strict=True):
+                assert one.tobytes() == other.tobytes()
+    assert setup.held == 0
+
+
+class TestFailures:
+    ROAD = (PartnerCpu, PartnerNpu, PartnerGpu, PartnerCpu)
+
+    @pytest.mark.parametrize("failing", [0, 1])
+    def test_of_an_allocation(self, setup: Setup, failing: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        def allocate(size_bytes: int, alignment_bytes: int) -> MemoryRef:
+            raise MemoryError("all gone")
+
+        optimized = divided(chain(4), self.ROAD)
+        with monkeypatch.context() as patch:
+            patch.setattr(setup.allocators[failing], "allocate", allocate)
+            with pytest.raises(FerruleError, match=r"fallback memory of 'layer.*all gone"):
+                setup.runtime.load_network(optimized)
+        assert setup.held == 0
+        setup.check(optimized, chain(4))
+
+    @pytest.mark.parametrize("failing", range(4))
+    @pytest.mark.parametrize("how", ["refuses", "raises"])
+    def test_of_an_import(self, setup: Setup, failing: int, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        optimized = divided(chain(4), self.ROAD)
+        held: list[PartnerHandle] = []
+        count = 0
+        original, ending = PartnerHandle.import_memory, PartnerHandle.end_import
+
+        def import_memory(handle: PartnerHandle, memory: MemoryRef) -> bool:
+            nonlocal count
+            count += 1
+            if count == failing + 1:
+                if how == "raises":
+                    raise OSError("no such buffer")
+                return False
+            held.append(handle)
+            return original(handle, memory)
+
+        def end_import(handle: PartnerHandle) -> None:
+            held.remove(handle)
+            ending(handle)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(PartnerHandle, "import_memory", import_memory)
+            patch.setattr(PartnerHandle, "end_import", end_import)
+            with pytest.raises(FerruleError) as error:
+                setup.runtime.load_network(optimized)
+        assert (held, setup.held) == ([], 0)
+        message = str(error.value)
+        if how == "refuses":
+            for part in ("does not import", "tensor 'layer", "'Partner", "' of Partner", " between ", " and "):
+                assert part in message
+        else:
+            assert "no such buffer" in message
+        setup.check(optimized, chain(4))
+
+    def test_of_a_wait(self, setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+        network = chain(2)
+        number = setup.runtime.load_network(divided(network, [PartnerGpu, PartnerCpu]))
+        with monkeypatch.context() as patch:
+            patch.setattr(PartnerGpu, "failure", ValueError("the queue is lost"))
+            with pytest.raises(FerruleError, match=r"layer 'layer0' .*the queue is lost"):
+                setup.runtime.enqueue_workload(number, [sample()])
+        found = setup.runtime.enqueue_workload(number, [sample()])
+        np.testing.assert_array_equal(found[0], network.run([sample()])[0])
+
+    def test_of_freeing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def free(memory: MemoryRef) -> None:
+            raise OSError("cannot free")
+
+        setup = Setup()
+        setup.runtime.load_network(divided(chain(4), self.ROAD))
+        monkeypatch.setattr(setup.allocators[0], "free", free)
+        with pytest.raises(OSError, match="cannot free"):
+            setup.runtime.close()
+        assert [len(allocator.held) for allocator in setup.allocators] == [1, 0]
+
+
+class TestAllocators:
+    @pytest.mark.parametrize(
+        ("kinds", "protected", "allocator", "message"),
+        [
+            (
+                DMA_BUF,
+                False,
+                MALLOC,
+                "no allocator has DMA_BUF memory for tensor 't' between 'PartnerNpu/Import' of A and",
+            ),
+            (MALLOC, True, MALLOC, "in protected mode, no allocator has MALLOC and DMA_BUF_PROTECTED memory"),
+            (PROTECTED, True, PROTECTED, ""),
+        ],
+    )
+    def test_without_one_the_load_is_refused(
+        self, kinds: MemorySource, protected: bool, allocator: MemorySource, message: str
+    ) -> None:
+        info = TensorInfo(name="t", shape=SHAPE, dtype=DataType.FLOAT32)
+        (factory,) = PartnerNpu().tensor_handle_factories(None)
+        handle = factory.create_handle(info, managed=False)
+        ends = [FallbackEnd(handle=handle, factory=factory, backend=name) for name in "AB"]
+        tensors, lives = {"t": FallbackTensor(info, kinds, ends)}, {"t": Lifetime(first=0, last=1)}
+
+        def make() -> FallbackMemory:
+            return FallbackMemory(tensors, lives, [CountingAllocator(allocator)], protected=protected)
+
+        if not message:
+            assert make().blocks[0].size_bytes == 64
+            return
+        with pytest.raises(NetworkLoadError, match=message):
+            make()
+
+    def test_the_applications_come_first(self, setup: Setup) -> None:
+        number = setup.runtime.load_network(divided(chain(2), [PartnerCpu, PartnerGpu]))
+        (block,) = setup.runtime.fallback_memory(number)
+        assert block.allocator == "custom allocator"
+        assert [allocator.total for allocator in setup.allocators] == [1, 0]
+
+    def test_the_runtimes_own_is_plain_memory(self) -> None:
+        with Runtime(registry=registry_of(*PARTNERS)) as runtime:
+            number = runtime.load_network(divided(chain(2), [PartnerCpu, PartnerGpu]))
+            (block,) = runtime.fallback_memory(number)
+            assert (block.allocator, block.size_bytes) == ("malloc", 64)
+            np.testing.assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain(2).run([sample()])[0])
+
+    def test_dma_bufs_or_their_stand_in_leave_nothing_open(self) -> None:
+        network = chain(3)
+        before = descriptors()
+        with Runtime(registry=registry_of(*PARTNERS)) as runtime:
+            for seed in range(2):
+                number = runtime.load_network(divided(network, [PartnerNpu, PartnerGpu, PartnerNpu]))
+                (block,) = runtime.fallback_memory(number)
+                assert "dma-buf" in block.allocator
+                assert descriptors() > before
+                found = runtime.enqueue_workload(number, [sample(seed)])
+                np.testing.assert_array_equal(found[0], network.run([sample(seed)])[0])
+                runtime.unload_network(number)
+                assert descriptors() == before
+
+
+def descriptors() -> int:
+    """Return the number of open file descriptors; a mapping has one until its last array is gone."""
+    gc.collect()
+    return len(list(Path("/proc/self/fd").iterdir()))
