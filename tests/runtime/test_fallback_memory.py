@@ -21,7 +21,7 @@ from ferrule.backends.context import CreationOptions
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, DataType, Graph, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, TensorInfo
 from ferrule.memory import Lifetime
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
@@ -148,6 +148,31 @@ def buffers(network: Network, alignment_bytes: int, shift: int = 0) -> list[Arra
         aligned_empty((info.shape[0] * info.shape[1] + shift,), info.dtype, alignment_bytes)[shift:].reshape(info.shape)
         for info in network.outputs
     ]
+
+
+def test_elements_are_aligned_whatever_the_ends_need(setup: Setup) -> None:
+    """PartnerCpu's handles need no alignment, and 7 bytes lie before the floats."""
+    network = Network("odd")
+    small = network.add_input(
+        TensorInfo(name="small", shape=(7,), dtype=DataType.INT8, quantization=Quantization.of(0.5))
+    )
+    large = network.add_input(TensorInfo(name="large", shape=(3,), dtype=DataType.FLOAT32))
+    network.set_outputs(
+        [
+            network.add_relu_layer(network.add_relu_layer(small, name="a"), name="b"),
+            network.add_relu_layer(network.add_relu_layer(large, name="c"), name="d"),
+        ]
+    )
+    other = type("OtherCpu", (PartnerCpu,), {"id": "OtherCpu", "factory_id": "OtherCpu/Host"})
+    registry = registry_of(PartnerCpu, other)
+    options = replace(IMPORTING, hints={"b": "OtherCpu", "d": "OtherCpu"})
+    with Runtime(registry=registry) as runtime:
+        number = runtime.load_network(optimize(network, ["PartnerCpu"], registry, options))
+        (block,) = runtime.fallback_memory(number)
+        assert block.tensor_bytes == 7 + 12
+        inputs = [np.arange(-3, 4, dtype=np.int8), np.array([-1.5, 0.0, 2.5], np.float32)]
+        for found, expected in zip(runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
+            np.testing.assert_array_equal(found, expected)
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, MemoryRef]]:

@@ -69,9 +69,10 @@ class FallbackTensor:
         return f"tensor '{self.info.name}' between {' and '.join(map(str, self._ends))}"
 
     def alignment_bytes(self, source: MemorySource) -> int:
-        """Return the alignment of memory of these kinds that suits all ends."""
-        kinds = {(end, kind) for end in self._ends for kind in source & end.factory.import_flags}
-        return max((end.factory.memory_alignment(kind) for end, kind in kinds), default=1)
+        """Return the alignment of memory of these kinds that suits all ends, and the tensor's elements."""
+        kinds = [(end, kind) for end in self._ends for kind in source & end.factory.import_flags]
+        wanted = (end.factory.memory_alignment(kind) for end, kind in kinds)
+        return max((self.info.dtype.size_bytes, *wanted))
 
     def give(self, allocator: CustomAllocator, memory: MemoryRef) -> None:
         """Let the tensor lie in a part of an allocator's block from now on; all ends import it.
