@@ -359,7 +359,9 @@ class TestFailures:
         optimized = divided(chain(4), self.ROAD)
         with monkeypatch.context() as patch:
             patch.setattr(setup.allocators[failing], "allocate", allocate)
-            with pytest.raises(FerruleError, match=r"fallback memory of 'layer.*all gone"):
+            with pytest.raises(
+                FerruleError, match=r"fallback memory of tensor 'layer.*' between 'Partner.*' of Partner.*: .*all gone"
+            ):
                 setup.runtime.load_network(optimized)
         assert setup.held == 0
         setup.check(optimized, chain(4))
@@ -400,15 +402,43 @@ class TestFailures:
             assert "no such buffer" in message
         setup.check(optimized, chain(4))
 
-    def test_of_a_wait(self, setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-        network = chain(2)
-        number = setup.runtime.load_network(divided(network, [PartnerGpu, PartnerCpu]))
+    @pytest.mark.parametrize(
+        ("owners", "layer"),
+        [
+            ([PartnerGpu, PartnerCpu], "layer0"),
+            ([PartnerNpu, PartnerGpu, PartnerGpu, PartnerNpu], "layer1"),
+            ([PartnerCpu, PartnerGpu, PartnerMapper], "layer1"),
+            ([PartnerCpu, PartnerGpu], "layer1"),
+        ],
+    )
+    def test_of_a_wait(
+        self, setup: Setup, monkeypatch: pytest.MonkeyPatch, owners: list[type[Backend]], layer: str
+    ) -> None:
+        network = chain(len(owners))
+        number = setup.runtime.load_network(divided(network, owners, BOTH))
         with monkeypatch.context() as patch:
             patch.setattr(PartnerGpu, "failure", ValueError("the queue is lost"))
-            with pytest.raises(FerruleError, match=r"layer 'layer0' .*the queue is lost"):
+            with pytest.raises(FerruleError, match=rf"layer '{layer}' .*the queue is lost"):
                 setup.runtime.enqueue_workload(number, [sample()])
         found = setup.runtime.enqueue_workload(number, [sample()])
         np.testing.assert_array_equal(found[0], network.run([sample()])[0])
+
+    def test_of_an_import_of_the_callers_memory(self, setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A handle that refuses what it said that it can import costs a copy."""
+        network = chain(2)
+        network.set_outputs([network.layers[1].outputs[0], network.layers[0].outputs[0]])
+        number = setup.runtime.load_network(divided(network, [PartnerGpu, PartnerCpu], BOTH))
+        given = buffers(network, 64)
+        original = PartnerHandle.import_memory
+
+        def import_memory(handle: PartnerHandle, memory: MemoryRef) -> bool:
+            return memory.array is not given[1] and original(handle, memory)
+
+        monkeypatch.setattr(PartnerHandle, "import_memory", import_memory)
+        for found, expected in zip(
+            setup.runtime.enqueue_workload(number, [sample()], given), network.run([sample()]), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
 
     def test_of_freeing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def free(memory: MemoryRef) -> None:
