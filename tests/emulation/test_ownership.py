@@ -138,8 +138,7 @@ def plan_of(image: Image) -> OwnershipPlan:
         for name, (offset, size) in PLACES.items()
     )
     return OwnershipPlan(
-        workspace=base,
-        size_bytes=512,
+        arenas=(Range(name="sram", address=base, size_bytes=512),),
         buffers=buffers,
         steps=(
             OwnedStep(layer="first", reads=(X,), writes=(A, Y)),
@@ -283,6 +282,6 @@ def test_other_engines_refuse(build: Build, name: str) -> None:
 def test_a_plan_outside_of_memory(unicorn: Engine, build: Build) -> None:
     """A plan for a place without memory is refused."""
     machine = build("ownership", PLAIN)
-    plan = replace(plan_of(read_image(machine.elf)), workspace=0x9000_0000)
+    plan = replace(plan_of(read_image(machine.elf)), arenas=(Range(name="sram", address=0x9000_0000, size_bytes=512),))
     with pytest.raises(EngineError, match="ownership cannot be checked for the memory at 0x90000000"):
         unicorn.start(with_devices(machine, plan))

@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Self
 
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Call
+from ferrule.devices import Range
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image
 from ferrule.memory import AliasKind, BufferKind, Request, scratch_name
 from ferrule.memory.storage import group_names
 
-REGION = "sram"
+_OF_DEVICES = frozenset({Call.RUN, Call.COPY_TO, Call.COPY_FROM})
+"""The device calls of a layer itself; a layer of a device without one is the core's, such as a copy."""
 NEXT, RAN = "ferrule_held_next", "ferrule_held_ran"
 
 
@@ -82,9 +84,8 @@ class OwnedStep:
 class OwnershipPlan:
     """What an engine needs to check the ownership of a firmware's workspace."""
 
-    workspace: int
-    """The address of the workspace."""
-    size_bytes: int
+    arenas: tuple[Range, ...]
+    """The parts of the workspace, one in each memory that it uses."""
     buffers: tuple[OwnedBuffer, ...]
     steps: tuple[OwnedStep, ...]
     """The layers in the order of execution; the last step copies outputs that no layer writes."""
@@ -197,13 +198,16 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
         EngineError: the ELF file lacks the symbols of the executor or of its default workspace.
     """
     prefix = f"ferrule_{artifact.symbol}"
-    address = _address(image, f"{prefix}_default_{REGION}")
-    groups, buffers = _buffers(artifact, address)
+    storage = artifact.storage
+    arenas = {each.name: _address(image, f"{prefix}_default_{each.name}") for each in storage.arenas}
+    groups, buffers = _buffers(artifact, arenas)
     steps = (*_steps(artifact, groups), _late(artifact, groups))
     devices = bool(artifact.devices)
     return OwnershipPlan(
-        workspace=address,
-        size_bytes=max(artifact.workspace_bytes, 1),
+        arenas=tuple(
+            Range(name=name, address=address, size_bytes=max(storage.plan.region(name).peak_bytes, 1))
+            for name, address in arenas.items()
+        ),
         buffers=buffers,
         steps=steps,
         run=_address(image, f"{prefix}_run"),
@@ -221,10 +225,10 @@ def _address(image: Image, name: str) -> int:
     return image.address_of(name)
 
 
-def _buffers(artifact: Artifact, address: int) -> tuple[Mapping[str, int], tuple[OwnedBuffer, ...]]:
+def _buffers(artifact: Artifact, arenas: Mapping[str, int]) -> tuple[Mapping[str, int], tuple[OwnedBuffer, ...]]:
     """Return the index of each tensor's buffer in the workspace, and the buffers."""
     storage = artifact.storage
-    here = {each.name: each for each in storage.requests if storage.plan.placements[each.name].region == REGION}
+    here = {each.name: each for each in storage.requests if storage.region(each.name).name in arenas}
     views = [
         each for each in storage.aliases if each.kind is AliasKind.VIEW and {each.output, each.input} <= here.keys()
     ]
@@ -239,7 +243,7 @@ def _buffers(artifact: Artifact, address: int) -> tuple[Mapping[str, int], tuple
     buffers = tuple(
         OwnedBuffer(
             name=root,
-            address=address + storage.plan.placements[root].offset,
+            address=arenas[storage.region(root).name] + storage.offset(root),
             size_bytes=max(_size(artifact, here[name]) for name in names),
             last=last if kept.intersection(names) else max(here[name].lifetime.last for name in names),
             is_input=bool(inputs.intersection(names)),
@@ -258,7 +262,6 @@ def _size(artifact: Artifact, request: Request) -> int:
 
 def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]:
     overlaps = {(each.output, each.input) for each in artifact.storage.overlaps}
-    models = {use.device.name for use in artifact.devices}
     for record in artifact.operators:
         layer = artifact.graph.layer(record.layer)
         reads = [name for name in layer.present_inputs if name in groups]
@@ -266,7 +269,7 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
         replaced = [name for name in reads if any((output, name) in overlaps for output in writes)]
         yield OwnedStep(
             layer=record.layer,
-            device=record.device if record.device in models and record.kernel != "view" else None,
+            device=record.device if any(call.call in _OF_DEVICES for call in record.device_calls) else None,
             reads=_numbers(reads, groups),
             writes=_numbers(writes, groups),
             replaces=_numbers(replaced, groups),

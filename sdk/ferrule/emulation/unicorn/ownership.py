@@ -101,7 +101,7 @@ class Ownership:
 
     def _watched(self, board: Board, ranges: Iterable[Range]) -> list[tuple[int, int]]:
         """Return the ranges to watch: the workspace, and what devices share with the core behind its data cache."""
-        found = [(self._plan.workspace, self._plan.workspace + self._plan.size_bytes)]
+        found = [(each.address, each.address + each.size_bytes) for each in self._plan.arenas]
         for each in ranges:
             memory = _memory(board, each.address)
             if memory is not None and memory.cacheable and memory.kind is not MemoryKind.FLASH:
@@ -115,9 +115,10 @@ class Ownership:
         end = min(end, memory.address + memory.size_bytes)
         size = end - start
         holder = np.full(size + PADDING, OUTSIDE, np.uint16)
-        low = max(self._plan.workspace, start) - start
-        high = min(self._plan.workspace + self._plan.size_bytes, end) - start
-        holder[low : max(low, high)] = 0
+        for arena in self._plan.arenas:
+            low = max(arena.address, start) - start
+            high = min(arena.address + arena.size_bytes, end) - start
+            holder[low : max(low, high)] = 0
         target = np.where(holder == OUTSIDE, OUTSIDE, 0).astype(np.uint16)
         cached = np.zeros(size + PADDING, np.uint8) if memory.cacheable else None
         self._kept += [holder, target, cached]
