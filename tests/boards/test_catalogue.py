@@ -14,6 +14,7 @@ from ferrule.boards.board import Setup
 from ferrule.errors import FerruleError
 from ferrule.resources import root
 
+STACK = 'stack = "ssram23"'
 SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "nrf52840dk", "stm32f4_discovery"]
 
 
@@ -122,6 +123,12 @@ def test_the_stm32f4_discovery() -> None:
     assert board.qemu.instructions_per_tick == 1000 / 168  # QEMU's clock, which differs from the chip's
 
 
+def test_the_default_stack_has_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ferrule.boards.catalogue.DEFAULT_STACK_BYTES", 1 << 30)
+    with pytest.raises(FerruleError, match=r"placement.stack_bytes is 1073741824 by default, 'ssram23' holds 4194304"):
+        load_board("mps2-an386")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -183,12 +190,12 @@ def test_a_search_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pyte
     ("old", "new", "message"),
     [
         ("clock_hz", "clock", "unknown field `clock`"),
-        ("stack_bytes = 16384", "stack_bytes = -8", r"\$.placement.stack_bytes"),
-        ("stack_bytes = 16384", "stack_bytes = 1001", "not a multiple of 8"),
-        ("stack_bytes = 16384", "stack_bytes = 4194312", "'ssram23' holds 4194304"),
+        (STACK, f"{STACK}\nstack_bytes = -8", r"\$.placement.stack_bytes"),
+        (STACK, f"{STACK}\nstack_bytes = 1001", "not a multiple of 8"),
+        (STACK, f"{STACK}\nstack_bytes = 4194312", "'ssram23' holds 4194304"),
         ("title = ", "title = " + "[" * 9999 + " #", "nested too deep"),
         ('platform = "mps2-an386.repl"', 'platform = "a\\u0000b"', r"platform contains the character U\+0000"),
-        ("stack_bytes = 16384", 'stack_bytes = "16 K"', r"Expected `int`, got `str` - at `\$.placement.stack_bytes`"),
+        (STACK, f'{STACK}\nstack_bytes = "16 K"', r"Expected `int \| null`, got `str` - at `\$.placement.stack_bytes`"),
         ('kind = "flash"', 'kind = "rom"', r"at `\$.memories"),
         ('kind = "flash"', 'kind = "flash"\nkinds = 1', "unknown field `kinds`"),
         ('kind = "flash"', 'kind = "flash"\ncacheable = true', "needs line_bytes"),

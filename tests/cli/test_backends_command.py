@@ -42,6 +42,19 @@ def test_shipped_backends(ferrule: Ferrule) -> None:
     assert reference.capabilities == {"HasFp16": True}
 
 
+def test_handles_are_listed(ferrule: Ferrule) -> None:
+    found = {backend.id: backend for backend in listing(ferrule, "CpuRef", "Woofles").backends}
+    (host,), (woofles,) = found["CpuRef"].handles, found["Woofles"].handles
+    assert (host.factory, host.maps, host.imports, host.exports) == ("Ferrule/Host", True, {"malloc": 1}, ("malloc",))
+    assert (woofles.imports, woofles.capabilities) == ({"dma-buf": 1}, ("FALLBACK_IMPORT_MEMORY_REQUIRED",))
+    lines = ferrule("backends", "--memory", "CpuRef", "Woofles").out.splitlines()
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if line.startswith("│")]
+    assert rows == [
+        ["CpuRef", "Ferrule/Host", "yes", "malloc", "malloc", ""],
+        ["Woofles", "Ferrule/Woofles", "yes", "dma-buf", "no", "fallback import memory required"],
+    ]
+
+
 def test_options_are_listed(ferrule: Ferrule) -> None:
     found = {backend.id: backend for backend in listing(ferrule, "--config", EXAMPLE / "ferrule.toml").backends}
     assert found["CpuRef"].options == ()

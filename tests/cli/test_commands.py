@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from ferrule.cli import main
 from ferrule.cli.options import PLATFORMS, TRANSFERS, JobOptions
 from ferrule.cli.progress import progress
 from ferrule.facade.configuration import Configuration
-from ferrule.firmware import Job, ToolStatus, ZigToolchain
+from ferrule.firmware import Job, StackBound, ToolStatus, ZigToolchain
 from ferrule.optimizer import options as optimizer_options
 from ferrule.progress import Step
 from ferrule.report.inspection import Inspection
@@ -294,14 +295,18 @@ def test_defaults_are_those_of_a_job() -> None:
 
 
 @pytest.mark.cc
-def test_build(ferrule: Ferrule, dense: Path, zig: None, tmp_path: Path) -> None:
+def test_build(ferrule: Ferrule, dense: Path, zig: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "project"
     assert ferrule("generate", dense, "--out", folder).code == 0
     outcome = ferrule("build", folder)
     assert (outcome.code, outcome.err) == (0, "building with zig\n")
     assert outcome.out.startswith(f"{(folder / 'build' / 'firmware.elf').resolve()}: code ")
+    assert re.fullmatch(r"stack: at most \d+ of 16,384 B", outcome.out.splitlines()[1])
     quiet = ferrule("build", folder, "-q", "-O", "Os")
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+    unknown = StackBound(reason="recursion: f → f")
+    monkeypatch.setattr("ferrule.firmware.project.stack_bound", lambda *_, **__: unknown)
+    assert ferrule("build", folder).out.splitlines()[1] == "stack: no bound is known: recursion: f → f"
 
 
 def test_build_of_what_is_no_project(ferrule: Ferrule, tmp_path: Path) -> None:

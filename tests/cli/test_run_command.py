@@ -98,7 +98,7 @@ class TestRuns:
 
         (tmp_path / "temporary").mkdir()
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-        monkeypatch.setattr("ferrule.facade.compilation.build_project", interrupt)
+        monkeypatch.setattr("ferrule.facade.compilation.make_firmware", interrupt)
         outcome = ferrule("run", dense)
         assert outcome.code == 130
         assert outcome.err.splitlines()[-1] == "interrupted"

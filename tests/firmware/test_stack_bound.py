@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,23 @@ import small_networks
 
 from ferrule import generate
 from ferrule.backends.contribution import BARE_METAL, DEVICE, HEADERS, KERNELS, LINK, RUNTIME, STARTUP
+from ferrule.boards import DEFAULT_STACK_BYTES
 from ferrule.errors import FerruleError
-from ferrule.firmware import StackBound, StackTooSmallError, Toolchain, build_project, load_project
+from ferrule.firmware import (
+    Group,
+    Job,
+    Project,
+    StackBound,
+    StackTooSmallError,
+    Toolchain,
+    build_project,
+    emit,
+    load_project,
+    make_firmware,
+)
 from ferrule.firmware.frames import Code
-from ferrule.firmware.pointer_calls import Kind, address_taken, called_kinds
+from ferrule.firmware.identification import verify
+from ferrule.firmware.pointer_calls import Kind, Pointers
 from ferrule.firmware.stack_bound import stack_bound
 from ferrule.resources import root
 
@@ -237,11 +251,67 @@ def test_functions_of_a_driver_are_recognised(arm_gcc: str, tmp_path: Path) -> N
     source.write_text(C_DRIVER)
     flags = [*CORE, "-O2", "-ffreestanding", "-fdata-sections", f"-I{root() / 'include'}"]
     subprocess.run([arm_gcc, *flags, "-c", str(source), "-o", str(unit)], check=True, timeout=60)
-    taken = {key: kind for key, kind in address_taken([unit]).items() if key.startswith("mine.c:")}
+    pointers = Pointers([unit])
+    taken = {key: kind for key, kind in pointers.kinds.items() if key.startswith("mine.c:")}
     assert taken == {"mine.c:on": Kind.DRIVER, "mine.c:off": Kind.DRIVER | Kind.OTHER, "mine.c:tell": Kind.OTHER}
-    assert called_kinds(["device.c:power_up.part.0"]) == Kind.DRIVER | Kind.OTHER
-    assert not called_kinds(["mine.c:on"]) & (Kind.DRIVER | Kind.REQUEST)
-    assert called_kinds(["mine.c:on"]) & Kind.MODEL
+    assert not pointers.called_by(["mine.c:on"]) & (Kind.DRIVER | Kind.REQUEST)
+    assert pointers.called_by(["mine.c:on"]) & Kind.MODEL
+
+
+def test_a_file_of_the_user_is_not_taken_for_one_of_ferrule(arm_gcc: str, tmp_path: Path) -> None:
+    own = (
+        "static void record(void *p) { (void)p; }\n__attribute__((used)) static void (*const told)(void *) = record;\n"
+    )
+    units = {}
+    for name, text in {"mine/run.c": own, "their/run.c": f"{own} void ferrule_link_run(void) {{ }}"}.items():
+        source = tmp_path / name
+        source.parent.mkdir()
+        source.write_text(text)
+        units[name] = source.with_suffix(".o")
+        subprocess.run([arm_gcc, *CORE, "-O2", "-c", str(source), "-o", str(units[name])], check=True, timeout=60)
+    mine, their = (Pointers([unit]) for unit in units.values())
+    assert (mine.kinds["run.c:record"], their.kinds["run.c:record"]) == (Kind.OTHER, Kind.OPERATOR)
+    assert their.called_by(["run.c:trial.part.0"]) == Kind.MODEL | Kind.OPERATOR | Kind.OTHER
+    assert mine.called_by(["run.c:trial"]) == mine.called_by(["main"])
+    both = Pointers(units.values())
+    assert both.kinds["run.c:record"] == Kind.OTHER
+    assert both.called_by(["run.c:trial"]) == both.called_by(["main"])
+
+
+def with_main(project: Project, begin: str) -> None:
+    """Put code at the start of a project's main()."""
+    path = project.folder / "main.c"
+    path.write_text(path.read_text().replace("int main(void)\n{\n", begin))
+
+
+def test_the_bound_decides_the_size_of_the_stack(arm_gcc: str, tmp_path: Path) -> None:
+    network = small_networks.dense()
+    job = Job(board="mps2-an386", toolchain="arm-none-eabi-gcc", out=tmp_path / "project")
+    artifact = emit(network, job)
+    usual, image = make_firmware(artifact, job)
+    assert (usual.manifest.stack_bytes, image.groups[Group.STACK]) == (2048, 2048)
+    assert "stack_bytes" not in (tmp_path / "project/board/mps2-an386/board.toml").read_text()
+    assert verify(image, network, job).different == ()
+    data = image.path.read_bytes()
+    assert build_project(load_project(tmp_path / "project")).path.read_bytes() == data
+
+    started = (tmp_path / "project/main.c").read_text()
+    reads = "volatile char large[4000];\n    large[0] = 0;\n    (void)large[0];\n"
+    with_main(usual, f"int main(void)\n{{\n    {reads}")
+    large, image = make_firmware(artifact, job)
+    bound = image.stack.size_bytes or 0
+    assert bound > 4000
+    assert 1.25 * bound <= large.manifest.stack_bytes == image.groups[Group.STACK] <= 1.25 * bound + 8
+    assert verify(image, network, job).different == ()
+
+    (tmp_path / "project/main.c").write_text(started)
+    again = "static int again(volatile int *n)\n{\n    *n = *n > 0 ? again(n) : 0;\n    return *n;\n}\n"
+    with_main(usual, f"{again}int main(void)\n{{\n    volatile int n = 0;\n    (void)again(&n);\n")
+    unknown, image = make_firmware(artifact, job)
+    assert (image.stack.size_bytes, image.stack.reason) == (None, "recursion: again → again")
+    assert unknown.manifest.stack_bytes == image.groups[Group.STACK] == DEFAULT_STACK_BYTES
+    generated = generate(network, replace(job, out=tmp_path / "generated"))
+    assert generated.manifest.stack_bytes == DEFAULT_STACK_BYTES
 
 
 @pytest.mark.parametrize("stated", [256, 8192])
@@ -249,7 +319,7 @@ def test_a_stack_below_the_bound_is_refused(stated: int, any_toolchain: Toolchai
     folder = tmp_path / "project"
     generate(small_networks.dense(), board="mps2-an386", toolchain=any_toolchain.name, out=folder)
     description = folder / "board" / "mps2-an386" / "board.toml"
-    description.write_text(re.sub(r"stack_bytes = \d+", f"stack_bytes = {stated}", description.read_text()))
+    description.write_text(re.sub("(\nstack = .*)", rf"\1\nstack_bytes = {stated}", description.read_text()))
     if stated > 256:
         bound = build_project(load_project(folder)).stack
         assert bound.size_bytes is not None

@@ -8,12 +8,15 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mock_backends import SHAPE, CountingAllocator, chain, registry_of, sample
 
-from ferrule.backends import Backend
+from ferrule.backends import Backend, BackendId
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource
@@ -24,6 +27,7 @@ from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import FallbackBlock, NetworkLoadError, Runtime, WorkloadEvent
 from ferrule.runtime.fallback_memory import FallbackEnd, FallbackMemory, FallbackTensor
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.partners import (
     PARTNERS,
     PartnerCpu,
@@ -32,6 +36,7 @@ from ferrule.testing.backends.partners import (
     PartnerMapper,
     PartnerNpu,
 )
+from ferrule.testing.backends.random_networks import random_network
 
 MALLOC, DMA_BUF = MemorySource.MALLOC, MemorySource.DMA_BUF
 PROTECTED = MemorySource.DMA_BUF_PROTECTED
@@ -48,8 +53,8 @@ def divided(network: Graph, owners: Sequence[type[Backend]], options: OptimizerO
 class Setup:
     """A runtime with all partners, and allocators that count."""
 
-    def __init__(self, kinds: Sequence[MemorySource] = (MALLOC, MALLOC | DMA_BUF)) -> None:
-        self.allocators = [CountingAllocator(kind) for kind in kinds]
+    def __init__(self) -> None:
+        self.allocators = [CountingAllocator(kind) for kind in (MALLOC, MALLOC | DMA_BUF)]
         creation = CreationOptions(fallback_allocators=self.allocators, profiling=True)
         self.runtime = Runtime(creation, registry_of(*PARTNERS))
 
@@ -217,6 +222,10 @@ def test_several_networks_and_loading_again(setup: Setup) -> None:
     )
 
 
+class OtherGpu(PartnerGpu):
+    id: ClassVar[BackendId] = BackendId("OtherGpu")
+
+
 def test_a_late_readers_bytes_are_kept_until_it_is_waited_for() -> None:
     """The GPU reads a's tensor at the end of the run; if b's took its bytes after the GPU's step, it would read b's."""
     network = Network("late")
@@ -224,13 +233,15 @@ def test_a_late_readers_bytes_are_kept_until_it_is_waited_for() -> None:
     late = network.add_leaky_relu_layer(network.add_leaky_relu_layer(x, 0.5, name="a"), 0.25, name="late")
     b = network.add_leaky_relu_layer(x, 0.75, name="b")
     network.set_outputs([late, network.add_leaky_relu_layer(b, 0.125, name="c")])
-    setup = Setup([MALLOC | DMA_BUF])
-    with setup.runtime:
-        optimized = divided(network, [PartnerCpu, PartnerGpu, PartnerCpu, PartnerNpu])
-        (block,) = blocks(setup, optimized)
-        assert block.tensor_bytes == 3 * 64
-        assert block.unaligned_bytes == 3 * 64, "the three tensors are needed together at the end"
-        setup.check(optimized, network)
+    registry = registry_of(PartnerCpu, PartnerGpu, OtherGpu)
+    hints = {"late": "PartnerGpu", "c": "OtherGpu"}
+    optimized = optimize(network, ["PartnerCpu"], registry, replace(IMPORTING, hints=hints))
+    with Runtime(registry=registry) as runtime:
+        number = runtime.load_network(optimized)
+        for found, expected in zip(runtime.enqueue_workload(number, [sample()]), network.run([sample()]), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        (block,) = runtime.fallback_memory(number)
+        assert (block.size_bytes, block.tensor_bytes) == (2 * 64, 2 * 64)
 
 
 def test_what_is_waited_for_is_free(setup: Setup) -> None:
@@ -289,6 +300,29 @@ def test_with_copies_each_crossing_is_counted(
         setup.check(optimized, network)
 
 
+@settings(max_examples=20)
+@given(data=st.data())
+def test_any_division_over_any_memory_gives_the_same_bits(data: st.DataObject) -> None:
+    network = random_network(data.draw(st.integers(0, 10_000)), data.draw(st.integers(2, 7)))
+    owners = [data.draw(st.sampled_from(PARTNERS)) for _ in network.layers]
+    copying = data.draw(st.sets(st.sampled_from([str(partner.id) for partner in PARTNERS]), max_size=2))
+    options = replace(
+        IMPORTING,
+        export_enabled=data.draw(st.booleans()),
+        fallback_transfers=dict.fromkeys(copying, "copy"),
+        allocators=data.draw(st.sampled_from([(MALLOC, MALLOC | DMA_BUF), (MALLOC | DMA_BUF,)])),
+    )
+    setup = Setup()
+    with setup.runtime:
+        number = setup.runtime.load_network(divided(network, owners, options))
+        for seed in range(2):
+            inputs = random_inputs(network, seed)
+            found = setup.runtime.enqueue_workload(number, inputs)
+            for one, other in zip(found, network.run(inputs), strict=True):
+                assert one.tobytes() == other.tobytes()
+    assert setup.held == 0
+
+
 class TestFailures:
     ROAD = (PartnerCpu, PartnerNpu, PartnerGpu, PartnerCpu)
 
@@ -335,7 +369,7 @@ class TestFailures:
         assert (held, setup.held) == ([], 0)
         message = str(error.value)
         if how == "refuses":
-            for part in ("does not import", "tensor 'layer", "'Partner/", "' of Partner", " between ", " and "):
+            for part in ("does not import", "tensor 'layer", "'Partner", "' of Partner", " between ", " and "):
                 assert part in message
         else:
             assert "no such buffer" in message
@@ -367,7 +401,12 @@ class TestAllocators:
     @pytest.mark.parametrize(
         ("kinds", "protected", "allocator", "message"),
         [
-            (DMA_BUF, False, MALLOC, "no allocator has DMA_BUF memory for tensor 't' between 'Partner/Npu' of A and"),
+            (
+                DMA_BUF,
+                False,
+                MALLOC,
+                "no allocator has DMA_BUF memory for tensor 't' between 'PartnerNpu/Import' of A and",
+            ),
             (MALLOC, True, MALLOC, "in protected mode, no allocator has MALLOC and DMA_BUF_PROTECTED memory"),
             (PROTECTED, True, PROTECTED, ""),
         ],

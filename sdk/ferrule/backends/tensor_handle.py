@@ -116,7 +116,8 @@ class TensorHandle(ABC):
 
     A handle whose factory does not support map and unmap is not mapped: it works on memory that it imports, which holds
     the data of a workload's input when `execute` is called, and of its output when `execute` has returned no event or
-    its event is complete.
+    its event is complete. A handle of any factory works in this way on fallback memory, which the runtime lets it
+    import at load and which it keeps until unload, except in a run in which it imports the caller's instead.
     """
 
     ready: Event | None = None

@@ -2,7 +2,7 @@
 """Boards: reads a folder's Renode platform description (.repl) and board.toml."""
 
 from ferrule.backends.target import Memory, MemoryKind
-from ferrule.boards.board import Board, Cpu, Peripheral, Placement, QemuMachine
+from ferrule.boards.board import DEFAULT_STACK_BYTES, Board, Cpu, Peripheral, Placement, QemuMachine
 from ferrule.boards.catalogue import board_names, load_board, search_folders
 from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import (
@@ -19,6 +19,7 @@ from ferrule.boards.repl import (
 )
 
 __all__ = [
+    "DEFAULT_STACK_BYTES",
     "Board",
     "Cpu",
     "Dictionary",

@@ -52,6 +52,9 @@ class Peripheral(AddressRange):
     aliases: tuple[int, ...] = ()
 
 
+DEFAULT_STACK_BYTES = 16_384
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """Names of the memories that hold the parts of a firmware."""
@@ -62,6 +65,9 @@ class Placement:
     workspace: str
     stack: str
     stack_bytes: int
+    """Size of the stack; DEFAULT_STACK_BYTES if the board states none."""
+    stack_is_stated: bool
+    """Whether the board states the size; otherwise a build may reserve less, as its bound allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

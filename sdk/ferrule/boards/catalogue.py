@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ferrule.backends.target import Memory, MemoryKind
 from ferrule.boards.board import (
+    DEFAULT_STACK_BYTES,
     NANOSECONDS_PER_SECOND,
     Board,
     Cpu,
@@ -245,19 +246,22 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription, file
         if kinds[name] is not kind:
             raise FerruleError(f"{file}: placement.{part}: '{name}' is {kinds[name]}, but {kind} is needed")
     stack = next(memory for memory in memories if memory.name == wanted.stack)
-    if wanted.stack_bytes > stack.size_bytes:
+    stack_bytes = DEFAULT_STACK_BYTES if wanted.stack_bytes is None else wanted.stack_bytes
+    if stack_bytes > stack.size_bytes:
+        by_default = " by default" if wanted.stack_bytes is None else ""
         raise FerruleError(
-            f"{file}: placement.stack_bytes is {wanted.stack_bytes}, '{stack.name}' holds {stack.size_bytes}"
+            f"{file}: placement.stack_bytes is {stack_bytes}{by_default}, '{stack.name}' holds {stack.size_bytes}"
         )
-    if wanted.stack_bytes % 8:
-        raise FerruleError(f"{file}: placement.stack_bytes is {wanted.stack_bytes}, which is not a multiple of 8")
+    if stack_bytes % 8:
+        raise FerruleError(f"{file}: placement.stack_bytes is {stack_bytes}, which is not a multiple of 8")
     return Placement(
         code=wanted.code,
         weights=wanted.weights,
         data=wanted.data,
         workspace=wanted.workspace,
         stack=wanted.stack,
-        stack_bytes=wanted.stack_bytes,
+        stack_bytes=stack_bytes,
+        stack_is_stated=wanted.stack_bytes is not None,
     )
 
 

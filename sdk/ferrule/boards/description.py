@@ -44,7 +44,7 @@ class PlacementDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     data: str
     workspace: str
     stack: str
-    stack_bytes: _Positive
+    stack_bytes: _Positive | None = None
 
 
 class UartDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -16,15 +16,26 @@ from ferrule.cli.options import config_option, dynamic_options
 @click.argument("names", nargs=-1, metavar="[BACKEND]...")
 @dynamic_options
 @config_option
+@click.option(
+    "--memory",
+    is_flag=True,
+    help="List the tensor handle factories instead: the memory that they map, import and export.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
-    names: tuple[str, ...], dynamic_path: Path | None, isolate: bool, config: Path | None, as_json: bool
+    names: tuple[str, ...],
+    dynamic_path: Path | None,
+    isolate: bool,
+    config: Path | None,
+    memory: bool,
+    as_json: bool,
 ) -> None:
     """List the backends: origin, where each runs (host, firmware), devices, capabilities and options.
 
     A backend that cannot be used here is listed with the reason, and so is each file refused as a dynamic backend.
     The backends of a ferrule.toml in the current folder are code: they are tried only if they are named as BACKEND.
-    With names, only these backends are listed. docs/backends.md explains how to write a backend.
+    With --memory, the table shows the memory that each maps, imports and exports. With names, only these backends are
+    listed. docs/backends.md explains how to write a backend.
     """
     from ferrule.facade.configuration import read_configuration
     from ferrule.report.backend_listing import list_backends
@@ -37,6 +48,6 @@ def command(
         print_json(listing)
         return
 
-    from ferrule.report.backend_listing_console import print_backends
+    from ferrule.report.backend_listing_console import print_backends, print_memory
 
-    print_backends(listing, console())
+    (print_memory if memory else print_backends)(listing, console())

@@ -36,4 +36,5 @@ def command(project: Path, toolchain: str | None, optimization: str | None, quie
         if bound.size_bytes is None:
             echo(f"stack: no bound is known: {bound.reason}")
         else:
-            echo(f"stack: at most {bound.size_bytes:,} of {image.groups[Group.STACK]:,} B")
+            reserved = image.address_of("ferrule_stack_top") - image.address_of("ferrule_stack_limit")
+            echo(f"stack: at most {bound.size_bytes:,} of {reserved:,} B")

@@ -138,7 +138,7 @@ def integer(value: int) -> str:
         return "(-2147483647 - 1)"
     if -(2**31) < value < 2**31:
         return str(value)
-    if 0 <= value < 2**32:
+    if 2**31 <= value < 2**32:
         return f"{value}U"
     if value == -(2**63):
         return "INT64_MIN"

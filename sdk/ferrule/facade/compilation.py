@@ -25,11 +25,11 @@ from ferrule.firmware import (
     Job,
     JobKeywords,
     Project,
-    build_project,
     divide,
     emit,
     emit_divided,
     job_from,
+    make_firmware,
     toolchain,
     write_project,
 )
@@ -237,9 +237,8 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firm
     progress(Step(phase=f"generating C for {board.name}"))
     optimized = divide(network, placed)
     artifact = emit_divided(optimized, placed, network)
-    project = write_project(artifact, placed)
     started = time.perf_counter()
-    image = build_project(project, progress=progress)
+    project, image = make_firmware(artifact, placed, progress)
     return Firmware(
         network=network,
         optimized=optimized,

@@ -120,9 +120,20 @@ def _checked(once: Callable[[OwnershipPlan | None], EngineRun], what: BuiltFirmw
     try:
         return once(plan)
     except OwnershipError as error:
-        if not error.exact:
-            once(replace(plan, exact=True))
-        raise
+        raise (error if error.exact else _exact(once, plan, error)) from error.__cause__
+
+
+def _exact(
+    once: Callable[[OwnershipPlan | None], EngineRun], plan: OwnershipPlan, error: OwnershipError
+) -> OwnershipError:
+    """Return the error of another run with its exact instruction, or the first one if faults do not strike again."""
+    try:
+        once(replace(plan, exact=True))
+    except OwnershipError as again:
+        return again
+    except FerruleError:
+        return error
+    return error
 
 
 def _check_locate(chosen: Engine, *, locate: bool) -> None:

@@ -16,7 +16,14 @@ from ferrule.firmware.plan import (
 )
 from ferrule.firmware.platforms import DEFAULT_PLATFORM, PLATFORMS, Platform, ProjectFiles, ProjectRequest, platform
 from ferrule.firmware.probe import ToolStatus, probe_tools
-from ferrule.firmware.project import Project, StackTooSmallError, build_project, load_project, write_project
+from ferrule.firmware.project import (
+    Project,
+    StackTooSmallError,
+    build_project,
+    load_project,
+    make_firmware,
+    write_project,
+)
 from ferrule.firmware.toolchain import (
     DEFAULT_TOOLCHAIN,
     TOOLCHAINS,
@@ -71,6 +78,7 @@ __all__ = [
     "job_from",
     "linker_script",
     "load_project",
+    "make_firmware",
     "plan_build",
     "platform",
     "probe_tools",

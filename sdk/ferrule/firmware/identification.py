@@ -8,12 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from ferrule.boards import DEFAULT_STACK_BYTES
 from ferrule.codegen import Artifact, digest
 from ferrule.codegen.identity import DIGEST_BYTES, Identity, identity_files, shortened, sources_digest
 from ferrule.errors import FerruleError
 from ferrule.firmware.image import Image
 from ferrule.firmware.job import Job
+from ferrule.firmware.linker import linker_script, reserving
 from ferrule.firmware.placement import emit
+from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms import ProjectFiles, ProjectRequest, platform
 from ferrule.firmware.platforms.platform import MODEL_FOLDER
 from ferrule.link import BuildInfo
@@ -51,8 +54,12 @@ def project_files(artifact: Artifact, job: Job) -> tuple[Identity, ProjectFiles]
         FerruleError: the platform is unknown, or does not support the board, the toolchain or the model.
     """
     board = job.load_board()
-    request = ProjectRequest(artifact=artifact, board=board, toolchain=job.toolchain, optimization=job.optimization)
-    return identified(platform(job.platform).files(request), artifact, job.platform, board.name)
+    usual = board if board.placement.stack_is_stated else reserving(board, DEFAULT_STACK_BYTES)
+    request = ProjectRequest(artifact=artifact, board=usual, toolchain=job.toolchain, optimization=job.optimization)
+    identity, files = identified(platform(job.platform).files(request), artifact, job.platform, board.name)
+    if SCRIPT_NAME in files.generated:  # the digests do not depend on a size that a build has derived
+        files = replace(files, generated={**files.generated, SCRIPT_NAME: linker_script(board).encode()})
+    return identity, files
 
 
 def read_identities(image: Image) -> tuple[BuildInfo, ...]:

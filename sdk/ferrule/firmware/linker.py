@@ -32,6 +32,11 @@ def linker_script(board: Board, *, memories: tuple[Memory, ...] | None = None, e
     )
 
 
+def reserving(board: Board, stack_bytes: int) -> Board:
+    """Return a board with another size of the stack."""
+    return replace(board, placement=replace(board.placement, stack_bytes=stack_bytes))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackGuard:
     """The addresses directly below the stack, which start-up protects by the core's MPU."""

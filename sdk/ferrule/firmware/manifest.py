@@ -37,6 +37,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Include folders of third-party code."""
     defines: dict[str, str] = {}
     """Macros defined for all C files."""
+    stack_bytes: int = 0
+    """Size of the stack in the linker script if the board states none, else 0; 0 on a platform with kernel."""
     files: dict[str, str]
     """SHA-256 of the generated contents in hexadecimal, by path relative to the project; this file is omitted."""
     starters: tuple[str, ...]

@@ -4,7 +4,7 @@
 The object files tell which functions have their address taken, and where. The first table says what a function is for,
 by this place; a function of the user's is OTHER. The second table says what each of Ferrule's functions calls through
 pointers. Every such call can also reach the user's functions, except that of the link's requests, whose table is const.
-A function that is in neither table, such as a driver of the user's, can call all but those that only Ferrule calls.
+A function that is not in it, such as main() or a driver of the user's, can call all but those that only Ferrule calls.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Flag, auto
 from pathlib import Path
 
-from ferrule.firmware.elf32 import FUNCTION, SECTION, Elf32, ElfSection, ElfSymbol, Relocation
+from ferrule.firmware.elf32 import FUNCTION, SECTION, SOURCE, Elf32, ElfSection, ElfSymbol, Relocation
 
 _CALLS = {10, 30, 51, 52, 102, 103}
 """Relocations of branches to a fixed target (ELF for the Arm architecture): THM_CALL, THM_JUMP24, JUMP19 and so on."""
@@ -48,19 +48,17 @@ class Kind(Flag):
 
 
 _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
-    (r"link\.c:.*", r"link\.c:\w+", Kind.REQUEST),
+    (r"link\.c:HANDLERS", r"link\.c:\w+", Kind.REQUEST),
     (r"ferrule_\w+_link_model", r"ferrule_\w+_link\.c:run", Kind.MODEL),
-    (r"ferrule_link_run|run\.c:.*", r"run\.c:\w+", Kind.OPERATOR),
+    (r"ferrule_link_run|run\.c:.*", r"run\.c:(record|follow|trace)", Kind.OPERATOR),
     (r".*", r"ferrule_uart_transport_(read|write)", Kind.TRANSPORT),
     (r".*", r"ferrule_uart_[a-z0-9]+_(read|write|can_write)", Kind.BYTES),
     (r"uart_woofles_request_init|request\.c:.*", r"request\.c:(read|write)_byte", Kind.FRAME),
 )
 """Where the address is, the function, and its kind."""
 _CALLERS: tuple[tuple[str, Kind], ...] = (
-    (r"main", Kind.MODEL | Kind.BYTES | Kind.OTHER),
     (r"ferrule_link_(poll|serve)|link\.c:\w+", Kind.REQUEST),
     (r"ferrule_link_run|run\.c:\w+", Kind.MODEL | Kind.OPERATOR | Kind.OTHER),
-    (r"ferrule_\w+_run|ferrule_\w+\.c:\w+", Kind.OPERATOR | Kind.OTHER),
     (r"ferrule_held_\w+|held\.c:\w+", Kind.OPERATOR | Kind.OTHER),
     (r"ferrule_frame_(receive|send)|frame\.c:\w+", Kind.BYTES | Kind.FRAME | Kind.OTHER),
     (r"ferrule_device_\w+|device\.c:\w+", Kind.DRIVER | Kind.OTHER),
@@ -68,55 +66,84 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"ferrule_uart_transport_(read|write)|uart_transport\.c:\w+", Kind.BYTES | Kind.OTHER),
     (r"uart_woofles_(ask|execute)|(request|uart_woofles)\.c:\w+", Kind.TRANSPORT | Kind.OTHER),
     (r"(woofles|soft_npu)_execute|(woofles|soft_npu)\.c:\w+", Kind.OTHER),
+    (r"ferrule_\w+\.c:\w+", Kind.OPERATOR | Kind.OTHER),
 )
 """A function that calls through pointers, and the kinds that it calls."""
+_EXECUTOR = Kind.OPERATOR | Kind.OTHER
 _UNKNOWN_CALLER = ~(Kind.REQUEST | Kind.OPERATOR | Kind.DRIVER)
+_OWN_FILES: Mapping[str, str] = {
+    "link.c": "ferrule_link_poll",
+    "run.c": "ferrule_link_run",
+    "held.c": "ferrule_held_end",
+    "frame.c": "ferrule_frame_receive",
+    "device.c": "ferrule_device_open",
+    "uart_transport.c": "ferrule_uart_transport_read",
+    "request.c": "uart_woofles_ask",
+    "uart_woofles.c": "uart_woofles_execute",
+    "woofles.c": "woofles_execute",
+    "soft_npu.c": "soft_npu_execute",
+}
+"""A symbol that tells Ferrule's file from one of the user's with the same name."""
 
 
-def called_kinds(keys: Iterable[str]) -> Kind:
-    """Return the kinds of functions that a function with these names calls through pointers."""
-    for key in keys:
-        for pattern, kinds in _CALLERS:
-            if _matches(pattern, key):
-                return kinds
-    return _UNKNOWN_CALLER
+class Pointers:
+    """The functions whose address is in data or code, except in the vector table, and what calls them."""
+
+    def __init__(self, objects: Iterable[Path]) -> None:
+        files = [_ObjectFile(Elf32(path)) for path in objects]
+        foreign = {each.source for each in files if not each.is_own}
+        self._own = {each.source for each in files if each.is_own} - foreign
+        self.kinds: dict[str, Kind] = {}
+        """What each function is for."""
+        for each in files:
+            for place, key in each.pointers():
+                self.kinds[key] = self.kinds.get(key, Kind(0)) | self._kind(place, key)
+
+    def called_by(self, keys: Iterable[str]) -> Kind:
+        """Return the kinds of functions that a function with these names calls through pointers."""
+        for key in keys:
+            if key.endswith("_run") and f"{key[:-4]}.c" in self._own:
+                return _EXECUTOR
+            for pattern, kinds in _CALLERS:
+                if self._matches(pattern, key):
+                    return kinds
+        return _UNKNOWN_CALLER
+
+    def _kind(self, place: str, key: str) -> Kind:
+        if not place:
+            return Kind.DRIVER
+        for where, function, kind in _FUNCTIONS:
+            if re.fullmatch(where, place) and self._matches(function, key):
+                return kind
+        return Kind.OTHER
+
+    def _matches(self, pattern: str, key: str) -> bool:
+        """Return whether a name matches; GCC appends `.constprop.0` and the like to names of functions."""
+        source, colon, _ = key.rpartition(":")
+        return (not colon or source in self._own) and re.fullmatch(rf"(?:{pattern})(?:\.[\w.]+)?", key) is not None
 
 
-def address_taken(objects: Iterable[Path]) -> Mapping[str, Kind]:
-    """Return the functions whose address is in data or code, except in the vector table, with their kinds."""
-    found: dict[str, Kind] = {}
-    for path in objects:
-        for place, key in _Pointers(Elf32(path)).places():
-            found[key] = found.get(key, Kind(0)) | _kind(place, key)
-    return found
-
-
-def _kind(place: str, key: str) -> Kind:
-    if not place:
-        return Kind.DRIVER
-    for where, function, kind in _FUNCTIONS:
-        if _matches(where, place) and _matches(function, key):
-            return kind
-    return Kind.OTHER
-
-
-def _matches(pattern: str, key: str) -> bool:
-    """Return whether a name matches; GCC appends `.constprop.0` and the like to names of functions."""
-    return re.fullmatch(rf"(?:{pattern})(?:\.[\w.]+)?", key) is not None
-
-
-class _Pointers:
-    """The places of an object file at which the linker writes a function's address."""
+class _ObjectFile:
+    """The compiled code of one source."""
 
     def __init__(self, elf: Elf32) -> None:
         self._elf = elf
+        self.source = next((symbol.name for symbol in elf.symbols if symbol.type == SOURCE), "")
+        """The name of the source, without its folder."""
         self._inside: dict[int, list[ElfSymbol]] = {}
         for symbol in elf.symbols:
             if symbol.type != SECTION and symbol.name[:1] != "$":
                 self._inside.setdefault(symbol.section, []).append(symbol)
 
-    def places(self) -> Iterator[tuple[str, str]]:
-        """Yield the function or object with the address, "" for a driver, and the function."""
+    @property
+    def is_own(self) -> bool:
+        """Whether it is one of Ferrule's sources in the tables, or generated for a model."""
+        stem = self.source.removesuffix(".c")
+        known = {_OWN_FILES[self.source]} if self.source in _OWN_FILES else {f"{stem}_run", f"{stem}_model"}
+        return any(symbol.key in known and symbol.section for symbol in self._elf.symbols)
+
+    def pointers(self) -> Iterator[tuple[str, str]]:
+        """Yield the function or object with an address of a function, "" for a driver, and that function."""
         for number, relocations in self._elf.relocations():
             section = self._elf.sections[number]
             if not section.is_allocated or section.type == _INDEX_TABLE or section.name.startswith(_VECTORS):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.boards import load_board
+from ferrule.boards import DEFAULT_STACK_BYTES, load_board
 from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
 from ferrule.firmware.build import execute
@@ -16,6 +16,7 @@ from ferrule.firmware.folder import Kept, sha256, write_folder
 from ferrule.firmware.identification import project_files
 from ferrule.firmware.image import Image, StackBound, read_image
 from ferrule.firmware.job import Job
+from ferrule.firmware.linker import reserving
 from ferrule.firmware.manifest import PENDING_NAME, Manifest, read_manifest
 from ferrule.firmware.plan import plan_build
 from ferrule.firmware.platforms import platform
@@ -26,6 +27,7 @@ from ferrule.graph import brief
 from ferrule.progress import Progress, Step, say_nothing
 
 BUILD_FOLDER = "build"
+_SMALLEST_STACK, _LEAST_MARGIN = 2_048, 256
 
 
 class StackTooSmallError(FerruleError):
@@ -78,6 +80,7 @@ def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Proje
     toolchain(job.toolchain)
     check_optimization(job.optimization)
     identity, files = project_files(artifact, job)
+    placement = job.load_board().placement
     generated = {**files.generated, SBOM_NAME: sbom(artifact, identity, files.contributions, files.generated)}
     every = {**generated, **files.starters}
     manifest = Manifest(
@@ -93,6 +96,7 @@ def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Proje
         include_dirs=files.include_dirs,
         system_include_dirs=files.system_include_dirs,
         defines=dict(files.defines),
+        stack_bytes=0 if placement.stack_is_stated or not files.board_folder else placement.stack_bytes,
         files={name: sha256(every[name]) for name in sorted(every)},
         starters=tuple(sorted(files.starters)),
     )
@@ -142,12 +146,15 @@ def build_project(
             hint=f"{folder / 'README.md'} has the commands",
         )
     name = toolchain_name or manifest.toolchain
+    board = load_board(folder / manifest.board)
+    if manifest.stack_bytes and not board.placement.stack_is_stated:
+        board = reserving(board, manifest.stack_bytes)
     phase = f"building with {name}"
     progress(Step(phase=phase))
     plan = plan_build(
         [folder / name for name in manifest.sources],
         [folder / name for name in manifest.include_dirs],
-        load_board(folder / manifest.board),
+        board,
         toolchain(name),
         folder / BUILD_FOLDER,
         optimization or manifest.optimization,
@@ -162,10 +169,42 @@ def build_project(
         waiting = f"waiting for another build in {plan.folder}"
         progress(Step(phase=phase, done=done, total=total) if name else Step(phase=waiting))
 
-    image = read_image(execute(plan, progress=say))
-    bound = stack_bound(image.path, plan.link.inputs, fpu=plan.board.cpu.hard_float or plan.board.cpu.mve)
+    elf = execute(plan, progress=say)
+    bound = stack_bound(elf, plan.link.inputs, fpu=plan.board.cpu.hard_float or plan.board.cpu.mve)
     reserved = plan.board.placement.stack_bytes
     if bound.size_bytes is not None and bound.size_bytes > reserved:
-        image.path.unlink(missing_ok=True)
+        elf.unlink(missing_ok=True)
         raise StackTooSmallError(plan.board.name, bound, reserved)
-    return replace(image, stack=bound)
+    return replace(read_image(elf), stack=bound)
+
+
+def make_firmware(artifact: Artifact, job: Job, progress: Progress = say_nothing) -> tuple[Project, Image]:
+    """Write a model's project and build it; for a board that states no size of the stack, the bound decides it.
+
+    The stack gets 2 KiB, and more if the bound with a margin of a quarter needs it. It gets the size that
+    `write_project` alone gives it if no bound is known.
+
+    Raises:
+        FerruleError: as `write_project` and `build_project`.
+    """
+    board = job.load_board()
+    if board.placement.stack_is_stated:
+        return _made(artifact, job, progress)
+    try:
+        made = _made(artifact, replace(job, board=reserving(board, _SMALLEST_STACK)), progress)
+        bound = made[1].stack
+    except StackTooSmallError as error:
+        bound, made = error.bound, None
+    wanted = DEFAULT_STACK_BYTES if bound.size_bytes is None else _with_margin(bound.size_bytes)
+    if made is not None and wanted <= _SMALLEST_STACK:
+        return made
+    return _made(artifact, replace(job, board=reserving(board, wanted)), progress)
+
+
+def _made(artifact: Artifact, job: Job, progress: Progress) -> tuple[Project, Image]:
+    project = write_project(artifact, job)
+    return project, build_project(project, progress=progress)
+
+
+def _with_margin(bound_bytes: int) -> int:
+    return -(-(bound_bytes + max(bound_bytes // 4, _LEAST_MARGIN)) // 8) * 8

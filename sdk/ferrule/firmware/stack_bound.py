@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ferrule.firmware.frames import Code
 from ferrule.firmware.image import StackBound
-from ferrule.firmware.pointer_calls import address_taken, called_kinds
+from ferrule.firmware.pointer_calls import Pointers
 
 _OWN_STACK = "ferrule_fault_entry"
 """Changes to a stack of its own and does not return."""
@@ -47,7 +47,8 @@ class _Graph:
 
     def __init__(self, code: Code, objects: Iterable[Path]) -> None:
         self._code = code
-        kinds = address_taken(objects)
+        self._pointers = Pointers(objects)
+        kinds = self._pointers.kinds
         self._taken = [
             (address, kinds[key]) for address, keys in sorted(code.keys.items()) for key in keys if key in kinds
         ]
@@ -97,7 +98,7 @@ class _Graph:
         frame = self._code.frame(function)
         calls = dict(frame.calls)
         if frame.pointer_depth is not None:
-            kinds = called_kinds(self._code.keys[function])
+            kinds = self._pointers.called_by(self._code.keys[function])
             for address, kind in self._taken:
                 if kind & kinds:
                     calls[address] = max(frame.pointer_depth, calls.get(address, 0))

@@ -15,6 +15,7 @@ from ferrule.backends.guarded import guarded
 from ferrule.backends.option import BackendOption
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.tensor_handle import MemorySource, TensorHandleFactory
 from ferrule.errors import unknown_name
 from ferrule.runtime import Runtime
 
@@ -39,6 +40,21 @@ class ListedOption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedHandles:
+    """What a tensor handle factory of a backend states about the memory of its handles."""
+
+    factory: str
+    maps: bool
+    """Whether the process maps the handles."""
+    imports: dict[str, int]
+    """The kinds of memory that the handles import, with the required alignment in bytes."""
+    exports: tuple[str, ...]
+    """The kinds of memory that the handles export."""
+    capabilities: tuple[str, ...]
+    """The properties that restrict connections, such as FALLBACK_IMPORT_MEMORY_REQUIRED."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListedBackend:
     """A backend that was found, usable or not."""
 
@@ -56,6 +72,8 @@ class ListedBackend:
     capabilities: dict[str, bool | int | float | str] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
     """Names of its instances: the declared ones, or else one instance with the backend's name."""
+    handles: tuple[ListedHandles, ...] = ()
+    """The tensor handle factories, in the backend's order; none if its tensors lie in the runtime's memory."""
     options: tuple[ListedOption, ...] | None = ()
     """Null if the backend declares no options and accepts any."""
 
@@ -113,6 +131,21 @@ def list_backends(
         )
 
 
+def _handles(factory: TensorHandleFactory) -> ListedHandles:
+    return ListedHandles(
+        factory=factory.id,
+        maps=factory.supports_map_unmap,
+        imports={kind_name(kind): factory.memory_alignment(kind) for kind in factory.import_flags},
+        exports=tuple(map(kind_name, factory.export_flags)),
+        capabilities=tuple(sorted(capability.name for capability in factory.capabilities())),
+    )
+
+
+def kind_name(kind: MemorySource) -> str:
+    """Return the name of a kind of memory in tables."""
+    return str(kind.name).lower().replace("_", "-")
+
+
 def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device]) -> ListedBackend:
     unusable = ListedBackend(id=row.id, origin=str(row.origin.kind), place=row.origin.place, reason=row.reason)
     if row.reason:
@@ -127,6 +160,7 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
             firmware=backend.firmware_target() is not None,
             capabilities=dict(backend.capabilities()),
             devices=tuple(device.name for device in devices if device.backend == row.id) or (str(row.id),),
+            handles=tuple(map(_handles, backend.tensor_handle_factories(None))),
             options=_options(backend.model_options()),
         )
     except PLUGIN_FAULTS as error:

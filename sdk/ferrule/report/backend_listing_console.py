@@ -24,6 +24,38 @@ def print_backends(listing: BackendListing, console: Console) -> None:
         _print_refused(listing.refused, console)
 
 
+def print_memory(listing: BackendListing, console: Console) -> None:
+    """Print the table of tensor handle factories, and which memory each maps, imports and exports."""
+    from rich.markup import escape
+
+    headings = ("backend", "factory", "map/unmap", "import", "export", "between backends")
+    rows = [tuple(map(escape, row)) for backend in listing.backends for row in memory_rows(backend)]
+    print_table(console, headings, rows, whole=("backend", "factory"))
+
+
+def memory_rows(backend: ListedBackend) -> list[tuple[str, ...]]:
+    """Return the rows of a backend's factories; none if it cannot be used or runs nothing on the host."""
+    if backend.reason or not backend.host:
+        return []
+    if not backend.handles:
+        return [(backend.id, "the runtime's", "yes", "no", "no", "")]
+    return [
+        (
+            backend.id,
+            handles.factory,
+            "yes" if handles.maps else "no",
+            ", ".join(_aligned(kind, alignment) for kind, alignment in handles.imports.items()) or "no",
+            ", ".join(handles.exports) or "no",
+            ", ".join(name.lower().replace("_", " ") for name in handles.capabilities),
+        )
+        for handles in backend.handles
+    ]
+
+
+def _aligned(kind: str, alignment_bytes: int) -> str:
+    return kind if alignment_bytes == 1 else f"{kind} at {alignment_bytes} B"
+
+
 def _print_backends(backends: Iterable[ListedBackend], console: Console) -> None:
     from rich.markup import escape
 

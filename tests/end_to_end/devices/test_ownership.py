@@ -15,8 +15,10 @@ from small_networks import int8_input
 import ferrule
 from ferrule.backends import BackendId, Device
 from ferrule.cli.main import main
-from ferrule.emulation import OwnershipError, Violation
-from ferrule.firmware import build_project
+from ferrule.codegen import Artifact
+from ferrule.emulation import OwnershipError, OwnershipPlan, Violation, ownership_plan
+from ferrule.facade import running
+from ferrule.firmware import Image, build_project
 from ferrule.formats import to_tflite
 from ferrule.report import ReportDocument
 
@@ -100,6 +102,24 @@ def test_a_right_firmware(firmware: ferrule.Firmware) -> None:
     assert (found.inferences, found.cache) == (4, True)  # one at the start, one with counts, and both samples
     assert found.accesses
     assert found.transfers == 4 * found.inferences * 3
+
+
+def test_the_instruction(firmware: ferrule.Firmware, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the core names the instruction, which a second run finds."""
+
+    def wrong_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
+        plan = ownership_plan(artifact, image)
+        return replace(plan, steps=(*plan.steps[:2], replace(plan.steps[2], reads=()), *plan.steps[3:]))
+
+    monkeypatch.setattr(running, "ownership_plan", wrong_plan)
+    with pytest.raises(OwnershipError) as caught:
+        firmware.run([X], check_ownership=True)
+    error = caught.value
+    assert error.exact
+    assert (error.violation, error.layer, error.tensor) == (Violation.READS_OTHER, "core", "left")
+    assert firmware.image.describe(error.pc).startswith("ferrule_lookup_s8")
+    load = int.from_bytes(firmware.image.read(error.pc, 2), "little")
+    assert load >> 11 in {0b01111, 0b11111} or load >> 9 in {0b0101011, 0b0101110}, f"{load:#06x} loads no byte"
 
 
 @pytest.mark.nightly

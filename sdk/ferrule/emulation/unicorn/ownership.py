@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ferrule.boards import Board, Memory, MemoryKind
-from ferrule.devices import BusError, Bytes, Range
+from ferrule.devices import Bytes, Range
 from ferrule.devices.model import Bus
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.ownership import (
@@ -223,8 +223,7 @@ class _CheckedBus:
 
     def write(self, address: int, data: bytes) -> None:
         """Write bytes at an address."""
-        if self._bus.view(address, len(data)).size != len(data):
-            raise BusError(f"no memory of {len(data)} B at {address:#010x}", address=address)
+        self._bus.view(address, len(data), writable=True)  # raises BusError if the memory refuses the write
         self._check(address, len(data), write=True)
         self._bus.write(address, data)
 

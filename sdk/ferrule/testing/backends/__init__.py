@@ -10,6 +10,7 @@ A vendor's test module has one class per backend::
             return Subject.of_folder("AcmeNpu", "acme_npu")
 """
 
+from ferrule.testing.backends.fallback import FallbackFamily
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.firmware import FirmwareFamily
 from ferrule.testing.backends.layers import LayerSupportFamily, WorkloadFamily
@@ -23,6 +24,7 @@ __all__ = [
     "BackendFamily",
     "ContextFamily",
     "EndToEndFamily",
+    "FallbackFamily",
     "Family",
     "FirmwareFamily",
     "HandleFamily",

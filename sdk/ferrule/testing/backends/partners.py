@@ -195,7 +195,7 @@ class PartnerCpu(CpuRef):
     """A processor: its handles are mapped and import plain memory."""
 
     id: ClassVar[BackendId] = BackendId("PartnerCpu")
-    factory_id: ClassVar[FactoryId] = FactoryId("Partner/Cpu")
+    factory_id: ClassVar[FactoryId] = FactoryId("PartnerCpu/Host")
     fallback_memory_required: ClassVar[bool] = True
 
 
@@ -203,7 +203,7 @@ class PartnerExporter(CpuRef):
     """A processor that exports its memory, as CpuRef does."""
 
     id: ClassVar[BackendId] = BackendId("PartnerExporter")
-    factory_id: ClassVar[FactoryId] = FactoryId("Partner/Exporter")
+    factory_id: ClassVar[FactoryId] = FactoryId("PartnerExporter/Host")
 
 
 class PartnerMapper(CpuRef):
@@ -213,7 +213,7 @@ class PartnerMapper(CpuRef):
 
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        return (PartnerFactory("Partner/Mapper", memory if isinstance(memory, HostMemoryManager) else None),)
+        return (PartnerFactory(f"{self.id}/Mapped", memory if isinstance(memory, HostMemoryManager) else None),)
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
@@ -230,7 +230,7 @@ class PartnerNpu(PartnerMapper):
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
         manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (PartnerFactory("Partner/Npu", manager, self.imports, self.alignment_bytes),)
+        return (PartnerFactory(f"{self.id}/Import", manager, self.imports, self.alignment_bytes),)
 
 
 class PartnerGpu(PartnerMapper):
@@ -248,7 +248,10 @@ class PartnerGpu(PartnerMapper):
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
         manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (PartnerFactory("Partner/Gpu", manager), PartnerFactory("Partner/GpuImport", manager, self.imports, 64))
+        return (
+            PartnerFactory(f"{self.id}/Mapped", manager),
+            PartnerFactory(f"{self.id}/Import", manager, self.imports, 64),
+        )
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -57,15 +57,29 @@ class Subject:
         options = CreationOptions(dynamic_backends_path=folder, isolate_dynamic_backends=isolate)
         return cls(id=backend_id, registry=BackendRegistry, options=options, **more)
 
-    def runtime(self, *, profiling: bool = False, allocators: Mapping[str, CustomAllocator] | None = None) -> Runtime:
-        """Return a runtime that has the backend and the neighbour.
+    def runtime(
+        self,
+        *,
+        profiling: bool = False,
+        allocators: Mapping[str, CustomAllocator] | None = None,
+        partners: Sequence[type[Backend]] = (),
+        fallback_allocators: Sequence[CustomAllocator] = (),
+    ) -> Runtime:
+        """Return a runtime that has the backend, the neighbour and more backends.
 
         Raises:
             FerruleError: the backend is not usable here; the message contains the reason.
         """
         registry = self.registry()
-        registry.register(Neighbour.id, Neighbour, origin="ferrule.testing")
-        options = replace(self.options, profiling=profiling, custom_allocators=allocators or {})
+        others: tuple[type[Backend], ...] = (Neighbour, *partners)
+        for other in others:
+            registry.register(other.id, other, origin="ferrule.testing")
+        options = replace(
+            self.options,
+            profiling=profiling,
+            custom_allocators=allocators or {},
+            fallback_allocators=fallback_allocators,
+        )
         runtime = Runtime(options, registry)
         if self.id not in runtime.registry:
             reasons = [row.reason for row in runtime.backends if row.id == self.id]

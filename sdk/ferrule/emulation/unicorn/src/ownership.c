@@ -254,7 +254,8 @@ static void size(struct ferrule_ownership *ownership, uint64_t address, uint32_t
 static enum ferrule_violation judge_read(const struct ferrule_ownership *ownership, uint32_t holder,
                                          bool by_core)
 {
-    const uint32_t roles = ownership->roles[holder];
+    const uint32_t roles =
+        ownership->roles[holder] & (uint32_t)(FERRULE_ROLE_READS | FERRULE_ROLE_WRITES);
     if (holder == FERRULE_HOLDER_NOTHING && roles == 0) {
         return FERRULE_READS_NOTHING;
     }

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory between the backend under test and a processor, a GPU and an NPU: imported at both ends, or copied."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from ferrule._typing import override
+from ferrule.backends.backend import Backend
+from ferrule.backends.context import CustomAllocator
+from ferrule.backends.shared.allocators import DmaBufAllocator, MallocAllocator
+from ferrule.backends.tensor_handle import HandleCapability, MemoryRef, MemorySource, TensorHandleFactory
+from ferrule.errors import FerruleError
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType
+from ferrule.network import Network
+from ferrule.optimizer import EdgeStrategy, OptimizerOptions, optimize
+from ferrule.runtime import Runtime
+from ferrule.testing.backends.family import Family
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
+from ferrule.testing.backends.layers import answer, refusal_of_reference
+from ferrule.testing.backends.networks import check_network
+from ferrule.testing.backends.partners import (
+    PARTNERS,
+    PartnerCpu,
+    PartnerExporter,
+    PartnerGpu,
+    PartnerMapper,
+    PartnerNpu,
+)
+from ferrule.testing.backends.random_networks import random_network
+from ferrule.testing.backends.subject import Subject, backend_of
+
+ROADS = ("SP", "PS", "SPS", "PSP")
+"""Who computes each layer of a chain: S is the backend under test, and P its partner."""
+PAIRS: tuple[tuple[type[Backend], str], ...] = (
+    (PartnerCpu, "malloc"),
+    (PartnerCpu, "dma-buf"),
+    (PartnerExporter, "malloc"),
+    (PartnerGpu, "malloc"),
+    (PartnerGpu, "dma-buf"),
+    (PartnerNpu, "dma-buf"),
+)
+"""Partners, and the memory between them and the backend under test."""
+_OBSTACLES = {HandleCapability.PADDING_REQUIRED, HandleCapability.FALLBACK_IMPORT_DISABLED}
+_DTYPES = (DataType.INT8, DataType.FLOAT32, DataType.INT16)
+
+
+class CountingAllocator(CustomAllocator):
+    """Counts the blocks of another allocator, and can refuse to allocate one."""
+
+    def __init__(self, inner: CustomAllocator) -> None:
+        self._inner = inner
+        self.source = inner.source
+        self.name = inner.name
+        self.held = 0
+        self.total = 0
+        self.fails_at: int | None = None
+        """The number of the block that is not allocated, counted from the first of all."""
+
+    @override
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+        if self.total == self.fails_at:
+            self.fails_at = None
+            raise MemoryError("the test lets no memory be left")
+        memory = self._inner.allocate(size_bytes, alignment_bytes)
+        self.total += 1
+        self.held += 1
+        return memory
+
+    @override
+    def free(self, memory: MemoryRef) -> None:
+        self._inner.free(memory)
+        self.held -= 1
+
+    @override
+    def populate_data(self, memory: MemoryRef, data: Array) -> None:
+        self._inner.populate_data(memory, data)
+
+    @override
+    def retrieve_data(self, memory: MemoryRef, data: Array) -> None:
+        self._inner.retrieve_data(memory, data)
+
+
+class FallbackFamily(Family):
+    """Tests of the connections between the backend and others, whose handles import, are mapped, or both."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def allocators(cls) -> dict[str, CountingAllocator]:
+        """Return the allocators of the memory between backends; a stand-in for dma-bufs calls itself one."""
+        return {"malloc": CountingAllocator(MallocAllocator()), "dma-buf": CountingAllocator(DmaBufAllocator())}
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    @override
+    def runtime(cls, subject: Subject, allocators: dict[str, CountingAllocator]) -> Iterator[Runtime]:
+        """Yield one runtime with all partners for all tests of the class; at its end, all memory was freed."""
+        with subject.runtime(partners=PARTNERS, fallback_allocators=tuple(allocators.values())) as made:
+            yield made
+        assert not any(allocator.held for allocator in allocators.values()), "memory between backends was not freed"
+
+    @pytest.mark.parametrize(("partner", "memory"), PAIRS, ids=lambda part: getattr(part, "id", part))
+    @pytest.mark.parametrize("road", ROADS)
+    def test_roads(
+        self,
+        subject: Subject,
+        runtime: Runtime,
+        allocators: dict[str, CountingAllocator],
+        road: str,
+        partner: type[Backend],
+        memory: str,
+    ) -> None:
+        """Data passes in both directions, without a copy if both ends import, and by copies if the user wants them."""
+        kinds = allocators[memory].source
+        network = chain(some_link(subject, runtime), road)
+        options = divided(subject, network, partner, kinds)
+        if not reaches(backend_of(runtime, subject), kinds):
+            with pytest.raises(FerruleError, match="neither"):
+                optimize(network, [PartnerCpu.id], runtime.registry, options)
+            return
+        imported = check_network(runtime, network, [PartnerCpu.id], options)
+        owners = "".join("S" if imported.assignment[x.name].backend == subject.id else "P" for x in network.layers)
+        assert owners == road, f"the layers run on {owners}, expected {road}"
+        copies = [crossing for crossing in imported.crossings if crossing.strategy is EdgeStrategy.COPY]
+        if imports_everything(backend_of(runtime, subject), partner(), kinds):
+            assert not copies, f"copies where both ends import: {copies}"
+        chosen = replace(options, fallback_transfers={subject.id: "copy"})
+        copied = check_network(runtime, network, [PartnerCpu.id], chosen)
+        count = sum(layer.type is LayerType.MEM_COPY for layer in copied.graph.layers)
+        assert count == len(road) - 1, f"{count} copies at {len(road) - 1} crossings"
+
+    def test_several_tensors_and_readers(self, subject: Subject, runtime: Runtime) -> None:
+        """Several tensors cross at one place, each to several backends, and are outputs of the network, too."""
+        network, hints = fan(some_link(subject, runtime), subject.id)
+        for export in (False, True):
+            options = subject.optimizer_options(hints=hints, simplify=False, import_enabled=True, export_enabled=export)
+            check_network(runtime, network, [PartnerCpu.id], options)
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_random_networks_divided_at_random(self, subject: Subject, runtime: Runtime, seed: int) -> None:
+        """Networks whose layers are on random backends give the reference's results, imported, lent and copied."""
+        dice = random.Random(seed)  # noqa: S311 - no secret
+        network = random_network(2000 + seed, 7, dice.choice([DataType.INT8, DataType.INT16]))
+        owners = [subject.id, subject.id, *(partner.id for partner in PARTNERS)]
+        options = subject.optimizer_options(
+            hints={layer.name: str(dice.choice(owners)) for layer in network.layers},
+            import_enabled=True,
+            export_enabled=seed % 2 == 0,
+            simplify=False,
+            fallback_transfers={str(dice.choice(owners)): dice.choice(["copy", "import"])},
+        )
+        check_network(runtime, network, [PartnerCpu.id], options)
+
+    def test_failures_leave_nothing_behind(
+        self, subject: Subject, runtime: Runtime, allocators: dict[str, CountingAllocator]
+    ) -> None:
+        """A load that finds no memory between backends holds none, and the next load works."""
+        network = chain(some_link(subject, runtime), "PSPP")
+        hints = {"P0": PartnerCpu.id, "S1": subject.id, "P2": PartnerNpu.id, "P3": PartnerGpu.id}
+        options = subject.optimizer_options(hints=hints, simplify=False, import_enabled=True)
+        optimized = optimize(network, [PartnerCpu.id], runtime.registry, options)
+        for allocator in allocators.values():
+            held, total = allocator.held, allocator.total
+            runtime.unload_network(runtime.load_network(optimized))
+            if allocator.total == total:
+                continue  # the network needs no memory of this allocator
+            allocator.fails_at = allocator.total
+            with pytest.raises(FerruleError, match="the test lets no memory be left"):
+                runtime.load_network(optimized)
+            assert allocator.held == held, f"{allocator.held - held} blocks were not freed"
+        check_network(runtime, network, [PartnerCpu.id], options)
+
+
+def some_link(subject: Subject, runtime: Runtime) -> Graph:
+    """Return a supported `layer_case` whose output can be its input; AssertionError if there is none."""
+    for dtype, type_, seed in product(_DTYPES, LAYER_TYPES, range(6)):
+        graph = layer_case(type_, dtype, seed)
+        source, output = graph.inputs[0], graph.outputs[0]
+        if replace(source, name=output.name) != output or refusal_of_reference(graph) or not output.shape:
+            continue
+        if answer(backend_of(runtime, subject), graph):
+            return graph
+    raise AssertionError(f"{subject.id} supports no layer whose output has the shape and type of its input")
+
+
+def add_link(network: Network, case: Graph, source: str, name: str) -> str:
+    """Add the layer of a case, which reads `source`, under a name; return the tensor that it writes."""
+    (layer,) = case.layers
+    names = {case.inputs[0].name: source}
+    for tensor in case.tensors:
+        if tensor.data is not None or tensor.info in case.inputs[1:]:
+            names[tensor.info.name] = f"{name}_{tensor.info.name}"
+            info = replace(tensor.info, name=names[tensor.info.name])
+            if tensor.data is not None:
+                network.add_constant(info, tensor.data)
+            else:
+                network.add_input(info)
+    output = f"{name}_output"
+    inputs = tuple(None if each is None else names[each] for each in layer.inputs)
+    network.add_layer(
+        Layer(name=name, type=layer.type, descriptor=layer.descriptor, inputs=inputs, outputs=(output,)),
+        [replace(case.outputs[0], name=output)],
+    )
+    return output
+
+
+def chain(case: Graph, road: str) -> Network:
+    """Return a chain of the case's layer, named S0, S1..., and MAXIMUMs of equal operands, named P0, P1..."""
+    network = Network(f"chain_{road}")
+    tensor = network.add_input(replace(case.inputs[0], name="x"))
+    for index, letter in enumerate(road):
+        name = f"{letter}{index}"
+        tensor = (
+            add_link(network, case, tensor, name)
+            if letter == "S"
+            else network.add_maximum_layer(tensor, tensor, name=name)
+        )
+    network.set_outputs([tensor])
+    return network
+
+
+def fan(case: Graph, subject: str) -> tuple[Network, dict[str, str]]:
+    """Return a network in which two tensors cross from and to the subject, and the backends of its layers."""
+    network = Network("fan")
+    x = network.add_input(replace(case.inputs[0], name="x"))
+    a, b = add_link(network, case, x, "a"), add_link(network, case, x, "b")
+    hints = {"a": subject, "b": subject}
+    written = []
+    for partner in (PartnerCpu, PartnerGpu, PartnerNpu, PartnerMapper):
+        name = f"on_{partner.id}"
+        hints[name] = str(partner.id)
+        written.append(network.add_maximum_layer(a, b, name=name))
+    ends = [add_link(network, case, tensor, f"back_{index}") for index, tensor in enumerate(written)]
+    hints |= {f"back_{index}": subject for index in range(len(ends))}
+    network.set_outputs([*ends, a, written[1], written[2], x])
+    return network, hints
+
+
+def divided(subject: Subject, network: Network, partner: type[Backend], kinds: MemorySource) -> OptimizerOptions:
+    """Return the options that assign a chain's layers, with one kind of memory between the backends."""
+    hints = {layer.name: subject.id if layer.name[0] == "S" else str(partner.id) for layer in network.layers}
+    return subject.optimizer_options(
+        hints=hints, simplify=False, import_enabled=True, export_enabled=True, allocators=(kinds,)
+    )
+
+
+def reaches(backend: Backend, kinds: MemorySource) -> bool:
+    """Return whether a backend has handles that are mapped, or that import one of these kinds of memory."""
+    return any(each.supports_map_unmap or each.import_flags & kinds for each in backend.tensor_handle_factories(None))
+
+
+def imports_everything(subject: Backend, partner: Backend, kinds: MemorySource) -> bool:
+    """Return whether two backends can exchange tensors in both directions without a copy, as their factories say."""
+    return all(
+        any(_passes(source, target, kinds) for source in _factories(one) for target in _factories(other))
+        for one, other in ((subject, partner), (partner, subject))
+    )
+
+
+def _factories(backend: Backend) -> Sequence[TensorHandleFactory]:
+    return [each for each in backend.tensor_handle_factories(None) if not _OBSTACLES & each.capabilities()]
+
+
+def _passes(source: TensorHandleFactory, target: TensorHandleFactory, kinds: MemorySource) -> bool:
+    required = HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED in source.capabilities()
+    together = bool(source.import_flags & kinds) and bool(target.import_flags & kinds)
+    exported = source.supports_map_unmap and bool(source.export_flags & target.import_flags)
+    return exported or (together and (required or not source.supports_map_unmap or not target.supports_map_unmap))
