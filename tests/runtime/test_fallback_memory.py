@@ -21,7 +21,7 @@ from ferrule.backends.context import CreationOptions
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, DataType, Graph, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, TensorInfo
 from ferrule.memory import Lifetime
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
@@ -148,6 +148,31 @@ def buffers(network: Network, alignment_bytes: int, shift: int = 0) -> list[Arra
         aligned_empty((info.shape[0] * info.shape[1] + shift,), info.dtype, alignment_bytes)[shift:].reshape(info.shape)
         for info in network.outputs
     ]
+
+
+def test_elements_are_aligned_whatever_the_ends_need(setup: Setup) -> None:
+    """PartnerCpu's handles need no alignment, and 7 bytes lie before the floats."""
+    network = Network("odd")
+    small = network.add_input(
+        TensorInfo(name="small", shape=(7,), dtype=DataType.INT8, quantization=Quantization.of(0.5))
+    )
+    large = network.add_input(TensorInfo(name="large", shape=(3,), dtype=DataType.FLOAT32))
+    network.set_outputs(
+        [
+            network.add_relu_layer(network.add_relu_layer(small, name="a"), name="b"),
+            network.add_relu_layer(network.add_relu_layer(large, name="c"), name="d"),
+        ]
+    )
+    other = type("OtherCpu", (PartnerCpu,), {"id": "OtherCpu", "factory_id": "OtherCpu/Host"})
+    registry = registry_of(PartnerCpu, other)
+    options = replace(IMPORTING, hints={"b": "OtherCpu", "d": "OtherCpu"})
+    with Runtime(registry=registry) as runtime:
+        number = runtime.load_network(optimize(network, ["PartnerCpu"], registry, options))
+        (block,) = runtime.fallback_memory(number)
+        assert block.tensor_bytes == 7 + 12
+        inputs = [np.arange(-3, 4, dtype=np.int8), np.array([-1.5, 0.0, 2.5], np.float32)]
+        for found, expected in zip(runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
+            np.testing.assert_array_equal(found, expected)
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, MemoryRef]]:
@@ -334,7 +359,9 @@ class TestFailures:
         optimized = divided(chain(4), self.ROAD)
         with monkeypatch.context() as patch:
             patch.setattr(setup.allocators[failing], "allocate", allocate)
-            with pytest.raises(FerruleError, match=r"fallback memory of 'layer.*all gone"):
+            with pytest.raises(
+                FerruleError, match=r"fallback memory of tensor 'layer.*' between 'Partner.*' of Partner.*: .*all gone"
+            ):
                 setup.runtime.load_network(optimized)
         assert setup.held == 0
         setup.check(optimized, chain(4))
@@ -375,15 +402,43 @@ class TestFailures:
             assert "no such buffer" in message
         setup.check(optimized, chain(4))
 
-    def test_of_a_wait(self, setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-        network = chain(2)
-        number = setup.runtime.load_network(divided(network, [PartnerGpu, PartnerCpu]))
+    @pytest.mark.parametrize(
+        ("owners", "layer"),
+        [
+            ([PartnerGpu, PartnerCpu], "layer0"),
+            ([PartnerNpu, PartnerGpu, PartnerGpu, PartnerNpu], "layer1"),
+            ([PartnerCpu, PartnerGpu, PartnerMapper], "layer1"),
+            ([PartnerCpu, PartnerGpu], "layer1"),
+        ],
+    )
+    def test_of_a_wait(
+        self, setup: Setup, monkeypatch: pytest.MonkeyPatch, owners: list[type[Backend]], layer: str
+    ) -> None:
+        network = chain(len(owners))
+        number = setup.runtime.load_network(divided(network, owners, BOTH))
         with monkeypatch.context() as patch:
             patch.setattr(PartnerGpu, "failure", ValueError("the queue is lost"))
-            with pytest.raises(FerruleError, match=r"layer 'layer0' .*the queue is lost"):
+            with pytest.raises(FerruleError, match=rf"layer '{layer}' .*the queue is lost"):
                 setup.runtime.enqueue_workload(number, [sample()])
         found = setup.runtime.enqueue_workload(number, [sample()])
         np.testing.assert_array_equal(found[0], network.run([sample()])[0])
+
+    def test_of_an_import_of_the_callers_memory(self, setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A handle that refuses what it said that it can import costs a copy."""
+        network = chain(2)
+        network.set_outputs([network.layers[1].outputs[0], network.layers[0].outputs[0]])
+        number = setup.runtime.load_network(divided(network, [PartnerGpu, PartnerCpu], BOTH))
+        given = buffers(network, 64)
+        original = PartnerHandle.import_memory
+
+        def import_memory(handle: PartnerHandle, memory: MemoryRef) -> bool:
+            return memory.array is not given[1] and original(handle, memory)
+
+        monkeypatch.setattr(PartnerHandle, "import_memory", import_memory)
+        for found, expected in zip(
+            setup.runtime.enqueue_workload(number, [sample()], given), network.run([sample()]), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
 
     def test_of_freeing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def free(memory: MemoryRef) -> None:

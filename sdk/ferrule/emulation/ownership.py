@@ -264,7 +264,6 @@ def _size(artifact: Artifact, request: Request) -> int:
 
 def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]:
     overlaps = {(each.output, each.input) for each in artifact.storage.overlaps}
-    models = {use.device.name for use in artifact.devices}
     for record in artifact.operators:
         layer = artifact.graph.layer(record.layer)
         reads = [name for name in layer.present_inputs if name in groups]
@@ -272,7 +271,7 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
         replaced = [name for name in reads if any((output, name) in overlaps for output in writes)]
         yield OwnedStep(
             layer=record.layer,
-            device=record.device if record.device in models and record.kernel != "view" else None,
+            device=record.device if any(call.call in _OF_DEVICES for call in record.device_calls) else None,
             reads=_numbers(reads, groups),
             writes=_numbers(writes, groups),
             replaces=_numbers(replaced, groups),

@@ -211,12 +211,14 @@ class AccessRules:
                 f"{target.name} imports {_listed(target.import_flags)}"
             )
         need = "requires fallback memory" if source.requires_memory else "cannot be connected otherwise"
+        kinds_of_both = f"both ends import {_listed(common)}"
+        kinds_of_each = f"it imports {_listed(own)}, and {target.name} imports the same as {_listed(other)}"
         return Access(
             strategy=EdgeStrategy.FALLBACK_IMPORT,
             factory=target.id,
             memory=own | other,
             alignment_bytes=max(source.alignment_bytes(own), target.alignment_bytes(other)),
-            reason=f"{source.name} {need}, and both ends import {_listed(own | other)}",
+            reason=f"{source.name} {need}: {kinds_of_both if common else kinds_of_each}",
         )
 
     def _export(self, source: End, target: End) -> Access | str:

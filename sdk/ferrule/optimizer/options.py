@@ -33,7 +33,7 @@ class OptimizerOptions:
     """By backend: "copy" to copy all tensors that pass to and from it, or "import", the default."""
     allocators: tuple[MemorySource, ...] = ALLOCATORS
     """The memory that the runtime can allocate between backends: for each allocator, in order of preference, the kinds
-    that its memory is at the same time."""
+    that its memory is at the same time. Those of an application's own (`fallback_allocators`) are to be added."""
     export_enabled: bool = False
     """Allow the network's outputs to be exported without a copy."""
     reduce_fp32_to_fp16: bool = False
@@ -57,8 +57,6 @@ class OptimizerOptions:
     """The processor core of the board that the network is optimised for; None on the host."""
     memories: tuple[Memory, ...] = ()
     """The memories of that board."""
-    workspace: str | None = None
-    """The name of the memory in which the board has tensors that no device needs elsewhere; None without a board."""
 
     def target(self, device: Device) -> Target:
         """Return the target description that is passed to the device's backend with each query about the device."""

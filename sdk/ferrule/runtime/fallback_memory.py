@@ -21,6 +21,8 @@ from ferrule.memory import Lifetime, Region, Request, plan
 from ferrule.runtime.errors import Faults, NetworkLoadError
 
 APPLICATION = "the application"
+_NAMED = 3
+"""Messages name at most this many tensors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +71,10 @@ class FallbackTensor:
         return f"tensor '{self.info.name}' between {' and '.join(map(str, self._ends))}"
 
     def alignment_bytes(self, source: MemorySource) -> int:
-        """Return the alignment of memory of these kinds that suits all ends."""
-        kinds = {(end, kind) for end in self._ends for kind in source & end.factory.import_flags}
-        return max((end.factory.memory_alignment(kind) for end, kind in kinds), default=1)
+        """Return the alignment of memory of these kinds that suits all ends, and the tensor's elements."""
+        kinds = [(end, kind) for end in self._ends for kind in source & end.factory.import_flags]
+        wanted = (end.factory.memory_alignment(kind) for end, kind in kinds)
+        return max((self.info.dtype.size_bytes, *wanted))
 
     def give(self, allocator: CustomAllocator, memory: MemoryRef) -> None:
         """Let the tensor lie in a part of an allocator's block from now on; all ends import it.
@@ -85,10 +88,7 @@ class FallbackTensor:
     def fits(self, array: Array) -> bool:
         """Let all ends import the caller's memory for one run; return False if one of them cannot."""
         memory = MemoryRef.of_array(array)
-        if not all(end.handle.can_import(memory) for end in self._ends):
-            return False
-        self._place(memory)
-        return True
+        return all(end.handle.can_import(memory) for end in self._ends) and self._import(memory) is None
 
     def settle(self) -> None:
         """Let all ends import the tensor's own memory unless they do."""
@@ -129,17 +129,25 @@ class FallbackTensor:
         return self._own
 
     def _place(self, memory: MemoryRef) -> None:
+        refusing = self._import(memory)
+        if refusing is not None:
+            raise TensorImportError(
+                f"{refusing} does not import {memory.size_bytes} B of {_listed(memory.source)} memory for "
+                f"{self.description}",
+                hint="optimise the network without import_enabled, or with fallback_transfers "
+                f'{{"{refusing.backend}": "copy"}}',
+            )
+
+    def _import(self, memory: MemoryRef) -> FallbackEnd | None:
+        """Let all ends import a memory; if one refuses it, end the imports and return that end."""
         self._end()
         self._current = memory
         for end in self._ends:
             if not end.handle.import_memory(memory):
-                raise TensorImportError(
-                    f"{end} does not import {memory.size_bytes} B of {_listed(memory.source)} memory for "
-                    f"{self.description}",
-                    hint="optimise the network without import_enabled, or with fallback_transfers "
-                    f'{{"{end.backend}": "copy"}}',
-                )
+                self._end()
+                return end
             self._used += 1
+        return None
 
     def _end(self) -> None:
         used, self._used, self._current = self._used, 0, None
@@ -186,8 +194,7 @@ class FallbackMemory:
         """
         try:
             for allocator, offsets, size, alignment in self._plans:
-                names = ", ".join(f"'{name}'" for name in offsets)
-                with place(f"fallback memory of {names}"):
+                with place(f"fallback memory of {_named([self._tensors[name] for name in offsets])}"):
                     block = take_block(allocator, size, alignment)
                 self._held.append((allocator, block))
                 for name, offset in offsets.items():
@@ -248,6 +255,11 @@ def _choose(tensor: FallbackTensor, allocators: Sequence[CustomAllocator], *, pr
         f"{mode}no allocator has {_listed(needed)} memory for {tensor.description} (allocators: {known})",
         hint="give the runtime one by the creation option fallback_allocators, or optimise without import_enabled",
     )
+
+
+def _named(tensors: Sequence[FallbackTensor]) -> str:
+    shown = ", ".join(tensor.description for tensor in tensors[:_NAMED])
+    return shown if len(tensors) <= _NAMED else f"{shown} and {len(tensors) - _NAMED} more"
 
 
 def _listed(kinds: MemorySource) -> str:

@@ -82,3 +82,10 @@ class TestGpuAcc(FallbackFamily):
     def subject(cls) -> Subject:
         require_opencl()
         return Subject(id="GpuAcc")
+
+
+class TestWoofles(FallbackFamily):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def subject(cls) -> Subject:
+        return Subject(id="Woofles")
