@@ -20,6 +20,7 @@ from ferrule.backends import Backend, BackendId
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource
+from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, TensorInfo
 from ferrule.memory import Lifetime
@@ -30,6 +31,7 @@ from ferrule.runtime.fallback_memory import FallbackEnd, FallbackMemory, Fallbac
 from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.partners import (
     PARTNERS,
+    LateWorkloads,
     PartnerCpu,
     PartnerGpu,
     PartnerHandle,
@@ -210,6 +212,38 @@ def test_an_output_that_crosses_is_in_the_callers_buffer_if_all_ends_can_import_
         setup.runtime.enqueue_workload(number, [sample(7)], buffers(network, 64, 1 - shift))[1],
         network.run([sample(7)])[1],
     )
+
+
+def test_the_writers_backend_makes_the_workload_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, str]] = []
+    waits = 0
+    original = WorkloadFactory.create_fallback_import
+
+    def create(factory: WorkloadFactory, info: WorkloadInfo) -> Workload:
+        made.append((type(factory).__name__, info.layer.name))
+        workload = original(factory, info)
+
+        class Noted:
+            def execute(self) -> None:
+                nonlocal waits
+                waits += 1
+                assert info.inputs[0] is not None
+                ready = info.inputs[0].ready
+                assert ready is not None
+                assert not ready.done(), "nothing else has waited for the queue"
+                workload.execute()
+                assert ready.done()
+
+        return Noted()
+
+    monkeypatch.setattr(LateWorkloads, "create_fallback_import", create, raising=False)
+    network = chain(3)
+    with Runtime(registry=registry_of(*PARTNERS)) as runtime:
+        number = runtime.load_network(divided(network, [PartnerCpu, PartnerGpu, PartnerNpu]))
+        assert made == [("LateWorkloads", "[ layer1 (0) -> layer2 (0) ]")]
+        found = runtime.enqueue_workload(number, [sample()])
+        np.testing.assert_array_equal(found[0], network.run([sample()])[0])
+    assert waits == 1
 
 
 def test_memory_is_imported_once_and_kept(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
