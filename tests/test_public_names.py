@@ -58,6 +58,7 @@ MODULES = {
     "ferrule.backends.optimization_views",
     "ferrule.backends.option",
     "ferrule.backends.registry",
+    "ferrule.backends.shared.allocators",
     "ferrule.backends.shared.host_memory",
     "ferrule.backends.tensor_handle",
     "ferrule.backends.woofles",

@@ -2,6 +2,7 @@
 /* Ferrule_Sample_backend.so: ADD, RELU and FULLY_CONNECTED of int8 and float32. */
 #include <stdlib.h>
 
+#include "sample_handles.h"
 #include "sample_layers.h"
 
 static int32_t supports(const struct ferrule_backend *backend, const struct ferrule_layer *layer,
@@ -89,6 +90,7 @@ static const struct ferrule_backend backend = {
     .layer_support = &layer_support,
     .capabilities = &capabilities,
     .workloads = &workloads,
+    .handles = &sample_handles,
 };
 
 const char *GetBackendId(void)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "ferrule/kernels/requantize.h"
+#include "sample_handles.h"
 
 /** Bits after the point at the common scale of ADD. */
 enum { ADD_SHIFT = 20 };
@@ -68,9 +69,9 @@ static void add_s8(const struct sample_workload *workload,
                    const struct ferrule_tensor *const *inputs,
                    const struct ferrule_tensor *const *outputs)
 {
-    const int8_t *first = inputs[0]->data;
-    const int8_t *second = inputs[1]->data;
-    int8_t *output = outputs[0]->data;
+    const int8_t *first = sample_elements(inputs[0]);
+    const int8_t *second = sample_elements(inputs[1]);
+    int8_t *output = sample_elements(outputs[0]);
 
     for (size_t i = 0; i < workload->count; ++i) {
         int32_t a = (first[i] - workload->zero_points[0]) * (1 << ADD_SHIFT);
@@ -86,9 +87,9 @@ static void add_f32(const struct sample_workload *workload,
                     const struct ferrule_tensor *const *inputs,
                     const struct ferrule_tensor *const *outputs)
 {
-    const float *first = inputs[0]->data;
-    const float *second = inputs[1]->data;
-    float *output = outputs[0]->data;
+    const float *first = sample_elements(inputs[0]);
+    const float *second = sample_elements(inputs[1]);
+    float *output = sample_elements(outputs[0]);
 
     for (size_t i = 0; i < workload->count; ++i) {
         output[i] = ferrule_clamp_f32(first[i] + second[i], workload->low, workload->high);
@@ -99,8 +100,8 @@ static void relu_s8(const struct sample_workload *workload,
                     const struct ferrule_tensor *const *inputs,
                     const struct ferrule_tensor *const *outputs)
 {
-    const int8_t *input = inputs[0]->data;
-    int8_t *output = outputs[0]->data;
+    const int8_t *input = sample_elements(inputs[0]);
+    int8_t *output = sample_elements(outputs[0]);
 
     for (size_t i = 0; i < workload->count; ++i) {
         output[i] = finish(workload, workload->result, input[i] - workload->zero_points[0]);
@@ -111,8 +112,8 @@ static void relu_f32(const struct sample_workload *workload,
                      const struct ferrule_tensor *const *inputs,
                      const struct ferrule_tensor *const *outputs)
 {
-    const float *input = inputs[0]->data;
-    float *output = outputs[0]->data;
+    const float *input = sample_elements(inputs[0]);
+    float *output = sample_elements(outputs[0]);
 
     for (size_t i = 0; i < workload->count; ++i) {
         output[i] = input[i] < 0.0f ? 0.0f : input[i]; /* a NaN stays a NaN */
@@ -123,14 +124,14 @@ static void fully_connected_s8(const struct sample_workload *workload,
                                const struct ferrule_tensor *const *inputs,
                                const struct ferrule_tensor *const *outputs)
 {
-    const int8_t *weights = inputs[1]->data;
-    const int32_t *bias = workload->has_bias ? inputs[2]->data : NULL;
-    int8_t *output = outputs[0]->data;
+    const int8_t *weights = sample_elements(inputs[1]);
+    const int32_t *bias = workload->has_bias ? sample_elements(inputs[2]) : NULL;
+    int8_t *output = sample_elements(outputs[0]);
 
     for (size_t i = 0; i < workload->count; ++i) {
         size_t channel = i % workload->channels;
         const int8_t *row =
-            (const int8_t *)inputs[0]->data + i / workload->channels * workload->depth;
+            (const int8_t *)sample_elements(inputs[0]) + i / workload->channels * workload->depth;
         const int8_t *column = weights + channel * workload->depth;
         int32_t sum = 0;
 
@@ -148,14 +149,14 @@ static void fully_connected_f32(const struct sample_workload *workload,
                                 const struct ferrule_tensor *const *inputs,
                                 const struct ferrule_tensor *const *outputs)
 {
-    const float *weights = inputs[1]->data;
-    const float *bias = workload->has_bias ? inputs[2]->data : NULL;
-    float *output = outputs[0]->data;
+    const float *weights = sample_elements(inputs[1]);
+    const float *bias = workload->has_bias ? sample_elements(inputs[2]) : NULL;
+    float *output = sample_elements(outputs[0]);
 
     for (size_t i = 0; i < workload->count; ++i) {
         size_t channel = i % workload->channels;
         const float *row =
-            (const float *)inputs[0]->data + i / workload->channels * workload->depth;
+            (const float *)sample_elements(inputs[0]) + i / workload->channels * workload->depth;
         const float *column = weights + channel * workload->depth;
         float sum = 0.0f;
 

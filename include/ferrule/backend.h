@@ -44,7 +44,7 @@ extern "C" {
 
 /** The version of this interface, reported by GetVersion and in struct ferrule_backend. */
 #define FERRULE_BACKEND_API_MAJOR 1u
-#define FERRULE_BACKEND_API_MINOR 1u
+#define FERRULE_BACKEND_API_MINOR 2u
 
 struct ferrule_backend;
 
@@ -61,6 +61,8 @@ enum ferrule_memory_source {
 enum ferrule_handle_capability {
     FERRULE_HANDLE_PADDING_REQUIRED = 1,         /**< tensors need padding: no memory is imported */
     FERRULE_HANDLE_FALLBACK_IMPORT_DISABLED = 2, /**< outputs of other backends are not imported */
+    /** Shared in memory that both backends import, not by the factory's export. Since 1.2. */
+    FERRULE_HANDLE_FALLBACK_IMPORT_MEMORY_REQUIRED = 4,
 };
 
 /** The field of a struct ferrule_option that holds its value. */
@@ -335,6 +337,20 @@ struct ferrule_memory {
 
 /* ---- tensor handles, optional: without them tensors live in host memory */
 
+/**
+ * A region of memory: a part of a block that has an address, a file descriptor, or both. Since 1.2.
+ *
+ * A backend whose code accesses a dma-buf by its address brackets that with DMA_BUF_IOCTL_SYNC.
+ */
+struct ferrule_memory_ref {
+    uint32_t source;    /**< enum ferrule_memory_source: all kinds as which it can be imported */
+    void *address;      /**< of the block; null if the process cannot access it */
+    int32_t fd;         /**< of the block, owned by the host; -1 if it has none */
+    size_t offset;      /**< of the region, from the address and from the beginning of the file */
+    size_t bytes;       /**< size of the region */
+    size_t block_bytes; /**< size of the block */
+};
+
 /** Factory for the handles of one kind of memory. */
 struct ferrule_handle_factory {
     size_t size_bytes;        /**< of this table */
@@ -343,7 +359,8 @@ struct ferrule_handle_factory {
     uint32_t export_flags;    /**< kinds of memory in which their bytes can be exported */
     uint32_t capabilities;    /**< enum ferrule_handle_capability */
     uint32_t alignment_bytes; /**< of imported memory, a power of two; 0 counts as 1 */
-    bool supports_map;        /**< whether the process can map the bytes */
+    bool supports_map;        /**< whether the process can map the bytes; if not, `map` and `unmap`
+                                   may be null, and workloads work on imported memory alone */
     /** @brief Make a handle; if `managed`, `memory` provides its bytes, otherwise they are
      * imported.
      */
@@ -367,6 +384,32 @@ struct ferrule_handle_factory {
     bool (*import_memory)(void *handle, void *data, uint32_t source, bool try_only);
     /** @brief Destroy the handle. */
     void (*destroy)(void *handle);
+    /**
+     * @brief Return the alignment of imported memory of one kind of enum ferrule_memory_source.
+     *
+     * A power of two; 0 counts as 1. Called instead of reading `alignment_bytes`. Optional, since
+     * 1.2.
+     */
+    uint32_t (*memory_alignment)(const struct ferrule_backend *backend, uint32_t source);
+    /**
+     * @brief Return the flags of enum ferrule_handle_capability for one connection.
+     *
+     * `layer` writes a tensor that `connected` reads; one of them is null at an input of the
+     * network. They have no tensors here, and the descriptor is null if another backend compiled
+     * the layer. Called instead of reading `capabilities`, which hold for all connections.
+     * Optional, since 1.2.
+     */
+    uint32_t (*connection_capabilities)(const struct ferrule_backend *backend,
+                                        const struct ferrule_layer *layer,
+                                        const struct ferrule_layer *connected);
+    /**
+     * @brief Use a region of memory from now on; return false if it is unsuitable.
+     *
+     * As `import_memory`, and called instead of it: the region stays valid until another region or
+     * null is imported, or the handle is destroyed. `memory` itself is valid during the call.
+     * Optional, since 1.2.
+     */
+    bool (*import_ref)(void *handle, const struct ferrule_memory_ref *memory, bool try_only);
 };
 
 /** The factories of the backend. */

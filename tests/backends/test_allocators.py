@@ -15,6 +15,7 @@ import pytest
 from needs import lacking
 
 from ferrule._typing import override
+from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.shared.allocators import (
     DMA_BUF_IOCTL_SYNC,
     DMA_BUF_SYNC_END,
@@ -226,6 +227,23 @@ def test_accesses_of_the_processor_are_bracketed(devices: tuple[str, ...]) -> No
     handle.end_import()
     assert calls.log == ["sync start", "sync end"] * 2
     allocator.free(memory)
+
+
+def test_a_managers_block_is_bracketed_while_it_is_held() -> None:
+    allocator = DmaBufAllocator(calls := FakeCalls((DMA_HEAP,)))
+    assert CpuRef().use_custom_memory_allocator(allocator) == ""
+    manager = CpuRef().memory_manager(allocator)
+    (factory,) = CpuRef().tensor_handle_factories(manager)
+    handle = factory.create_handle(X, managed=True)
+    handle.manage()
+    handle.allocate()
+    manager.acquire()
+    calls.log.clear()
+    handle.map()
+    handle.unmap()
+    assert calls.log == []
+    manager.release()
+    assert calls.log == ["sync end", "close memory"]
 
 
 def test_a_sync_is_repeated_until_linux_accepts_or_refuses_it() -> None:

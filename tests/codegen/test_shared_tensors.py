@@ -14,12 +14,15 @@ from rich.console import Console
 from wide_networks import between, job
 
 import ferrule
+from ferrule.backends.target import Face
 from ferrule.boards import load_board
 from ferrule.codegen import Artifact
 from ferrule.codegen.crossings import Crossing
 from ferrule.errors import FerruleError
 from ferrule.firmware import emit
+from ferrule.graph import LayerType
 from ferrule.memory import Access
+from ferrule.optimizer import optimize
 from ferrule.report.inspection_console import print_inspection
 from ferrule.resources import root
 
@@ -123,6 +126,13 @@ def test_without_a_memory_in_common_the_core_copies() -> None:
     assert rows["x", "npu0"].why == (
         "npu0 uses the workspace's memory, another device that uses the tensor does not reach it"
     )
+
+
+def test_without_a_board_nothing_is_copied() -> None:
+    wanted = job("mps2-an386", regions=(("ssram1", "ssram23"), BESIDE))
+    options = replace(wanted.optimizer_options(Face.FIRMWARE), memories=())
+    divided = optimize(between(), wanted.backends, wanted.backend_source(), options)
+    assert not any(layer.type is LayerType.MEM_COPY for layer in divided.graph.layers)
 
 
 def test_the_masters_of_a_memory_count_like_the_regions_of_a_device() -> None:

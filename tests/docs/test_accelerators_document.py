@@ -64,7 +64,7 @@ def test_the_program_and_the_commands_run(documented: Path) -> None:
     assert [command[0] for command in commands] == ["inspect", "run", "run", "run", "generate"]
     expected = (
         (0, "Yap"),
-        (0, "verdict: exact"),
+        (0, "transfers of devices: all allowed\nverdict: exact"),
         (2, "(DEVICE)"),
         (1, "first difference: layer 'maximum_0' (MAXIMUM) on Yap/yap0"),
         (0, ""),

@@ -22,12 +22,13 @@ from ferrule.emulation import (
     Engine,
     EngineError,
     Machine,
+    OwnedBuffer,
+    OwnedStep,
     OwnershipError,
     OwnershipPlan,
     Violation,
     engine,
 )
-from ferrule.emulation.ownership import OwnedBuffer, OwnedStep
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, read_image
 
@@ -138,8 +139,7 @@ def plan_of(image: Image) -> OwnershipPlan:
         for name, (offset, size) in PLACES.items()
     )
     return OwnershipPlan(
-        workspace=base,
-        size_bytes=512,
+        workspace=(Range(name="workspace", address=base, size_bytes=512),),
         buffers=buffers,
         steps=(
             OwnedStep(layer="first", reads=(X,), writes=(A, Y)),
@@ -283,6 +283,7 @@ def test_other_engines_refuse(build: Build, name: str) -> None:
 def test_a_plan_outside_of_memory(unicorn: Engine, build: Build) -> None:
     """A plan for a place without memory is refused."""
     machine = build("ownership", PLAIN)
-    plan = replace(plan_of(read_image(machine.elf)), workspace=0x9000_0000)
+    nowhere = Range(name="workspace", address=0x9000_0000, size_bytes=512)
+    plan = replace(plan_of(read_image(machine.elf)), workspace=(nowhere,))
     with pytest.raises(EngineError, match="ownership cannot be checked for the memory at 0x90000000"):
         unicorn.start(with_devices(machine, plan))

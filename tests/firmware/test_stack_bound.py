@@ -69,6 +69,8 @@ DEPTHS = {
         "push {r4, lr}; pop {r4, lr}; b leaf; function leaf; push {r4-r7}; pop {r4-r7}; bx lr",
         16,
     ),
+    "a jump that keeps the frame": ("push {r4, lr}; b stop; function stop; push {r4-r7}; b .", 24),
+    "a function that goes on as the next": ("push {r4, lr}; function stop; push {r4-r7}; b .", 24),
     "a jump within the frame": (
         "push {r4, lr}; bl leaf; b .; function leaf; push {r4, lr}; bl last; pop {r4, pc}; function last; bx lr",
         16,
@@ -121,6 +123,11 @@ DEPTHS = {
     ),
     "a call of an address in code": (
         "push {r4, lr}; ldr r0, =deep; blx r0; pop {r4, pc}; .ltorg; function deep; push {r4-r7}; pop {r4-r7}; bx lr",
+        24,
+    ),
+    "a call of an address in two halves": (
+        "push {r4, lr}; movw r0, #:lower16:deep; movt r0, #:upper16:deep; blx r0; pop {r4, pc}; "
+        "function deep; push {r4-r7}; pop {r4-r7}; bx lr",
         24,
     ),
     "fault handlers with their own stack": (

@@ -14,7 +14,8 @@ from ferrule.backends.context import CustomAllocator, RuntimePart
 from ferrule.backends.device import BackendId, Device
 from ferrule.backends.gpu_acc import GpuAcc
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
-from ferrule.backends.gpu_acc.opencl import choose_device, unavailable_reason
+from ferrule.backends.gpu_acc.opencl import OpenClDevice, choose_device, unavailable_reason
+from ferrule.backends.gpu_acc.profiling import Recorder
 from ferrule.backends.gpu_acc.session import GpuEvent, Session
 from ferrule.backends.target import Face, Target
 from ferrule.backends.tensor_handle import TensorHandle
@@ -103,8 +104,8 @@ class ShadowSession(Session):
 
     POISON = 0xA5
 
-    def __init__(self) -> None:
-        super().__init__(choose_device())
+    def __init__(self, device: OpenClDevice | None = None, recorder: Recorder | None = None) -> None:
+        super().__init__(device or choose_device(), recorder)
         self.host_buffers = 0
         self.lent: dict[int, tuple[cl.Buffer, Array]] = {}
 
@@ -136,3 +137,7 @@ class ShadowSession(Session):
         if memory.flags.writeable:
             cl.enqueue_copy(self.queue, buffer, memory, is_blocking=True)
             memory[:] = self.POISON
+
+    @override
+    def return_host(self, mapping: Array) -> None:
+        del self.lent[id(mapping)]

@@ -3,7 +3,15 @@
 
 from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.emulation.engine import AttachedDevice, AttachedWire, Counters, Engine, EngineOptions, Machine, Session
-from ferrule.emulation.ownership import OwnershipCounts, OwnershipError, OwnershipPlan, Violation, ownership_plan
+from ferrule.emulation.ownership import (
+    OwnedBuffer,
+    OwnedStep,
+    OwnershipCounts,
+    OwnershipError,
+    OwnershipPlan,
+    Violation,
+    ownership_plan,
+)
 from ferrule.emulation.table import engine, engine_names, require_gdb, require_ownership
 
 __all__ = [
@@ -15,6 +23,8 @@ __all__ = [
     "EngineError",
     "EngineOptions",
     "Machine",
+    "OwnedBuffer",
+    "OwnedStep",
     "OwnershipCounts",
     "OwnershipError",
     "OwnershipPlan",

@@ -13,13 +13,13 @@ from enum import IntEnum
 from typing import Self
 
 from ferrule.codegen import Artifact
+from ferrule.devices import Range
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image
 from ferrule.memory import AliasKind, BufferKind, Request, scratch_name
 from ferrule.memory.storage import group_names
 
-REGION = "sram"
 NEXT, RAN = "ferrule_held_next", "ferrule_held_ran"
 
 
@@ -82,9 +82,8 @@ class OwnedStep:
 class OwnershipPlan:
     """What an engine needs to check the ownership of a firmware's workspace."""
 
-    workspace: int
-    """The address of the workspace."""
-    size_bytes: int
+    workspace: tuple[Range, ...]
+    """The workspace, with its part in each memory."""
     buffers: tuple[OwnedBuffer, ...]
     steps: tuple[OwnedStep, ...]
     """The layers in the order of execution; the last step copies outputs that no layer writes."""
@@ -197,13 +196,19 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
         EngineError: the ELF file lacks the symbols of the executor or of its default workspace.
     """
     prefix = f"ferrule_{artifact.symbol}"
-    address = _address(image, f"{prefix}_default_{REGION}")
-    groups, buffers = _buffers(artifact, address)
+    arenas = {
+        arena.name: Range(
+            name=arena.name,
+            address=_address(image, f"{prefix}_default_{arena.name}"),
+            size_bytes=max(artifact.storage.plan.region(arena.name).peak_bytes, 1),
+        )
+        for arena in artifact.storage.arenas
+    }
+    groups, buffers = _buffers(artifact, arenas)
     steps = (*_steps(artifact, groups), _late(artifact, groups))
     devices = bool(artifact.devices)
     return OwnershipPlan(
-        workspace=address,
-        size_bytes=max(artifact.workspace_bytes, 1),
+        workspace=tuple(arenas.values()),
         buffers=buffers,
         steps=steps,
         run=_address(image, f"{prefix}_run"),
@@ -221,17 +226,18 @@ def _address(image: Image, name: str) -> int:
     return image.address_of(name)
 
 
-def _buffers(artifact: Artifact, address: int) -> tuple[Mapping[str, int], tuple[OwnedBuffer, ...]]:
+def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[str, int], tuple[OwnedBuffer, ...]]:
     """Return the index of each tensor's buffer in the workspace, and the buffers."""
     storage = artifact.storage
-    here = {each.name: each for each in storage.requests if storage.plan.placements[each.name].region == REGION}
+    placed = storage.plan.placements
+    here = {each.name: each for each in storage.requests if placed[each.name].region in arenas}
     views = [
         each for each in storage.aliases if each.kind is AliasKind.VIEW and {each.output, each.input} <= here.keys()
     ]
     roots = group_names(here, views)
     numbers = {root: number for number, root in enumerate(dict.fromkeys(roots.values()))}
     inputs = {info.name for info in artifact.graph.inputs}
-    kept = {info.name for info in (*artifact.graph.outputs,)}
+    kept = {info.name for info in artifact.graph.outputs}
     last = len(artifact.operators)
     members: dict[str, list[str]] = {root: [] for root in numbers}
     for name, root in roots.items():
@@ -239,7 +245,7 @@ def _buffers(artifact: Artifact, address: int) -> tuple[Mapping[str, int], tuple
     buffers = tuple(
         OwnedBuffer(
             name=root,
-            address=address + storage.plan.placements[root].offset,
+            address=arenas[placed[root].region].address + placed[root].offset,
             size_bytes=max(_size(artifact, here[name]) for name in names),
             last=last if kept.intersection(names) else max(here[name].lifetime.last for name in names),
             is_input=bool(inputs.intersection(names)),
@@ -258,7 +264,6 @@ def _size(artifact: Artifact, request: Request) -> int:
 
 def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]:
     overlaps = {(each.output, each.input) for each in artifact.storage.overlaps}
-    models = {use.device.name for use in artifact.devices}
     for record in artifact.operators:
         layer = artifact.graph.layer(record.layer)
         reads = [name for name in layer.present_inputs if name in groups]
@@ -266,7 +271,7 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
         replaced = [name for name in reads if any((output, name) in overlaps for output in writes)]
         yield OwnedStep(
             layer=record.layer,
-            device=record.device if record.device in models and record.kernel != "view" else None,
+            device=record.device if any(call.call in _OF_DEVICES for call in record.device_calls) else None,
             reads=_numbers(reads, groups),
             writes=_numbers(writes, groups),
             replaces=_numbers(replaced, groups),

@@ -102,7 +102,6 @@ class Job:
             fallback_transfers=self.fallback_transfers,
             core=None if board is None else board.cpu.features,
             memories=() if board is None else board.memories,
-            workspace=None if board is None else board.placement.workspace,
         )
 
 

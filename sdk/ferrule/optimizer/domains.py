@@ -37,7 +37,10 @@ def devices_with_memory(candidates: Iterable[Candidate]) -> frozenset[Assignment
 
 
 def reachable_memories(candidates: Iterable[Candidate], options: OptimizerOptions) -> dict[Assignment, frozenset[str]]:
-    """Return, by device that reads and writes the board's memories itself, those that it shares with the core."""
+    """Return, by device that reads and writes the board's memories itself, those that it shares with the core.
+
+    A device that shares none is left out, as each is if no board is chosen: the code generator refuses it.
+    """
     found = {}
     shared = [each for each in options.memories if each.kind is MemoryKind.RAM and each.reached_by(_CORE)]
     for candidate in candidates:
@@ -45,8 +48,9 @@ def reachable_memories(candidates: Iterable[Candidate], options: OptimizerOption
         if isinstance(target, DeviceTarget):
             for device in candidate.devices:
                 if not target.driver(device).memory_bytes:
-                    names = (each.name for each in shared if each.reached_by(device.name, device.regions))
-                    found[Assignment(backend=candidate.id, device=device.name)] = frozenset(names)
+                    names = frozenset(each.name for each in shared if each.reached_by(device.name, device.regions))
+                    if names:
+                        found[Assignment(backend=candidate.id, device=device.name)] = names
     return found
 
 

@@ -57,8 +57,6 @@ class OptimizerOptions:
     """The processor core of the board that the network is optimised for; None on the host."""
     memories: tuple[Memory, ...] = ()
     """The memories of that board."""
-    workspace: str | None = None
-    """The name of the memory in which the board has tensors that no device needs elsewhere; None without a board."""
 
     def target(self, device: Device) -> Target:
         """Return the target description that is passed to the device's backend with each query about the device."""

@@ -4,7 +4,9 @@
  *
  * OWN_HANDLES: tensors live in the backend's memory. ASYNC: workloads run in threads. OWN_MEMORY:
  * the backend manages memory. BREAK_EXECUTE, BREAK_EVENT: the call that fails. AT_EXECUTE: a
- * statement that runs there.
+ * statement that runs there. BY_REF: handles import by reference (version 1.2). NO_MAP, ONLY_UNMAP:
+ * handles lack map and unmap, or map. MINOR: the minor version; 1 makes the factory's table
+ * smaller.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -14,6 +16,10 @@
 #include <unistd.h>
 
 #include "ferrule/backend.h"
+
+#ifndef MINOR
+#define MINOR FERRULE_BACKEND_API_MINOR
+#endif
 
 /* ---- data that tests read */
 
@@ -207,107 +213,7 @@ static int32_t accept_allocator(const struct ferrule_backend *backend,
     return FERRULE_OK;
 }
 
-/* ---- handles */
-
-struct handle {
-    void *own;
-    void *imported;
-};
-
-static int32_t create_handle(const struct ferrule_backend *backend, void *memory,
-                             const struct ferrule_tensor *tensor, bool managed, void **handle,
-                             char *reason, size_t reason_bytes)
-{
-    struct handle *made = calloc(1, sizeof(*made));
-
-    (void)backend;
-    (void)memory;
-    if (tensor->rank > 4) {
-        free(made);
-        return refuse(reason, reason_bytes, FERRULE_ERR_UNSUPPORTED, "too many dimensions");
-    }
-    if (managed) {
-        made->own = calloc(1, tensor->size_bytes);
-    }
-    *handle = made;
-    note("handle");
-    return FERRULE_OK;
-}
-
-static void *bytes_of(void *handle)
-{
-    struct handle *made = handle;
-
-    return made->imported != NULL ? made->imported : made->own;
-}
-
-static int32_t map(void *handle, void **data, char *reason, size_t reason_bytes)
-{
-    *data = bytes_of(handle);
-    note("map");
-    if (*data == NULL) {
-        return refuse(reason, reason_bytes, FERRULE_ERR_MEMORY, "nothing is imported");
-    }
-    return FERRULE_OK;
-}
-
-static void unmap(void *handle)
-{
-    (void)handle;
-    note("unmap");
-}
-
-static void manage(void *handle)
-{
-    (void)handle;
-    note("manage");
-}
-
-static void allocate(void *handle)
-{
-    (void)handle;
-    note("allocate");
-}
-
-static bool import_memory(void *handle, void *data, uint32_t source, bool try_only)
-{
-    struct handle *made = handle;
-
-    if (source != FERRULE_MEMORY_MALLOC || (uintptr_t)data % 16 != 0) {
-        return false;
-    }
-    if (!try_only) {
-        note(data != NULL ? "import" : "end-import");
-        made->imported = data;
-    }
-    return true;
-}
-
-static void destroy_handle(void *handle)
-{
-    struct handle *made = handle;
-
-    free(made->own);
-    free(made);
-    note("~handle");
-}
-
-static const struct ferrule_handle_factory factory = {
-    .size_bytes = sizeof(factory),
-    .id = "Tests/Full",
-    .import_flags = FERRULE_MEMORY_MALLOC,
-    .export_flags = FERRULE_MEMORY_MALLOC,
-    .capabilities = FERRULE_HANDLE_FALLBACK_IMPORT_DISABLED,
-    .alignment_bytes = 16,
-    .supports_map = true,
-    .create = create_handle,
-    .manage = manage,
-    .allocate = allocate,
-    .map = map,
-    .unmap = unmap,
-    .import_memory = import_memory,
-    .destroy = destroy_handle,
-};
+#include "full_handles.h" /* uses the functions above */
 
 /* ---- workloads and events */
 
@@ -618,7 +524,7 @@ static const struct ferrule_profiling profiling_table = {
 static const struct ferrule_backend full = {
     .size_bytes = sizeof(full),
     .api_major = FERRULE_BACKEND_API_MAJOR,
-    .api_minor = FERRULE_BACKEND_API_MINOR,
+    .api_minor = MINOR,
     .layer_support = &support_table,
     .capabilities = &capability_table,
     .optimizer = &optimizer_table,
@@ -644,7 +550,7 @@ const char *GetBackendId(void)
 void GetVersion(uint32_t *major, uint32_t *minor)
 {
     *major = FERRULE_BACKEND_API_MAJOR;
-    *minor = FERRULE_BACKEND_API_MINOR;
+    *minor = MINOR;
 }
 
 const struct ferrule_backend *BackendFactory(void)

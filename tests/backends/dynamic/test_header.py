@@ -16,7 +16,7 @@ from ferrule import resources
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES, TYPE_CODES
 from ferrule.backends.dynamic.descriptors import CPadding, descriptor_structs
-from ferrule.backends.dynamic.handles import MEMORY_FLAGS
+from ferrule.backends.dynamic.handles import CAPABILITY_FLAGS, MEMORY_FLAGS
 from ferrule.backends.dynamic.header import layers_header
 from ferrule.backends.dynamic.version import API_VERSION
 from ferrule.graph import DataType, LayerType
@@ -99,6 +99,7 @@ def test_constants_are_those_of_the_compiler(tmp_path: Path, host_cc: tuple[str,
         "FERRULE_FACE_FIRMWARE": abi.FACE_FIRMWARE,
         **{f"FERRULE_{name}": getattr(abi, name) for name in vars(abi) if name.startswith("ERR_")},
         **{f"FERRULE_MEMORY_{source.name}": flag for source, flag in MEMORY_FLAGS.items()},
+        **{f"FERRULE_HANDLE_{capability.name}": flag for capability, flag in CAPABILITY_FLAGS.items()},
     }
     asserts = "".join(f'_Static_assert((int){name} == {value}, "");\n' for name, value in constants.items())
     source = tmp_path / "constants.c"

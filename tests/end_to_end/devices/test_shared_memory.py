@@ -21,8 +21,10 @@ SHARED, BESIDE_IT, APART = ((), ()), ((), (CODE, BESIDE)), ((CODE, DATA), (CODE,
 def run(wanted: Job) -> RunReport:
     require_module("ziglang", "pip install 'ferrule[run]'")
     require_module("unicorn", "pip install 'ferrule[run]'")
-    report = ferrule.compile(between(), wanted).run(samples())
+    report = ferrule.compile(between(), wanted).run(samples(), check_ownership=True)
     assert report.verdict is ferrule.Verdict.EXACT
+    assert report.document.ownership is not None
+    assert report.document.ownership.cache == (report.document.build.board == "mps2-an500")
     return report
 
 

@@ -15,6 +15,8 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.backends.registry import BackendRegistry, registry_with
 from ferrule.backends.target import Target
+from ferrule.dom import Call, Evaluate, Identifier, Integer
+from ferrule.emulation import OwnershipError
 from ferrule.graph import DataType, Graph, Layer, LayerType
 from ferrule.testing.backends import FirmwareFamily, Subject
 
@@ -83,6 +85,29 @@ def subject_of(backend: type[Backend]) -> Subject:
 def test_it_finds_c_that_computes_something_else() -> None:
     with pytest.raises(AssertionError, match=r"maximum_int8_0 .*, on the board: output .* differs in \d+ of"):
         FirmwareFamily().test_layers_on_a_board(subject_of(Wrong), DataType.INT8)
+
+
+class Greedy:
+    """Copies the first input, and more than it has."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        size = Integer(context.operands.output.size_bytes + 64, unsigned=True)
+        call = Call(Identifier("memmove"), (context.output_pointer(), context.input_pointer(0), size))
+        return LoweredOp(kernel="greedy", statements=(Evaluate(call),))
+
+
+class TooMuch(Wrong):
+    id = BackendId("TooMuch")
+
+    def firmware_target(self) -> FirmwareTarget:
+        return Greedy()
+
+
+def test_it_finds_c_that_accesses_other_bytes() -> None:
+    with pytest.raises(
+        OwnershipError, match=r"ownership: in layer 'maximum_int8_0' \(step 0\), the core (reads|writes)"
+    ):
+        FirmwareFamily().test_layers_on_a_board(subject_of(TooMuch), DataType.INT8)
 
 
 def test_it_is_not_for_backends_of_the_host() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -209,11 +210,23 @@ class Table(Structure):
     """A struct that begins with its own size; `required` lists the functions that must not be null."""
 
     required: ClassVar[tuple[str, ...]] = ()
+    since: ClassVar[Mapping[str, int]] = {}
+    """The minor version that added a field, for fields that version 1.0 lacks; they are the last ones, in order."""
 
     @classmethod
     def members(cls) -> list[tuple[str, type[Any]]]:
         """Return the name and type of each field."""
         return [(row[0], row[1]) for row in cls._fields_]
+
+    @classmethod
+    def sizes(cls, minor: int) -> list[int]:
+        """Return the size of the struct in each minor version up to `minor`."""
+
+        def size(version: int) -> int:
+            added = [name for name, since in cls.since.items() if since > version]
+            return int(getattr(cls, added[0]).offset) if added else ctypes.sizeof(cls)
+
+        return [size(version) for version in range(minor + 1)]
 
 
 def _function(result: type[Any], *arguments: type[Any]) -> type[Any]:
@@ -225,6 +238,7 @@ class LayerSupportTable(Table):
     """struct ferrule_layer_support."""
 
     required = ("supports",)
+    since: ClassVar[Mapping[str, int]] = {"supports_on": 1}
     _fields_ = (
         ("size_bytes", c_size_t),
         ("supports", _function(c_int32, c_void_p, POINTER(LayerStruct))),
@@ -243,6 +257,7 @@ class OptimizerTable(Table):
     """struct ferrule_optimizer."""
 
     required = ("optimize",)
+    since: ClassVar[Mapping[str, int]] = {"optimize_on": 1}
     _fields_ = (
         ("size_bytes", c_size_t),
         (
@@ -294,10 +309,24 @@ class MemoryTable(Table):
     )
 
 
+class MemoryRefStruct(Structure):
+    """struct ferrule_memory_ref."""
+
+    _fields_ = (
+        ("source", c_uint32),
+        ("address", c_void_p),
+        ("fd", c_int32),
+        ("offset", c_size_t),
+        ("bytes", c_size_t),
+        ("block_bytes", c_size_t),
+    )
+
+
 class HandleFactoryTable(Table):
     """struct ferrule_handle_factory."""
 
-    required = ("create", "map", "unmap", "destroy")
+    required = ("create", "destroy")
+    since: ClassVar[Mapping[str, int]] = {"memory_alignment": 2, "connection_capabilities": 2, "import_ref": 2}
     _fields_ = (
         ("size_bytes", c_size_t),
         ("id", c_char_p),
@@ -313,6 +342,9 @@ class HandleFactoryTable(Table):
         ("unmap", CFUNCTYPE(None, c_void_p)),
         ("import_memory", CFUNCTYPE(c_bool, c_void_p, c_void_p, c_uint32, c_bool)),
         ("destroy", CFUNCTYPE(None, c_void_p)),
+        ("memory_alignment", CFUNCTYPE(c_uint32, c_void_p, c_uint32)),
+        ("connection_capabilities", CFUNCTYPE(c_uint32, c_void_p, POINTER(LayerStruct), POINTER(LayerStruct))),
+        ("import_ref", CFUNCTYPE(c_bool, c_void_p, POINTER(MemoryRefStruct), c_bool)),
     )
 
 
@@ -409,6 +441,7 @@ C_NAMES: dict[type[Structure], str] = {
     WorkloadsTable: "ferrule_workloads",
     EventsTable: "ferrule_events",
     MemoryTable: "ferrule_memory",
+    MemoryRefStruct: "ferrule_memory_ref",
     HandleFactoryTable: "ferrule_handle_factory",
     HandlesTable: "ferrule_handles",
     ContextsTable: "ferrule_contexts",

@@ -12,7 +12,7 @@ from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.library import DynamicLibraryError, ReasonBuffer, Tables
-from ferrule.backends.dynamic.records import TensorRecord
+from ferrule.backends.dynamic.records import TensorRecord, bare_layer
 from ferrule.backends.shared.host_memory import HostMemoryManager, address
 from ferrule.backends.tensor_handle import (
     FactoryId,
@@ -31,7 +31,7 @@ MEMORY_FLAGS = {
     MemorySource.DMA_BUF_PROTECTED: 4,
     MemorySource.DEVICE: 8,
 }
-_CAPABILITY_FLAGS = {
+CAPABILITY_FLAGS = {
     HandleCapability.PADDING_REQUIRED: 1,
     HandleCapability.FALLBACK_IMPORT_DISABLED: 2,
     HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED: 4,
@@ -140,11 +140,19 @@ class DynamicHandleFactory(TensorHandleFactory):
 
     @override
     def memory_alignment(self, source: MemorySource) -> int:
-        return max(int(self._table.alignment_bytes), 1)
+        table = self._table
+        if table.memory_alignment:
+            return max(int(table.memory_alignment(self._tables.address, flags_of(source))), 1)
+        return max(int(table.alignment_bytes), 1)
 
     @override
     def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
-        return frozenset(kind for kind, flag in _CAPABILITY_FLAGS.items() if self._table.capabilities & flag)
+        flags = self._table.capabilities
+        if self._table.connection_capabilities and not (layer is None and connected is None):
+            records = [None if each is None else bare_layer(each) for each in (layer, connected)]
+            pointers = [None if record is None else ctypes.byref(record.struct) for record in records]
+            flags = self._table.connection_capabilities(self._tables.address, *pointers)
+        return frozenset(kind for kind, flag in CAPABILITY_FLAGS.items() if flags & flag)
 
 
 class DynamicHandle(TensorHandle):
@@ -195,10 +203,12 @@ class DynamicHandle(TensorHandle):
 
     @override
     def map(self) -> Array:
-        if not self._table.map:
-            raise RuntimeError(f"handles of '{self._table.id.decode()}' cannot be mapped")
         if self.ready is not None:
             self.ready.wait()
+        if not self._table.map:
+            if self._imported is None or self._imported.array is None:
+                raise RuntimeError(f"handles of '{self._table.id.decode()}' cannot be mapped")
+            return self._imported.array
         data = ctypes.c_void_p()
         status = self._table.map(self.pointer, ctypes.byref(data), self._reason.address, self._reason.size_bytes)
         if status != abi.OK or data.value is None:
@@ -213,7 +223,8 @@ class DynamicHandle(TensorHandle):
 
     @override
     def unmap(self) -> None:
-        self._table.unmap(self.pointer)
+        if self._table.unmap:
+            self._table.unmap(self.pointer)
 
     @override
     def can_import(self, memory: MemoryRef) -> bool:
@@ -229,25 +240,45 @@ class DynamicHandle(TensorHandle):
     @override
     def end_import(self) -> None:
         if self._imported is not None:
-            self._table.import_memory(self.pointer, None, flags_of(MemorySource.MALLOC), False)
+            if self._table.import_ref:
+                self._table.import_ref(self.pointer, None, False)
+            else:
+                self._table.import_memory(self.pointer, None, flags_of(MemorySource.MALLOC), False)
             self._imported = None
 
     def _import(self, memory: MemoryRef, *, try_only: bool) -> bool:
-        array = memory.array
-        if (
-            not self._table.import_memory
-            or array is None
-            or (array.dtype, array.shape) != (self.info.dtype.numpy, self.info.shape)
-            or not array.flags.c_contiguous
+        array, table = memory.array, self._table
+        if memory.size_bytes != self.info.size_bytes or not (table.import_ref or table.import_memory):
+            return False
+        if array is not None and (
+            (array.dtype, array.shape) != (self.info.dtype.numpy, self.info.shape) or not array.flags.c_contiguous
         ):
             return False
-        return bool(self._table.import_memory(self.pointer, address(array), flags_of(memory.source), try_only))
+        if table.import_ref:
+            return bool(table.import_ref(self.pointer, ctypes.byref(_memory_record(memory)), try_only))
+        if array is None or memory.access is not None:  # version 1.1 knows nothing of accesses to be bracketed
+            return False
+        kind = MemorySource.MALLOC if MemorySource.MALLOC in memory.source else memory.source
+        return bool(table.import_memory(self.pointer, address(array), flags_of(kind), try_only))
 
     def _check(self, status: int, what: str) -> None:
         if status != abi.OK:
             raise DynamicLibraryError(
                 f"backend '{self.tables.library.id}' {what} for tensor '{self.info.name}': {self._reason.take(status)}"
             )
+
+
+def _memory_record(memory: MemoryRef) -> abi.MemoryRefStruct:
+    """Return the struct ferrule_memory_ref of a region; its block is the region itself if it is no part of one."""
+    block = memory.block or memory
+    return abi.MemoryRefStruct(
+        source=flags_of(memory.source),
+        address=memory.address,
+        fd=-1 if memory.fd is None else memory.fd,
+        offset=memory.offset,
+        bytes=memory.size_bytes,
+        block_bytes=block.offset + block.size_bytes,
+    )
 
 
 def _destroy(function: object, pointer: int | None, keep: object) -> None:

@@ -24,10 +24,11 @@ from ferrule.backends.context import CreationOptions, NetworkId
 from ferrule.backends.dynamic.backend import DynamicBackend, backend_factory
 from ferrule.backends.dynamic.library import Library
 from ferrule.backends.optimization_views import ModelOptions, PreCompiledDescriptor
-from ferrule.backends.shared.host_memory import HostTensorHandle
+from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, HostTensorHandle, aligned_empty
 from ferrule.backends.target import Target
-from ferrule.backends.tensor_handle import MemoryManager, TensorHandle
+from ferrule.backends.tensor_handle import MemoryManager, MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
+from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer, SubgraphView, Tensor, TensorInfo
 from ferrule.operators.operator import Operands
 
@@ -89,6 +90,24 @@ class _Prepared:
     workload: Workload
     inputs: Mapping[str, TensorHandle]
     outputs: Sequence[TensorHandle]
+
+
+def _handle(factories: Sequence[TensorHandleFactory], info: TensorInfo) -> TensorHandle:
+    """Return a handle that shows its bytes: one that maps, or one with imported memory; a host's without factories."""
+    if not factories:
+        return HostTensorHandle(info)
+    for factory in factories:
+        if factory.supports_map_unmap:
+            return factory.create_handle(info, managed=True)
+    for factory in factories:
+        alignment = max(factory.memory_alignment(MemorySource.MALLOC), ALIGNMENT_BYTES)
+        handle = factory.create_handle(info, managed=False)
+        if handle.import_memory(MemoryRef.of_array(aligned_empty(info.shape, info.dtype, alignment))):
+            return handle
+    raise FerruleError(
+        f"tensor '{info.name}' has no memory in a process of its own: handles of "
+        f"{', '.join(repr(str(factory.id)) for factory in factories)} can neither be mapped nor import memory"
+    )
 
 
 @dataclass
@@ -210,10 +229,8 @@ class Server:
 
     def _handles(self, network: _Network, infos: Sequence[TensorInfo]) -> dict[str, TensorHandle]:
         """Return a handle for each tensor of one layer, of the backend's own kind if it has one."""
-        own = [] if not self.backend.has_own_handles else self.backend.tensor_handle_factories(network.memory)
-        handles = {
-            info.name: own[0].create_handle(info, managed=True) if own else HostTensorHandle(info) for info in infos
-        }
+        own = self.backend.tensor_handle_factories(network.memory) if self.backend.has_own_handles else ()
+        handles = {info.name: _handle(own, info) for info in infos}
         for handle in handles.values():
             handle.manage()
         for handle in handles.values():

@@ -154,7 +154,11 @@ def _layout_text() -> str:
     tables["handles"] |= {
         "factories": handles.factories.offset,
         "count": handles.factory_count.offset,
-        "factory": {**_table(abi.HandleFactoryTable), "id": abi.HandleFactoryTable.id.offset},
+        "factory": {
+            **_table(abi.HandleFactoryTable),
+            "id": abi.HandleFactoryTable.id.offset,
+            "maps": abi.HandleFactoryTable.supports_map.offset,
+        },
     }
     layout = {
         "version": list(API_VERSION),
@@ -172,10 +176,10 @@ def _place(name: str) -> dict[str, Any]:
 
 
 def _table(kind: type[abi.Table]) -> dict[str, Any]:
-    """Return the size of a table and its functions, each with its offset and whether it is required."""
+    """Return a table's sizes by minor version, and its functions, each with its offset and whether it is required."""
     functions = {
         name: (getattr(kind, name).offset, name in kind.required)
         for name, ctype in kind.members()
         if issubclass(ctype, _FUNCTION)
     }
-    return {"bytes": ctypes.sizeof(kind), "functions": functions}
+    return {"sizes": kind.sizes(API_VERSION.minor), "functions": functions}

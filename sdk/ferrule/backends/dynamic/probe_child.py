@@ -175,7 +175,8 @@ def check_backend(address: int, version: tuple[int, int], layout: Mapping[str, A
     """Refuse a backend whose tables are too small, lack a function, or point to something other than code."""
     code = executable_ranges()
     tables = layout["tables"]
-    check_table("backend", address, layout["backend"], code)
+    minor = version[1]
+    check_table("backend", address, layout["backend"], code, minor)
     declared = (read(address + layout["version_offsets"][0], 4), read(address + layout["version_offsets"][1], 4))
     if declared != version:
         raise RefusedError(
@@ -186,14 +187,14 @@ def check_backend(address: int, version: tuple[int, int], layout: Mapping[str, A
     for name, table in tables.items():
         pointer = read(address + table["offset"], pointer_bytes)
         if pointer:
-            check_table(name, pointer, table, code)
+            check_table(name, pointer, table, code, minor)
             if name == "handles":
-                check_factories(pointer, table, code)
+                check_factories(pointer, table, code, minor)
         elif table["needed"]:
             raise RefusedError("invalid-table", f"the table '{name}' is null")
 
 
-def check_factories(address: int, table: Mapping[str, Any], code: list[tuple[int, int]]) -> None:
+def check_factories(address: int, table: Mapping[str, Any], code: list[tuple[int, int]], minor: int) -> None:
     """Check the table of each handle factory."""
     pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
     array = read(address + table["factories"], pointer_bytes)
@@ -204,7 +205,13 @@ def check_factories(address: int, table: Mapping[str, Any], code: list[tuple[int
         pointer = read(array + index * pointer_bytes, pointer_bytes)
         if not pointer:
             raise RefusedError("invalid-table", f"handle factory {index} is null")
-        check_table(f"handle factory {index}", pointer, table["factory"], code)
+        check_table(f"handle factory {index}", pointer, table["factory"], code, minor)
+        if read(pointer + table["factory"]["maps"], 1):
+            for function in ("map", "unmap"):
+                if not read(pointer + table["factory"]["functions"][function][0], pointer_bytes):
+                    raise RefusedError(
+                        "invalid-table", f"handle factory {index} supports map, and its function '{function}' is null"
+                    )
         name = read(pointer + table["factory"]["id"], pointer_bytes)
         if not name or not ctypes.string_at(name):
             raise RefusedError("invalid-table", f"handle factory {index} has no id")
@@ -256,15 +263,18 @@ def function_at(
     return ctypes.CFUNCTYPE(result, *[ctypes.c_void_p] * arguments)(address)
 
 
-def check_table(name: str, address: int, table: Mapping[str, Any], code: list[tuple[int, int]]) -> None:
-    """Check a table's size and the functions in it."""
+def check_table(name: str, address: int, table: Mapping[str, Any], code: list[tuple[int, int]], minor: int) -> None:
+    """Check a table's size, which is that of the backend's minor version or of a newer one, and its functions."""
     pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
     if address % pointer_bytes:
         raise RefusedError("invalid-table", f"the table '{name}' is at {address:#x}, which is not aligned")
     size = read(address, ctypes.sizeof(ctypes.c_size_t))
-    if size != table["bytes"]:
-        raise RefusedError("invalid-table", f"the table '{name}' declares {size} bytes, expected {table['bytes']}")
+    if size not in table["sizes"][minor:]:
+        expected = " or ".join(map(str, dict.fromkeys(table["sizes"][minor:])))
+        raise RefusedError("invalid-table", f"the table '{name}' declares {size} bytes, expected {expected}")
     for function, (offset, needed) in table["functions"].items():
+        if offset >= size:
+            continue  # a later version added it
         pointer = read(address + offset, pointer_bytes)
         if not pointer and needed:
             raise RefusedError("invalid-table", f"the function '{function}' of the table '{name}' is null")

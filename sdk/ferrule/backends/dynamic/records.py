@@ -51,9 +51,21 @@ class LayerRecord:
 
     __slots__ = ("_alive", "input_array", "inputs", "output_array", "outputs", "struct")
 
-    def __init__(self, layer: Layer, inputs: Sequence[TensorRecord | None], outputs: Sequence[TensorRecord]) -> None:
+    def __init__(
+        self,
+        layer: Layer,
+        inputs: Sequence[TensorRecord | None],
+        outputs: Sequence[TensorRecord],
+        *,
+        bare: bool = False,
+    ) -> None:
         name = layer.name.encode()
-        descriptor, size_bytes, alive = _pack_descriptor(layer)
+        try:
+            descriptor, size_bytes, alive = _pack_descriptor(layer)
+        except UnsupportedError:
+            if not bare:
+                raise
+            descriptor, size_bytes, alive = None, 0, None
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.input_array = tensor_array(inputs)
@@ -69,6 +81,11 @@ class LayerRecord:
             output_count=len(self.outputs),
         )
         self._alive = (name, alive)
+
+
+def bare_layer(layer: Layer) -> LayerRecord:
+    """Return the record of a layer without its tensors, and without a descriptor that C cannot represent."""
+    return LayerRecord(layer, (), (), bare=True)
 
 
 def tensor_array(records: Sequence[TensorRecord | None]) -> ctypes.Array[Any]:

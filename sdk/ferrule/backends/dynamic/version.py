@@ -23,5 +23,5 @@ class ApiVersion(NamedTuple):
         return backend.major == self.major and backend.minor <= self.minor
 
 
-API_VERSION = ApiVersion(1, 1)
+API_VERSION = ApiVersion(1, 2)
 """FERRULE_BACKEND_API_MAJOR and _MINOR."""

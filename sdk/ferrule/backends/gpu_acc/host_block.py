@@ -74,7 +74,7 @@ class HostBlock:
         """Wait for all commands and release the buffer; the owner of the memory may then free it."""
         for piece in self._pieces:
             if piece.mapping is not None:
-                self._session.unmap_host(piece.mapping)
+                self._session.return_host(piece.mapping)
         self._session.finish()
         self._pieces = []
 

@@ -170,6 +170,10 @@ class Session:
         """Let commands that are submitted later use the memory."""
         self.unmap(mapping)
 
+    def return_host(self, mapping: Array) -> None:
+        """End the mapping of memory that no later command uses; the process keeps what it contains."""
+        self.unmap(mapping)
+
     def finish(self) -> None:
         """Wait until all submitted commands are complete."""
         if self._queue is not None:

@@ -20,6 +20,8 @@ from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType
 
+__all__ = ["STAND_IN", "DmaBufAllocator", "LinuxCalls", "MallocAllocator", "default_allocators"]
+
 DMA_HEAP = "/dev/dma_heap/system"
 UDMABUF = "/dev/udmabuf"
 STAND_IN = "stand-in for dma-buf (memfd)"

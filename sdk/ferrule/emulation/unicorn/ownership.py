@@ -101,7 +101,7 @@ class Ownership:
 
     def _watched(self, board: Board, ranges: Iterable[Range]) -> list[tuple[int, int]]:
         """Return the ranges to watch: the workspace, and what devices share with the core behind its data cache."""
-        found = [(self._plan.workspace, self._plan.workspace + self._plan.size_bytes)]
+        found = [(each.address, each.address + each.size_bytes) for each in self._plan.workspace]
         for each in ranges:
             memory = _memory(board, each.address)
             if memory is not None and memory.cacheable and memory.kind is not MemoryKind.FLASH:
@@ -112,12 +112,11 @@ class Ownership:
         state = self.state
         if memory is None or memory.kind is MemoryKind.FLASH or state.region_count == layout.OWNED_REGIONS:
             raise EngineError(f"ownership cannot be checked for the memory at {start:#010x}")
-        end = min(end, memory.address + memory.size_bytes)
         size = end - start
         holder = np.full(size + PADDING, OUTSIDE, np.uint16)
-        low = max(self._plan.workspace, start) - start
-        high = min(self._plan.workspace + self._plan.size_bytes, end) - start
-        holder[low : max(low, high)] = 0
+        for each in self._plan.workspace:
+            low, high = each.address - start, each.address + each.size_bytes - start
+            holder[max(low, 0) : max(min(high, size), 0)] = 0
         target = np.where(holder == OUTSIDE, OUTSIDE, 0).astype(np.uint16)
         cached = np.zeros(size + PADDING, np.uint8) if memory.cacheable else None
         self._kept += [holder, target, cached]

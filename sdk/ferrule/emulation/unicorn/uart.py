@@ -78,7 +78,7 @@ class Uart:
         prefix = self.kind.prefix
         self._update = getattr(guest.hooks, f"{prefix}_update")
         self._input = b""
-        self._output = memoryview(self.state.output)
+        self._output = memoryview(self.state.output).cast("B")
         for address in (peripheral.address, *peripheral.aliases):
             guest.map_c(address, peripheral.size_bytes, f"{prefix}_read", f"{prefix}_write", self.state)
         if self.kind.resets:
@@ -109,8 +109,7 @@ class Uart:
         ready = self.ready_bytes
         count = min(max_bytes, ready)
         data = bytes(self._output[:count])
-        if count < ready:
-            ctypes.memmove(self.state.output, ctypes.byref(self.state.output, count), ready - count)
+        self._output[: ready - count] = self._output[count:ready]
         self.state.output_bytes = ready - count
         return data
 

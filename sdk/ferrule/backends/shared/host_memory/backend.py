@@ -46,6 +46,6 @@ class HostMemoryBackend(Backend):
 
 def refuse_other_memory(backend: BackendId, allocator: CustomAllocator) -> str:
     """Return "" if an allocator returns plain memory of the process, else the reason why a backend refuses it."""
-    if allocator.source is not MemorySource.MALLOC:
+    if MemorySource.MALLOC not in allocator.source:
         return f"the allocator returns {allocator.source.name} memory, but {backend} needs MALLOC"
     return ""

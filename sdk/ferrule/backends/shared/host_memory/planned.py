@@ -127,6 +127,8 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
         custom, self._custom = self._custom, None
         if custom is not None and self._allocator is not None:
             self._settle()
+            if custom.access is not None:
+                custom.access.end()
             self._allocator.free(custom)
 
     def _lay_out(self) -> dict[int, int]:
@@ -149,6 +151,8 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
             return self._new_block(self._size_bytes)
         custom = take_block(self._allocator, self._size_bytes, max(self._alignment_bytes, ALIGNMENT_BYTES))
         try:
+            if custom.access is not None:
+                custom.access.begin()  # no device but this backend's uses the memory while it is held
             block = self._block_in(custom)
         except BaseException:
             self._allocator.free(custom)

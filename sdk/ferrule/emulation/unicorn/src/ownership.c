@@ -133,7 +133,7 @@ static void enter(struct ferrule_ownership *ownership, int32_t step)
         return;
     }
     set_roles(ownership, FERRULE_ROLE_READS);
-    ownership->roles[FERRULE_HOLDER_NOTHING] = step == FERRULE_STEP_IDLE ? FERRULE_ROLE_READS : 0;
+    ownership->roles[FERRULE_HOLDER_NOTHING] = FERRULE_ROLE_READS;
     aim_at_all(ownership, FERRULE_HOLDER_UNKNOWN);
     for (uint32_t i = FERRULE_HOLDER_BUFFERS;
          step == FERRULE_STEP_IDLE && i < ownership->buffer_count; ++i) {
