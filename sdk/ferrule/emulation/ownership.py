@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Self
 
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Call
 from ferrule.devices import Range
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.errors import FerruleError
@@ -20,6 +20,8 @@ from ferrule.firmware import Image
 from ferrule.memory import AliasKind, BufferKind, Request, scratch_name
 from ferrule.memory.storage import group_names
 
+_OF_DEVICES = frozenset({Call.RUN, Call.COPY_TO, Call.COPY_FROM})
+"""The device calls of a layer itself; a layer of a device without one is the core's, such as a copy."""
 NEXT, RAN = "ferrule_held_next", "ferrule_held_ran"
 
 
