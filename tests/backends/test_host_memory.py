@@ -201,6 +201,18 @@ def test_a_slot_without_an_end_lives_on() -> None:
     assert not np.shares_memory(first.map(), third.map())
 
 
+def test_a_tensor_that_comes_after_a_release_is_laid_out_too() -> None:
+    manager = HostMemoryManager()
+    factory = HostTensorHandleFactory(manager=manager)
+    first, second = (factory.create_handle(info(name), managed=True) for name in ("first", "second"))
+    first.manage()
+    manager.acquire()
+    manager.release()
+    second.manage()
+    manager.acquire()
+    assert not np.shares_memory(first.map(), second.map())
+
+
 def test_calls_out_of_order_are_errors() -> None:
     manager = HostMemoryManager()
     handle = HostTensorHandleFactory(manager=manager).create_handle(info(), managed=True)
