@@ -112,6 +112,15 @@ def test_it_is_listed_with_its_devices(documented: Path) -> None:
         "capabilities": {},
         "devices": ["npu0", "npu1"],
         "options": [],
+        "handles": [
+            {
+                "factory": "Ferrule/Host",
+                "maps": True,
+                "imports": {"malloc": 1},
+                "exports": ["malloc"],
+                "capabilities": [],
+            }
+        ],
     }
 
 

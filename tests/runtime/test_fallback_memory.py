@@ -16,10 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mock_backends import SHAPE, CountingAllocator, chain, registry_of, sample
 
+from ferrule._typing import override
 from ferrule.backends import Backend, BackendId
-from ferrule.backends.context import CreationOptions
+from ferrule.backends.context import CreationOptions, CustomAllocator
 from ferrule.backends.shared.host_memory import aligned_empty
-from ferrule.backends.tensor_handle import MemoryRef, MemorySource
+from ferrule.backends.tensor_handle import MemoryManager, MemoryRef, MemorySource, TensorHandleFactory
+from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, TensorInfo
 from ferrule.memory import Lifetime
@@ -30,7 +32,9 @@ from ferrule.runtime.fallback_memory import FallbackEnd, FallbackMemory, Fallbac
 from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.partners import (
     PARTNERS,
+    LateWorkloads,
     PartnerCpu,
+    PartnerFactory,
     PartnerGpu,
     PartnerHandle,
     PartnerMapper,
@@ -210,6 +214,38 @@ def test_an_output_that_crosses_is_in_the_callers_buffer_if_all_ends_can_import_
         setup.runtime.enqueue_workload(number, [sample(7)], buffers(network, 64, 1 - shift))[1],
         network.run([sample(7)])[1],
     )
+
+
+def test_the_writers_backend_makes_the_workload_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, str]] = []
+    waits = 0
+    original = WorkloadFactory.create_fallback_import
+
+    def create(factory: WorkloadFactory, info: WorkloadInfo) -> Workload:
+        made.append((type(factory).__name__, info.layer.name))
+        workload = original(factory, info)
+
+        class Noted:
+            def execute(self) -> None:
+                nonlocal waits
+                waits += 1
+                assert info.inputs[0] is not None
+                ready = info.inputs[0].ready
+                assert ready is not None
+                assert not ready.done(), "nothing else has waited for the queue"
+                workload.execute()
+                assert ready.done()
+
+        return Noted()
+
+    monkeypatch.setattr(LateWorkloads, "create_fallback_import", create, raising=False)
+    network = chain(3)
+    with Runtime(registry=registry_of(*PARTNERS)) as runtime:
+        number = runtime.load_network(divided(network, [PartnerCpu, PartnerGpu, PartnerNpu]))
+        assert made == [("LateWorkloads", "[ layer1 (0) -> layer2 (0) ]")]
+        found = runtime.enqueue_workload(number, [sample()])
+        np.testing.assert_array_equal(found[0], network.run([sample()])[0])
+    assert waits == 1
 
 
 def test_memory_is_imported_once_and_kept(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -450,6 +486,72 @@ class TestFailures:
         with pytest.raises(OSError, match="cannot free"):
             setup.runtime.close()
         assert [len(allocator.held) for allocator in setup.allocators] == [1, 0]
+
+
+class FdAllocator(CustomAllocator):
+    """Memory that the process cannot map, known by file descriptors."""
+
+    source = PROTECTED
+    name = "unmapped"
+    blocks: ClassVar[dict[int, Array]] = {}
+
+    @override
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+        fd = 1000 + len(self.blocks)
+        self.blocks[fd] = aligned_empty((size_bytes,), DataType.UINT8, alignment_bytes)
+        return MemoryRef(self.source, size_bytes, fd=fd)
+
+    @override
+    def free(self, memory: MemoryRef) -> None:
+        assert memory.fd is not None
+        del self.blocks[memory.fd]
+
+
+class FdHandle(PartnerHandle):
+    """Imports memory by its file descriptor and its offset."""
+
+    @override
+    def import_memory(self, memory: MemoryRef) -> bool:
+        if memory.array is not None or memory.fd not in FdAllocator.blocks:
+            return False
+        block = MemoryRef.of_array(FdAllocator.blocks[memory.fd], PROTECTED)
+        return super().import_memory(block.part(memory.offset, self.info))
+
+
+class FdFactory(PartnerFactory):
+    @override
+    def create_handle(self, info: TensorInfo, *, managed: bool) -> FdHandle:
+        inner = super().create_handle(info, managed=managed).inner
+        return FdHandle(inner, maps=False)
+
+
+class FdGpu(PartnerGpu):
+    id: ClassVar[BackendId] = BackendId("FdGpu")
+
+    @override
+    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
+        mapped, _ = super().tensor_handle_factories(memory)
+        return mapped, FdFactory(f"{self.id}/Fd", None, PROTECTED, 64)
+
+
+class OtherFdGpu(FdGpu):
+    id: ClassVar[BackendId] = BackendId("OtherFdGpu")
+
+
+def test_memory_that_the_process_cannot_map_passes_between_two_devices() -> None:
+    network = chain(4)
+    registry = registry_of(FdGpu, OtherFdGpu)
+    hints = {"layer1": "OtherFdGpu", "layer3": "OtherFdGpu"}
+    optimized = optimize(network, ["FdGpu"], registry, replace(IMPORTING, hints=hints, allocators=(PROTECTED,)))
+    assert kinds(optimized, LayerType.FALLBACK_IMPORT) == 3
+    assert kinds(optimized, LayerType.MEM_COPY) == 0
+    with Runtime(CreationOptions(fallback_allocators=(FdAllocator(),)), registry) as runtime:
+        number = runtime.load_network(optimized)
+        assert [block.allocator for block in runtime.fallback_memory(number)] == ["unmapped"]
+        for seed in range(2):
+            found = runtime.enqueue_workload(number, [sample(seed)])
+            np.testing.assert_array_equal(found[0], network.run([sample(seed)])[0])
+    assert not FdAllocator.blocks
 
 
 class TestAllocators:

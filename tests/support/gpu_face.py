@@ -107,7 +107,7 @@ class ShadowSession(Session):
     def __init__(self, device: OpenClDevice | None = None, recorder: Recorder | None = None) -> None:
         super().__init__(device or choose_device(), recorder)
         self.host_buffers = 0
-        self.lent: dict[int, tuple[cl.Buffer, Array]] = {}
+        self.lent: dict[int, tuple[cl.Buffer, int, Array]] = {}
 
     @override
     def host_buffer(self, memory: Array) -> cl.Buffer:
@@ -118,24 +118,24 @@ class ShadowSession(Session):
         return cl.Buffer(self.context, flags, hostbuf=np.copy(memory))
 
     @override
-    def map_host(self, buffer: cl.Buffer, memory: Array, *, writing: bool) -> tuple[Array, GpuEvent]:
+    def map_host(self, buffer: cl.Buffer, offset: int, memory: Array, *, writing: bool) -> tuple[Array, GpuEvent]:
         import pyopencl as cl
 
         if writing:
-            event = cl.enqueue_copy(self.queue, memory, buffer, is_blocking=False)
+            event = cl.enqueue_copy(self.queue, memory, buffer, src_offset=offset, is_blocking=False)
         else:
             event = cl.enqueue_marker(self.queue)
         mapping = memory.view()
-        self.lent[id(mapping)] = (buffer, memory)
+        self.lent[id(mapping)] = (buffer, offset, memory)
         return mapping, GpuEvent(event, self)
 
     @override
     def unmap_host(self, mapping: Array) -> None:
         import pyopencl as cl
 
-        buffer, memory = self.lent.pop(id(mapping))
+        buffer, offset, memory = self.lent.pop(id(mapping))
         if memory.flags.writeable:
-            cl.enqueue_copy(self.queue, buffer, memory, is_blocking=True)
+            cl.enqueue_copy(self.queue, buffer, memory, dst_offset=offset, is_blocking=True)
             memory[:] = self.POISON
 
     @override

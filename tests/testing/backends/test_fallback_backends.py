@@ -34,6 +34,7 @@ def requiring(backend: type[CpuRef | CpuAcc]) -> Callable[[], BackendRegistry]:
     return only(type(backend.__name__, (backend,), {"fallback_memory_required": True}), backend.__name__)
 
 
+@pytest.mark.nightly
 class TestCpuRef(FallbackFamily):
     @pytest.fixture(scope="class")
     @classmethod
@@ -67,6 +68,7 @@ class TestAnNpu(FallbackFamily):
         return Subject(id="Npu", registry=only(PartnerNpu, "Npu"))
 
 
+@pytest.mark.nightly
 class TestAGpu(FallbackFamily):
     """It works as late as possible."""
 

@@ -148,8 +148,6 @@ class GpuImportHandle(GpuTensorHandle):
 
     @override
     def import_memory(self, memory: MemoryRef) -> bool:
-        import pyopencl as cl
-
         array = self._importable(memory)
         if array is None:
             return False
@@ -161,9 +159,8 @@ class GpuImportHandle(GpuTensorHandle):
         if block is None:
             return False
         self._block, self._start = block, address(array) - block.start
-        try:
-            self._imported = block.tensor(self._start, self.info.size_bytes)
-        except cl.Error:  # a place where the device cannot have a sub-buffer
+        self._imported = block.tensor(self._start, self.info.size_bytes)
+        if self._imported is None:
             self.end_import()
             return False
         return True

@@ -3,7 +3,9 @@
 
 OpenCL may cache host memory on the device, and defines what both sides see only where map and unmap commands bracket
 the processor's accesses; buffers over overlapping host memory are undefined. So each block has one buffer, its tensors
-are sub-buffers, and each piece of it is mapped unless a command of the device uses the piece.
+are sub-buffers, and each piece of it is mapped unless a command of the device uses the piece. The pieces are mapped in
+the block's buffer, not in sub-buffers of their own: NVIDIA's driver 580 crashes after overlapping sub-buffers were
+mapped and released.
 """
 
 from __future__ import annotations
@@ -28,7 +30,6 @@ class _Piece:
 
     start: int
     end: int
-    buffer: cl.Buffer
     mapping: Array | None = None
 
 
@@ -45,11 +46,16 @@ class HostBlock:
         self._data = data
         self._access = access
         self._buffer = session.host_buffer(data)
-        self._pieces = [self._piece(0, data.nbytes)]
+        self._pieces = [_Piece(start=0, end=data.nbytes)]
         self._map(self._pieces)
 
-    def tensor(self, start: int, size_bytes: int) -> cl.Buffer:
-        """Return the sub-buffer of a tensor; pyopencl's Error if the device cannot have one at this place."""
+    def tensor(self, start: int, size_bytes: int) -> cl.Buffer | None:
+        """Return the sub-buffer of a tensor; None if the device cannot have one at this place.
+
+        Not every driver refuses a misaligned place by itself: NVIDIA's does not.
+        """
+        if start % self._session.device.alignment_bytes:
+            return None
         buffer = self._buffer.get_sub_region(start, size_bytes)
         for cut in (start, self._round_up(start + size_bytes)):
             self._cut(cut)
@@ -84,11 +90,8 @@ class HostBlock:
         for piece in pieces:
             if piece.mapping is None:
                 part = self._data[piece.start : piece.end]
-                piece.mapping, event = self._session.map_host(piece.buffer, part, writing=self.writable)
+                piece.mapping, event = self._session.map_host(self._buffer, piece.start, part, writing=self.writable)
         return event
-
-    def _piece(self, start: int, end: int) -> _Piece:
-        return _Piece(start=start, end=end, buffer=self._buffer.get_sub_region(start, end - start))
 
     def _within(self, start: int, size_bytes: int) -> list[_Piece]:
         return [piece for piece in self._pieces if piece.start < start + size_bytes and piece.end > start]
@@ -103,7 +106,7 @@ class HostBlock:
             if piece.start < place < piece.end:
                 if piece.mapping is not None:
                     self._session.unmap_host(piece.mapping)
-                parts = [self._piece(piece.start, place), self._piece(place, piece.end)]
+                parts = [_Piece(start=piece.start, end=place), _Piece(start=place, end=piece.end)]
                 self._pieces[index : index + 1] = parts
                 self._map(parts)
                 return

@@ -152,8 +152,8 @@ class Session:
                 f"{self.device.title} does not accept {memory.nbytes} B of host memory: {error}"
             ) from error
 
-    def map_host(self, buffer: cl.Buffer, memory: Array, *, writing: bool) -> tuple[Array, GpuEvent]:
-        """Let the process access `memory`, which a part of a host buffer uses, when the event returned is complete.
+    def map_host(self, buffer: cl.Buffer, offset: int, memory: Array, *, writing: bool) -> tuple[Array, GpuEvent]:
+        """Let the process access `memory`, at an offset of a host buffer, when the event returned is complete.
 
         `unmap_host` takes the array returned; until then no command may use the part.
         """
@@ -161,7 +161,7 @@ class Session:
 
         flags: Any = cl.map_flags.READ | cl.map_flags.WRITE if writing else cl.map_flags.READ
         mapping, event = cl.enqueue_map_buffer(
-            self.queue, buffer, flags, 0, memory.shape, memory.dtype, is_blocking=False
+            self.queue, buffer, flags, offset, memory.shape, memory.dtype, is_blocking=False
         )
         self.queue.flush()
         return mapping, GpuEvent(event, self)
