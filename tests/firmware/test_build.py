@@ -270,6 +270,17 @@ def test_symbols_are_found_by_address(any_toolchain: Toolchain, programs: Path, 
         image.address_of("test_work")
 
 
+@pytest.mark.parametrize(("size", "message"), [(100, "not a valid ELF file"), (101, "has more than 100 bytes")])
+def test_a_file_of_any_size_is_read_in_bounds(
+    tmp_path: Path, size: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ferrule.firmware.image.MAX_FILE_BYTES", 100)
+    path = tmp_path / "large.elf"
+    path.write_bytes(bytes(size))
+    with pytest.raises(FerruleError, match=message):
+        read_image(path)
+
+
 def test_what_is_no_firmware_is_refused(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     with pytest.raises(FerruleError, match="cannot read"):
         read_image(tmp_path / "none.elf")
