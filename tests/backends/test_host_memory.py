@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mock_backends import CountingAllocator
 
+from ferrule._typing import override
 from ferrule.backends.shared.host_memory import (
     ALIGNMENT_BYTES,
     FutureEvent,
@@ -201,6 +203,18 @@ def test_a_slot_without_an_end_lives_on() -> None:
     assert not np.shares_memory(first.map(), third.map())
 
 
+def test_a_tensor_that_comes_after_a_release_is_laid_out_too() -> None:
+    manager = HostMemoryManager()
+    factory = HostTensorHandleFactory(manager=manager)
+    first, second = (factory.create_handle(info(name), managed=True) for name in ("first", "second"))
+    first.manage()
+    manager.acquire()
+    manager.release()
+    second.manage()
+    manager.acquire()
+    assert not np.shares_memory(first.map(), second.map())
+
+
 def test_calls_out_of_order_are_errors() -> None:
     manager = HostMemoryManager()
     handle = HostTensorHandleFactory(manager=manager).create_handle(info(), managed=True)
@@ -257,6 +271,48 @@ def test_the_custom_allocator_gives_the_block_and_gets_it_back() -> None:
     assert allocator.held == []
     manager.release()
     assert (allocator.total, manager.acquired) == (1, False)
+
+
+class Stuck(CountingAllocator):
+    """Its memory refuses one side of the brackets round the processor's accesses."""
+
+    def __init__(self, side: str) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self._side = side
+
+    @override
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+        memory = replace(super().allocate(size_bytes, alignment_bytes), access=self)
+        self.held[-1] = id(memory)
+        return memory
+
+    def begin(self) -> None:
+        self._call("begin")
+
+    def end(self) -> None:
+        self._call("end")
+
+    def _call(self, side: str) -> None:
+        self.calls.append(side)
+        if side == self._side:
+            raise FerruleError(f"the access cannot {side}")
+
+
+@pytest.mark.parametrize(("side", "calls"), [("begin", ["begin"]), ("end", ["begin", "end"])])
+def test_memory_is_freed_though_its_access_cannot_begin_or_end(side: str, calls: list[str]) -> None:
+    allocator = Stuck(side)
+    manager = HostMemoryManager(allocator)
+    HostTensorHandleFactory(manager=manager).create_handle(info(), managed=True).manage()
+
+    def use() -> None:
+        manager.acquire()
+        manager.release()
+
+    with pytest.raises(FerruleError, match=f"the access cannot {side}"):
+        use()
+    assert allocator.calls == calls
+    assert allocator.held == []
 
 
 class Bad(CountingAllocator):

@@ -15,7 +15,8 @@ from sample_networks import one_layer, valid_samples, weights_and_bias
 from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats import to_tflite
-from ferrule.graph import Array, DataType, Graph, Layer, LayerType, SubgraphView, TensorInfo
+from ferrule.formats.tflite.windows import convolution_version
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Shape, SubgraphView, TensorInfo
 from ferrule.network.execution import execute
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -46,6 +47,19 @@ def test_a_round_trip_keeps_the_graph(graph: Graph) -> None:
     again = formats.load(data, name=graph.name)
     assert graph_differences(graph, again) == []
     assert to_tflite(again) == data
+
+
+@pytest.mark.parametrize(
+    ("weights", "version"),
+    [((6, 3, 3, 4), 3), ((6, 3, 5, 4), 3), ((6, 3, 4, 2), 6), ((6, 4, 3, 2), 6)],
+    ids=["one group", "wide window", "groups, window as wide as the channels", "groups"],
+)
+def test_the_version_of_a_convolution(weights: Shape, version: int) -> None:
+    infos = [
+        TensorInfo(name=name, shape=shape, dtype=DataType.INT8) for name, shape in (("x", (1, 8, 8, 4)), ("w", weights))
+    ]
+    output = TensorInfo(name="y", shape=(1, 8, 8, 6), dtype=DataType.INT8)
+    assert convolution_version(Conv2dDescriptor(padding=Padding()), infos, output) == version
 
 
 @pytest.mark.parametrize("graph", SAMPLES, ids=lambda graph: graph.name)

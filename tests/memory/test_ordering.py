@@ -25,6 +25,8 @@ from ferrule.memory import (
     verify,
     views,
 )
+from ferrule.memory.order_problem import OrderProblem
+from ferrule.memory.order_search import greedy
 
 SRAM = (Region(name="sram", size_bytes=1 << 20),)
 
@@ -48,6 +50,20 @@ def graphs(draw: st.DrawFn, *, most: int) -> Graph:
         sizes.update(outputs)
         known += [name for name, _ in outputs]
     return build(inputs, layers, draw(st.lists(st.sampled_from(known), min_size=1, max_size=3)), views=viewed)
+
+
+@given(graphs(most=10))
+def test_greedy_search_always_runs_the_layer_that_leaves_the_fewest_bytes(graph: Graph) -> None:
+    problem = OrderProblem(graph, views(graph), {}, 1)
+    for segment in problem.segments():
+        done, live = segment.done, segment.live
+        order = greedy(problem, segment).layers
+        for place, layer in enumerate(order):
+            left = set(order[place:])
+            ready = [one for one in left if not left.intersection(problem.sources[one])]
+            after = {one: problem.step(done, live, one)[1] for one in ready}
+            assert layer == min(ready, key=lambda one: (after[one], one))
+            done, live = done | 1 << layer, after[layer]
 
 
 def peak_by_lifetimes(graph: Graph, order: Sequence[str], scratch: dict[str, int]) -> int:

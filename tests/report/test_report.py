@@ -106,11 +106,14 @@ DIFFERENT = replace(
 )
 
 
-def text(document: ReportDocument, *, width: int = 120) -> str:
+def text(document: ReportDocument, *, width: int = 120, terminal: bool = False) -> str:
     from rich.console import Console
 
     stream = io.StringIO()
-    print_report(document, Console(file=stream, width=width))
+    print_report(
+        document,
+        Console(file=stream, width=width, force_terminal=terminal, color_system="truecolor" if terminal else None),
+    )
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 
@@ -131,6 +134,12 @@ def text(document: ReportDocument, *, width: int = 120) -> str:
 )
 def test_text(golden: Golden, name: str, document: ReportDocument) -> None:
     golden.check(name, text(document))
+
+
+def test_numbers_in_sentences_have_no_colour_of_their_own() -> None:
+    lines = text(DIFFERENT, terminal=True).splitlines()
+    (samples,) = (line for line in lines if "agree with the reference" in line)
+    assert samples == "samples: 2 of 16 agree with the reference"
 
 
 def test_json_has_everything() -> None:

@@ -44,7 +44,7 @@ class FallbackBlock:
     """One block of a network's fallback memory."""
 
     allocator: str
-    """The allocator's name; a stand-in for a dma-buf calls itself one."""
+    """The allocator's name, which says so if it is a stand-in for dma-bufs."""
     size_bytes: int
     tensor_bytes: int
     """The sum of the sizes of the tensors in it; tensors that are never live together share bytes."""
@@ -131,8 +131,9 @@ class FallbackTensor:
     def _place(self, memory: MemoryRef) -> None:
         refusing = self._import(memory)
         if refusing is not None:
+            allocator = f" from {self._own[0].name}" if self._own is not None and memory is self._own[1] else ""
             raise TensorImportError(
-                f"{refusing} does not import {memory.size_bytes} B of {_listed(memory.source)} memory for "
+                f"{refusing} does not import {memory.size_bytes} B of {_listed(memory.source)} memory{allocator} for "
                 f"{self.description}",
                 hint="optimise the network without import_enabled, or with fallback_transfers "
                 f'{{"{refusing.backend}": "copy"}}',

@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 import pytest
 from gpu_face import GpuGraph, ShadowSession, require_opencl
 
 from ferrule.backends.gpu_acc import GpuAcc
-from ferrule.backends.gpu_acc.handle import GPU_FACTORY, GPU_IMPORT_FACTORY, GpuImportHandle, GpuImportHandleFactory
+from ferrule.backends.gpu_acc.handle import (
+    GPU_FACTORY,
+    GPU_IMPORT_FACTORY,
+    GpuImportHandle,
+    GpuImportHandleFactory,
+    submit,
+)
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.shared.allocators import DmaBufAllocator, MallocAllocator
 from ferrule.backends.shared.host_memory import aligned_empty
@@ -114,6 +121,23 @@ def test_a_forgotten_bracket_is_found(method: str, number: int, monkeypatch: pyt
         pairs = zip(crossed.run_crossed(data), network.run([data]), strict=True)
         wrong |= not all(np.array_equal(found, wanted) for found, wanted in pairs)
     assert wrong
+
+
+def test_the_process_has_its_memory_again_after_a_command_that_cannot_be_submitted() -> None:
+    network = chain()
+    crossed = Crossed(network, (0, 1, 2, 3))
+    lent = len(crossed.session.lent)
+    handles = [handle for handle in crossed.handles.values() if isinstance(handle, GpuImportHandle)]
+
+    def refused(queue: object, waits: object) -> NoReturn:
+        raise RuntimeError("refused")
+
+    with pytest.raises(RuntimeError, match="refused"):
+        submit(crossed.session, refused, name="refused", handles=handles)
+    assert len(crossed.session.lent) == lent
+    (data,) = random_inputs(network, 0)
+    for found, wanted in zip(crossed.run_crossed(data), network.run([data]), strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_memory_that_overlaps_a_buffer_in_part_is_refused() -> None:

@@ -188,6 +188,42 @@ def test_both_wire_formats(wire: WireFormat) -> None:
     assert renode.error is None
 
 
+class Widths(DeviceModel):
+    """Notes the width of each access."""
+
+    size_bytes = 16
+
+    def __init__(self) -> None:
+        self.widths: list[int] = []
+
+    @override
+    def reset(self) -> None:
+        self.widths.clear()
+
+    @override
+    def read(self, offset: int, width: int) -> int:
+        self.widths.append(width)
+        return 1
+
+    @override
+    def write(self, offset: int, width: int, value: int) -> None:
+        self.widths.append(-width)
+
+
+def test_each_request_has_its_width() -> None:
+    device = Widths()
+    renode = Renode(device)
+    sizes = ("BYTE", 1), ("WORD", 2), ("DOUBLE_WORD", 4), ("QUAD_WORD", 8)
+    reads = (Action.READ_FROM_BUS, 4), *((Action[f"READ_{size}"], width) for size, width in sizes)
+    writes = (Action.WRITE_TO_BUS, -4), *((Action[f"WRITE_{size}"], -width) for size, width in sizes)
+    for action, _ in (*reads, *writes):
+        renode.send(action)
+        assert renode.hear(renode.main).action != Action.ERROR, action
+    renode.send(Action.DISCONNECT)
+    renode.finish()
+    assert device.widths == [width for _, width in (*reads, *writes)]
+
+
 def test_without_ticks_work_is_done_before_the_write_is_answered() -> None:
     renode = Renode(Delayed())
     renode.send(Action.WRITE_DOUBLE_WORD, 0, 1000)

@@ -256,7 +256,7 @@ class DynamicHandle(TensorHandle):
             return False
         if table.import_ref:
             return bool(table.import_ref(self.pointer, ctypes.byref(_memory_record(memory)), try_only))
-        if array is None or memory.access is not None:  # version 1.1 knows nothing of accesses to be bracketed
+        if array is None or memory.access is not None:  # version 1.1 has no field for accesses to be bracketed
             return False
         kind = MemorySource.MALLOC if MemorySource.MALLOC in memory.source else memory.source
         return bool(table.import_memory(self.pointer, address(array), flags_of(kind), try_only))

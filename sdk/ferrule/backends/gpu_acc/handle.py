@@ -217,14 +217,26 @@ class GpuImportHandleFactory(TensorHandleFactory):
 def submit(session: Session, command: Command, *, name: str, handles: Sequence[GpuTensorHandle]) -> GpuEvent:
     """Submit a command that uses tensors, after the events of those; return the event that completes it.
 
-    The command of an imported tensor is complete when the process can access the memory again.
+    The command of an imported tensor is complete when the process can access the memory again, also if the command
+    cannot be submitted.
     """
+    import pyopencl as cl
+
     imported = [handle for handle in handles if isinstance(handle, GpuImportHandle)]
 
     def bracketed(queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
-        for handle in imported:
-            handle.prepare()
-        return command(queue, waits)
+        prepared = []
+        try:
+            for handle in imported:
+                handle.prepare()
+                prepared.append(handle)
+            return command(queue, waits)
+        except BaseException:
+            marker = GpuEvent(cl.enqueue_marker(queue), session)
+            for handle in prepared:
+                marker = handle.publish(marker)
+            marker.wait()
+            raise
 
     after = [handle.ready for handle in handles]
     event = session.submit(bracketed if imported else command, name=name, after=after)

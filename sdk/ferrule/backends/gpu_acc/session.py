@@ -53,16 +53,17 @@ class GpuEvent:
         return self if then is None else self.followed_by(then)
 
     def wait(self) -> None:
-        """Wait until the command is complete; RuntimeError if it failed."""
+        """Wait until the command is complete; RuntimeError if it failed. What follows it is called in any case."""
         import pyopencl as cl
 
         try:
             self.event.wait()
         except cl.Error as error:
             raise RuntimeError(f"an OpenCL command failed on {self.session.device.title}: {error}") from error
-        then, self._then = self._then, None
-        if then is not None:
-            then()
+        finally:
+            then, self._then = self._then, None
+            if then is not None:
+                then()
 
     def done(self) -> bool:
         """Return whether the command has completed or failed, without waiting."""

@@ -92,7 +92,7 @@ class FallbackFamily(Family):
     @pytest.fixture(scope="class")
     @classmethod
     def allocators(cls) -> dict[str, CountingAllocator]:
-        """Return the allocators of the memory between backends; a stand-in for dma-bufs calls itself one."""
+        """Return the allocators of the memory between backends; their names say which is a stand-in."""
         return {"malloc": CountingAllocator(MallocAllocator()), "dma-buf": CountingAllocator(DmaBufAllocator())}
 
     @pytest.fixture(scope="class")

@@ -112,7 +112,7 @@ static inline const void *ferrule_port_thread(void)
 /** @brief Write to memory what the data cache holds of a range. Any context. */
 static inline void ferrule_cache_clean(const volatile void *start, size_t bytes)
 {
-    /* without a cache, or without CONFIG_CACHE_MANAGEMENT, there is nothing to clean */
+    /* fails on a core without a data cache only: CONFIG_FERRULE selects CACHE_MANAGEMENT */
     (void)sys_cache_data_flush_range((void *)(uintptr_t)start, bytes);
 }
 

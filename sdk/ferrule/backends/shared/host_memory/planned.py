@@ -126,10 +126,10 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
         self._block = None
         custom, self._custom = self._custom, None
         if custom is not None and self._allocator is not None:
-            self._settle()
-            if custom.access is not None:
-                custom.access.end()
-            self._allocator.free(custom)
+            try:
+                self._settle()
+            finally:
+                self._return(custom)
 
     def _lay_out(self) -> dict[int, int]:
         requests = [
@@ -153,12 +153,25 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
         try:
             if custom.access is not None:
                 custom.access.begin()  # no device but this backend's uses the memory while it is held
-            block = self._block_in(custom)
         except BaseException:
             self._allocator.free(custom)
             raise
+        try:
+            block = self._block_in(custom)
+        except BaseException:
+            self._return(custom)
+            raise
         self._custom = custom
         return block
+
+    def _return(self, custom: MemoryRef) -> None:
+        """End the access to a block of the allocator, and free it in any case."""
+        assert self._allocator is not None
+        try:
+            if custom.access is not None:
+                custom.access.end()
+        finally:
+            self._allocator.free(custom)
 
 
 def take_block(allocator: CustomAllocator, size_bytes: int, alignment_bytes: int) -> MemoryRef:

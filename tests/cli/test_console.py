@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stream for a command's report."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+from ferrule.cli.console import output_reserved, report_stream
+with output_reserved():
+    stream = report_stream()
+    print("report", file=stream)
+    print("other")
+assert stream.closed, "the report's stream is open"
+print("after")
+"""
+
+
+def test_the_stream_of_a_report_is_closed_with_the_report() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("report\nafter\n", "other\n")
