@@ -38,6 +38,14 @@ class CustomAllocator(ABC):
     def free(self, memory: MemoryRef) -> None:
         """Release a block that `allocate` returned."""
 
+    def view(self, memory: MemoryRef, backend: str) -> MemoryRef:
+        """Return `memory`, a block or a part of one, as the handles of a backend import it: unchanged by default.
+
+        An allocator may map a block several times, so that each backend has addresses of its own.
+        """
+        del backend
+        return memory
+
     def populate_data(self, memory: MemoryRef, data: Array) -> None:
         """Copy the bytes of `data`, which is C-contiguous, to the beginning of `memory`, a block or a part of one.
 

@@ -143,8 +143,10 @@ class FallbackTensor:
         """Let all ends import a memory; if one refuses it, end the imports and return that end."""
         self._end()
         self._current = memory
+        own = self._own
         for end in self._ends:
-            if not end.handle.import_memory(memory):
+            view = memory if own is None or memory is not own[1] else own[0].view(memory, end.backend)
+            if not end.handle.import_memory(view):
                 self._end()
                 return end
             self._used += 1

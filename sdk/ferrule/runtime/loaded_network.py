@@ -22,6 +22,7 @@ from ferrule.runtime.fallback_memory import FallbackMemory
 from ferrule.runtime.imports import ImportLink
 from ferrule.runtime.profiler import Profiler, WorkloadEvent, backend_event, workload_event
 from ferrule.runtime.step import Step
+from ferrule.runtime.tensors import TensorTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,6 +30,7 @@ class Parts:
     """The parts of a loaded network."""
 
     graph: Graph
+    tensors: TensorTable
     steps: tuple[Step, ...]
     inputs: tuple[InputPort, ...]
     outputs: tuple[OutputPort, ...]

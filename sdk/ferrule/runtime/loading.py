@@ -60,6 +60,7 @@ def load_parts(
     fallback.allocate()  # the last step that can fail
     return Parts(
         graph=graph,
+        tensors=tensors,
         steps=steps,
         inputs=inputs,
         outputs=outputs,

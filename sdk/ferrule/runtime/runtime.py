@@ -21,7 +21,7 @@ from ferrule.runtime.contexts import Contexts
 from ferrule.runtime.debug import DebugCallback
 from ferrule.runtime.errors import Faults
 from ferrule.runtime.fallback_memory import FallbackBlock
-from ferrule.runtime.loaded_network import LoadedNetwork
+from ferrule.runtime.loaded_network import LoadedNetwork, Parts
 from ferrule.runtime.loading import load_parts
 from ferrule.runtime.profiler import Profiler
 
@@ -93,8 +93,12 @@ class Runtime(Closing):
             with self._contexts.loading(number):
                 parts = load_parts(optimized, self._registry, self._admitted, self._options)
                 profiler = Profiler(optimized.graph.name, enabled=self._options.profiling)
-                self._networks[number] = LoadedNetwork(parts, profiler)
+                self._networks[number] = self._made_ready(parts, profiler)
             return number
+
+    def _made_ready(self, parts: Parts, profiler: Profiler) -> LoadedNetwork:
+        """Return the network of these parts; the ownership check derives from this."""
+        return LoadedNetwork(parts, profiler)
 
     def enqueue_workload(self, network: NetworkId, inputs: Arrays, outputs: Arrays | None = None) -> list[Array]:
         """Run a network once and return its outputs, in order.

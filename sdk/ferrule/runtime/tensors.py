@@ -112,7 +112,7 @@ class TensorTable:
             names = [root, *(x.outputs[0] for x in self._graph.consumers(root) if x.type is LayerType.FALLBACK_IMPORT)]
             ends = [
                 FallbackEnd(
-                    handle=self._placed[name].handle, factory=self._placed[name].factory, backend=self._user(name)
+                    handle=self._placed[name].handle, factory=self._placed[name].factory, backend=self.user(name)
                 )
                 for name in names
             ]
@@ -121,7 +121,7 @@ class TensorTable:
                 self._placed[name] = replace(self._placed[name], fallback=tensor)
             self.fallbacks[root] = tensor
 
-    def _user(self, name: str) -> str:
+    def user(self, name: str) -> str:
         """Return the backend that uses a tensor's handle: the writer's, or for inputs, the first reader's."""
         producer = self._graph.producer(name)
         readers = self._graph.consumers(name)
@@ -132,7 +132,7 @@ class TensorTable:
         """Return the lifetimes of the tensors in fallback memory."""
         waits = Waits(self._graph, self._asynchronous_unit)
         groups: dict[str, list[str]] = {root: [] for root in self.fallbacks}
-        for name, root in self._roots().items():
+        for name, root in self.roots().items():
             if root in groups:
                 groups[root].append(name)
         return {root: waits.life(names) for root, names in groups.items()}
@@ -210,7 +210,7 @@ class TensorTable:
         An asynchronous backend keeps the order of its own work, so its tensors may share bytes with each other, but not
         with tensors that another unit writes to memory of the same manager.
         """
-        roots = self._roots()
+        roots = self.roots()
         writers: dict[int, set[Unit | None]] = {}
         touched: dict[str, set[Unit | None]] = {}
         for layer in self._graph.layers:
@@ -227,7 +227,7 @@ class TensorTable:
             if len(units | writers.get(id(self._placed[name].manager), set())) > 1
         }
 
-    def _roots(self) -> dict[str, str]:
+    def roots(self) -> dict[str, str]:
         """Return, by tensor, the tensor whose memory it uses: itself, or the one that it is imported from."""
         roots = {name: name for name in self._placed}
         for layer in self._graph.layers:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ferrule.testing.cdata import CData
     from ferrule.testing.fakes import Fakes, MisuseError, Wire
     from ferrule.testing.loaded import Adapter
+    from ferrule.testing.ownership import OwnershipError, OwnershipReport, check_ownership
     from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
     from ferrule.testing.sanitizers import SanitizerError, run_sanitized, sanitizer_environment
 
@@ -23,11 +24,14 @@ __all__ = [
     "CmsisFakes",
     "Fakes",
     "MisuseError",
+    "OwnershipError",
+    "OwnershipReport",
     "SanitizerError",
     "Wire",
     "ZephyrFakes",
     "build_adapter",
     "build_driver",
+    "check_ownership",
     "host_compiler",
     "run_sanitized",
     "sanitizer_environment",
@@ -40,11 +44,14 @@ _HOMES = {
     "CmsisFakes": "ferrule.testing.platforms",
     "Fakes": "ferrule.testing.fakes",
     "MisuseError": "ferrule.testing.fakes",
+    "OwnershipError": "ferrule.testing.ownership",
+    "OwnershipReport": "ferrule.testing.ownership",
     "SanitizerError": "ferrule.testing.sanitizers",
     "Wire": "ferrule.testing.fakes",
     "ZephyrFakes": "ferrule.testing.platforms",
     "build_adapter": "ferrule.testing.adapter",
     "build_driver": "ferrule.testing.adapter",
+    "check_ownership": "ferrule.testing.ownership",
     "host_compiler": "ferrule.nativelib",
     "run_sanitized": "ferrule.testing.sanitizers",
     "sanitizer_environment": "ferrule.testing.sanitizers",

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The check of ownership on the host: it names each forbidden access, and raises no false alarm."""
+
+from __future__ import annotations
+
+import random
+import re
+from functools import partial
+from typing import ClassVar
+
+import pytest
+from mock_backends import chain, registry_of, sample
+from trespassing import trespassing
+
+from ferrule.backends.context import CreationOptions
+from ferrule.backends.cpu_acc import CpuAcc
+from ferrule.backends.cpu_ref import CpuRef
+from ferrule.errors import FerruleError, InputError
+from ferrule.graph import DataType
+from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
+from ferrule.testing import OwnershipError, check_ownership
+from ferrule.testing.backends.comparison import random_inputs
+from ferrule.testing.backends.partners import PARTNERS
+from ferrule.testing.backends.random_networks import random_network
+
+FOUND = {
+    "writes its input": ("layer2", r"wrote tensor 'layer1' in the memory of Trespasser, .*only read"),
+    "reads elsewhere": ("layer1", r"accessed tensor 'layer0' in the memory of Honest, .*not its own"),
+    "writes late": ("layer2", r"accessed tensor 'layer0' in the memory of Trespasser, .*not its own"),
+    "reads its output": ("layer1", r"read bytes that were never written: .* tensor 'layer1'"),
+    "leaves a byte": ("layer2", r"did not write byte 60 of tensor 'layer2'"),
+}
+"""The faulty layer and what the error says of it, by the fault."""
+
+
+class RequiringRef(CpuRef):
+    """CpuRef with tensors in fallback memory."""
+
+    fallback_memory_required: ClassVar[bool] = True
+
+
+class RequiringAcc(CpuAcc):
+    """CpuAcc with tensors in fallback memory."""
+
+    fallback_memory_required: ClassVar[bool] = True
+
+
+def four_layers(fault: str) -> OptimizedNetwork:
+    """Return a chain whose two layers in the middle are on the faulty backend."""
+    network = chain(4)
+    owners = ("Honest", "Trespasser", "Trespasser", "Honest")
+    hints = {layer.name: owner for layer, owner in zip(network.layers, owners, strict=True)}
+    options = OptimizerOptions(simplify=False, import_enabled=True, hints=hints)
+    return optimize(network, ["Honest"], trespassing(fault), options)
+
+
+@pytest.mark.parametrize("fault", FOUND)
+def test_each_fault_is_named(fault: str) -> None:
+    layer, found = FOUND[fault]
+    with pytest.raises(OwnershipError, match=rf"^layer '{layer}' .* on backend 'Trespasser', .*{found}"):
+        check_ownership(four_layers(fault), [sample()], registry=partial(trespassing, fault))
+
+
+def check_random_network(seed: int, dtype: DataType, *, lent: bool) -> None:
+    """Check a random network whose layers are on all kinds of backends; its tensors are on pages where possible."""
+    dice = random.Random(seed)
+    backends = (RequiringRef, RequiringAcc, *PARTNERS)
+    network = random_network(3000 + seed, 12, dtype)
+    hints = {layer.name: str(dice.choice(backends).id) for layer in network.layers}
+    options = OptimizerOptions(simplify=False, import_enabled=True, export_enabled=lent, hints=hints)
+    optimized = optimize(network, [CpuRef.id], registry_of(*backends), options)
+    report = check_ownership(optimized, random_inputs(network, seed), registry=partial(registry_of, *backends))
+    mapped = {name for name, factory in optimized.factories.items() if str(factory).endswith("/Mapped")}
+    assert set(report.unchecked) <= mapped
+    assert set(report.checked) >= set(optimized.factories) - mapped
+
+
+def test_no_false_alarm() -> None:
+    check_random_network(1, DataType.INT8, lent=True)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("lent", [False, True], ids=["copied", "lent"])
+@pytest.mark.parametrize("seed", range(12))
+def test_no_false_alarm_in_random_networks(seed: int, *, lent: bool) -> None:
+    check_random_network(seed, random.Random(seed).choice([DataType.INT8, DataType.INT16]), lent=lent)
+
+
+def test_arguments_that_cannot_be_used() -> None:
+    optimized = four_layers("")
+    with pytest.raises(InputError, match="x"):
+        check_ownership(optimized, [], registry=partial(trespassing, ""))
+    with pytest.raises(FerruleError, match=r"child process: .*lambda") as caught:
+        check_ownership(optimized, [sample()], registry=lambda: trespassing(""), options=CreationOptions())
+    assert re.search("top-level function", str(caught.value.hint))
