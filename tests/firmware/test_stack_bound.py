@@ -12,6 +12,7 @@ import pytest
 import small_networks
 
 from ferrule import generate
+from ferrule.backends import woofles
 from ferrule.backends.contribution import BARE_METAL, DEVICE, HEADERS, KERNELS, LINK, RUNTIME, STARTUP
 from ferrule.boards import DEFAULT_STACK_BYTES
 from ferrule.errors import FerruleError
@@ -39,6 +40,7 @@ CORE = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 LINKED = ("-nostdlib", "-Wl,--entry=ferrule_reset", "-Wl,-Ttext=0x1000", "-Wl,--section-start=.ferrule_vectors=0")
 SAVED, FLOATS_SAVED = 36, 108
 """Bytes that the core pushes at an exception, with the padding."""
+WOOFLES = Path(woofles.__file__).parent
 
 HEAD = """
     .syntax unified
@@ -106,6 +108,14 @@ DEPTHS = {
     "code after a function that does not return": (
         "cbz r0, 1f; push {r4-r7}; bl stop; 1: push {r4, lr}; pop {r4, pc}; function stop; b .",
         16,
+    ),
+    "code after a call that returns at the end of a function": (
+        "nop; push {r4, lr}; bl leaf; function stop; push {r4-r7}; b .; function leaf; bx lr",
+        24,
+    ),
+    "code after a call through a pointer at the end of a function": (
+        "push {r4, lr}; blx r0; function stop; push {r4-r7}; b .",
+        24,
     ),
     "a thunk": (
         "ldr.w pc, [pc]; .word far; function far; push {r4, r5}; pop {r4, r5}; bx lr",
@@ -253,16 +263,90 @@ void (*const telling[7])(void) = {tell};
 """
 
 
-def test_functions_of_a_driver_are_recognised(arm_gcc: str, tmp_path: Path) -> None:
-    source, unit = tmp_path / "mine.c", tmp_path / "mine.o"
+def compiled(compiler: str, source: Path, folder: Path) -> Path:
+    """Return the object file of a source that may use the headers of Ferrule and of Woofles."""
+    unit = folder / f"{source.stem}.o"
+    includes = [f"-I{root() / 'include'}", f"-I{WOOFLES / 'include'}"]
+    flags = [*CORE, "-O2", "-ffreestanding", "-ffunction-sections", "-fdata-sections", *includes]
+    subprocess.run([compiler, *flags, "-c", str(source), "-o", str(unit)], check=True, timeout=60)
+    return unit
+
+
+def test_only_functions_of_own_drivers_are_recognised(arm_gcc: str, tmp_path: Path) -> None:
+    source = tmp_path / "mine.c"
     source.write_text(C_DRIVER)
-    flags = [*CORE, "-O2", "-ffreestanding", "-fdata-sections", f"-I{root() / 'include'}"]
-    subprocess.run([arm_gcc, *flags, "-c", str(source), "-o", str(unit)], check=True, timeout=60)
-    pointers = Pointers([unit])
-    taken = {key: kind for key, kind in pointers.kinds.items() if key.startswith("mine.c:")}
-    assert taken == {"mine.c:on": Kind.DRIVER, "mine.c:off": Kind.DRIVER | Kind.OTHER, "mine.c:tell": Kind.OTHER}
-    assert not pointers.called_by(["mine.c:on"]) & (Kind.DRIVER | Kind.REQUEST)
-    assert pointers.called_by(["mine.c:on"]) & Kind.MODEL
+    pointers = Pointers([compiled(arm_gcc, each, tmp_path) for each in (source, WOOFLES / "src/woofles.c")])
+    taken = {key: kind for key, kind in pointers.kinds.items() if ".c:" in key}
+    assert taken == {
+        **dict.fromkeys(("mine.c:on", "mine.c:off", "mine.c:tell"), Kind.OTHER),
+        **{f"woofles.c:woofles_{each}": Kind.DRIVER for each in ("activate", "deactivate", "check")},
+    }
+    unknown = pointers.called_by(["mine.c:on"])
+    assert not unknown & (Kind.REQUEST | Kind.OPERATOR)
+    assert (Kind.MODEL | Kind.DRIVER | Kind.OTHER) in unknown
+    assert pointers.called_by(["woofles.c:start"]) == Kind.OTHER
+
+
+C_PROGRAM = """
+#include "woofles/woofles.h"
+static struct woofles npu;
+static int32_t shallow(void *context) { (void)context; return 0; }
+static int32_t deep(void *context)
+{
+    volatile char large[2048];
+    large[0] = 0;
+    return large[0] + (context != NULL);
+}
+static int32_t wrap(void *context)
+{
+    const struct ferrule_driver *const *inner = context;
+    return (*inner)->activate(&npu) + 1;
+}
+struct sensor_driver { const char *name; int32_t (*op[5])(void *); uint32_t flags; };
+const struct sensor_driver imu_driver = {"imu", {shallow, deep}, 7};
+const struct ferrule_driver deep_driver = {.name = "deep", .activate = deep};
+const struct ferrule_driver wrapping_driver = {.name = "wrapping", .activate = wrap};
+const struct sensor_driver *volatile imu = &imu_driver;
+void application(void);
+void ferrule_reset(void);
+void ferrule_reset(void) { application(); for (;;) { } }
+"""
+PROGRAMS = {
+    "a table of another kind": ("(void)imu->op[1](NULL);", 2048, "deep"),
+    "a driver of the user's": (
+        "const struct ferrule_driver *volatile inner = &deep_driver; (void)inner->activate(NULL);",
+        2048,
+        "deep",
+    ),
+    "a driver of Ferrule's": (
+        "const struct ferrule_driver *volatile inner = &woofles_driver; (void)inner->activate(&npu);",
+        16,
+        "woofles_activate|woofles_check",
+    ),
+    "a driver that wraps another": (
+        "const struct ferrule_driver *inner = &deep_driver; "
+        "const struct ferrule_driver *volatile outer = &wrapping_driver; (void)outer->activate(&inner);",
+        None,
+        "recursion: wrap → wrap",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_own_code_can_call_the_functions_of_drivers(name: str, arm_gcc: str, tmp_path: Path) -> None:
+    body, least, expected = PROGRAMS[name]
+    start, source, elf = tmp_path / "start.s", tmp_path / "mine.c", tmp_path / "all.elf"
+    start.write_text(HEAD)
+    source.write_text(f"{C_PROGRAM}void application(void) {{ {body} }}\n")
+    units = [compiled(arm_gcc, each, tmp_path) for each in (start, source, WOOFLES / "src/woofles.c")]
+    kept = ("-Wl,--gc-sections", "-Wl,--undefined=ferrule_vectors")
+    subprocess.run([arm_gcc, *CORE, *LINKED, *kept, *map(str, units), "-o", str(elf)], check=True, timeout=60)
+    bound = stack_bound(elf, units, fpu=False)
+    if least is None:
+        assert (bound.size_bytes, bound.reason) == (None, expected)
+        return
+    assert (bound.size_bytes or 0) > least + SAVED
+    assert re.search(expected, " ".join(bound.path))
 
 
 def test_a_file_of_the_user_is_not_taken_for_one_of_ferrule(arm_gcc: str, tmp_path: Path) -> None:

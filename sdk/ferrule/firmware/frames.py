@@ -127,11 +127,9 @@ class _Walk:
 
     def _path(self, address: int, depth: int) -> None:
         """Follow instructions until the path ends, or joins one that is at least as deep."""
-        after_call = False
         while self._depths.get(address, -1) < depth and not self._frame.problem:
             if address != self._entry and address in self._code.keys:
-                if not after_call:  # compilers put nothing after the call of a function that does not return
-                    self._leave(address, depth)
+                self._leave(address, depth)
                 return
             self._depths[address] = depth
             does, following = self._decode(address)
@@ -142,7 +140,6 @@ class _Walk:
             after = self._step(address, following, depth, does)
             if after is None:
                 return
-            after_call = does.flow is Flow.CALL or does.flow is Flow.POINTER_CALL
             address, depth = following, after
 
     def _block(self, address: int, depth: int, conditions: tuple[bool, ...], *, taken: bool) -> None:

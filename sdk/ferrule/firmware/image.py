@@ -83,7 +83,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackBound:
-    """The most stack that a firmware can use, or the reason why no bound is known."""
+    """An upper bound of a firmware's stack under the assumptions in docs/boards.md, or the reason why none is known."""
 
     size_bytes: int | None = None
     exception_bytes: int = 0

@@ -2,9 +2,10 @@
 """The functions that a call through a pointer can reach, by the kind of the pointer.
 
 The object files tell which functions have their address taken, and where. The first table says what a function is for,
-by this place; a function of the user's is OTHER. The second table says what each of Ferrule's functions calls through
-pointers. Every such call can also reach the user's functions, except that of the link's requests, whose table is const.
-A function that is not in it, such as main() or a driver of the user's, can call all but those that only Ferrule calls.
+by this place; a function of the user's is OTHER, also one of a driver's table, since the layout of a table does not
+prove what calls its functions. The second table says what each of Ferrule's functions calls through pointers. Every
+such call can also reach the user's functions, except that of the link's requests, whose table is const. A function that
+is not in it, such as main() or a driver of the user's, can call all but those that only Ferrule calls.
 """
 
 from __future__ import annotations
@@ -18,13 +19,9 @@ from ferrule.firmware.elf32 import FUNCTION, SECTION, SOURCE, Elf32, ElfSection,
 
 _CALLS = {10, 30, 51, 52, 102, 103}
 """Relocations of branches to a fixed target (ELF for the Arm architecture): THM_CALL, THM_JUMP24, JUMP19 and so on."""
-_DATA_POINTER = 2
-"""R_ARM_ABS32."""
 _INDEX_TABLE = 0x7000_0001
 """Type of the sections for unwinding, which the linker script discards."""
 _VECTORS = ".ferrule_vectors"
-_DRIVER_BYTES, _DRIVER_FUNCTIONS = 28, range(4, 24, 4)
-"""Layout of `struct ferrule_driver` (ferrule/driver.h): its name, five functions, the size of the memory."""
 
 
 class Kind(Flag):
@@ -37,7 +34,7 @@ class Kind(Flag):
     OPERATOR = auto()
     """The link's callbacks during a run."""
     DRIVER = auto()
-    """A member of a `struct ferrule_driver`."""
+    """A member of the `struct ferrule_driver` of one of Ferrule's drivers."""
     BYTES = auto()
     """Reads or writes a byte of a UART, or of a frame."""
     FRAME = auto()
@@ -51,6 +48,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r"link\.c:HANDLERS", r"link\.c:\w+", Kind.REQUEST),
     (r"ferrule_\w+_link_model", r"ferrule_\w+_link\.c:run", Kind.MODEL),
     (r"ferrule_link_run|run\.c:.*", r"run\.c:(record|follow|trace)", Kind.OPERATOR),
+    (r"(woofles|uart_woofles|soft_npu)_driver", r"(woofles|uart_woofles|soft_npu)\.c:\w+", Kind.DRIVER),
     (r".*", r"ferrule_uart_transport_(read|write)", Kind.TRANSPORT),
     (r".*", r"ferrule_uart_[a-z0-9]+_(read|write|can_write)", Kind.BYTES),
     (r"uart_woofles_request_init|request\.c:.*", r"request\.c:(read|write)_byte", Kind.FRAME),
@@ -70,7 +68,7 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
 )
 """A function that calls through pointers, and the kinds that it calls."""
 _EXECUTOR = Kind.OPERATOR | Kind.OTHER
-_UNKNOWN_CALLER = ~(Kind.REQUEST | Kind.OPERATOR | Kind.DRIVER)
+_UNKNOWN_CALLER = ~(Kind.REQUEST | Kind.OPERATOR)
 _OWN_FILES: Mapping[str, str] = {
     "link.c": "ferrule_link_poll",
     "run.c": "ferrule_link_run",
@@ -110,8 +108,6 @@ class Pointers:
         return _UNKNOWN_CALLER
 
     def _kind(self, place: str, key: str) -> Kind:
-        if not place:
-            return Kind.DRIVER
         for where, function, kind in _FUNCTIONS:
             if re.fullmatch(where, place) and self._matches(function, key):
                 return kind
@@ -143,43 +139,22 @@ class _ObjectFile:
         return any(symbol.key in known and symbol.section for symbol in self._elf.symbols)
 
     def pointers(self) -> Iterator[tuple[str, str]]:
-        """Yield the function or object with an address of a function, "" for a driver, and that function."""
+        """Yield the function or object with an address of a function, and that function."""
         for number, relocations in self._elf.relocations():
             section = self._elf.sections[number]
             if not section.is_allocated or section.type == _INDEX_TABLE or section.name.startswith(_VECTORS):
                 continue
-            pointers = [each for each in relocations if each.type not in _CALLS]
-            drivers = self._drivers(number, pointers)
-            for each in pointers:
-                place = self._place(number, section, each)
-                for key in self._functions(self._elf.symbols[each.symbol]):
-                    yield "" if place is not None and place in drivers else place.key if place else section.name, key
+            for each in relocations:
+                if each.type not in _CALLS:
+                    place = self._place(number, section, each)
+                    yield from ((place, key) for key in self._functions(self._elf.symbols[each.symbol]))
 
-    def _place(self, number: int, section: ElfSection, relocation: Relocation) -> ElfSymbol | None:
+    def _place(self, number: int, section: ElfSection, relocation: Relocation) -> str:
         for symbol in self._inside.get(number, ()):
             start = symbol.value & ~1 if section.is_code else symbol.value
             if start <= relocation.offset < start + symbol.size_bytes:
-                return symbol
-        return None
-
-    def _drivers(self, number: int, pointers: list[Relocation]) -> list[ElfSymbol]:
-        """Return the symbols of a section that have the layout and the name of a driver's table."""
-        found = []
-        for symbol in self._inside.get(number, ()):
-            inside = {
-                each.offset - symbol.value: bool(list(self._functions(self._elf.symbols[each.symbol])))
-                for each in pointers
-                if symbol.value <= each.offset < symbol.value + symbol.size_bytes and each.type == _DATA_POINTER
-            }
-            functions = {offset for offset, is_function in inside.items() if is_function}
-            if (
-                symbol.size_bytes == _DRIVER_BYTES
-                and symbol.key.endswith("_driver")
-                and set(inside) - functions == {0}
-                and functions <= set(_DRIVER_FUNCTIONS)
-            ):
-                found.append(symbol)
-        return found
+                return symbol.key
+        return section.name
 
     def _functions(self, symbol: ElfSymbol) -> Iterator[str]:
         """Yield the functions that a relocation's symbol can mean: itself, one of another file, or all of a section."""

@@ -117,7 +117,7 @@ class RamPart:
     """Deepest stack use of an inference, measured with a pattern written before it and checked after it."""
     stack_reserved: int
     stack_bound: int | None
-    """The most stack that the firmware can use, from its call graph; None if no bound is known."""
+    """An upper bound of its stack, under the assumptions in docs/boards.md; None if no bound is known."""
     stack_bound_reason: str
     """Why no bound is known; empty if one is."""
     other: int | None
