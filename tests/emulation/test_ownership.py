@@ -39,7 +39,7 @@ SOURCE = Path(__file__).parent / "firmware" / "ownership.c"
 PLAIN, CACHED = "mps2-an386", "mps2-an500"
 BUSY, START = 0, 4
 X, A, B, C, S, D, Y = range(7)
-PLACES = {"x": (0, 64), "a": (64, 64), "b": (128, 64), "c": (192, 48), "s": (240, 48), "d": (0, 64), "y": (384, 64)}
+PLACES = {"x": (0, 64), "a": (64, 64), "b": (128, 64), "c": (192, 48), "s": (240, 46), "d": (0, 64), "y": (384, 64)}
 LAST = {"x": 0, "a": 3, "b": 2, "c": 3, "s": 3, "d": 4, "y": 3}
 CORE = "the core"
 MISTAKES = re.search(r"enum mistake \{(.*?)\}", SOURCE.read_text(), re.DOTALL)
@@ -58,6 +58,7 @@ FOUND = {
     "WRITES_OVER_A_LATER_INPUT": (Violation.OVERWRITES, "second", None, "y"),
     "SCRATCH_READ_FIRST": (Violation.READS_NOTHING, "fourth", None, "s"),
     "SCRATCH_TOO_LONG": (Violation.WRITES_OUTSIDE, "fourth", None, ""),
+    "STORE_TOO_WIDE": (Violation.WRITES_OUTSIDE, "fourth", None, ""),
     "OUTPUT_INCOMPLETE": (Violation.READS_NOTHING, "second", "npu0", "a"),
     "INPUT_INCOMPLETE": (Violation.READS_NOTHING, "first", None, "x"),
     "OVERREAD_BY_A_WORD": (Violation.READS_NOTHING, "first", None, "a"),

@@ -21,8 +21,8 @@ static void forget(struct ferrule_ownership *ownership)
 {
     for (uint32_t i = 0; i < sizeof ownership->accepted / sizeof ownership->accepted[0]; ++i) {
         ownership->accepted[i] = NO_HOLDERS;
+        ownership->granted[i][0] = NO_HOLDERS;
     }
-    ownership->granted[0] = NO_HOLDERS;
 }
 
 /* Whether the device that runs the layer is at work. */
@@ -495,10 +495,10 @@ void ferrule_ownership_write(void *engine, uint64_t offset, unsigned bytes, uint
     ownership->read_end = 0;
     const uint64_t targets = bytes > 4 ? 0 : packed(self->target + offset, bytes);
     const uint64_t holders = bytes > 4 ? 0 : packed(self->holder + offset, bytes);
-    if (bytes > 4 || targets != ownership->granted[0] || holders != ownership->granted[1] ||
-        ownership->busy != 0) {
-        ownership->granted[0] = check_write(self, offset, bytes) ? targets : NO_HOLDERS;
-        ownership->granted[1] = holders;
+    uint64_t *granted = ownership->granted[bytes];
+    if (bytes > 4 || targets != granted[0] || holders != granted[1] || ownership->busy != 0) {
+        granted[0] = check_write(self, offset, bytes) ? targets : NO_HOLDERS;
+        granted[1] = holders;
     }
     if (self->cached != NULL && is_on(ownership)) {
         write_cached(self, offset, bytes);

@@ -123,12 +123,12 @@ struct ferrule_ownership {
     uint32_t read_end; /* the end of the last read; 0: it was not a read */
     uint32_t pending;  /* where the second half of `doubted` would start; 0: nothing is doubted */
     uint32_t reserved;
-    uint32_t given;       /* nonzero: an input was written since the last inference */
-    uint64_t accepted[9]; /* by bytes: the holders of the last read that was allowed */
-    uint64_t granted[2];  /* the targets and holders of the last write that was allowed */
-    uint64_t inferences;  /* whose layers were known */
-    uint64_t accesses;    /* of the core */
-    uint64_t transfers;   /* of devices */
+    uint32_t given;         /* nonzero: an input was written since the last inference */
+    uint64_t accepted[9];   /* by bytes: the holders of the last read that was allowed */
+    uint64_t granted[9][2]; /* by bytes: the targets and holders of the last allowed write */
+    uint64_t inferences;    /* whose layers were known */
+    uint64_t accesses;      /* of the core */
+    uint64_t transfers;     /* of devices */
     struct ferrule_violated violated;
     struct ferrule_violated doubted; /* a read, unless it is the first half of an unaligned one */
     struct ferrule_owned_region regions[FERRULE_OWNED_REGIONS];
