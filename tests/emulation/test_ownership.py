@@ -174,8 +174,10 @@ def with_devices(machine: Machine, plan: OwnershipPlan | None) -> Machine:
     return replace(machine, devices=tuple(devices), ownership=plan)
 
 
-def run(unicorn: Engine, machine: Machine, mistake: str, *, cached: bool = False, rounds: int = 3) -> list[bytes]:
-    """Run some inferences with a mistake, and return the results."""
+def run(
+    unicorn: Engine, machine: Machine, mistake: str, *, cached: bool = False, rounds: int = 3, announced: bool = True
+) -> list[bytes]:
+    """Run some inferences with a mistake, and return the results; `announced`: whether the plan knows the layers."""
     with unicorn.start(machine) as session:
         channel = session.channel()
         channel.write(bytes([NUMBERS[mistake], cached]))
@@ -186,9 +188,9 @@ def run(unicorn: Engine, machine: Machine, mistake: str, *, cached: bool = False
         counts = session.ownership()
         if machine.ownership is not None:
             assert counts is not None
-            assert (counts.inferences, counts.cache) == (rounds, cached)
-            assert counts.accesses
-            assert counts.transfers == 6 * rounds
+            assert (counts.inferences, counts.cache) == (rounds if announced else 0, cached)
+            assert bool(counts.accesses) == announced
+            assert counts.transfers == (6 * rounds if announced else 0)
         else:
             assert counts is None
         return results
@@ -202,6 +204,14 @@ def test_without_a_mistake(unicorn: Engine, build: Build, board: str, cached: bo
     plan = replace(plan_of(read_image(machine.elf)), exact=exact)
     found = run(unicorn, with_devices(machine, plan), "NONE", cached=cached)
     assert found == run(unicorn, with_devices(machine, None), "NONE", cached=cached)
+
+
+def test_accesses_of_unknown_layers_are_not_counted(unicorn: Engine, build: Build) -> None:
+    """An inference whose layers are not announced is not checked, and neither it nor its accesses are counted."""
+    machine = build("ownership", PLAIN)
+    image = read_image(machine.elf)
+    plan = replace(plan_of(image), next=image.address_of("main"))
+    run(unicorn, with_devices(machine, plan), "INPUT_AT_WRONG_OFFSET", announced=False)
 
 
 def mistaken(unicorn: Engine, machine: Machine, mistake: str, *, exact: bool, cached: bool) -> OwnershipError:

@@ -30,6 +30,7 @@ from ferrule.report import (
     json_schema,
 )
 from ferrule.report.console import print_report
+from ferrule.report.document import OwnershipPart
 
 LAYERS = (
     LayerPart(
@@ -202,6 +203,15 @@ def test_devices_and_their_calls_are_printed() -> None:
     lines = [line.split() for line in shown.splitlines() if "conv [x]" in line and "npu0" in line]
     assert [line[-2] for line in lines] == ["ok", "(DEVICE)"]
     assert "device calls: none" in text(replace(DOCUMENT, device_trace=DeviceTracePart(calls=(), as_planned=True)))
+
+
+def test_ownership_is_all_allowed_only_if_an_inference_was_checked() -> None:
+    checked = OwnershipPart(inferences=2, accesses=12345, transfers=6, cache=True)
+    shown = text(replace(DOCUMENT, ownership=checked))
+    assert "\nownership: 2 inference(s) checked, 12,345 accesses of the core and 6 transfers of devices, " in shown
+    shown = text(replace(DOCUMENT, ownership=replace(checked, inferences=0)))
+    assert "\nownership: nothing was checked, since the firmware announced the layers of no inference\n" in shown
+    assert "all allowed" not in shown
 
 
 def test_what_an_image_does_not_state_is_left_out() -> None:

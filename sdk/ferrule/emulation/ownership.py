@@ -106,9 +106,9 @@ class OwnershipCounts:
     inferences: int
     """Inferences in which each layer was known."""
     accesses: int
-    """Accesses of the core to the memory that is watched."""
+    """Accesses of the core to the memory that is watched, while the running layer was known."""
     transfers: int
-    """Transfers of devices."""
+    """Transfers of devices, while the running layer was known."""
     cache: bool
     """Whether the core's data cache was on at the end of the run, so that its lines were modelled."""
 

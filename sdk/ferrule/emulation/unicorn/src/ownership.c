@@ -466,7 +466,7 @@ uint64_t ferrule_ownership_read(void *engine, uint64_t offset, unsigned bytes, v
     struct ferrule_owned_region *self = region;
     struct ferrule_ownership *ownership = self->ownership;
     (void)engine;
-    ++ownership->accesses;
+    ownership->accesses += ownership->step >= 0 ? 1u : 0u;
     if (ownership->pending != 0) {
         if (ownership->pending != self->address + offset) {
             confirm(ownership);
@@ -490,7 +490,7 @@ void ferrule_ownership_write(void *engine, uint64_t offset, unsigned bytes, uint
     struct ferrule_owned_region *self = region;
     struct ferrule_ownership *ownership = self->ownership;
     (void)engine;
-    ++ownership->accesses;
+    ownership->accesses += ownership->step >= 0 ? 1u : 0u;
     confirm(ownership);
     ownership->read_end = 0;
     const uint64_t targets = bytes > 4 ? 0 : packed(self->target + offset, bytes);
@@ -561,7 +561,7 @@ static uint32_t transfer_byte(struct ferrule_owned_region *region, int32_t devic
 uint32_t ferrule_ownership_transfer(struct ferrule_ownership *ownership, int32_t device,
                                     uint32_t address, uint32_t bytes, uint32_t write)
 {
-    ++ownership->transfers;
+    ownership->transfers += ownership->step >= 0 ? 1u : 0u;
     forget(ownership);
     for (uint32_t i = 0; i < bytes; ++i) {
         struct ferrule_owned_region *region = region_of(ownership, address + i);

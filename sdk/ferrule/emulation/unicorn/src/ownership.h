@@ -127,8 +127,8 @@ struct ferrule_ownership {
     uint64_t accepted[9];   /* by bytes: the holders of the last read that was allowed */
     uint64_t granted[9][2]; /* by bytes: the targets and holders of the last allowed write */
     uint64_t inferences;    /* whose layers were known */
-    uint64_t accesses;      /* of the core */
-    uint64_t transfers;     /* of devices */
+    uint64_t accesses;      /* of the core, while the running layer was known */
+    uint64_t transfers;     /* of devices, while the running layer was known */
     struct ferrule_violated violated;
     struct ferrule_violated doubted; /* a read, unless it is the first half of an unaligned one */
     struct ferrule_owned_region regions[FERRULE_OWNED_REGIONS];
