@@ -7,6 +7,7 @@ mistake of it. Mistakes with the data cache are made on the board whose core has
 
 from __future__ import annotations
 
+import ctypes
 import re
 import struct
 from collections.abc import Callable
@@ -14,8 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from needs import require_module
 
 from ferrule._typing import override
+from ferrule.boards import load_board
 from ferrule.devices import Range, Register, RegisterModel, RegisterTable
 from ferrule.emulation import (
     AttachedDevice,
@@ -29,6 +32,8 @@ from ferrule.emulation import (
     Violation,
     engine,
 )
+from ferrule.emulation.unicorn.guest import PAGE_BYTES, Guest
+from ferrule.emulation.unicorn.ownership import FIRST_BUFFER, Ownership
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, read_image
 
@@ -289,6 +294,37 @@ def test_other_engines_refuse(build: Build, name: str) -> None:
     with pytest.raises(FerruleError, match=f"engine {name} cannot check ownership") as caught:
         engine(name).start(with_devices(machine, plan_of(read_image(machine.elf))))
     assert "unicorn" in str(caught.value.hint)
+
+
+def test_memories_that_touch_are_watched_apart(host_cc: tuple[str, ...]) -> None:
+    """Each region lies in one memory, and has its cache; adjacent ranges of one memory are one region."""
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    assert host_cc
+    board = load_board(CACHED)
+    whole = board.memory("ssram23")
+    border = whole.address + whole.size_bytes // 2
+    front = replace(whole, name="front", size_bytes=whole.size_bytes // 2, cacheable=False, line_bytes=0)
+    back = replace(whole, name="back", address=border, size_bytes=whole.size_bytes // 2)
+    split = replace(board, memories=(front, back))
+    shared = Range(name="shared", address=border + PAGE_BYTES, size_bytes=PAGE_BYTES)
+
+    def regions(workspace: Range) -> list[tuple[int, int, bool, int]]:
+        middle = OwnedBuffer(name="x", address=border - 4, size_bytes=8, last=0, is_input=True)
+        plan = OwnershipPlan(workspace=(workspace,), buffers=(middle,), steps=(), run=0)
+        ownership = Ownership(Guest(split), split, plan, [("npu0", [shared])])
+        found = ownership.state.regions[: ownership.state.region_count]
+        for each in found:
+            for at in {each.address, each.address + each.bytes - 1} & {border - 1, border}:
+                mark = ctypes.c_uint16.from_address(each.target + 2 * (at - each.address)).value
+                assert (mark == FIRST_BUFFER) == (workspace.address <= at < workspace.address + workspace.size_bytes)
+        return [(each.address - border, each.bytes, bool(each.cached), each.line_bytes) for each in found]
+
+    page = Range(name="workspace", address=border, size_bytes=PAGE_BYTES)
+    assert regions(page) == [(0, 2 * PAGE_BYTES, True, 32)]
+    expected = [(-PAGE_BYTES, PAGE_BYTES, False, 0), (0, 2 * PAGE_BYTES, True, 32)]
+    assert regions(replace(page, address=border - PAGE_BYTES, size_bytes=2 * PAGE_BYTES)) == expected
+    shared = replace(shared, address=border, size_bytes=2 * PAGE_BYTES)
+    assert regions(replace(page, address=border - PAGE_BYTES)) == expected
 
 
 def test_a_plan_outside_of_memory(unicorn: Engine, build: Build) -> None:

@@ -54,14 +54,14 @@ static struct ferrule_owned_region *region_of(struct ferrule_ownership *ownershi
 static void aim(struct ferrule_ownership *ownership, uint32_t address, uint32_t bytes,
                 uint16_t target)
 {
-    struct ferrule_owned_region *region = region_of(ownership, address);
-    if (region == NULL) {
-        return;
-    }
-    const uint64_t first = address - region->address;
-    for (uint64_t i = first; i < first + bytes && i < region->bytes; ++i) {
-        if (region->holder[i] != FERRULE_HOLDER_OUTSIDE) {
-            region->target[i] = target;
+    const uint64_t end = (uint64_t)address + bytes;
+    for (uint32_t i = 0; i < ownership->region_count; ++i) {
+        struct ferrule_owned_region *region = &ownership->regions[i];
+        uint64_t at = address > region->address ? address - region->address : 0;
+        for (; at < region->bytes && region->address + at < end; ++at) {
+            if (region->holder[at] != FERRULE_HOLDER_OUTSIDE) {
+                region->target[at] = target;
+            }
         }
     }
 }
@@ -149,9 +149,11 @@ static void accept_inputs(struct ferrule_ownership *ownership)
 {
     for (uint32_t i = FERRULE_HOLDER_BUFFERS; i < ownership->buffer_count; ++i) {
         const struct ferrule_owned_buffer *buffer = buffer_of(ownership, i);
-        struct ferrule_owned_region *region = region_of(ownership, buffer->address);
         for (uint32_t at = 0; buffer->input != 0 && at < buffer->bytes; ++at) {
-            region->holder[buffer->address - region->address + at] = (uint16_t)i;
+            struct ferrule_owned_region *region = region_of(ownership, buffer->address + at);
+            if (region != NULL) {
+                region->holder[buffer->address + at - region->address] = (uint16_t)i;
+            }
         }
     }
 }
