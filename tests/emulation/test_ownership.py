@@ -194,6 +194,7 @@ def run(
         if machine.ownership is not None:
             assert counts is not None
             assert (counts.inferences, counts.cache) == (rounds if announced else 0, cached)
+            assert counts.cacheable == (machine.board.name == CACHED)
             assert bool(counts.accesses) == announced
             assert counts.transfers == (6 * rounds if announced else 0)
         else:

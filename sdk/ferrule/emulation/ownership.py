@@ -109,6 +109,8 @@ class OwnershipCounts:
     """Accesses of the core to the memory that is watched, while the running layer was known."""
     transfers: int
     """Transfers of devices, while the running layer was known."""
+    cacheable: bool
+    """Whether memory that is watched is cacheable."""
     cache: bool
     """Whether the core's data cache was on at the end of the run, so that its lines were modelled."""
 

@@ -203,6 +203,7 @@ class Ownership:
             inferences=state.inferences,
             accesses=state.accesses,
             transfers=state.transfers,
+            cacheable=any(region.cached for region in state.regions[: state.region_count]),
             cache=bool(self._guest.hooks.ferrule_ownership_models_cache(ctypes.byref(state))),
         )
 
