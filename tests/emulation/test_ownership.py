@@ -70,10 +70,10 @@ FOUND = {
     "UNALIGNED_OVERREAD": (Violation.READS_NOTHING, "first", None, "a"),
     "LAYERS_SWAPPED": (Violation.READS_OTHER, "fourth", None, "x"),
     "READ_WHILE_RUNNING": (Violation.READS_NOTHING, "second", None, "b"),
-    "OUTPUT_WRITTEN_WHILE_RUNNING": (Violation.MEDDLES, "second", None, "b"),
-    "INPUT_WRITTEN_WHILE_RUNNING": (Violation.MEDDLES, "second", None, "a"),
+    "OUTPUT_WRITTEN_WHILE_RUNNING": (Violation.ACCESSES_BUSY, "second", None, "b"),
+    "INPUT_WRITTEN_WHILE_RUNNING": (Violation.ACCESSES_BUSY, "second", None, "a"),
     "NOT_WAITED": (Violation.READS_NOTHING, "fourth", None, "c"),
-    "READ_EARLY": (Violation.INTRUDES, "third", "npu0", "a"),
+    "READ_EARLY": (Violation.OUTSIDE_LAYER, "third", "npu0", "a"),
     "DEVICE_WRITES_TOO_MUCH": (Violation.WRITES_OUTSIDE, "second", "npu0", "c"),
     "DEVICE_READS_TOO_MUCH": (Violation.READS_NOTHING, "second", "npu0", "b"),
     "DEVICE_READS_WRONG_TENSOR": (Violation.READS_OTHER, "second", "npu0", "y"),
@@ -81,9 +81,9 @@ FOUND = {
     "DEVICE_WRITES_OVER_A_LIVE_TENSOR": (Violation.OVERWRITES, "second", "npu0", "y"),
     "DEVICE_SWAPS_ENDS": (Violation.READS_NOTHING, "second", "npu0", "b"),
     "TWO_DEVICES_IN_ONE_PLACE": (Violation.OVERWRITES, "third", "npu1", "a"),
-    "WRONG_DEVICE": (Violation.INTRUDES, "second", "npu1", "a"),
-    "STARTED_AFTER_ITS_LAYER": (Violation.INTRUDES, "second", "npu0", "a"),
-    "STARTED_BETWEEN_INFERENCES": (Violation.INTRUDES, "", "npu0", "a"),
+    "WRONG_DEVICE": (Violation.OUTSIDE_LAYER, "second", "npu1", "a"),
+    "STARTED_AFTER_ITS_LAYER": (Violation.OUTSIDE_LAYER, "second", "npu0", "a"),
+    "STARTED_BETWEEN_INFERENCES": (Violation.OUTSIDE_LAYER, "", "npu0", "a"),
 }
 """By mistake: how the access breaks the rules, the layer, the device that makes it, and the tensor."""
 FOUND_IN_THE_CACHE = {

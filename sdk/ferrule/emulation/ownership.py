@@ -36,9 +36,9 @@ class Violation(IntEnum):
     """Writes where the running layer has no output and no scratch."""
     OVERWRITES = 4
     """Writes over a tensor that is needed later."""
-    MEDDLES = 5
+    ACCESSES_BUSY = 5
     """The core accesses a tensor of a layer that a device is running."""
-    INTRUDES = 6
+    OUTSIDE_LAYER = 6
     """A device accesses the workspace while it runs no layer."""
     READS_STALE = 7
     """The core reads bytes that a device wrote behind the data cache, which was not invalidated."""
@@ -354,9 +354,9 @@ def _reason(plan: OwnershipPlan, found: Violated, tensor: str) -> str:
             return f"the layer has no output or scratch there, which is the place of {which}; it uses {own}"
         case Violation.OVERWRITES:
             return f"they hold {which}, which is needed later"
-        case Violation.MEDDLES:
+        case Violation.ACCESSES_BUSY:
             return f"{which} belongs to the device that runs the layer, until it is done"
-        case Violation.INTRUDES:
+        case Violation.OUTSIDE_LAYER:
             return f"{which}, and the device runs no layer now"
         case Violation.READS_STALE:
             return f"{which} was written by a device, and the data cache was not invalidated since"

@@ -236,7 +236,7 @@ static uint32_t violate(struct ferrule_ownership *ownership, enum ferrule_violat
                         int32_t actor, uint32_t write, uint64_t address, uint32_t holder,
                         uint32_t target)
 {
-    if (ownership->violated.violation == FERRULE_OBEYS) {
+    if (ownership->violated.violation == FERRULE_ALLOWED) {
         ownership->violated = describe(ownership, violation, actor, write, address, holder, target);
         if (actor == FERRULE_OWNED_CORE) {
             ferrule_guest_stop(ownership->guest, FERRULE_GUEST_OWNERSHIP);
@@ -264,8 +264,9 @@ static enum ferrule_violation judge_read(const struct ferrule_ownership *ownersh
     if (roles == 0) {
         return FERRULE_READS_OTHER;
     }
-    return by_core && (roles & FERRULE_ROLE_WRITES) != 0 && is_busy(ownership) ? FERRULE_MEDDLES
-                                                                               : FERRULE_OBEYS;
+    return by_core && (roles & FERRULE_ROLE_WRITES) != 0 && is_busy(ownership)
+               ? FERRULE_ACCESSES_BUSY
+               : FERRULE_ALLOWED;
 }
 
 static enum ferrule_violation judge_write(const struct ferrule_ownership *ownership,
@@ -274,18 +275,18 @@ static enum ferrule_violation judge_write(const struct ferrule_ownership *owners
     const bool owned = ownership->step >= 0 && holder != FERRULE_HOLDER_OUTSIDE;
     if (by_core && owned && is_busy(ownership) &&
         (ownership->roles[holder] != 0 || target != FERRULE_HOLDER_NOTHING)) {
-        return FERRULE_MEDDLES;
+        return FERRULE_ACCESSES_BUSY;
     }
     if (holder != target && owned && is_needed(ownership, holder)) {
         return FERRULE_OVERWRITES;
     }
-    return target == FERRULE_HOLDER_NOTHING ? FERRULE_WRITES_OUTSIDE : FERRULE_OBEYS;
+    return target == FERRULE_HOLDER_NOTHING ? FERRULE_WRITES_OUTSIDE : FERRULE_ALLOWED;
 }
 
 /* Reports the doubted read, which is no half of an unaligned one. */
 static void confirm(struct ferrule_ownership *ownership)
 {
-    if (ownership->pending != 0 && ownership->violated.violation == FERRULE_OBEYS) {
+    if (ownership->pending != 0 && ownership->violated.violation == FERRULE_ALLOWED) {
         ownership->violated = ownership->doubted;
         ferrule_guest_stop(ownership->guest, FERRULE_GUEST_OWNERSHIP);
     }
@@ -301,21 +302,21 @@ static bool check_read(struct ferrule_owned_region *region, uint64_t offset, uin
 {
     struct ferrule_ownership *ownership = region->ownership;
     const uint32_t address = (uint32_t)(region->address + offset);
-    enum ferrule_violation first = FERRULE_OBEYS;
-    enum ferrule_violation last = FERRULE_OBEYS;
+    enum ferrule_violation first = FERRULE_ALLOWED;
+    enum ferrule_violation last = FERRULE_ALLOWED;
     uint32_t wrong = bytes;
     for (uint32_t i = 0; i < bytes && offset + i < region->bytes; ++i) {
         last = judge_read(ownership, region->holder[offset + i], true);
         first = i == 0 ? last : first;
-        wrong = last != FERRULE_OBEYS && wrong == bytes ? i : wrong;
+        wrong = last != FERRULE_ALLOWED && wrong == bytes ? i : wrong;
     }
-    if (wrong == bytes || (first == FERRULE_OBEYS && ownership->read_end == address)) {
+    if (wrong == bytes || (first == FERRULE_ALLOWED && ownership->read_end == address)) {
         return wrong == bytes;
     }
     const uint32_t holder = region->holder[offset + wrong];
     const uint32_t target = region->target[offset + wrong];
     const enum ferrule_violation found = judge_read(ownership, holder, true);
-    if (last != FERRULE_OBEYS) {
+    if (last != FERRULE_ALLOWED) {
         (void)violate(ownership, found, FERRULE_OWNED_CORE, 0, address + wrong, holder, target);
         size(ownership, address, bytes);
         return false;
@@ -362,7 +363,7 @@ static bool check_write(struct ferrule_owned_region *region, uint64_t offset, ui
         if (ownership->step == FERRULE_STEP_IDLE && target >= FERRULE_HOLDER_BUFFERS) {
             ownership->given = 1;
         }
-        if (found != FERRULE_OBEYS) {
+        if (found != FERRULE_ALLOWED) {
             (void)violate(ownership, found, FERRULE_OWNED_CORE, 1, region->address + offset + i,
                           holder, target);
             size(ownership, region->address + offset, bytes);
@@ -525,7 +526,7 @@ static uint32_t transfer_cached(struct ferrule_owned_region *region, int32_t dev
     if (write != 0) {
         region->cached[at] = FERRULE_CACHED_STALE;
     }
-    return FERRULE_OBEYS;
+    return FERRULE_ALLOWED;
 }
 
 static uint32_t transfer_byte(struct ferrule_owned_region *region, int32_t device, uint64_t at,
@@ -537,27 +538,27 @@ static uint32_t transfer_byte(struct ferrule_owned_region *region, int32_t devic
     const bool its = ownership->step == FERRULE_STEP_UNKNOWN ||
                      (ownership->step >= 0 && ownership->device[ownership->step] == device &&
                       ownership->ended == 0);
-    enum ferrule_violation found = FERRULE_OBEYS;
+    enum ferrule_violation found = FERRULE_ALLOWED;
     if (holder != FERRULE_HOLDER_OUTSIDE && !its) {
-        found = FERRULE_INTRUDES;
+        found = FERRULE_OUTSIDE_LAYER;
     } else if (write != 0) {
         found = judge_write(ownership, holder, target, false);
     } else {
         found = judge_read(ownership, holder, false);
     }
-    if (found != FERRULE_OBEYS) {
+    if (found != FERRULE_ALLOWED) {
         return violate(ownership, found, device, write, region->address + at, holder, target);
     }
     if (region->cached != NULL && is_on(ownership)) {
         const uint32_t fault = transfer_cached(region, device, at, write);
-        if (fault != FERRULE_OBEYS) {
+        if (fault != FERRULE_ALLOWED) {
             return fault;
         }
     }
     if (write != 0) {
         region->holder[at] = region->target[at];
     }
-    return FERRULE_OBEYS;
+    return FERRULE_ALLOWED;
 }
 
 uint32_t ferrule_ownership_transfer(struct ferrule_ownership *ownership, int32_t device,
@@ -570,13 +571,13 @@ uint32_t ferrule_ownership_transfer(struct ferrule_ownership *ownership, int32_t
         if (region != NULL) {
             const uint64_t at = address + i - region->address;
             const uint32_t found = transfer_byte(region, device, at, write);
-            if (found != FERRULE_OBEYS) {
+            if (found != FERRULE_ALLOWED) {
                 size(ownership, address, bytes);
                 return found;
             }
         }
     }
-    return FERRULE_OBEYS;
+    return FERRULE_ALLOWED;
 }
 
 static void maintain_line(struct ferrule_owned_region *region, uint64_t line, bool cleans,

@@ -37,13 +37,13 @@ enum ferrule_step {
 };
 
 enum ferrule_violation {
-    FERRULE_OBEYS = 0,
+    FERRULE_ALLOWED = 0,
     FERRULE_READS_NOTHING = 1,  /* reads a byte that was not written in this inference */
     FERRULE_READS_OTHER = 2,    /* reads a buffer that the layer does not use */
     FERRULE_WRITES_OUTSIDE = 3, /* writes where the layer has no output or scratch */
     FERRULE_OVERWRITES = 4,     /* writes over a buffer that is needed later */
-    FERRULE_MEDDLES = 5,        /* the core accesses a buffer that a busy device owns */
-    FERRULE_INTRUDES = 6,       /* a device accesses the workspace outside of its layers */
+    FERRULE_ACCESSES_BUSY = 5,  /* the core accesses a buffer that a busy device owns */
+    FERRULE_OUTSIDE_LAYER = 6,  /* a device accesses the workspace outside of its layers */
     FERRULE_READS_STALE = 7,    /* the core reads a line that a device wrote behind the cache */
     FERRULE_READS_UNCLEAN = 8,  /* a device reads bytes that are only in the cache */
     FERRULE_WRITES_UNDER = 9,   /* a device writes under a dirty line */
