@@ -7,6 +7,7 @@ mistake of it. Mistakes with the data cache are made on the board whose core has
 
 from __future__ import annotations
 
+import ctypes
 import re
 import struct
 from collections.abc import Callable
@@ -14,8 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from needs import require_module
 
 from ferrule._typing import override
+from ferrule.boards import load_board
 from ferrule.devices import Range, Register, RegisterModel, RegisterTable
 from ferrule.emulation import (
     AttachedDevice,
@@ -29,6 +32,8 @@ from ferrule.emulation import (
     Violation,
     engine,
 )
+from ferrule.emulation.unicorn.guest import PAGE_BYTES, Guest
+from ferrule.emulation.unicorn.ownership import FIRST_BUFFER, Ownership
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, read_image
 
@@ -39,7 +44,7 @@ SOURCE = Path(__file__).parent / "firmware" / "ownership.c"
 PLAIN, CACHED = "mps2-an386", "mps2-an500"
 BUSY, START = 0, 4
 X, A, B, C, S, D, Y = range(7)
-PLACES = {"x": (0, 64), "a": (64, 64), "b": (128, 64), "c": (192, 48), "s": (240, 48), "d": (0, 64), "y": (384, 64)}
+PLACES = {"x": (0, 64), "a": (64, 64), "b": (128, 64), "c": (192, 48), "s": (240, 46), "d": (0, 64), "y": (384, 64)}
 LAST = {"x": 0, "a": 3, "b": 2, "c": 3, "s": 3, "d": 4, "y": 3}
 CORE = "the core"
 MISTAKES = re.search(r"enum mistake \{(.*?)\}", SOURCE.read_text(), re.DOTALL)
@@ -58,16 +63,17 @@ FOUND = {
     "WRITES_OVER_A_LATER_INPUT": (Violation.OVERWRITES, "second", None, "y"),
     "SCRATCH_READ_FIRST": (Violation.READS_NOTHING, "fourth", None, "s"),
     "SCRATCH_TOO_LONG": (Violation.WRITES_OUTSIDE, "fourth", None, ""),
+    "STORE_TOO_WIDE": (Violation.WRITES_OUTSIDE, "fourth", None, ""),
     "OUTPUT_INCOMPLETE": (Violation.READS_NOTHING, "second", "npu0", "a"),
     "INPUT_INCOMPLETE": (Violation.READS_NOTHING, "first", None, "x"),
     "OVERREAD_BY_A_WORD": (Violation.READS_NOTHING, "first", None, "a"),
     "UNALIGNED_OVERREAD": (Violation.READS_NOTHING, "first", None, "a"),
     "LAYERS_SWAPPED": (Violation.READS_OTHER, "fourth", None, "x"),
     "READ_WHILE_RUNNING": (Violation.READS_NOTHING, "second", None, "b"),
-    "OUTPUT_WRITTEN_WHILE_RUNNING": (Violation.MEDDLES, "second", None, "b"),
-    "INPUT_WRITTEN_WHILE_RUNNING": (Violation.MEDDLES, "second", None, "a"),
+    "OUTPUT_WRITTEN_WHILE_RUNNING": (Violation.ACCESSES_BUSY, "second", None, "b"),
+    "INPUT_WRITTEN_WHILE_RUNNING": (Violation.ACCESSES_BUSY, "second", None, "a"),
     "NOT_WAITED": (Violation.READS_NOTHING, "fourth", None, "c"),
-    "READ_EARLY": (Violation.INTRUDES, "third", "npu0", "a"),
+    "READ_EARLY": (Violation.OUTSIDE_LAYER, "third", "npu0", "a"),
     "DEVICE_WRITES_TOO_MUCH": (Violation.WRITES_OUTSIDE, "second", "npu0", "c"),
     "DEVICE_READS_TOO_MUCH": (Violation.READS_NOTHING, "second", "npu0", "b"),
     "DEVICE_READS_WRONG_TENSOR": (Violation.READS_OTHER, "second", "npu0", "y"),
@@ -75,9 +81,9 @@ FOUND = {
     "DEVICE_WRITES_OVER_A_LIVE_TENSOR": (Violation.OVERWRITES, "second", "npu0", "y"),
     "DEVICE_SWAPS_ENDS": (Violation.READS_NOTHING, "second", "npu0", "b"),
     "TWO_DEVICES_IN_ONE_PLACE": (Violation.OVERWRITES, "third", "npu1", "a"),
-    "WRONG_DEVICE": (Violation.INTRUDES, "second", "npu1", "a"),
-    "STARTED_AFTER_ITS_LAYER": (Violation.INTRUDES, "second", "npu0", "a"),
-    "STARTED_BETWEEN_INFERENCES": (Violation.INTRUDES, "", "npu0", "a"),
+    "WRONG_DEVICE": (Violation.OUTSIDE_LAYER, "second", "npu1", "a"),
+    "STARTED_AFTER_ITS_LAYER": (Violation.OUTSIDE_LAYER, "second", "npu0", "a"),
+    "STARTED_BETWEEN_INFERENCES": (Violation.OUTSIDE_LAYER, "", "npu0", "a"),
 }
 """By mistake: how the access breaks the rules, the layer, the device that makes it, and the tensor."""
 FOUND_IN_THE_CACHE = {
@@ -173,8 +179,10 @@ def with_devices(machine: Machine, plan: OwnershipPlan | None) -> Machine:
     return replace(machine, devices=tuple(devices), ownership=plan)
 
 
-def run(unicorn: Engine, machine: Machine, mistake: str, *, cached: bool = False, rounds: int = 3) -> list[bytes]:
-    """Run some inferences with a mistake, and return the results."""
+def run(
+    unicorn: Engine, machine: Machine, mistake: str, *, cached: bool = False, rounds: int = 3, announced: bool = True
+) -> list[bytes]:
+    """Run some inferences with a mistake, and return the results; `announced`: whether the plan knows the layers."""
     with unicorn.start(machine) as session:
         channel = session.channel()
         channel.write(bytes([NUMBERS[mistake], cached]))
@@ -185,9 +193,10 @@ def run(unicorn: Engine, machine: Machine, mistake: str, *, cached: bool = False
         counts = session.ownership()
         if machine.ownership is not None:
             assert counts is not None
-            assert (counts.inferences, counts.cache) == (rounds, cached)
-            assert counts.accesses
-            assert counts.transfers == 6 * rounds
+            assert (counts.inferences, counts.cache) == (rounds if announced else 0, cached)
+            assert counts.cacheable == (machine.board.name == CACHED)
+            assert bool(counts.accesses) == announced
+            assert counts.transfers == (6 * rounds if announced else 0)
         else:
             assert counts is None
         return results
@@ -201,6 +210,14 @@ def test_without_a_mistake(unicorn: Engine, build: Build, board: str, cached: bo
     plan = replace(plan_of(read_image(machine.elf)), exact=exact)
     found = run(unicorn, with_devices(machine, plan), "NONE", cached=cached)
     assert found == run(unicorn, with_devices(machine, None), "NONE", cached=cached)
+
+
+def test_accesses_of_unknown_layers_are_not_counted(unicorn: Engine, build: Build) -> None:
+    """An inference whose layers are not announced is not checked, and neither it nor its accesses are counted."""
+    machine = build("ownership", PLAIN)
+    image = read_image(machine.elf)
+    plan = replace(plan_of(image), next=image.address_of("main"))
+    run(unicorn, with_devices(machine, plan), "INPUT_AT_WRONG_OFFSET", announced=False)
 
 
 def mistaken(unicorn: Engine, machine: Machine, mistake: str, *, exact: bool, cached: bool) -> OwnershipError:
@@ -278,6 +295,37 @@ def test_other_engines_refuse(build: Build, name: str) -> None:
     with pytest.raises(FerruleError, match=f"engine {name} cannot check ownership") as caught:
         engine(name).start(with_devices(machine, plan_of(read_image(machine.elf))))
     assert "unicorn" in str(caught.value.hint)
+
+
+def test_memories_that_touch_are_watched_apart(host_cc: tuple[str, ...]) -> None:
+    """Each region lies in one memory, and has its cache; adjacent ranges of one memory are one region."""
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    assert host_cc
+    board = load_board(CACHED)
+    whole = board.memory("ssram23")
+    border = whole.address + whole.size_bytes // 2
+    front = replace(whole, name="front", size_bytes=whole.size_bytes // 2, cacheable=False, line_bytes=0)
+    back = replace(whole, name="back", address=border, size_bytes=whole.size_bytes // 2)
+    split = replace(board, memories=(front, back))
+    shared = Range(name="shared", address=border + PAGE_BYTES, size_bytes=PAGE_BYTES)
+
+    def regions(workspace: Range) -> list[tuple[int, int, bool, int]]:
+        middle = OwnedBuffer(name="x", address=border - 4, size_bytes=8, last=0, is_input=True)
+        plan = OwnershipPlan(workspace=(workspace,), buffers=(middle,), steps=(), run=0)
+        ownership = Ownership(Guest(split), split, plan, [("npu0", [shared])])
+        found = ownership.state.regions[: ownership.state.region_count]
+        for each in found:
+            for at in {each.address, each.address + each.bytes - 1} & {border - 1, border}:
+                mark = ctypes.c_uint16.from_address(each.target + 2 * (at - each.address)).value
+                assert (mark == FIRST_BUFFER) == (workspace.address <= at < workspace.address + workspace.size_bytes)
+        return [(each.address - border, each.bytes, bool(each.cached), each.line_bytes) for each in found]
+
+    page = Range(name="workspace", address=border, size_bytes=PAGE_BYTES)
+    assert regions(page) == [(0, 2 * PAGE_BYTES, True, 32)]
+    expected = [(-PAGE_BYTES, PAGE_BYTES, False, 0), (0, 2 * PAGE_BYTES, True, 32)]
+    assert regions(replace(page, address=border - PAGE_BYTES, size_bytes=2 * PAGE_BYTES)) == expected
+    shared = replace(shared, address=border, size_bytes=2 * PAGE_BYTES)
+    assert regions(replace(page, address=border - PAGE_BYTES)) == expected
 
 
 def test_a_plan_outside_of_memory(unicorn: Engine, build: Build) -> None:

@@ -30,6 +30,7 @@ from ferrule.report import (
     json_schema,
 )
 from ferrule.report.console import print_report
+from ferrule.report.document import OwnershipPart
 
 LAYERS = (
     LayerPart(
@@ -202,6 +203,19 @@ def test_devices_and_their_calls_are_printed() -> None:
     lines = [line.split() for line in shown.splitlines() if "conv [x]" in line and "npu0" in line]
     assert [line[-2] for line in lines] == ["ok", "(DEVICE)"]
     assert "device calls: none" in text(replace(DOCUMENT, device_trace=DeviceTracePart(calls=(), as_planned=True)))
+
+
+def test_ownership_is_all_allowed_only_if_an_inference_was_checked() -> None:
+    plain = OwnershipPart(inferences=2, accesses=12345, transfers=6, cacheable=False, cache=False)
+    off, on = replace(plain, cacheable=True), replace(plain, cacheable=True, cache=True)
+    start = "\nownership: 2 inference(s) checked, 12,345 accesses of the core and 6 transfers of devices"
+    cache = ("", ", without the lines of the data cache, which was off", ", with the lines of the data cache")
+    for part, words in zip((plain, off, on), cache, strict=True):
+        shown = text(replace(DOCUMENT, ownership=part), width=200)
+        assert f"{start}{words}: all allowed\n" in shown
+    shown = text(replace(DOCUMENT, ownership=replace(on, inferences=0)))
+    assert "\nownership: nothing was checked, since the firmware announced the layers of no inference\n" in shown
+    assert "all allowed" not in shown
 
 
 def test_what_an_image_does_not_state_is_left_out() -> None:

@@ -36,9 +36,9 @@ class Violation(IntEnum):
     """Writes where the running layer has no output and no scratch."""
     OVERWRITES = 4
     """Writes over a tensor that is needed later."""
-    MEDDLES = 5
+    ACCESSES_BUSY = 5
     """The core accesses a tensor of a layer that a device is running."""
-    INTRUDES = 6
+    OUTSIDE_LAYER = 6
     """A device accesses the workspace while it runs no layer."""
     READS_STALE = 7
     """The core reads bytes that a device wrote behind the data cache, which was not invalidated."""
@@ -106,9 +106,11 @@ class OwnershipCounts:
     inferences: int
     """Inferences in which each layer was known."""
     accesses: int
-    """Accesses of the core to the memory that is watched."""
+    """Accesses of the core to the memory that is watched, while the running layer was known."""
     transfers: int
-    """Transfers of devices."""
+    """Transfers of devices, while the running layer was known."""
+    cacheable: bool
+    """Whether memory that is watched is cacheable."""
     cache: bool
     """Whether the core's data cache was on at the end of the run, so that its lines were modelled."""
 
@@ -352,9 +354,9 @@ def _reason(plan: OwnershipPlan, found: Violated, tensor: str) -> str:
             return f"the layer has no output or scratch there, which is the place of {which}; it uses {own}"
         case Violation.OVERWRITES:
             return f"they hold {which}, which is needed later"
-        case Violation.MEDDLES:
+        case Violation.ACCESSES_BUSY:
             return f"{which} belongs to the device that runs the layer, until it is done"
-        case Violation.INTRUDES:
+        case Violation.OUTSIDE_LAYER:
             return f"{which}, and the device runs no layer now"
         case Violation.READS_STALE:
             return f"{which} was written by a device, and the data cache was not invalidated since"

@@ -126,7 +126,7 @@ def _checked(once: Callable[[OwnershipPlan | None], EngineRun], what: BuiltFirmw
 def _exact(
     once: Callable[[OwnershipPlan | None], EngineRun], plan: OwnershipPlan, error: OwnershipError
 ) -> OwnershipError:
-    """Return the error of another run with its exact instruction, or the first one if faults do not strike again."""
+    """Return the error of another run with its exact instruction, or the first if the fault does not occur again."""
     try:
         once(replace(plan, exact=True))
     except OwnershipError as again:
@@ -147,7 +147,7 @@ def _check_locate(chosen: Engine, *, locate: bool) -> None:
 def _located(
     observed: Callable[[], BuiltFirmware], samples: Sequence[Sample], execute: Callable[[BuiltFirmware], EngineRun]
 ) -> DifferencePart:
-    """Repeat the run with every tensor as an output, in the same order, so that faults strike again."""
+    """Repeat the run with every tensor as an output, in the same order, so that faults occur again."""
     try:
         again = observed()
         done = execute(again)

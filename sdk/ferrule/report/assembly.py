@@ -133,7 +133,11 @@ def assemble(
 
 def _ownership(counts: OwnershipCounts) -> OwnershipPart:
     return OwnershipPart(
-        inferences=counts.inferences, accesses=counts.accesses, transfers=counts.transfers, cache=counts.cache
+        inferences=counts.inferences,
+        accesses=counts.accesses,
+        transfers=counts.transfers,
+        cacheable=counts.cacheable,
+        cache=counts.cache,
     )
 
 

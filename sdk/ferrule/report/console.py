@@ -55,7 +55,10 @@ def _difference(part: DifferencePart) -> str:
 
 
 def _ownership(part: OwnershipPart) -> str:
-    cache = ", with the lines of the data cache" if part.cache else ""
+    if not part.inferences:
+        return "ownership: nothing was checked, since the firmware announced the layers of no inference"
+    cache = ", without the lines of the data cache, which was off" if part.cacheable else ""
+    cache = ", with the lines of the data cache" if part.cache else cache
     return (
         f"ownership: {part.inferences} inference(s) checked, {part.accesses:,} accesses of the core and "
         f"{part.transfers:,} transfers of devices{cache}: all allowed"

@@ -212,9 +212,11 @@ class OwnershipPart:
     inferences: int
     """Inferences in which each layer was known."""
     accesses: int
-    """Accesses of the core to the memory that was watched."""
+    """Accesses of the core to the memory that was watched, while the running layer was known."""
     transfers: int
-    """Transfers of devices."""
+    """Transfers of devices, while the running layer was known."""
+    cacheable: bool
+    """Whether memory that was watched is cacheable."""
     cache: bool
     """Whether the core's data cache was on, so that its lines were modelled."""
 

@@ -28,7 +28,8 @@ enum {
     Y = 384,
     FREE = 448,
     SIZE = 64,
-    SHORT = 48
+    SHORT = 48,
+    SCRATCH = 46 /* bytes of S: its end is aligned to a halfword only */
 };
 
 struct descriptor {
@@ -53,6 +54,7 @@ enum mistake {
     WRITES_OVER_A_LATER_INPUT,
     SCRATCH_READ_FIRST,
     SCRATCH_TOO_LONG,
+    STORE_TOO_WIDE,
     OUTPUT_INCOMPLETE,
     INPUT_INCOMPLETE,
     OVERREAD_BY_A_WORD,
@@ -250,8 +252,12 @@ static uint32_t fourth(void) /* the core: C, A, Y -> D, with scratch S */
     if (!has(LINE_SHARED)) {
         found += sum(C, SHORT);
     }
-    fill(S, has(SCRATCH_TOO_LONG) ? SIZE : SHORT, found);
-    found += sum(C, SHORT) + sum(A, SIZE) + sum(Y, SIZE) + sum(S, SHORT);
+    if (has(STORE_TOO_WIDE)) { /* after a narrower store that is allowed */
+        *(volatile uint16_t *)(place(S) + SCRATCH - 4) = 0;
+        *(volatile uint32_t *)(place(S) + SCRATCH - 2) = 0;
+    }
+    fill(S, has(SCRATCH_TOO_LONG) ? SIZE : SCRATCH, found);
+    found += sum(C, SHORT) + sum(A, SIZE) + sum(Y, SIZE) + sum(S, SCRATCH);
     found += has(READS_ANOTHER_LAYERS_TENSOR) ? sum(B, 1) : 0;
     found += has(READS_A_DEAD_TENSOR) ? sum(X, 1) : 0;
     fill(has(WRITES_OVER_A_LIVE_INPUT) ? A : D, SIZE, found);

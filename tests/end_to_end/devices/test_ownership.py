@@ -30,7 +30,7 @@ HINTS = {"left": "Woofles/npu0", "right": "Woofles/npu1", "both": "Woofles/npu1"
 EXECUTOR, DRIVER = Path("model/ferrule_branches.c"), Path("lib/backends/woofles/src/woofles.c")
 READS_NOTHING, OVERWRITES, OUTSIDE = Violation.READS_NOTHING, Violation.OVERWRITES, Violation.WRITES_OUTSIDE
 UNCLEAN, UNDER, STALE = Violation.READS_UNCLEAN, Violation.WRITES_UNDER, Violation.READS_STALE
-INTRUDES = Violation.INTRUDES
+OUTSIDE_LAYER = Violation.OUTSIDE_LAYER
 
 WAITED = """    status = wait(device, layer->patience);
     if (status == FERRULE_OK) {
@@ -58,7 +58,7 @@ MUTANTS = {
     "too many elements": (DRIVER, SUBMITTED, SUBMITTED + "    command->count += 4u;\n", "left", READS_NOTHING),
     "an operand at a wrong place": (DRIVER, SECOND, SECOND + " + 4u", "left", READS_NOTHING),
     "an output over the input": (DRIVER, OUTPUT, OVER_INPUT, "left", OVERWRITES),
-    "not waited for": (DRIVER, WAITED, "    (void)wait;\n    (void)verify;\n", "left", INTRUDES),
+    "not waited for": (DRIVER, WAITED, "    (void)wait;\n    (void)verify;\n", "left", OUTSIDE_LAYER),
 }
 """By mistake: the file, the text, its replacement, the layer in which it is found, and how it breaks the rules."""
 

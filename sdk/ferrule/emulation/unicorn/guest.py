@@ -219,7 +219,8 @@ class Guest:
     ) -> int:
         """Let the C hooks make the core's accesses to whole pages of a memory, and return the address of its bytes.
 
-        If `protected`, each access is preceded by a call of ferrule_guest_on_refused(), which knows its instruction.
+        If `protected`, each access is preceded by a call of ferrule_guest_on_refused(), which has the pc of its
+        instruction.
         """
         bytes_ = 0
         windows = list(self.state.windows[: self.state.window_count])

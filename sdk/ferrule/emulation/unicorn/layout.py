@@ -244,7 +244,7 @@ class OwnershipState(ctypes.Structure):
         ("reserved", ctypes.c_uint32),
         ("given", ctypes.c_uint32),
         ("accepted", ctypes.c_uint64 * 9),
-        ("granted", ctypes.c_uint64 * 2),
+        ("granted", (ctypes.c_uint64 * 2) * 9),
         ("inferences", ctypes.c_uint64),
         ("accesses", ctypes.c_uint64),
         ("transfers", ctypes.c_uint64),

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,8 @@ class Ownership:
             exact=plan.exact,
         )
         self._fill()
-        for start, end in _pages(self._watched(board, [each for _, ranges in devices for each in ranges])):
+        watched = self._watched(board, [each for _, ranges in devices for each in ranges])
+        for start, end in _pages(watched, _borders(board)):
             self._watch(start, end, _memory(board, start))
         guest.hooks.ferrule_ownership_start(ctypes.byref(self.state), ctypes.byref(guest.state))
 
@@ -101,11 +103,12 @@ class Ownership:
 
     def _watched(self, board: Board, ranges: Iterable[Range]) -> list[tuple[int, int]]:
         """Return the ranges to watch: the workspace, and what devices share with the core behind its data cache."""
-        found = [(each.address, each.address + each.size_bytes) for each in self._plan.workspace]
-        for each in ranges:
-            memory = _memory(board, each.address)
+        borders = _borders(board)
+        found = [part for each in self._plan.workspace for part in _parts(each, borders)]
+        for start, end in (part for each in ranges for part in _parts(each, borders)):
+            memory = _memory(board, start)
             if memory is not None and memory.cacheable and memory.kind is not MemoryKind.FLASH:
-                found.append((each.address, each.address + each.size_bytes))
+                found.append((start, end))
         return found
 
     def _watch(self, start: int, end: int, memory: Memory | None) -> None:
@@ -200,6 +203,7 @@ class Ownership:
             inferences=state.inferences,
             accesses=state.accesses,
             transfers=state.transfers,
+            cacheable=any(region.cached for region in state.regions[: state.region_count]),
             cache=bool(self._guest.hooks.ferrule_ownership_models_cache(ctypes.byref(state))),
         )
 
@@ -265,13 +269,24 @@ def _memory(board: Board, address: int) -> Memory | None:
     return next((memory for memory in board.memories if address in memory), None)
 
 
-def _pages(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the whole pages that contain the ranges; adjacent ones are joined."""
+def _borders(board: Board) -> set[int]:
+    """Return the addresses at which a memory begins or ends."""
+    return {border for each in board.memories for border in (each.address, each.address + each.size_bytes)}
+
+
+def _parts(whole: Range, borders: set[int]) -> Iterator[tuple[int, int]]:
+    """Return a range's part in each memory."""
+    end = whole.address + whole.size_bytes
+    return pairwise((whole.address, *sorted(each for each in borders if whole.address < each < end), end))
+
+
+def _pages(ranges: Iterable[tuple[int, int]], borders: set[int]) -> list[tuple[int, int]]:
+    """Return the whole pages that contain the ranges; adjacent ones of the same memory are joined."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(
         (low // PAGE_BYTES * PAGE_BYTES, -(-high // PAGE_BYTES) * PAGE_BYTES) for low, high in ranges
     ):
-        if found and start <= found[-1][1]:
+        if found and start <= found[-1][1] and (start < found[-1][1] or start not in borders):
             found[-1] = found[-1][0], max(end, found[-1][1])
         else:
             found.append((start, end))

@@ -21,8 +21,8 @@ static void forget(struct ferrule_ownership *ownership)
 {
     for (uint32_t i = 0; i < sizeof ownership->accepted / sizeof ownership->accepted[0]; ++i) {
         ownership->accepted[i] = NO_HOLDERS;
+        ownership->granted[i][0] = NO_HOLDERS;
     }
-    ownership->granted[0] = NO_HOLDERS;
 }
 
 /* Whether the device that runs the layer is at work. */
@@ -54,14 +54,14 @@ static struct ferrule_owned_region *region_of(struct ferrule_ownership *ownershi
 static void aim(struct ferrule_ownership *ownership, uint32_t address, uint32_t bytes,
                 uint16_t target)
 {
-    struct ferrule_owned_region *region = region_of(ownership, address);
-    if (region == NULL) {
-        return;
-    }
-    const uint64_t first = address - region->address;
-    for (uint64_t i = first; i < first + bytes && i < region->bytes; ++i) {
-        if (region->holder[i] != FERRULE_HOLDER_OUTSIDE) {
-            region->target[i] = target;
+    const uint64_t end = (uint64_t)address + bytes;
+    for (uint32_t i = 0; i < ownership->region_count; ++i) {
+        struct ferrule_owned_region *region = &ownership->regions[i];
+        uint64_t at = address > region->address ? address - region->address : 0;
+        for (; at < region->bytes && region->address + at < end; ++at) {
+            if (region->holder[at] != FERRULE_HOLDER_OUTSIDE) {
+                region->target[at] = target;
+            }
         }
     }
 }
@@ -149,9 +149,11 @@ static void accept_inputs(struct ferrule_ownership *ownership)
 {
     for (uint32_t i = FERRULE_HOLDER_BUFFERS; i < ownership->buffer_count; ++i) {
         const struct ferrule_owned_buffer *buffer = buffer_of(ownership, i);
-        struct ferrule_owned_region *region = region_of(ownership, buffer->address);
         for (uint32_t at = 0; buffer->input != 0 && at < buffer->bytes; ++at) {
-            region->holder[buffer->address - region->address + at] = (uint16_t)i;
+            struct ferrule_owned_region *region = region_of(ownership, buffer->address + at);
+            if (region != NULL) {
+                region->holder[buffer->address + at - region->address] = (uint16_t)i;
+            }
         }
     }
 }
@@ -234,7 +236,7 @@ static uint32_t violate(struct ferrule_ownership *ownership, enum ferrule_violat
                         int32_t actor, uint32_t write, uint64_t address, uint32_t holder,
                         uint32_t target)
 {
-    if (ownership->violated.violation == FERRULE_OBEYS) {
+    if (ownership->violated.violation == FERRULE_ALLOWED) {
         ownership->violated = describe(ownership, violation, actor, write, address, holder, target);
         if (actor == FERRULE_OWNED_CORE) {
             ferrule_guest_stop(ownership->guest, FERRULE_GUEST_OWNERSHIP);
@@ -262,8 +264,9 @@ static enum ferrule_violation judge_read(const struct ferrule_ownership *ownersh
     if (roles == 0) {
         return FERRULE_READS_OTHER;
     }
-    return by_core && (roles & FERRULE_ROLE_WRITES) != 0 && is_busy(ownership) ? FERRULE_MEDDLES
-                                                                               : FERRULE_OBEYS;
+    return by_core && (roles & FERRULE_ROLE_WRITES) != 0 && is_busy(ownership)
+               ? FERRULE_ACCESSES_BUSY
+               : FERRULE_ALLOWED;
 }
 
 static enum ferrule_violation judge_write(const struct ferrule_ownership *ownership,
@@ -272,18 +275,18 @@ static enum ferrule_violation judge_write(const struct ferrule_ownership *owners
     const bool owned = ownership->step >= 0 && holder != FERRULE_HOLDER_OUTSIDE;
     if (by_core && owned && is_busy(ownership) &&
         (ownership->roles[holder] != 0 || target != FERRULE_HOLDER_NOTHING)) {
-        return FERRULE_MEDDLES;
+        return FERRULE_ACCESSES_BUSY;
     }
     if (holder != target && owned && is_needed(ownership, holder)) {
         return FERRULE_OVERWRITES;
     }
-    return target == FERRULE_HOLDER_NOTHING ? FERRULE_WRITES_OUTSIDE : FERRULE_OBEYS;
+    return target == FERRULE_HOLDER_NOTHING ? FERRULE_WRITES_OUTSIDE : FERRULE_ALLOWED;
 }
 
 /* Reports the doubted read, which is no half of an unaligned one. */
 static void confirm(struct ferrule_ownership *ownership)
 {
-    if (ownership->pending != 0 && ownership->violated.violation == FERRULE_OBEYS) {
+    if (ownership->pending != 0 && ownership->violated.violation == FERRULE_ALLOWED) {
         ownership->violated = ownership->doubted;
         ferrule_guest_stop(ownership->guest, FERRULE_GUEST_OWNERSHIP);
     }
@@ -299,21 +302,21 @@ static bool check_read(struct ferrule_owned_region *region, uint64_t offset, uin
 {
     struct ferrule_ownership *ownership = region->ownership;
     const uint32_t address = (uint32_t)(region->address + offset);
-    enum ferrule_violation first = FERRULE_OBEYS;
-    enum ferrule_violation last = FERRULE_OBEYS;
+    enum ferrule_violation first = FERRULE_ALLOWED;
+    enum ferrule_violation last = FERRULE_ALLOWED;
     uint32_t wrong = bytes;
     for (uint32_t i = 0; i < bytes && offset + i < region->bytes; ++i) {
         last = judge_read(ownership, region->holder[offset + i], true);
         first = i == 0 ? last : first;
-        wrong = last != FERRULE_OBEYS && wrong == bytes ? i : wrong;
+        wrong = last != FERRULE_ALLOWED && wrong == bytes ? i : wrong;
     }
-    if (wrong == bytes || (first == FERRULE_OBEYS && ownership->read_end == address)) {
+    if (wrong == bytes || (first == FERRULE_ALLOWED && ownership->read_end == address)) {
         return wrong == bytes;
     }
     const uint32_t holder = region->holder[offset + wrong];
     const uint32_t target = region->target[offset + wrong];
     const enum ferrule_violation found = judge_read(ownership, holder, true);
-    if (last != FERRULE_OBEYS) {
+    if (last != FERRULE_ALLOWED) {
         (void)violate(ownership, found, FERRULE_OWNED_CORE, 0, address + wrong, holder, target);
         size(ownership, address, bytes);
         return false;
@@ -360,7 +363,7 @@ static bool check_write(struct ferrule_owned_region *region, uint64_t offset, ui
         if (ownership->step == FERRULE_STEP_IDLE && target >= FERRULE_HOLDER_BUFFERS) {
             ownership->given = 1;
         }
-        if (found != FERRULE_OBEYS) {
+        if (found != FERRULE_ALLOWED) {
             (void)violate(ownership, found, FERRULE_OWNED_CORE, 1, region->address + offset + i,
                           holder, target);
             size(ownership, region->address + offset, bytes);
@@ -466,7 +469,7 @@ uint64_t ferrule_ownership_read(void *engine, uint64_t offset, unsigned bytes, v
     struct ferrule_owned_region *self = region;
     struct ferrule_ownership *ownership = self->ownership;
     (void)engine;
-    ++ownership->accesses;
+    ownership->accesses += ownership->step >= 0 ? 1u : 0u;
     if (ownership->pending != 0) {
         if (ownership->pending != self->address + offset) {
             confirm(ownership);
@@ -490,15 +493,15 @@ void ferrule_ownership_write(void *engine, uint64_t offset, unsigned bytes, uint
     struct ferrule_owned_region *self = region;
     struct ferrule_ownership *ownership = self->ownership;
     (void)engine;
-    ++ownership->accesses;
+    ownership->accesses += ownership->step >= 0 ? 1u : 0u;
     confirm(ownership);
     ownership->read_end = 0;
     const uint64_t targets = bytes > 4 ? 0 : packed(self->target + offset, bytes);
     const uint64_t holders = bytes > 4 ? 0 : packed(self->holder + offset, bytes);
-    if (bytes > 4 || targets != ownership->granted[0] || holders != ownership->granted[1] ||
-        ownership->busy != 0) {
-        ownership->granted[0] = check_write(self, offset, bytes) ? targets : NO_HOLDERS;
-        ownership->granted[1] = holders;
+    uint64_t *granted = ownership->granted[bytes];
+    if (bytes > 4 || targets != granted[0] || holders != granted[1] || ownership->busy != 0) {
+        granted[0] = check_write(self, offset, bytes) ? targets : NO_HOLDERS;
+        granted[1] = holders;
     }
     if (self->cached != NULL && is_on(ownership)) {
         write_cached(self, offset, bytes);
@@ -523,7 +526,7 @@ static uint32_t transfer_cached(struct ferrule_owned_region *region, int32_t dev
     if (write != 0) {
         region->cached[at] = FERRULE_CACHED_STALE;
     }
-    return FERRULE_OBEYS;
+    return FERRULE_ALLOWED;
 }
 
 static uint32_t transfer_byte(struct ferrule_owned_region *region, int32_t device, uint64_t at,
@@ -535,46 +538,46 @@ static uint32_t transfer_byte(struct ferrule_owned_region *region, int32_t devic
     const bool its = ownership->step == FERRULE_STEP_UNKNOWN ||
                      (ownership->step >= 0 && ownership->device[ownership->step] == device &&
                       ownership->ended == 0);
-    enum ferrule_violation found = FERRULE_OBEYS;
+    enum ferrule_violation found = FERRULE_ALLOWED;
     if (holder != FERRULE_HOLDER_OUTSIDE && !its) {
-        found = FERRULE_INTRUDES;
+        found = FERRULE_OUTSIDE_LAYER;
     } else if (write != 0) {
         found = judge_write(ownership, holder, target, false);
     } else {
         found = judge_read(ownership, holder, false);
     }
-    if (found != FERRULE_OBEYS) {
+    if (found != FERRULE_ALLOWED) {
         return violate(ownership, found, device, write, region->address + at, holder, target);
     }
     if (region->cached != NULL && is_on(ownership)) {
         const uint32_t fault = transfer_cached(region, device, at, write);
-        if (fault != FERRULE_OBEYS) {
+        if (fault != FERRULE_ALLOWED) {
             return fault;
         }
     }
     if (write != 0) {
         region->holder[at] = region->target[at];
     }
-    return FERRULE_OBEYS;
+    return FERRULE_ALLOWED;
 }
 
 uint32_t ferrule_ownership_transfer(struct ferrule_ownership *ownership, int32_t device,
                                     uint32_t address, uint32_t bytes, uint32_t write)
 {
-    ++ownership->transfers;
+    ownership->transfers += ownership->step >= 0 ? 1u : 0u;
     forget(ownership);
     for (uint32_t i = 0; i < bytes; ++i) {
         struct ferrule_owned_region *region = region_of(ownership, address + i);
         if (region != NULL) {
             const uint64_t at = address + i - region->address;
             const uint32_t found = transfer_byte(region, device, at, write);
-            if (found != FERRULE_OBEYS) {
+            if (found != FERRULE_ALLOWED) {
                 size(ownership, address, bytes);
                 return found;
             }
         }
     }
-    return FERRULE_OBEYS;
+    return FERRULE_ALLOWED;
 }
 
 static void maintain_line(struct ferrule_owned_region *region, uint64_t line, bool cleans,

@@ -37,13 +37,13 @@ enum ferrule_step {
 };
 
 enum ferrule_violation {
-    FERRULE_OBEYS = 0,
+    FERRULE_ALLOWED = 0,
     FERRULE_READS_NOTHING = 1,  /* reads a byte that was not written in this inference */
     FERRULE_READS_OTHER = 2,    /* reads a buffer that the layer does not use */
     FERRULE_WRITES_OUTSIDE = 3, /* writes where the layer has no output or scratch */
     FERRULE_OVERWRITES = 4,     /* writes over a buffer that is needed later */
-    FERRULE_MEDDLES = 5,        /* the core accesses a buffer that a busy device owns */
-    FERRULE_INTRUDES = 6,       /* a device accesses the workspace outside of its layers */
+    FERRULE_ACCESSES_BUSY = 5,  /* the core accesses a buffer that a busy device owns */
+    FERRULE_OUTSIDE_LAYER = 6,  /* a device accesses the workspace outside of its layers */
     FERRULE_READS_STALE = 7,    /* the core reads a line that a device wrote behind the cache */
     FERRULE_READS_UNCLEAN = 8,  /* a device reads bytes that are only in the cache */
     FERRULE_WRITES_UNDER = 9,   /* a device writes under a dirty line */
@@ -123,12 +123,12 @@ struct ferrule_ownership {
     uint32_t read_end; /* the end of the last read; 0: it was not a read */
     uint32_t pending;  /* where the second half of `doubted` would start; 0: nothing is doubted */
     uint32_t reserved;
-    uint32_t given;       /* nonzero: an input was written since the last inference */
-    uint64_t accepted[9]; /* by bytes: the holders of the last read that was allowed */
-    uint64_t granted[2];  /* the targets and holders of the last write that was allowed */
-    uint64_t inferences;  /* whose layers were known */
-    uint64_t accesses;    /* of the core */
-    uint64_t transfers;   /* of devices */
+    uint32_t given;         /* nonzero: an input was written since the last inference */
+    uint64_t accepted[9];   /* by bytes: the holders of the last read that was allowed */
+    uint64_t granted[9][2]; /* by bytes: the targets and holders of the last allowed write */
+    uint64_t inferences;    /* whose layers were known */
+    uint64_t accesses;      /* of the core, while the running layer was known */
+    uint64_t transfers;     /* of devices, while the running layer was known */
     struct ferrule_violated violated;
     struct ferrule_violated doubted; /* a read, unless it is the first half of an unaligned one */
     struct ferrule_owned_region regions[FERRULE_OWNED_REGIONS];
