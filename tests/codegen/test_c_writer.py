@@ -21,6 +21,7 @@ from ferrule.dom import (
     ArrayType,
     Assembly,
     Assign,
+    Attribute,
     Binary,
     BinaryOperator,
     Block,
@@ -38,10 +39,12 @@ from ferrule.dom import (
     Identifier,
     If,
     Include,
+    IncludeKind,
     Index,
     Integer,
     Linkage,
     Member,
+    Method,
     Module,
     Null,
     Parameter,
@@ -157,7 +160,7 @@ def _module(*statements: Statement) -> Module:
     return Module(
         name="sum",
         doc="A sum.",
-        interface_includes=(Include(path="stdint.h", system=True),),
+        interface_includes=(Include(path="stdint.h", kind=IncludeKind.STANDARD),),
         interface=(run,),
         implementation=(run,),
     )
@@ -194,16 +197,18 @@ def test_headers_declare_and_guard() -> None:
 
 def _cpp(item: Class) -> str:
     """Print a class as C++; the node holds all the data that a writer for another language needs."""
-    attributes = [f"  {declarator(member.type, member.name)};" for member in item.attributes]
-    methods = [f"  {declarator(method.returns, method.name)}();" for method in item.methods]
+    attributes = [f"  {declarator(each.type, each.name)};" for each in item.members if isinstance(each, Attribute)]
+    methods = [f"  {declarator(each.returns, each.name)}();" for each in item.members if isinstance(each, Method)]
     return "\n".join([f"class {item.name} {{", " public:", *methods, " private:", *attributes, "};"])
 
 
 def test_another_writer_prints_a_class_that_c_refuses() -> None:
     item = Class(
         name="Artifact",
-        attributes=(StructMember(name="tensor1", type=Pointer(Scalar.FLOAT32)),),
-        methods=(Function(name="inference", returns=Scalar.VOID),),
+        members=(
+            Attribute(name="tensor1", type=Pointer(Scalar.FLOAT32)),
+            Method(name="inference", returns=Scalar.VOID, body=Block(())),
+        ),
     )
     assert _cpp(item) == "class Artifact {\n public:\n  void inference();\n private:\n  float *tensor1;\n};"
     module = Module(name="x", doc="", implementation=(item,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.dom import ArrayType, ClassType, Const, Pointer, Scalar, StructType, Type
+from ferrule.dom import ArrayType, ClassType, Const, Pointer, Reference, Scalar, StructType, Type
 from ferrule.rendering.c_text import c_name
 
 SCALAR_NAMES: Mapping[Scalar, str] = {
@@ -51,6 +51,8 @@ def _declared(type_: Type, name: str) -> str:
             return _declared(element, f"{name}[{'' if length is None else length}]")
         case ClassType(class_name):
             raise TypeError(f"C has no class '{class_name}'")
+        case Reference():
+            raise TypeError("C has no references")
 
 
 def _join(type_name: str, name: str) -> str:

@@ -31,6 +31,7 @@ from ferrule.dom import (
     Function,
     If,
     Include,
+    IncludeKind,
     Linkage,
     Module,
     Return,
@@ -93,8 +94,10 @@ def _banner(banner: str, doc: str) -> str:
 
 
 def _includes(includes: Sequence[Include]) -> str:
-    system = sorted({f"#include <{C_HEADER.quote(item.path)}>" for item in includes if item.system})
-    local = sorted({f'#include "{C_HEADER.quote(item.path)}"' for item in includes if not item.system})
+    system = sorted(
+        {f"#include <{C_HEADER.quote(item.path)}>" for item in includes if item.kind is not IncludeKind.PROJECT}
+    )
+    local = sorted({f'#include "{C_HEADER.quote(item.path)}"' for item in includes if item.kind is IncludeKind.PROJECT})
     return "\n\n".join("\n".join(group) for group in (local, system) if group)
 
 

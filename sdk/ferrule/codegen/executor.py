@@ -26,6 +26,7 @@ from ferrule.dom import (
     Function,
     Identifier,
     Include,
+    IncludeKind,
     Index,
     Linkage,
     Module,
@@ -102,8 +103,8 @@ class ExecutorBuilder:
             interface_includes=(
                 Include(path="ferrule/executor.h"),
                 *((Include(path="ferrule/device.h"),) if self._lowered.devices else ()),
-                Include(path="stddef.h", system=True),
-                Include(path="stdint.h", system=True),
+                Include(path="stddef.h", kind=IncludeKind.STANDARD),
+                Include(path="stdint.h", kind=IncludeKind.STANDARD),
             ),
             interface=(self._sizes(), *self._structs(), *self._defaults(), self._run(declaration=True)),
             implementation_includes=(
@@ -113,8 +114,8 @@ class ExecutorBuilder:
                 Include(path="ferrule/section.h"),
                 Include(path="ferrule/status.h"),
                 *(Include(path=header) for header in sorted(headers)),
-                Include(path="stddef.h", system=True),
-                Include(path="string.h", system=True),
+                Include(path="stddef.h", kind=IncludeKind.STANDARD),
+                Include(path="string.h", kind=IncludeKind.STANDARD),
             ),
             implementation=(
                 *self._code.device_numbers(),
@@ -137,7 +138,7 @@ class ExecutorBuilder:
         return Module(
             name=f"{self.prefix}_weights",
             doc=f"Constants of the model '{one_line(self._graph.name)}', as the kernels read them.",
-            interface_includes=(Include(path="stdint.h", system=True),),
+            interface_includes=(Include(path="stdint.h", kind=IncludeKind.STANDARD),),
             interface=tuple(variables),
             implementation_includes=(Include(path="ferrule/section.h"),),
             implementation=tuple(variables),

@@ -30,6 +30,7 @@ from ferrule.dom import (
     Identifier,
     If,
     Include,
+    IncludeKind,
     Integer,
     Linkage,
     Module,
@@ -77,7 +78,7 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sched
         implementation_includes=(
             Include(path=f"{identity_name(lowered.symbol)}.h"),
             *((Include(path="ferrule/status.h"),) if with_devices else (own,)),
-            Include(path="stddef.h", system=True),
+            Include(path="stddef.h", kind=IncludeKind.STANDARD),
         ),
         implementation=(*_internals(builder, lowered, schedule), model, *uses),
     )

@@ -46,7 +46,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter of a function."""
+    """A parameter of a function; without a name, it is not used."""
 
     name: str
     type: Type
@@ -112,17 +112,94 @@ class Enumeration:
             raise ValueError("an enumeration without enumerators, expected at least one")
 
 
+class Visibility(Enum):
+    """Where a member of a class can be used."""
+
+    PUBLIC = auto()
+    PROTECTED = auto()
+    """In the class and the classes derived from it."""
+    PRIVATE = auto()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Class:
-    """A class, for writers of object-oriented languages."""
+class Attribute:
+    """A variable that each object of a class has."""
 
     name: str
-    attributes: tuple[StructMember, ...] = ()
-    methods: tuple[Function, ...] = ()
+    type: Type
+    visibility: Visibility = Visibility.PRIVATE
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A function of a class; `body` is its definition."""
+
+    name: str
+    returns: Type
+    parameters: tuple[Parameter, ...] = ()
+    body: Block
+    visibility: Visibility = Visibility.PUBLIC
+    constant: bool = False
+    """Whether it leaves the object as it is."""
+    virtual: bool = False
+    """Whether derived classes may replace it."""
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Initialiser:
+    """The arguments with which a constructor makes an attribute, or another constructor of the class makes the object.
+
+    A constructor that delegates has one initialiser, with the name of the class.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constructor:
+    """A constructor: it makes the attributes by the initialisers, and then runs `body`."""
+
+    parameters: tuple[Parameter, ...] = ()
+    initialisers: tuple[Initialiser, ...] = ()
+    body: Block
+    visibility: Visibility = Visibility.PUBLIC
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destructor:
+    """A destructor that releases the attributes and does nothing else; virtual, so that derived classes are safe."""
+
+    doc: str = ""
+
+
+ClassMember = Attribute | Method | Constructor | Destructor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Class:
+    """A class: it is declared in the interface of its module, and its methods are defined in the implementation."""
+
+    name: str
+    members: tuple[ClassMember, ...] = ()
     doc: str = ""
 
 
 Declaration = Variable | Function | Struct | Enumeration | Class
+
+
+class IncludeKind(Enum):
+    """Where the interface of another module comes from."""
+
+    PROJECT = auto()
+    """From the program itself."""
+    LIBRARY = auto()
+    """From a library that the program uses."""
+    STANDARD = auto()
+    """From the language's own library."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +207,7 @@ class Include:
     """Another module's interface."""
 
     path: str
-    system: bool = False
+    kind: IncludeKind = IncludeKind.PROJECT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from enum import Enum, auto
 import numpy as np
 from numpy.typing import NDArray
 
-from ferrule.dom.types import Type
+from ferrule.dom.types import ClassType, Type
 
 _BEYOND_FLOAT32 = (2.0 - 2.0**-24) * 2.0**127
 """The least number that rounds to an infinite float32."""
@@ -41,6 +41,18 @@ class Identifier:
     """A variable, function or enumerator, given by its name."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class QualifiedName:
+    """A name in a namespace or class, such as an enumerator; `namespace` is outermost first and not empty."""
+
+    namespace: tuple[str, ...]
+    name: str
+
+    def __post_init__(self) -> None:
+        if not self.namespace:
+            raise ValueError(f"the qualified name '{self.name}' has no namespace, expected at least one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +106,19 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Construct:
+    """A new object of a class, made by the constructor that takes these arguments."""
+
+    type: ClassType
+    arguments: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a structure; if `object` is a `Dereference`, the structure is accessed through its pointer."""
+    """A member of a structure or class, a method too.
+
+    If `object` is a `Dereference`, it is accessed through its pointer.
+    """
 
     object: Expression
     name: str
@@ -186,12 +209,14 @@ class ArrayData:
 
 Expression = (
     Identifier
+    | QualifiedName
     | Integer
     | Float
     | Boolean
     | String
     | Null
     | Call
+    | Construct
     | Member
     | Index
     | AddressOf

@@ -34,9 +34,12 @@ class StructType:
 
 @dataclass(frozen=True, slots=True)
 class ClassType:
-    """A class type, given by its name."""
+    """A class type: its name in a namespace, and the arguments of its template."""
 
     name: str
+    namespace: tuple[str, ...] = ()
+    """The names of the namespaces, and of the classes, that contain it, outermost first."""
+    arguments: tuple[Type, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,13 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """A reference to an object; `Reference(Const(x))` cannot modify it."""
+
+    target: Type
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayType:
     """An array type; without a length, the initialiser determines it."""
 
@@ -61,4 +71,4 @@ class ArrayType:
     length: int | None = None
 
 
-Type = Scalar | StructType | ClassType | Const | Pointer | ArrayType
+Type = Scalar | StructType | ClassType | Const | Pointer | Reference | ArrayType
