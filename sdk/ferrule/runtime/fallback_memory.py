@@ -134,7 +134,7 @@ class FallbackTensor:
             allocator = f" from {self._own[0].name}" if self._own is not None and memory is self._own[1] else ""
             raise TensorImportError(
                 f"{refusing} does not import {memory.size_bytes} B of {_listed(memory.source)} memory{allocator} for "
-                f"{self.description}",
+                f"{self.description}{_refusal(refusing, memory)}",
                 hint="optimise the network without import_enabled, or with fallback_transfers "
                 f'{{"{refusing.backend}": "copy"}}',
             )
@@ -258,6 +258,14 @@ def _choose(tensor: FallbackTensor, allocators: Sequence[CustomAllocator], *, pr
         f"{mode}no allocator has {_listed(needed)} memory for {tensor.description} (allocators: {known})",
         hint="give the runtime one by the creation option fallback_allocators, or optimise without import_enabled",
     )
+
+
+def _refusal(end: FallbackEnd, memory: MemoryRef) -> str:
+    """Return the end of the message that an end does not import memory: the reason, if it is known."""
+    if memory.array is not None:
+        return ""
+    reasons = [end.factory.import_refusal(kind) for kind in memory.source]
+    return "; ".join(dict.fromkeys((": the memory is not mapped", *filter(None, reasons))))
 
 
 def _named(tensors: Sequence[FallbackTensor]) -> str:
