@@ -19,6 +19,7 @@ from mock_backends import SHAPE, CountingAllocator, chain, registry_of, sample
 from ferrule._typing import override
 from ferrule.backends import Backend, BackendId
 from ferrule.backends.context import CreationOptions, CustomAllocator
+from ferrule.backends.shared.allocators import DmaBufAllocator
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.tensor_handle import MemoryManager, MemoryRef, MemorySource, TensorHandleFactory
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
@@ -328,21 +329,21 @@ def test_the_profile_has_each_crossing(setup: Setup) -> None:
     setup.runtime.enqueue_workload(number, [sample()])
     profiler = setup.runtime.profiler(number)
     found = [
-        (event.category, event.strategy, event.transfer, event.size_bytes)
+        (event.category, event.strategy, event.transfer, event.size_bytes, event.memory)
         for event in profiler.events
         if event.strategy
     ]
     assert found == [
-        ("FALLBACK_IMPORT", "fallback import", "imported", 64),
-        ("MEM_COPY", "copy", "copied", 64),
-        ("MEM_COPY", "copy", "copied", 64),
+        ("FALLBACK_IMPORT", "fallback import", "imported", 64, "custom allocator"),
+        ("MEM_COPY", "copy", "copied", 64, ""),
+        ("MEM_COPY", "copy", "copied", 64, "custom allocator"),
     ]
     waits = {event.name: event.wait_ns for event in profiler.events if event.category == "MEM_COPY"}
     assert waits["[ layer1 (0) -> layer2 (0) ]"] > 0
     trace = json.loads(profiler.to_chrome_trace())["traceEvents"]
     shown = [event["args"] for event in trace if "strategy" in event.get("args", {})]
-    assert [(args["strategy"], args["bytes"], args["transfer"]) for args in shown] == [
-        row[1:2] + row[3:] + row[2:3] for row in found
+    assert [tuple(args[key] for key in ("strategy", "transfer", "bytes", "memory")) for args in shown] == [
+        row[1:] for row in found
     ]
     assert all("wait_us" in event["args"] for event in trace if event["ph"] == "X")
 
@@ -602,13 +603,15 @@ class TestAllocators:
     def test_dma_bufs_or_their_stand_in_leave_nothing_open(self) -> None:
         network = chain(3)
         before = descriptors()
-        with Runtime(registry=registry_of(*PARTNERS)) as runtime:
+        with Runtime(CreationOptions(profiling=True), registry_of(*PARTNERS)) as runtime:
             for seed in range(2):
                 number = runtime.load_network(divided(network, [PartnerNpu, PartnerGpu, PartnerNpu]))
                 (block,) = runtime.fallback_memory(number)
-                assert "dma-buf" in block.allocator
+                assert block.allocator == DmaBufAllocator().name
                 assert descriptors() > before
                 found = runtime.enqueue_workload(number, [sample(seed)])
+                named = [event.memory for event in runtime.profiler(number).events if event.strategy]
+                assert named == [block.allocator] * 2, "the profile says which memory is a stand-in"
                 np.testing.assert_array_equal(found[0], network.run([sample(seed)])[0])
                 runtime.unload_network(number)
                 assert descriptors() == before

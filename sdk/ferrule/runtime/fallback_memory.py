@@ -181,6 +181,8 @@ class FallbackMemory:
         self._plans: list[tuple[CustomAllocator, dict[str, int], int, int]] = []
         self._held: list[tuple[CustomAllocator, MemoryRef]] = []
         self.blocks: tuple[FallbackBlock, ...] = ()
+        self.allocators: dict[str, str] = {}
+        """By tensor: the name of the allocator of its memory."""
         by_allocator: dict[int, list[str]] = {}
         for name, tensor in tensors.items():
             index = _choose(tensor, allocators, protected=protected)
@@ -228,6 +230,7 @@ class FallbackMemory:
             unaligned_bytes=self._plan(dict.fromkeys(names, 1))[1],
         )
         self.blocks += (block,)
+        self.allocators |= dict.fromkeys(names, allocator.name)
         self._plans.append((allocator, offsets, size, max(alignments.values())))
 
     def _plan(self, alignments: Mapping[str, int]) -> tuple[dict[str, int], int]:
