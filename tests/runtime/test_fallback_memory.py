@@ -31,6 +31,7 @@ from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import FallbackBlock, NetworkLoadError, Runtime, WorkloadEvent
 from ferrule.runtime.fallback_memory import FallbackEnd, FallbackMemory, FallbackTensor
 from ferrule.testing.backends.comparison import random_inputs
+from ferrule.testing.backends.fallback import shared_memory
 from ferrule.testing.backends.partners import (
     PARTNERS,
     LateWorkloads,
@@ -55,11 +56,31 @@ def divided(network: Graph, owners: Sequence[type[Backend]], options: OptimizerO
     return optimize(network, list(dict.fromkeys(hints.values())), registry_of(*PARTNERS), replace(options, hints=hints))
 
 
+class CountingDmaBufs(CountingAllocator):
+    """Counts dma-bufs, or their stand-ins."""
+
+    def __init__(self) -> None:
+        super().__init__(MALLOC | DMA_BUF)
+        self._inner = DmaBufAllocator()
+
+    @override
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+        memory = self._inner.allocate(size_bytes, alignment_bytes)
+        self.held.append(id(memory))
+        self.total += 1
+        return memory
+
+    @override
+    def free(self, memory: MemoryRef) -> None:
+        super().free(memory)
+        self._inner.free(memory)
+
+
 class Setup:
     """A runtime with all partners, and allocators that count."""
 
     def __init__(self) -> None:
-        self.allocators = [CountingAllocator(kind) for kind in (MALLOC, MALLOC | DMA_BUF)]
+        self.allocators = [CountingAllocator(MALLOC), CountingDmaBufs()]
         creation = CreationOptions(fallback_allocators=self.allocators, profiling=True)
         self.runtime = Runtime(creation, registry_of(*PARTNERS))
 
@@ -78,10 +99,11 @@ class Setup:
 
 @pytest.fixture
 def setup() -> Iterator[Setup]:
+    before = shared_memory()
     found = Setup()
     with found.runtime:
         yield found
-    assert found.held == 0
+    assert (found.held, shared_memory()) == (0, before)
 
 
 def blocks(setup: Setup, optimized: OptimizedNetwork) -> tuple[FallbackBlock, ...]:
@@ -393,20 +415,20 @@ class TestFailures:
         def allocate(size_bytes: int, alignment_bytes: int) -> MemoryRef:
             raise MemoryError("all gone")
 
-        optimized = divided(chain(4), self.ROAD)
+        optimized, before = divided(chain(4), self.ROAD), shared_memory()
         with monkeypatch.context() as patch:
             patch.setattr(setup.allocators[failing], "allocate", allocate)
             with pytest.raises(
                 FerruleError, match=r"fallback memory of tensor 'layer.*' between 'Partner.*' of Partner.*: .*all gone"
             ):
                 setup.runtime.load_network(optimized)
-        assert setup.held == 0
+        assert (setup.held, shared_memory()) == (0, before)
         setup.check(optimized, chain(4))
 
     @pytest.mark.parametrize("failing", range(4))
     @pytest.mark.parametrize("how", ["refuses", "raises"])
     def test_of_an_import(self, setup: Setup, failing: int, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        optimized = divided(chain(4), self.ROAD)
+        optimized, before = divided(chain(4), self.ROAD), shared_memory()
         held: list[PartnerHandle] = []
         count = 0
         original, ending = PartnerHandle.import_memory, PartnerHandle.end_import
@@ -430,8 +452,9 @@ class TestFailures:
             patch.setattr(PartnerHandle, "end_import", end_import)
             with pytest.raises(FerruleError) as error:
                 setup.runtime.load_network(optimized)
-        assert (held, setup.held) == ([], 0)
         message = str(error.value)
+        del error
+        assert (held, setup.held, shared_memory()) == ([], 0, before)
         if how == "refuses":
             for part in ("does not import", "tensor 'layer", "'Partner", "' of Partner", " between ", " and "):
                 assert part in message
@@ -453,10 +476,12 @@ class TestFailures:
     ) -> None:
         network = chain(len(owners))
         number = setup.runtime.load_network(divided(network, owners, BOTH))
+        held, shared = setup.held, shared_memory()
         with monkeypatch.context() as patch:
             patch.setattr(PartnerGpu, "failure", ValueError("the queue is lost"))
             with pytest.raises(FerruleError, match=rf"layer '{layer}' .*the queue is lost"):
                 setup.runtime.enqueue_workload(number, [sample()])
+        assert (setup.held, shared_memory()) == (held, shared)
         found = setup.runtime.enqueue_workload(number, [sample()])
         np.testing.assert_array_equal(found[0], network.run([sample()])[0])
 
@@ -602,19 +627,20 @@ class TestAllocators:
 
     def test_dma_bufs_or_their_stand_in_leave_nothing_open(self) -> None:
         network = chain(3)
-        before = descriptors()
+        before, shared = descriptors(), shared_memory()
         with Runtime(CreationOptions(profiling=True), registry_of(*PARTNERS)) as runtime:
             for seed in range(2):
                 number = runtime.load_network(divided(network, [PartnerNpu, PartnerGpu, PartnerNpu]))
                 (block,) = runtime.fallback_memory(number)
                 assert block.allocator == DmaBufAllocator().name
                 assert descriptors() > before
+                assert all(now > then for now, then in zip(shared_memory(), shared, strict=True))
                 found = runtime.enqueue_workload(number, [sample(seed)])
                 named = [event.memory for event in runtime.profiler(number).events if event.strategy]
                 assert named == [block.allocator] * 2, "the profile says which memory is a stand-in"
                 np.testing.assert_array_equal(found[0], network.run([sample(seed)])[0])
                 runtime.unload_network(number)
-                assert descriptors() == before
+                assert (descriptors(), shared_memory()) == (before, shared)
 
 
 def descriptors() -> int:
