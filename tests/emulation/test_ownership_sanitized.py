@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from needs import require_program
+from needs import require_program, require_sanitizers
 
 from ferrule.emulation import Violation
 from ferrule.emulation.unicorn.library import SOURCE_FOLDER
@@ -22,6 +22,7 @@ OF_THE_HOST = {Violation.WRITES_CONSTANT}
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gcc = require_program("gcc", "apt-get install gcc")
+    require_sanitizers("address", "undefined")
     program = tmp_path_factory.mktemp("ownership") / "harness"
     sources = (str(SOURCE_FOLDER / "ownership.c"), str(HARNESS))
     flags = ("-std=c11", "-O1", "-g", *WARNINGS, *SANITIZERS, f"-I{SOURCE_FOLDER}")
