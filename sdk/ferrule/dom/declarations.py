@@ -194,6 +194,8 @@ Declaration = Variable | Function | Struct | Enumeration | Class
 class IncludeKind(Enum):
     """Where the interface of another module comes from."""
 
+    MODULE = auto()
+    """A module of the generated program; the path is the module's name, without the suffix of its file."""
     PROJECT = auto()
     """From the program itself."""
     LIBRARY = auto()

@@ -73,11 +73,4 @@ class Comment:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Assembly:
-    """Verbatim text for one target; this is the only non-portable node."""
-
-    text: str
-
-
-Statement = Evaluate | Declare | Assign | Block | If | For | Return | Comment | Assembly
+Statement = Evaluate | Declare | Assign | Block | If | For | Return | Comment
