@@ -91,7 +91,10 @@ unpack() {
     rm -rf "$target" "$target.new"
     mkdir -p "$target.new"
     for package in "$apt"/cache/archives/*.deb; do
-        dpkg-deb -x "$package" "$target.new"
+        case $package in
+        */libc6-*arm64-cross_* | */linux-libc-dev-arm64-cross_*) ;; # DIR/root has them, and these only work in /
+        *) dpkg-deb -x "$package" "$target.new" ;;
+        esac
     done
     # from trixie on, base-files makes these links, and no other package has the folders
     for name in bin lib sbin; do

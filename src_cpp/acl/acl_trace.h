@@ -9,6 +9,7 @@
 #include "acl_hdf5.h"
 
 #include <chrono>
+#include <iostream>
 #include <map>
 #include <ostream>
 #include <string>
@@ -71,6 +72,9 @@ template <class Artifact, class Tensor, class Scheduler> class Traced : public A
   protected:
     void afterLayer(const char *layer, const char *name, Tensor &tensor) override
     {
+        if (!_timing && _record == nullptr && _replacement == nullptr) {
+            return;
+        }
         wait<Scheduler>(0);
         if (_timing) {
             const std::chrono::duration<double, std::micro> spent = Clock::now() - _last;
@@ -102,6 +106,53 @@ template <class Artifact, class Tensor, class Scheduler> class Traced : public A
     std::vector<Time> _times;
     Clock::time_point _last;
 };
+
+/** What a program of traces was called with. */
+struct Arguments {
+    std::string parameters;
+    std::string input;
+    std::string record;      /**< "--profile" measures instead */
+    std::string replacement; /**< none if empty; "--outputs" records the outputs only */
+};
+
+/** Tensors of an artifact by their names in the network. */
+template <class Tensor> using Tensors = std::vector<std::pair<const char *, Tensor *>>;
+
+/** Runs an artifact on the inputs in a file, and records all its tensors in another one. */
+template <class Artifact, class Tensor, class Scheduler>
+void run(Traced<Artifact, Tensor, Scheduler> &artifact, const Entries &entries,
+         const Arguments &arguments, const Tensors<Tensor> &inputs, const Tensors<Tensor> &outputs)
+{
+    const acl_hdf5::File source = acl_hdf5::File::reading(arguments.input);
+    for (const auto &input : inputs) {
+        const Entry &entry = entries.at(input.first);
+        source.read(*input.second, entry.dataset, entry.extents);
+    }
+    if (arguments.record == "--profile") {
+        artifact.Inference();
+        artifact.profile(std::cout);
+        return;
+    }
+    const acl_hdf5::File record = acl_hdf5::File::writing(arguments.record);
+    if (arguments.replacement == "--outputs") {
+        artifact.Inference();
+    } else if (arguments.replacement.empty()) {
+        artifact.trace(&record, nullptr);
+        artifact.Inference();
+    } else {
+        const acl_hdf5::File replacement = acl_hdf5::File::reading(arguments.replacement);
+        artifact.trace(&record, &replacement);
+        artifact.Inference();
+    }
+    artifact.trace(nullptr, nullptr);
+    for (const auto &output : outputs) {
+        const Entry &entry = entries.at(output.first);
+        if (!record.contains(entry.dataset)) {
+            record.write(*output.second, entry.dataset, entry.extents);
+        }
+    }
+    record.flush();
+}
 
 } // namespace acl_trace
 
