@@ -121,6 +121,8 @@ class CrossingPart:
     """Empty for plain memory."""
     target: str
     target_factory: str
+    memory: str = ""
+    """The kinds of memory that the runtime allocates for it, such as "malloc and dma-buf"; empty if none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,8 @@ class FinalPart:
     """Messages about requests that were not met."""
     crossings: tuple[CrossingPart, ...] = ()
     """The tensors that pass from one backend to another; empty for firmware."""
+    dma_bufs: str = ""
+    """What the runtime's dma-bufs are on this machine, such as a stand-in; empty if no tensor lies in one."""
     problem: str = ""
     """The reason why the network cannot run there; empty if it can."""
 

@@ -132,6 +132,8 @@ def _print_final(final: FinalPart, console: Console) -> None:
     )
     if final.crossings:
         _print_crossings(final.crossings, console)
+    if final.dma_bufs:
+        console.print(escape(f"dma-bufs of this machine: {final.dma_bufs}"), highlight=False)
     if final.gone:
         console.print(escape(f"fused, folded or deleted: {', '.join(final.gone)}"), highlight=False)
     for message in final.messages:
