@@ -99,8 +99,8 @@ def _leaky_relu_check(part: LayerView) -> str:
 
 def _softmax_check(part: LayerView) -> str:
     shape = part.info(0).shape
-    if part.info(0).dtype is DataType.INT8 and part.options.version == "20.08" and shape and shape[-1] >= _VECTOR:
-        return f"version 20.08 is up to 6 steps off for int8 and {_VECTOR} or more values ('{part.info(0).name}')"
+    if part.info(0).dtype is DataType.INT8 and shape and shape[-1] >= _VECTOR:
+        return f"the library is up to 6 steps off for int8 and {_VECTOR} or more values ('{part.info(0).name}')"
     return _not_constant(part)
 
 
@@ -110,7 +110,7 @@ def _not_constant(part: LayerView) -> str:
 
 _TO_NEAREST = acl_name("RoundingPolicy", "TO_NEAREST_EVEN")
 _VECTOR = 16
-"""From this number of int8 values on, version 20.08 computes SOFTMAX in vectors (measured)."""
+"""From this number of int8 values on, the library computes SOFTMAX in vectors (measured, 20.08 and 24.11)."""
 _CONVERSIONS = FLOATS | {DataType.INT8}
 ROWS = {
     LayerType.ADD: _binary("ArithmeticAddition", _SATURATE),

@@ -17,7 +17,7 @@ from ferrule.codegen.acl.layouts import dimensions
 from ferrule.codegen.acl.names import check_class_name, member_names
 from ferrule.codegen.acl.parameters import ParameterRecord, crc32
 from ferrule.codegen.acl.rows import AclOptions, LayerParts
-from ferrule.codegen.acl.support import VERSIONS, supported
+from ferrule.codegen.acl.support import VERSIONS, LayerUse, supported
 from ferrule.codegen.acl.table import ROWS
 from ferrule.codegen.acl.targets import AclTarget, acl_target
 from ferrule.codegen.cpp_writer import CppWriter
@@ -145,11 +145,7 @@ def generate_class(
         UnsupportedError: layers cannot be part of the class; the message lists each with its reason.
     """
     check_class_name(name)
-    side, chosen = acl_target(target), options or AclOptions()
-    if chosen.version not in VERSIONS:
-        raise FerruleError(
-            f"the version of the Arm Compute Library is '{chosen.version}', expected one of {', '.join(VERSIONS)}"
-        )
+    side, chosen = acl_target(target), _checked_options(options)
     _check(graph, chosen)
     builder = ClassBuilder(target=side, graph=graph, float16=chosen.float16)
     functions, bounds = _add_layers(builder, graph, chosen)
@@ -201,6 +197,49 @@ def generate_class(
     )
 
 
+def explain_class(graph: Graph, *, target: str, options: AclOptions | None = None) -> tuple[LayerUse, ...]:
+    """Return for each layer the functions of the library that compute it, or the reason why there are none.
+
+    Raises:
+        FerruleError: there is no such target or version.
+    """
+    side, chosen = acl_target(target), _checked_options(options)
+    builder = ClassBuilder(target=side, graph=graph, float16=chosen.float16)
+    reasons = {layer.name: supported(graph, layer, chosen) for layer in graph.layers}
+    members = _members(builder, graph)
+    for name, member in members.items():
+        builder.tensors[name] = AclTensor(member=member, shape=graph.info(name).shape, dtype=graph.info(name).dtype)
+    uses = []
+    for layer in graph.layers:
+        builder.functions = []
+        if not reasons[layer.name]:
+            ROWS[layer.type].add(LayerParts(layer=layer, graph=graph, options=chosen, builder=builder))
+        uses.append(
+            LayerUse(
+                layer=layer.name,
+                type=layer.type.value,
+                functions=tuple(builder.functions),
+                reason=reasons[layer.name],
+            )
+        )
+    return tuple(uses)
+
+
+def _checked_options(options: AclOptions | None) -> AclOptions:
+    chosen = options or AclOptions()
+    if chosen.version not in VERSIONS:
+        raise FerruleError(
+            f"the version of the Arm Compute Library is '{chosen.version}', expected one of {', '.join(VERSIONS)}"
+        )
+    return chosen
+
+
+def _members(builder: ClassBuilder, graph: Graph) -> Mapping[str, str]:
+    """Return the attributes of all inputs and results, by name of the tensor."""
+    named = [info.name for info in graph.inputs] + [name for layer in graph.layers for name in layer.outputs]
+    return member_names(named, builder.names)
+
+
 def _check(graph: Graph, options: AclOptions) -> None:
     reasons = [
         f"layer '{layer.name}' ({layer.type}): {reason}"
@@ -210,6 +249,8 @@ def _check(graph: Graph, options: AclOptions) -> None:
     reasons += [
         f"output '{info.name}': it is a constant" for info in graph.outputs if graph.tensor(info.name).is_constant
     ]
+    inputs = {info.name for info in graph.inputs}
+    reasons += [f"output '{info.name}': it is an input" for info in graph.outputs if info.name in inputs]
     if not reasons:
         return
     shown = "\n".join(f"  {reason}" for reason in reasons[:_LISTED])
@@ -224,8 +265,7 @@ def _add_layers(
     builder: ClassBuilder, graph: Graph, options: AclOptions
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, float | None]]:
     """Add all tensors and layers; return the functions and the bound of each layer."""
-    named = [info.name for info in graph.inputs] + [name for layer in graph.layers for name in layer.outputs]
-    members = member_names(named, builder.names)
+    members = _members(builder, graph)
     for info in graph.inputs:
         builder.named(info.name, members[info.name])
     functions: dict[str, tuple[str, ...]] = {}

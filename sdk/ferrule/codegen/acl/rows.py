@@ -20,11 +20,15 @@ FLOATS = frozenset({DataType.FLOAT32, DataType.FLOAT16})
 QUANTIZED = FLOATS | {DataType.INT8}
 
 
+DEFAULT_VERSION = "20.08"
+"""Classes for it run on later versions, too."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclOptions:
     """What the class must run on."""
 
-    version: str = "20.08"
+    version: str = DEFAULT_VERSION
     """The oldest version of the library: "20.08" or "24.11"."""
     float16: bool = False
     """Whether float32 is computed in float16."""
