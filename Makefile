@@ -72,7 +72,7 @@ $(VENV)/demo: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e '.[run,demo,oracle,dev,gpu]'
+	$(BIN)/pip install --quiet -e '.[run,demo,oracle,dev,gpu,hdf5]'
 	@touch $@
 
 $(VENV)/docs: pyproject.toml | $(VENV)/bin/python

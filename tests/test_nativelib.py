@@ -101,6 +101,32 @@ def test_what_ziglang_compiles_is_loaded(bare: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.cc
+def test_the_same_files_elsewhere_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_cc()
+    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
+
+    def file(folder: str, answer: int) -> Path:
+        include = tmp_path / folder / "include"
+        include.mkdir(parents=True)
+        source, header = tmp_path / folder / "answer.c", include / "answer.h"
+        source.write_text('#include "answer.h"\nint answer(void) { return ANSWER; }\n', encoding="utf-8")
+        header.write_text(f"#define ANSWER {answer}\n", encoding="utf-8")
+        return NativeLibrary(
+            name="answer",
+            title="answer",
+            purpose="a test",
+            sources=(source,),
+            headers=(header,),
+            include_dirs=(include,),
+        ).file()
+
+    first = file("first", 42)
+    assert file("second", 42) == first
+    third = file("third", 43)
+    assert (ctypes.CDLL(str(first)).answer(), ctypes.CDLL(str(third)).answer()) == (42, 43)
+
+
+@pytest.mark.cc
 def test_what_the_found_command_compiles_runs(tmp_path: Path) -> None:
     source = tmp_path / "program.c"
     source.write_text('#include <stdio.h>\nint main(void) { return puts("fine") < 0; }\n', encoding="utf-8")

@@ -80,8 +80,10 @@ class NativeLibrary:
     sources: tuple[Path, ...]
     headers: tuple[Path, ...] = ()
     """All headers of this package that the sources include."""
+    include_dirs: tuple[Path, ...] = ()
+    """Folders of the headers; where they are does not affect the result."""
     flags: tuple[str, ...] = ()
-    """Compiler flags; those for a shared library are added."""
+    """Compiler flags; those for a shared library and for the include folders are added."""
     facts: tuple[str, ...] = ()
     """Further facts that the result depends on, such as the version of a library whose headers are used."""
 
@@ -117,7 +119,7 @@ class NativeLibrary:
         return digest.hexdigest()[:32]
 
     def _build(self, library: Path, command: tuple[str, ...]) -> None:
-        flags = [*self.flags, "-fPIC"]
+        flags = [*self.flags, *(f"-I{folder}" for folder in self.include_dirs), "-fPIC"]
         if len(self.sources) == 1:
             self._compile([*command, *flags, *_SHARED, "-o", str(library), str(self.sources[0])])
             return

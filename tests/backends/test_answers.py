@@ -262,6 +262,12 @@ INTERFACES: Mapping[type, Interface] = {
                 good=64,
                 whose=" of tensor handle factory 'Bad'",
             ),
+            "import_refusal": Row(
+                call=lambda guard: guard.import_refusal(MemorySource.DMA_BUF),
+                wrong=(None, 3),
+                good="no driver",
+                whose=" of tensor handle factory 'Bad'",
+            ),
             "capabilities": Row(
                 call=lambda guard: guard.capabilities(LAYER, LAYER),
                 wrong=(None, frozenset({"PADDING_REQUIRED"})),

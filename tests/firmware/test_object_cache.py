@@ -76,6 +76,40 @@ def test_the_same_project_elsewhere_is_not_compiled_again(
     assert second == first
 
 
+def test_headers_that_are_not_read_do_not_count(tmp_path: Path, compiled: list[str]) -> None:
+    execute(planned(project(tmp_path / "first")))
+    second = project(tmp_path / "second")
+    (second / "include" / "model.h").write_text("#error not for main.c\n")
+    compiled.clear()
+    execute(planned(second))
+    assert compiled == []
+
+
+@pytest.mark.parametrize("place", ["before", "include"])
+def test_a_header_that_a_source_looks_for_counts(tmp_path: Path, compiled: list[str], place: str) -> None:
+    main = (
+        '#include "part.h"\nint main(void)\n{\n#if __has_include("extra.h")\n    return 9;\n#endif\n    return 0;\n}\n'
+    )
+    folder = project(tmp_path / "project", main)
+    (folder / "before").mkdir()
+    first = execute(planned(folder, None, "O3", "before")).read_bytes()
+    compiled.clear()
+    (folder / place / "extra.h").write_text("")
+    assert execute(planned(folder, None, "O3", "before")).read_bytes() != first
+    assert "main.o" in compiled
+
+
+def test_both_of_two_projects_that_read_different_files_are_kept(tmp_path: Path, compiled: list[str]) -> None:
+    """Their sources and commands are the same, and only a header differs, which includes another one."""
+    for name in ("other", "another"):
+        folder = project(tmp_path / name, part=f'#include "{name}.h"\n')
+        (folder / "include" / f"{name}.h").write_text(f"#define PART {len(name)}\n")
+        execute(planned(folder))
+    compiled.clear()
+    assert execute(planned(tmp_path / "other")).read_bytes() != execute(planned(tmp_path / "another")).read_bytes()
+    assert compiled == []
+
+
 Change = Callable[[Path], object]
 
 
@@ -87,18 +121,23 @@ Change = Callable[[Path], object]
         pytest.param(
             lambda folder: (folder / "part.h").write_text("#define PART 2\n"), id="a header beside the source"
         ),
+        pytest.param(
+            lambda folder: (folder / "before" / "part.h").write_text("#define PART 3\n"),
+            id="a header in another folder",
+        ),
     ],
 )
 def test_a_change_is_compiled(tmp_path: Path, compiled: list[str], change: Change) -> None:
     folder = project(tmp_path / "project")
-    first = execute(planned(folder)).read_bytes()
+    (folder / "before").mkdir()
+    first = execute(planned(folder, None, "O3", "before")).read_bytes()
     compiled.clear()
     change(folder)
-    second = execute(planned(folder)).read_bytes()
+    second = execute(planned(folder, None, "O3", "before")).read_bytes()
     assert compiled == ["main.o", "unfinished-firmware.elf"]
     assert second != first
     compiled.clear()
-    assert execute(planned(folder)).read_bytes() == second
+    assert execute(planned(folder, None, "O3", "before")).read_bytes() == second
     assert compiled == []
 
 

@@ -280,6 +280,10 @@ class GuardedHandles(TensorHandleFactory):
         return found
 
     @override
+    def import_refusal(self, source: MemorySource) -> str:
+        return str(self._asker.ask("import_refusal", str, source))
+
+    @override
     def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
         found: frozenset[HandleCapability] = self._asker.ask(
             "capabilities", frozenset[HandleCapability], layer, connected

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cache of compiled objects and linked firmwares, which saves running the same command on the same files again.
 
-The key of an object is the command, the compiler's program and the names of all headers in the include folders. An
-object is valid while every file that the compiler read has unchanged contents. Paths are taken relative to the
-project's folder, so that a project with the same files elsewhere has the same objects. An object that contains the path
-of that folder, through debug information or `__FILE__`, is not kept. The key of a firmware is the linker's command, its
-program and the contents of its inputs.
+An object is found in two steps. The first key is the command, the compiler's program and the contents of the source;
+under it are the lists of files that the compiler read, for each project that had such a command. The second key adds
+the contents of the files of one list, and the names of all headers in the include folders that are called like one of
+them, since a new one may precede it on the compiler's search path. If a file uses `__has_include`, all headers count.
+
+Paths are taken relative to the project's folder, so that a project with the same files elsewhere has the same objects.
+An object that contains the path of that folder, through debug information or `__FILE__`, is not kept. The key of a
+firmware is the linker's command, its program and the contents of its inputs.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -22,10 +27,13 @@ from ferrule.cache import Store
 from ferrule.firmware.plan import BuildPlan, CompileStep
 from ferrule.nativelib import compiler_identity
 
-_VERSION = "2"
+_VERSION = "3"
 _PLACE = "{project}/"
 _ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH", "CCC_OVERRIDE_OPTIONS")
 """Environment variables that affect the output of GCC and clang."""
+_MAX_LISTS = 16
+"""Lists kept for one command and source."""
+_HAS_INCLUDE = re.compile(rb"\b__has_include\b")
 
 
 class ObjectCache:
@@ -34,7 +42,7 @@ class ObjectCache:
     def __init__(self, plan: BuildPlan) -> None:
         self._store = Store("objects")
         self._place = f"{plan.folder.parent}{os.sep}"
-        self._digest = cache(_file_digest)
+        self._read = cache(_contents)
         self._names = cache(_names_below)
         self._identity = cache(compiler_identity)
         self._started_ns = time.time_ns()
@@ -42,13 +50,16 @@ class ObjectCache:
     def restore(self, step: CompileStep) -> bool:
         """Write a step's object from the cache to its place, and return whether the cache has it."""
         try:
-            head, data = (self._store.get(self._key_of_object(step)) or b"").split(b"\n", 1)
-            if any(self._digest(self._absolute(name)) != known for name, known in json.loads(head).items()):
-                return False
-            step.output.write_bytes(data)
-        except (OSError, ValueError):  # missing, or made from a file that no longer exists
+            key = self._key_of_step(step)
+            for names in self._lists(key):
+                known = self._key_of_object(key, step, names)
+                data = None if known is None else self._store.get(known)
+                if data is not None:
+                    step.output.write_bytes(data)
+                    return True
+        except OSError:
             return False
-        return True
+        return False
 
     def keep(self, step: CompileStep) -> None:
         """Add the object that a step has just compiled to the cache."""
@@ -59,8 +70,12 @@ class ObjectCache:
             read = _prerequisites(step.dependencies.read_text(encoding="utf-8"))
             if any(Path(name).stat().st_mtime_ns > self._started_ns for name in read):
                 return  # the compiler may have read earlier contents
-            head = json.dumps({self._relative(name): self._digest(Path(name)) for name in read}).encode()
-            self._store.keep(self._key_of_object(step), head + b"\n" + data)
+            key, names = self._key_of_step(step), [self._relative(name) for name in read]
+            known = self._key_of_object(key, step, names)
+            if known is not None:
+                self._store.keep(known, data)
+                lists = [names, *(other for other in self._lists(key) if other != names)]
+                self._store.keep(key, json.dumps(lists[:_MAX_LISTS]).encode())
         except OSError:
             return
 
@@ -76,14 +91,31 @@ class ObjectCache:
         """Delete the least recently used entries if the cache has grown above its limit."""
         self._store.prune()
 
-    def _key_of_object(self, step: CompileStep) -> str:
+    def _lists(self, key: str) -> list[list[str]]:
+        """Return the lists of files that compilers read for a step with this key, the latest first."""
+        return json.loads(self._store.get(key) or b"[]")  # type: ignore[no-any-return]
+
+    def _key_of_step(self, step: CompileStep) -> str:
+        return self._key(step.argv, [self._read(step.source).digest])
+
+    def _key_of_object(self, key: str, step: CompileStep, names: Sequence[str]) -> str | None:
+        """Return the key of a step's object for the present contents of these files; None if one is missing."""
+        try:
+            read = [self._read(self._absolute(name)) for name in names]
+        except OSError:
+            return None
         folders = [step.source.parent]
         for option in ("-I", "-isystem"):
             folders += [Path(each.removeprefix(option)) for each in step.argv if each.startswith(option)]
-        return self._key(step.argv, [name for folder in folders for name in self._names(folder)])
+        called = None if any(each.asks for each in read) else {Path(name).name for name in names}
+        facts = [fact for name, each in zip(names, read, strict=True) for fact in (name, each.digest)]
+        for folder in folders:
+            facts.append(self._relative(f"{folder}{os.sep}"))
+            facts += [name for last, name in self._names(folder) if called is None or last in called]
+        return _hash([key, *facts])
 
     def _key_of_firmware(self, argv: Sequence[str], inputs: Sequence[Path]) -> str:
-        return self._key(argv, [_file_digest(path) for path in inputs])
+        return self._key(argv, [_contents(path).digest for path in inputs])
 
     def _key(self, argv: Sequence[str], facts: Sequence[str]) -> str:
         every = (
@@ -93,7 +125,7 @@ class ObjectCache:
             *(self._relative(each) for each in argv),
             *facts,
         )
-        return hashlib.sha256("\0".join(every).encode()).hexdigest()
+        return _hash(every)
 
     def _relative(self, text: str) -> str:
         return text.replace(self._place, _PLACE)
@@ -102,14 +134,27 @@ class ObjectCache:
         return Path(name.replace(_PLACE, self._place))
 
 
-def _file_digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """A file that a compiler read."""
+
+    digest: str
+    asks: bool
+    """Whether it may use `__has_include`, whose result depends on files that were not read."""
 
 
-def _names_below(folder: Path) -> tuple[str, ...]:
-    """Return the paths of all headers in a folder; a new header may precede another on the compiler's search path."""
-    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.h"))
-    return (str(len(names)), *names)
+def _contents(path: Path) -> _Contents:
+    data = path.read_bytes()
+    return _Contents(hashlib.sha256(data).hexdigest(), _HAS_INCLUDE.search(data) is not None)
+
+
+def _hash(facts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()
+
+
+def _names_below(folder: Path) -> tuple[tuple[str, str], ...]:
+    """Return the last part and the path of all headers in a folder, sorted."""
+    return tuple(sorted((path.name, path.relative_to(folder).as_posix()) for path in folder.rglob("*.h")))
 
 
 def _prerequisites(rule: str) -> list[str]:

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +89,29 @@ class CountingAllocator(CustomAllocator):
         self._inner.retrieve_data(memory, data)
 
 
+def shared_memory() -> tuple[int, int]:
+    """Return how many descriptors of dma-bufs and files in memory this process has, and how many mappings of them.
+
+    Both are 0 on a system without /proc. Garbage does not count: a mapping ends with its last array.
+    """
+    found = _shared_memory()
+    if not any(found):
+        return found
+    gc.collect()
+    return _shared_memory()
+
+
+def _shared_memory() -> tuple[int, int]:
+    open_files, maps = Path("/proc/self/fd"), Path("/proc/self/maps")
+    names = []
+    for each in open_files.iterdir() if open_files.is_dir() else ():
+        with suppress(OSError):  # closed by now
+            names.append(str(each.readlink()))
+    mapped = maps.read_text(encoding="utf-8").splitlines() if maps.is_file() else []
+    files, mappings = (sum("/memfd:ferrule" in line or "dmabuf" in line for line in each) for each in (names, mapped))
+    return files, mappings
+
+
 class FallbackFamily(Family):
     """Tests of the connections between the backend and others, whose handles import, are mapped, or both."""
 
@@ -100,9 +126,11 @@ class FallbackFamily(Family):
     @override
     def runtime(cls, subject: Subject, allocators: dict[str, CountingAllocator]) -> Iterator[Runtime]:
         """Yield one runtime with all partners for all tests of the class; at its end, all memory was freed."""
+        before = shared_memory()
         with subject.runtime(partners=PARTNERS, fallback_allocators=tuple(allocators.values())) as made:
             yield made
         assert not any(allocator.held for allocator in allocators.values()), "memory between backends was not freed"
+        assert shared_memory() == before, "shared memory, which the process held before, differs"
 
     @pytest.mark.parametrize(("partner", "memory"), PAIRS, ids=lambda part: getattr(part, "id", part))
     @pytest.mark.parametrize("road", ROADS)
@@ -165,7 +193,7 @@ class FallbackFamily(Family):
         options = subject.optimizer_options(hints=hints, simplify=False, import_enabled=True)
         optimized = optimize(network, [PartnerCpu.id], runtime.registry, options)
         for allocator in allocators.values():
-            held, total = allocator.held, allocator.total
+            held, total, shared = allocator.held, allocator.total, shared_memory()
             runtime.unload_network(runtime.load_network(optimized))
             if allocator.total == total:
                 continue  # the network needs no memory of this allocator
@@ -173,6 +201,7 @@ class FallbackFamily(Family):
             with pytest.raises(FerruleError, match="the test lets no memory be left"):
                 runtime.load_network(optimized)
             assert allocator.held == held, f"{allocator.held - held} blocks were not freed"
+            assert shared_memory() == shared, "shared memory, which the process held before, differs"
         check_network(runtime, network, [PartnerCpu.id], options)
 
 

@@ -47,7 +47,8 @@ def native_library(extra_flags: Sequence[str] = ()) -> NativeLibrary:
         purpose="CpuAcc on the host",
         sources=tuple(path for part in _PARTS for path in part.source_paths),
         headers=tuple(part.folder / name for part in _PARTS for name in part.files if name.endswith(".h")),
-        flags=(*FLAGS, *extra_flags, *(f"-I{path}" for part in _PARTS for path in part.include_paths)),
+        include_dirs=tuple(path for part in _PARTS for path in part.include_paths),
+        flags=(*FLAGS, *extra_flags),
     )
 
 
