@@ -112,7 +112,7 @@ def _placed(piece: Piece, column: int, unit: int, depth: int, end: str, opening:
     level, margin = column + len(piece.opening), unit + len(INDENT)
     aligned = _parts(piece, level, level if len(piece.parts) > 1 else unit, depth, end)
     below = _parts(piece, margin, margin, depth, end)
-    below_penalty = below.penalty + _BINDING * (depth + 2) + opening + _FIRST_BREAK
+    below_penalty = below.penalty + _BINDING * (depth + 2) + opening + _FIRST_BREAK + max(0, level - COLUMNS) * _EXCESS
     if aligned.penalty < below_penalty:
         return _Layout(aligned.penalty, f"{piece.opening}{aligned.text}")
     return _Layout(below_penalty, f"{piece.opening}\n{' ' * margin}{below.text}")
