@@ -249,6 +249,8 @@ def _check(graph: Graph, options: AclOptions) -> None:
     reasons += [
         f"output '{info.name}': it is a constant" for info in graph.outputs if graph.tensor(info.name).is_constant
     ]
+    inputs = {info.name for info in graph.inputs}
+    reasons += [f"output '{info.name}': it is an input" for info in graph.outputs if info.name in inputs]
     if not reasons:
         return
     shown = "\n".join(f"  {reason}" for reason in reasons[:_LISTED])
