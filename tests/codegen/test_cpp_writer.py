@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
@@ -16,6 +17,7 @@ from needs import require_cxx, require_program
 
 from ferrule import dom
 from ferrule.codegen.c_writer import C_WRITER
+from ferrule.codegen.cpp_layout import Group, laid_out
 from ferrule.codegen.cpp_writer import CppWriter
 from ferrule.dom import (
     AddressOf,
@@ -400,6 +402,7 @@ def test_a_class_of_the_implementation_is_declared_in_the_source() -> None:
     item = Class(name="Own", members=(run,))
     module = Module(name="m", doc="", implementation=(item,))
     assert "class" not in CPP.header(module, "b")
+    assert CPP.declarations([Class(name="Empty")]) == "class Empty\n{\n};\n"
     assert "class Own\n{\n  private:\n    void run();\n};\n\nvoid Own::run()\n{\n}\n" in CPP.source(module, "b")
 
 
@@ -470,3 +473,27 @@ def test_the_layout_is_that_of_clang_format(tmp_path: Path) -> None:
     assert files["long.cpp"].count("clang-format off") == 1, "only around the list that it would align in columns"
     argv = [str(program), f"--style=file:{root() / '.clang-format'}", "--dry-run", "-Werror"]
     subprocess.run([*argv, *(str(tmp_path / name) for name in files)], check=True)
+
+
+def _random_call(rng: random.Random, depth: int = 0) -> Group:
+    words = ("1U", "&_a", "0.125f", "&_conv_layer_weights", "arm_compute::DataType::QASYMM8_SIGNED", "true")
+    names = ("f", "_x.configure", "arm_compute::TensorShape", "arm_compute::ActivationLayerInfo")
+    arguments = tuple(
+        _random_call(rng, depth + 1) if depth < 3 and rng.random() < 0.3 else rng.choice(words)
+        for _ in range(rng.randint(1, 6))
+    )
+    return Group(f"{rng.choice(names)}(", arguments, ")")
+
+
+def test_random_calls_are_broken_like_by_clang_format() -> None:
+    """Only among layouts of the same penalty may the choices differ."""
+    program = require_program("clang-format", "pip install -e '.[dev]'")
+    rng = random.Random(1)
+    calls = [text for text in (laid_out("    ", _random_call(rng), ";") for _ in range(150)) if "\n" in text]
+    between = "\n    int x;\n"
+    argv = [str(program), f"--style=file:{root() / '.clang-format'}", "--assume-filename=x.cpp"]
+    given = f"void f()\n{{\n{between.join(calls)}\n}}\n"
+    done = subprocess.run(argv, input=given, check=True, capture_output=True, text=True)
+    expected = done.stdout.removeprefix("void f()\n{\n").removesuffix("\n}\n").split(between)
+    assert len(calls) > 60
+    assert sum(map(str.__eq__, calls, expected)) >= 0.98 * len(calls)

@@ -200,10 +200,10 @@ class CppWriter(CWriter):
     @override
     def _declare_class(self, item: Class) -> str:
         sections = [
-            f"  {_SECTIONS[visibility]}:\n{self._members(item, tuple(members))}"
+            f"  {_SECTIONS[visibility]}:\n{self._members(item, tuple(members))}\n"
             for visibility, members in groupby(item.members, _visibility)
         ]
-        return f"{doc_comment(item.doc)}class {self._name(item.name)}\n{{\n" + "\n\n".join(sections) + "\n};"
+        return f"{doc_comment(item.doc)}class {self._name(item.name)}\n{{\n" + "\n".join(sections) + "};"
 
     def _members(self, owner: Class, members: Sequence[ClassMember]) -> str:
         """Return consecutive members as the class declares them; a documented one is apart from the one before it."""
