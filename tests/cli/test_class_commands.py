@@ -166,7 +166,7 @@ def test_a_hybrid_model_runs_in_float32_and_is_verified(
     project = tmp_path / "project"
     refused = ferrule("run", hybrid, "--keep", project)
     assert (refused.code, "it is hybrid" in refused.err) == (2, True)
-    np.save(tmp_path / "x.npy", np.float32([[1, 2, 4]]))
+    np.save(tmp_path / "x.npy", np.array([[1, 2, 4]], np.float32))
     outcome = ferrule(
         *("run", hybrid, "--dequantize-weights", "--keep", project, "-q"),
         *("--input", tmp_path / "x.npy", "--output", tmp_path / "y.npy"),
