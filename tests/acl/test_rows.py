@@ -16,13 +16,16 @@ from needs import require_acl
 from ferrule.acl.program import TraceProgram
 from ferrule.codegen.acl import AclOptions, generate_class, supported
 from ferrule.codegen.acl.table import ROWS
-from ferrule.graph import Array, DataType, Graph, LayerType
+from ferrule.errors import FerruleError
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
+from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
+from ferrule.operators.window import Padding
 from ferrule.report.document import Verdict
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
@@ -40,7 +43,7 @@ def is_valid(graph: Graph) -> bool:
         OPERATORS[layer.type].check(
             layer.descriptor, Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
         )
-    except Exception:  # noqa: BLE001 - whatever the operator refuses is not drawn
+    except FerruleError:
         return False
     return supported(graph, layer, AclOptions(version=require_acl().version)) == ""
 
@@ -54,8 +57,65 @@ def drawn(dtype: DataType, seeds: Sequence[int]) -> Network:
             graph = layer_case(type_, dtype, seed)
             if is_valid(graph):
                 add(network, graph, f"{type_.lower()}_{seed}")
+    for name, graph in dilated(dtype).items():
+        assert is_valid(graph)
+        add(network, graph, name)
     network.set_outputs([name for layer in network.layers for name in layer.outputs])
     return network
+
+
+def dilated(dtype: DataType) -> dict[str, Graph]:
+    """Return convolutions with dilations, strides and padding that differ by axis and side; samples have none."""
+    cases = {}
+    uneven = Padding(top=1, bottom=3, left=4, right=2)
+    for name, type_, descriptor, weights in (
+        ("conv", LayerType.CONV_2D, Conv2dDescriptor(dilation_h=2, dilation_w=3, padding=uneven), (5, 3, 2, 4)),
+        (
+            "strided",
+            LayerType.CONV_2D,
+            Conv2dDescriptor(stride_h=3, stride_w=2, padding=Padding(left=1), activation=Activation.RELU6),
+            (3, 2, 3, 4),
+        ),
+        (
+            "depthwise",
+            LayerType.DEPTHWISE_CONV_2D,
+            DepthwiseConv2dDescriptor(dilation_h=3, dilation_w=2, padding=uneven),
+            (1, 2, 3, 4),
+        ),
+        (
+            "multiplied",
+            LayerType.DEPTHWISE_CONV_2D,
+            DepthwiseConv2dDescriptor(depth_multiplier=2, stride_h=2, padding=Padding(bottom=1)),
+            (1, 3, 3, 8),
+        ),
+    ):
+        axis = 0 if type_ is LayerType.CONV_2D else 3
+        rng = np.random.default_rng(len(name))
+        channels = weights[axis]
+        graph = Graph(name)
+        integer = dtype is DataType.INT8
+        scale = Quantization.of(0.05, 3) if integer else None
+        graph.add_input(TensorInfo(name="x", shape=(1, 9, 11, 4), dtype=dtype, quantization=scale))
+        scales = tuple(float(np.float32(0.01 * (1 + index))) for index in range(channels))
+        per_channel = Quantization(scales=scales, zero_points=(0,) * channels, axis=axis) if integer else None
+        values = rng.integers(-127, 128, weights) if integer else rng.standard_normal(weights)
+        bias = rng.integers(-500, 500, channels) if integer else rng.standard_normal(channels)
+        bias_type = DataType.INT32 if integer else dtype
+        graph.add_constant(
+            TensorInfo(name="w", shape=weights, dtype=dtype, quantization=per_channel), values.astype(dtype.numpy)
+        )
+        graph.add_constant(TensorInfo(name="b", shape=(channels,), dtype=bias_type), bias.astype(bias_type.numpy))
+        inputs = tuple(graph.info(each) for each in ("x", "w", "b"))
+        (shape,) = OPERATORS[type_].infer(descriptor, inputs)
+        output = TensorInfo(
+            name="y", shape=shape, dtype=dtype, quantization=Quantization.of(0.3, -7) if integer else None
+        )
+        graph.add_layer(
+            Layer(name="layer", type=type_, descriptor=descriptor, inputs=("x", "w", "b"), outputs=("y",)), [output]
+        )
+        graph.set_outputs(["y"])
+        cases[f"{name}_dilated"] = graph
+    return cases
 
 
 def add(network: Network, graph: Graph, name: str) -> None:
