@@ -58,9 +58,9 @@ def compare_tensors(
 
     `tolerance` replaces the limit of floats, except for layers whose functions the library approximates.
     """
-    types = {layer.name: str(layer.type) for layer in network.layers}
+    types = {output: str(layer.type) for layer in network.layers for output in layer.outputs}
     return tuple(
-        _compared(tensor, types[tensor.layer], found[tensor.name], expected[tensor.name], tolerance)
+        _compared(tensor, types[tensor.name], found[tensor.name], expected[tensor.name], tolerance)
         for tensor in record.tensors
         if tensor.layer is not None
     )

@@ -128,9 +128,9 @@ def build_program(
         ProgramError: the compiler failed.
         FerruleError: a file cannot be read, or the cache cannot be written.
     """
-    main = render("trace.cpp.j2", artifacts=[_values(record) for record in records])
+    main = render("trace.cpp.j2", artifacts=[class_values(record) for record in records])
     flags = [*toolchain.compile_flags, f"-I{folder}", *(f"-I{include}" for include in includes)]
-    flags += ["-O0", *(("-include", SHIM) if shim else ())]
+    flags += ["-O0", *(("-include", SHIM) if shim else ("-DARM_COMPUTE_CL",))]
     name = f"trace_{_key(records, folder, includes, [main, *flags, *toolchain.link_flags], toolchain)}"
 
     def make(target: Path) -> None:
@@ -185,7 +185,7 @@ def _key(
     return digest.hexdigest()[:32]
 
 
-def _values(record: ArtifactRecord) -> dict[str, object]:
+def class_values(record: ArtifactRecord) -> dict[str, object]:
     """Return what the templates write of an artifact."""
     target = acl_target(record.target)
     tensors = [
@@ -194,6 +194,8 @@ def _values(record: ArtifactRecord) -> dict[str, object]:
             "dataset": dataset(tensor),
             "getter": tensor.getter,
             "extents": extents(tensor.shape),
+            "shape": tensor.shape,
+            "type": tensor.type,
             "role": tensor.role,
         }
         for tensor in record.tensors
