@@ -213,11 +213,23 @@ def test_without_a_mistake(unicorn: Engine, build: Build, board: str, cached: bo
 
 
 def test_accesses_of_unknown_layers_are_not_counted(unicorn: Engine, build: Build) -> None:
-    """An inference whose layers are not announced is not checked, and neither it nor its accesses are counted."""
-    machine = build("ownership", PLAIN)
+    """An inference whose layers are not announced is not counted, and neither are its accesses."""
+    run(unicorn, unannounced(build("ownership", PLAIN)), "READS_ANOTHER_LAYERS_TENSOR", announced=False)
+
+
+@pytest.mark.parametrize("mistake", ["INPUT_AT_WRONG_OFFSET", "OUTPUT_INCOMPLETE"])
+def test_unwritten_bytes_are_found_without_known_layers(unicorn: Engine, build: Build, mistake: str) -> None:
+    violation, _, device, tensor = FOUND[mistake]
+    with pytest.raises(OwnershipError, match="in an inference whose layers are not announced") as caught:
+        run(unicorn, unannounced(build("ownership", PLAIN)), mistake, announced=False)
+    error = caught.value
+    assert (error.violation, error.layer, error.device, error.tensor) == (violation, "", device, tensor)
+
+
+def unannounced(machine: Machine) -> Machine:
+    """Return the machine with devices and a plan by which no layer is announced."""
     image = read_image(machine.elf)
-    plan = replace(plan_of(image), next=image.address_of("main"))
-    run(unicorn, with_devices(machine, plan), "INPUT_AT_WRONG_OFFSET", announced=False)
+    return with_devices(machine, replace(plan_of(image), next=image.address_of("main")))
 
 
 def mistaken(unicorn: Engine, machine: Machine, mistake: str, *, exact: bool, cached: bool) -> OwnershipError:

@@ -68,10 +68,12 @@ def planned(folder: Path, tools: Toolchain | None = None, optimization: str = "O
 def test_the_same_project_elsewhere_is_not_compiled_again(
     any_toolchain: Toolchain, tmp_path: Path, compiled: list[str]
 ) -> None:
-    first = execute(planned(project(tmp_path / "first"), any_toolchain)).read_bytes()
+    """The project's folder is an include folder, too, as in the projects that Ferrule generates."""
+    first = execute(planned(project(tmp_path / "first"), any_toolchain, "O3", ".")).read_bytes()
     assert "main.o" in compiled
     compiled.clear()
-    second = execute(planned(project(tmp_path / "below" / "second in another place"), any_toolchain)).read_bytes()
+    elsewhere = project(tmp_path / "below" / "second in another place")
+    second = execute(planned(elsewhere, any_toolchain, "O3", ".")).read_bytes()
     assert compiled == []
     assert second == first
 

@@ -36,26 +36,20 @@ from ferrule.dom import (
 )
 from ferrule.rendering.c_text import string_literal
 
-_UNARY: Mapping[UnaryOperator, str] = {UnaryOperator.NEGATE: "-", UnaryOperator.NOT: "!"}
+_UNARY: Mapping[UnaryOperator, str] = {UnaryOperator.NOT: "!"}
 _BINARY: Mapping[BinaryOperator, str] = {
     BinaryOperator.ADD: "+",
-    BinaryOperator.SUBTRACT: "-",
-    BinaryOperator.MULTIPLY: "*",
     BinaryOperator.EQUAL: "==",
     BinaryOperator.NOT_EQUAL: "!=",
     BinaryOperator.LESS: "<",
-    BinaryOperator.AND: "&&",
     BinaryOperator.OR: "||",
 }
 _RANK: Mapping[BinaryOperator, int] = {
     BinaryOperator.OR: 0,
-    BinaryOperator.AND: 1,
-    BinaryOperator.EQUAL: 2,
-    BinaryOperator.NOT_EQUAL: 2,
-    BinaryOperator.LESS: 3,
-    BinaryOperator.ADD: 4,
-    BinaryOperator.SUBTRACT: 4,
-    BinaryOperator.MULTIPLY: 5,
+    BinaryOperator.EQUAL: 1,
+    BinaryOperator.NOT_EQUAL: 1,
+    BinaryOperator.LESS: 2,
+    BinaryOperator.ADD: 3,
 }
 
 
@@ -82,10 +76,8 @@ class CExpressions(CTypes):
                 return string_literal(value)
             case Null():
                 return self._null()
-            case Call(function, arguments):
-                return f"{self._primary(function)}({', '.join(map(self.expression, arguments))})"
-            case Construct():
-                return self._construct(node)
+            case Call() | Construct():
+                return f"{self._callee(node)}({', '.join(map(self.expression, node.arguments))})"
             case Member(Dereference(pointer), name):
                 return f"{self._primary(pointer)}->{self._name(name)}"
             case Member(whole, name):
@@ -158,8 +150,9 @@ class CExpressions(CTypes):
     def _qualified_name(self, node: QualifiedName) -> str:
         raise self._lacks("namespaces", node)
 
-    def _construct(self, node: Construct) -> str:
-        raise self._lacks("classes", node.type)
+    def _callee(self, node: Call | Construct) -> str:
+        """Return what an expression calls."""
+        return self._primary(node.function) if isinstance(node, Call) else self._class_type(node.type)
 
     def _cast(self, node: Cast) -> str:
         return f"({self.declared(node.type)}){self._operand(node.operand)}"
@@ -175,13 +168,8 @@ class CExpressions(CTypes):
         rank = _RANK[node.operator]
         sides = []
         for side, tighter in ((node.left, rank), (node.right, rank + 1)):
-            text = self.expression(side) if isinstance(side, Binary) else self._operand(side)
-            mixed = isinstance(side, Binary) and {node.operator, side.operator} == {
-                BinaryOperator.AND,
-                BinaryOperator.OR,
-            }
-            loose = isinstance(side, Binary) and _RANK[side.operator] < tighter
-            sides.append(f"({text})" if mixed or loose else text)
+            binds = isinstance(side, Binary) and _RANK[side.operator] >= tighter
+            sides.append(self.expression(side) if binds else self._operand(side))
         return f"{sides[0]} {_BINARY[node.operator]} {sides[1]}"
 
     def _operand(self, node: Expression) -> str:

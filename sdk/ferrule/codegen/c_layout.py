@@ -6,7 +6,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from ferrule.rendering.c_text import COLUMNS, c_comment, fitted
+from ferrule.rendering.c_text import COLUMNS, OFF, ON, c_comment, fitted
 
 INDENT = "    "
 
@@ -51,7 +51,7 @@ def remark(text: str, indent: str) -> str:
 def as_written(text: str, *, force: bool = False) -> str:
     """Return text with clang-format switched off around it if that would reformat it: tables and overlong lines."""
     if force or any(len(line) > COLUMNS for line in text.splitlines()):
-        return f"/* clang-format off */\n{text}\n/* clang-format on */"
+        return f"{OFF}\n{text}\n{ON}"
     return text
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import assert_never
 
 from ferrule.codegen.c_expressions import CExpressions
@@ -17,7 +16,6 @@ from ferrule.dom import (
     Declare,
     Evaluate,
     Expression,
-    For,
     If,
     Return,
     Statement,
@@ -32,7 +30,7 @@ class CStatements(CExpressions):
         """Return a statement."""
         match item:
             case Evaluate(value):
-                return self._call_line(indent, value)
+                return self._wrapped(indent, value)
             case Declare():
                 return self._declare_local(item, indent)
             case Assign(target, value):
@@ -41,10 +39,8 @@ class CStatements(CExpressions):
                 return self.block(item, indent)
             case If():
                 return self._if(item, indent)
-            case For():
-                return self._for(item, indent)
             case Return(value):
-                return f"{indent}return;" if value is None else self._call_line(f"{indent}return ", value)
+                return f"{indent}return;" if value is None else self._wrapped(f"{indent}return ", value)
             case Comment(text):
                 return remark(text, indent)
             case _:
@@ -65,35 +61,23 @@ class CStatements(CExpressions):
             text += f" else {self.block(item.otherwise, indent).lstrip()}"
         return text
 
-    def _for(self, item: For, indent: str) -> str:
-        variable, stop = self._name(item.variable), self.expression(item.stop)
-        head = f"for (int32_t {variable} = {self.expression(item.start)}; {variable} < {stop}; ++{variable})"
-        return f"{indent}{head} {self.block(item.body, indent).lstrip()}"
-
     def _assignment(self, head: str, value: Expression, indent: str) -> str:
         line = f"{head} = {self.expression(value)};"
         if len(line) <= COLUMNS:
             return line
         alone = f"{indent}{INDENT}{self.expression(value)};"
-        if self._invocation(value) is not None and len(alone) > COLUMNS:
-            text = self._call_line(f"{head} = ", value)
+        if isinstance(value, Call) and len(alone) > COLUMNS:
+            text = self._wrapped(f"{head} = ", value)
             if all(len(part) <= COLUMNS for part in text.splitlines()):
                 return text
-            return f"{head} =\n{self._call_line(indent + INDENT, value)}"
+            return f"{head} =\n{self._wrapped(indent + INDENT, value)}"
         if isinstance(value, Aggregate):
             return f"{head} = {{\n{indent}{INDENT}{self.expression(value)[1:]};"
         return f"{head} =\n{alone}"
 
-    def _call_line(self, indent: str, value: Expression) -> str:
-        line = f"{indent}{self.expression(value)};"
-        if len(line) <= COLUMNS:
+    def _wrapped(self, start: str, value: Expression) -> str:
+        """Return a start, an expression and a semicolon, on several lines if one is too short."""
+        line = f"{start}{self.expression(value)};"
+        if len(line) <= COLUMNS or not isinstance(value, Call):
             return line
-        invocation = self._invocation(value)
-        if invocation is None:
-            return line
-        callee, arguments = invocation
-        return filled(f"{indent}{callee}(", [self.expression(argument) for argument in arguments], ");")
-
-    def _invocation(self, value: Expression) -> tuple[str, Sequence[Expression]] | None:
-        """Return what an expression calls and the arguments; None for other expressions."""
-        return (self._primary(value.function), value.arguments) if isinstance(value, Call) else None
+        return filled(f"{start}{self._callee(value)}(", [self.expression(each) for each in value.arguments], ");")

@@ -25,7 +25,6 @@ from ferrule.dom import (
     IncludeKind,
     Linkage,
     Module,
-    Parameter,
     Section,
     Struct,
     Variable,
@@ -110,7 +109,7 @@ class CWriter(CStatements):
             case Variable():
                 return f"{doc_comment(item.doc)}extern {self.declared(item.type, item.name)};"
             case Function():
-                return f"{doc_comment(item.doc)}{self._signature(item)};"
+                return f"{doc_comment(item.doc)}{self._signature(item, ';')}"
             case Struct():
                 return self._struct(item)
             case Enumeration():
@@ -210,12 +209,10 @@ class CWriter(CStatements):
             lines.append(f"{INDENT}{self._name(constant.name)} = {self.integer(constant.value)},")
         return doc_comment(item.doc) + "\n".join([*lines, "};"])
 
-    def _signature(self, item: Function) -> str:
-        storage = "static " if item.linkage is Linkage.INTERNAL else ""
-        return filled(f"{storage}{self.declared(item.returns, item.name)}(", self._parameters(item.parameters), ")")
-
-    def _parameters(self, parameters: Sequence[Parameter]) -> list[str]:
-        return [self.declared(each.type, each.name) for each in parameters] or ["void"]
+    def _signature(self, item: Function, end: str = "") -> str:
+        """Return the head of a function; `end` follows it on the same line."""
+        head = f"{'static ' if item.linkage is Linkage.INTERNAL else ''}{self.declared(item.returns, item.name)}("
+        return filled(head, [self.declared(each.type, each.name) for each in item.parameters] or ["void"], ")") + end
 
 
 C_WRITER = CWriter()

@@ -10,13 +10,15 @@ from typing import ClassVar, assert_never
 import numpy as np
 
 from ferrule._typing import override
-from ferrule.codegen.c_layout import INDENT, doc_comment, filled
+from ferrule.codegen.c_layout import INDENT, doc_comment
 from ferrule.codegen.c_writer import CWriter
+from ferrule.codegen.cpp_layout import Group, Piece, flat, laid_out, listed, prototype
 from ferrule.dom import (
     Aggregate,
     Attribute,
     Binary,
     Boolean,
+    Call,
     Cast,
     Class,
     ClassMember,
@@ -29,6 +31,7 @@ from ferrule.dom import (
     Expression,
     Field,
     Float,
+    Function,
     Initialiser,
     Integer,
     Linkage,
@@ -106,10 +109,6 @@ class CppWriter(CWriter):
         return self._qualified((*node.namespace, node.name))
 
     @override
-    def _construct(self, node: Construct) -> str:
-        return f"{self._class_type(node.type)}({', '.join(map(self.expression, node.arguments))})"
-
-    @override
     def _cast(self, node: Cast) -> str:
         """Return a static_cast, or a reinterpret_cast where only that one reads an object as other data."""
         kind = "reinterpret_cast" if _is_data(node.type) and not isinstance(node.operand, Null) else "static_cast"
@@ -119,29 +118,41 @@ class CppWriter(CWriter):
     def _designator(self, field: Field) -> str:
         raise self._lacks("designated initialisers", field)
 
+    def _piece(self, node: Expression) -> Piece:
+        """Return an expression that can be broken into lines."""
+        match node:
+            case Call() | Construct():
+                return Group(f"{self._callee(node)}(", tuple(map(self._piece, node.arguments)), ")")
+            case Aggregate(fields) if not any(field.name for field in fields):
+                return Group("{", tuple(self._piece(field.value) for field in fields), "}")
+            case _:
+                return self.expression(node)
+
     # ---- statements
+
+    @override
+    def _assignment(self, head: str, value: Expression, indent: str) -> str:
+        return self._wrapped(f"{head} = ", value)
+
+    @override
+    def _wrapped(self, start: str, value: Expression) -> str:
+        return laid_out(start, self._piece(value), ";")
 
     @override
     def _declare_local(self, item: Declare, indent: str) -> str:
         made = self._made(item.type, item.name, item.value)
-        return super()._declare_local(item, indent) if made is None else filled(f"{indent}{made[0]}", made[1], made[2])
+        return super()._declare_local(item, indent) if made is None else laid_out(indent, made, ";")
 
-    def _made(self, type_: Type, name: str, value: Expression | None) -> tuple[str, Sequence[str], str] | None:
-        """Return the declaration of an object made by its own constructor: start, arguments, end; None for others."""
+    def _made(self, type_: Type, name: str, value: Expression | None) -> Group | None:
+        """Return the declaration of an object made by its own constructor; None for other declarations."""
         if not isinstance(value, Construct) or (type_.type if isinstance(type_, Const) else type_) != value.type:
             return None
-        head, words = self.declared(type_, name), [self.expression(each) for each in value.arguments]
-        if not words:
-            return (head, (), "{};") if isinstance(type_, Const) else (head, (), ";")
+        head, parts = self.declared(type_, name), [self._piece(each) for each in value.arguments]
+        if not parts:
+            return Group(head, (), "{}" if isinstance(type_, Const) else "")
         if all(map(_may_declare, value.arguments)):  # then the line would declare a function
-            words[0] = f"({words[0]})"
-        return f"{head}(", words, ");"
-
-    @override
-    def _invocation(self, value: Expression) -> tuple[str, Sequence[Expression]] | None:
-        if isinstance(value, Construct):
-            return self._class_type(value.type), value.arguments
-        return super()._invocation(value)
+            parts[0] = f"({flat(parts[0])})"
+        return Group(f"{head}(", tuple(parts), ")")
 
     # ---- declarations
 
@@ -161,7 +172,7 @@ class CppWriter(CWriter):
         if made is None:
             return super()._variable(item)
         doc = doc_comment(item.doc) if item.linkage is Linkage.INTERNAL else ""
-        return doc + filled(f"{self._storage(item)}{made[0]}", made[1], made[2])
+        return doc + laid_out(self._storage(item), made, ";")
 
     @override
     def _storage(self, item: Variable) -> str:
@@ -169,8 +180,16 @@ class CppWriter(CWriter):
         return f"{aligned}{'static ' if item.linkage is Linkage.INTERNAL else ''}{self._section(item)}"
 
     @override
-    def _parameters(self, parameters: Sequence[Parameter]) -> list[str]:
-        return [self.declared(each.type, each.name) for each in parameters]
+    def _signature(self, item: Function, end: str = "") -> str:
+        storage = "static " if item.linkage is Linkage.INTERNAL else ""
+        return self._prototype(storage, item.returns, self._name(item.name), item.parameters, end)
+
+    def _prototype(
+        self, start: str, returns: Type | None, name: str, parameters: Sequence[Parameter], end: str = ""
+    ) -> str:
+        """Return the head of a function, or of a constructor, which returns nothing; `end` follows it."""
+        words = [self.declared(each.type, each.name) for each in parameters]
+        return prototype(start, "" if returns is None else self.declared(returns), name, words, end)
 
     # ---- classes
 
@@ -181,40 +200,36 @@ class CppWriter(CWriter):
     @override
     def _declare_class(self, item: Class) -> str:
         sections = [
-            f"  {_SECTIONS[visibility]}:\n{self._members(item, tuple(members))}"
+            f"  {_SECTIONS[visibility]}:\n{self._members(item, tuple(members))}\n"
             for visibility, members in groupby(item.members, _visibility)
         ]
-        return f"{doc_comment(item.doc)}class {self._name(item.name)}\n{{\n" + "\n\n".join(sections) + "\n};"
+        return f"{doc_comment(item.doc)}class {self._name(item.name)}\n{{\n" + "\n".join(sections) + "};"
 
     def _members(self, owner: Class, members: Sequence[ClassMember]) -> str:
         """Return consecutive members as the class declares them; a documented one is apart from the one before it."""
-        texts = [f"{doc_comment(member.doc, INDENT)}{self._member(owner, member)};" for member in members]
+        texts = [f"{doc_comment(member.doc, INDENT)}{self._member(owner, member)}" for member in members]
         gaps = ["", *("\n" if member.doc else "" for member in members[1:])]
         return "\n".join(gap + text for gap, text in zip(gaps, texts, strict=True))
 
     def _member(self, owner: Class, member: ClassMember) -> str:
         match member:
             case Attribute():
-                return f"{INDENT}{self.declared(member.type, member.name)}"
+                return f"{INDENT}{self.declared(member.type, member.name)};"
             case Method():
-                virtual = "virtual " if member.virtual else ""
-                return self._head(f"{INDENT}{virtual}", member, self._name(member.name))
+                start = f"{INDENT}virtual " if member.virtual else INDENT
+                return self._head(start, member, self._name(member.name), ";")
             case Constructor():
-                explicit = "explicit " if len(member.parameters) == 1 else ""
-                return filled(f"{INDENT}{explicit}{self._name(owner.name)}(", self._parameters(member.parameters), ")")
+                start = f"{INDENT}explicit " if len(member.parameters) == 1 else INDENT
+                return self._prototype(start, None, self._name(owner.name), member.parameters, ";")
             case Destructor():
-                return f"{INDENT}virtual ~{self._name(owner.name)}() = default"
+                return f"{INDENT}virtual ~{self._name(owner.name)}() = default;"
             case _:
                 assert_never(member)
 
-    def _head(self, start: str, method: Method, name: str) -> str:
+    def _head(self, start: str, method: Method, name: str, end: str = "") -> str:
         """Return a method's return type, name, parameters and qualifiers."""
-        parameters, tail = self._parameters(method.parameters), ") const" if method.constant else ")"
-        text = filled(f"{start}{self._declared(method.returns, name)}(", parameters, tail)
-        if all(len(line) < COLUMNS for line in text.splitlines()):
-            return text
-        indent = start[: len(start) - len(start.lstrip())]
-        return f"{start}{self.declared(method.returns)}\n" + filled(f"{indent}{name}(", parameters, tail)
+        constant = " const" if method.constant else ""
+        return self._prototype(start, method.returns, name, method.parameters, f"{constant}{end}")
 
     def _bodies(self, item: Class) -> str:
         """Return the definitions of a class's constructors and methods."""
@@ -228,15 +243,15 @@ class CppWriter(CWriter):
         return "\n\n".join(bodies)
 
     def _constructor(self, name: str, item: Constructor) -> str:
-        head = filled(f"{name}::{name}(", self._parameters(item.parameters), ")")
+        head = self._prototype("", None, f"{name}::{name}", item.parameters)
+        if not item.initialisers:
+            return head
         initialisers = [self._initialiser(each) for each in item.initialisers]
-        line = f"{head} : {', '.join(initialisers)}"
-        if not initialisers or ("\n" not in head and len(line) <= COLUMNS):
-            return line if initialisers else head
-        return f"{head}\n" + filled(f"{INDENT}: ", initialisers, "")
+        line = f"{head} : {', '.join(map(flat, initialisers))}"
+        return line if "\n" not in head and len(line) <= COLUMNS else listed(f"{head}\n{INDENT}: ", initialisers)
 
-    def _initialiser(self, item: Initialiser) -> str:
-        return f"{self._name(item.name)}({', '.join(map(self.expression, item.arguments))})"
+    def _initialiser(self, item: Initialiser) -> Group:
+        return Group(f"{self._name(item.name)}(", tuple(map(self._piece, item.arguments)), ")")
 
 
 def _may_declare(node: Expression) -> bool:

@@ -19,7 +19,6 @@ _BEYOND_FLOAT32 = (2.0 - 2.0**-24) * 2.0**127
 class UnaryOperator(Enum):
     """The operator of a `Unary`."""
 
-    NEGATE = auto()
     NOT = auto()
 
 
@@ -27,12 +26,9 @@ class BinaryOperator(Enum):
     """The operator of a `Binary`."""
 
     ADD = auto()
-    SUBTRACT = auto()
-    MULTIPLY = auto()
     EQUAL = auto()
     NOT_EQUAL = auto()
     LESS = auto()
-    AND = auto()
     OR = auto()
 
 

@@ -28,7 +28,7 @@ from ferrule.firmware.plan import BuildPlan, CompileStep
 from ferrule.nativelib import compiler_identity
 
 _VERSION = "3"
-_PLACE = "{project}/"
+_PLACE = f"{{project}}{os.sep}"
 _ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH", "CCC_OVERRIDE_OPTIONS")
 """Environment variables that affect the output of GCC and clang."""
 _MAX_LISTS = 16
@@ -110,7 +110,7 @@ class ObjectCache:
         called = None if any(each.asks for each in read) else {Path(name).name for name in names}
         facts = [fact for name, each in zip(names, read, strict=True) for fact in (name, each.digest)]
         for folder in folders:
-            facts.append(self._relative(f"{folder}{os.sep}"))
+            facts.append(self._relative(str(folder)))
             facts += [name for last, name in self._names(folder) if called is None or last in called]
         return _hash([key, *facts])
 
@@ -128,7 +128,7 @@ class ObjectCache:
         return _hash(every)
 
     def _relative(self, text: str) -> str:
-        return text.replace(self._place, _PLACE)
+        return f"{text}{os.sep}".replace(self._place, _PLACE).removesuffix(os.sep)  # it may end with the folder itself
 
     def _absolute(self, name: str) -> Path:
         return Path(name.replace(_PLACE, self._place))

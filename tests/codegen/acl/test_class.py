@@ -20,6 +20,7 @@ from ferrule.codegen.c_writer import CWriter
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import DataType, Graph, Layer, LayerType, Quantization, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.table import OPERATORS
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
@@ -127,10 +128,43 @@ def test_names_that_collide_are_numbered_and_listed() -> None:
     assert "*/ int evil" not in header
 
 
-@pytest.mark.parametrize("bad", ["", "1a", "a b", "a__b", "class", "_A", "arm_compute", "Ä", "a;", "../a"])
+BAD_NAMES = ("", "1a", "a b", "a__b", "class", "_A", "arm_compute", "Ä", "a;", "../a")
+METHODS = ("Inference", "getInput", "afterLayer", "get_x", "std", "acl_parameters")
+
+
+@pytest.mark.parametrize("bad", [*BAD_NAMES, *METHODS, "a" * 101])
 def test_names_of_classes_are_checked(bad: str) -> None:
     with pytest.raises(FerruleError, match="cannot be named"):
         generate_class(network(), target=GPU, name=bad)
+
+
+def test_names_that_begin_with_a_digit_are_names_of_variables_too() -> None:
+    net = ferrule.Network("digits")
+    x = net.add_input(TensorInfo(name="0", shape=(1, 2), dtype=DataType.FLOAT32))
+    y = net.add_fully_connected_layer(x, np.ones((2, 2), np.float32), name="1")
+    joined = net.add_concatenation_layer([x, y], 1, name="2")
+    net.set_outputs(net.add_split_layer(joined, 1, 2, name="3"))
+    source = text(generate_class(net, target=CPU), "cpp")
+    assert re.findall(r"FullyConnectedLayerInfo (\w+);", source) == ["of_1_fully_connected_info"]
+    assert re.findall(r"std::vector<.*> (\w+) =", source) == ["of_2_concatenation_inputs", "of_3_0_split_outputs"]
+
+
+@pytest.mark.parametrize("made", ["x", "weights"])
+def test_outputs_that_no_layer_writes_are_refused(made: str) -> None:
+    net = network()
+    constant = next(name for name in net.layers[0].inputs[1:] if name is not None)
+    net.set_outputs([{"x": "x", "weights": constant}[made]])
+    with pytest.raises(UnsupportedError, match=r"output '\w+': it is an? \w+, and no layer writes it"):
+        generate_class(net, target=GPU)
+
+
+def test_infinite_values_have_their_header() -> None:
+    net = ferrule.Network("infinite")
+    x = net.add_input(TensorInfo(name="x", shape=(2, 3), dtype=DataType.FLOAT32))
+    net.set_outputs([net.add_pad_v2_layer(x, [(0, 0), (1, 1)], float("-inf"), name="y")])
+    source = text(generate_class(net, target=CPU), "cpp")
+    assert "PixelValue(-std::numeric_limits<float>::infinity())" in source
+    assert "#include <limits>" in source
 
 
 def test_unknown_targets_and_versions_are_refused() -> None:
@@ -235,6 +269,7 @@ def convolution(scale: float) -> Graph:
         np.ones((2, 1, 1, 1), np.int8),
     )
     case = layer_case(LayerType.CONV_2D, DataType.INT8, 0).layers[0]
+    assert isinstance(case.descriptor, Conv2dDescriptor)
     graph.add_layer(
         Layer(
             name="conv",

@@ -198,7 +198,7 @@ class ClassBuilder:
 
     def local(self, wanted: str, type_: ClassType, value: Expression | None = None) -> Identifier:
         """Add a variable to the constructor, in front of the next configuration."""
-        name = self.names.take(wanted)
+        name = self.names.take(f"of_{wanted}" if wanted[0].isdigit() else wanted)
         self.configuration.append(Declare(name, type_, value))
         return Identifier(name)
 

@@ -108,14 +108,14 @@ def _not_constant(part: LayerView) -> str:
     return "its input is a constant" if part.is_constant(0) else ""
 
 
-_TO_NEAREST = acl_name("RoundingPolicy", "TO_NEAREST_EVEN")
+_TO_ZERO = acl_name("RoundingPolicy", "TO_ZERO")
 _VECTOR = 16
 """From this number of int8 values on, the library computes SOFTMAX in vectors (measured, 20.08 and 24.11)."""
 _CONVERSIONS = FLOATS | {DataType.INT8}
 ROWS = {
     LayerType.ADD: _binary("ArithmeticAddition", _SATURATE),
     LayerType.SUB: _binary("ArithmeticSubtraction", _SATURATE),
-    LayerType.MUL: _binary("PixelWiseMultiplication", Float(1.0), _SATURATE, _TO_NEAREST),
+    LayerType.MUL: _binary("PixelWiseMultiplication", Float(1.0), _SATURATE, _TO_ZERO),
     LayerType.MAXIMUM: _binary("ElementwiseMax"),
     LayerType.MINIMUM: _binary("ElementwiseMin"),
     LayerType.RELU: Row(add=_activation("RELU"), check=_not_constant),

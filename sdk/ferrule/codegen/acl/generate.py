@@ -165,6 +165,7 @@ def generate_class(
         implementation_includes=(
             Include(path="acl_parameters.h"),
             Include(path="cstdint", kind=IncludeKind.STANDARD),
+            Include(path="limits", kind=IncludeKind.STANDARD),
             Include(path="vector", kind=IncludeKind.STANDARD),
         ),
         implementation=(class_,),
@@ -246,11 +247,11 @@ def _check(graph: Graph, options: AclOptions) -> None:
         for layer in graph.layers
         if (reason := supported(graph, layer, options))
     ]
-    reasons += [
-        f"output '{info.name}': it is a constant" for info in graph.outputs if graph.tensor(info.name).is_constant
-    ]
     inputs = {info.name for info in graph.inputs}
-    reasons += [f"output '{info.name}': it is an input" for info in graph.outputs if info.name in inputs]
+    for info in graph.outputs:
+        if info.name in inputs or graph.tensor(info.name).is_constant:
+            kind = "an input" if info.name in inputs else "a constant"
+            reasons.append(f"output '{info.name}': it is {kind}, and no layer writes it")
     if not reasons:
         return
     shown = "\n".join(f"  {reason}" for reason in reasons[:_LISTED])

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ferrule.codegen.acl.builder import AclTensor, coordinates, unsigned
-from ferrule.codegen.acl.layouts import dimension_of, order, permutation
+from ferrule.codegen.acl.layouts import dimension_of, dimensions, order, permutation
 from ferrule.codegen.acl.rows import FLOATS, LayerParts, LayerView, Row
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Aggregate, Boolean, Cast, Construct, Expression, Field, Float, Integer, Scalar
@@ -31,6 +31,9 @@ def _reshape(part: LayerParts) -> None:
 
 def _transpose(part: LayerParts) -> None:
     about = part.descriptor(TransposeDescriptor)
+    if about.permutation == tuple(range(len(about.permutation))):  # the library has no permutation of one dimension
+        _reshape(part)
+        return
     part.builder.permute(part.name(), part.input(0), part.output(0), permutation(about.permutation))
 
 
@@ -60,6 +63,9 @@ def _pixel(part: LayerParts, value: float | None) -> Expression:
 def _concatenation(part: LayerParts) -> None:
     about = part.descriptor(ConcatenationDescriptor)
     rank = len(part.output_info.shape)
+    if len(part.layer.inputs) == 1:
+        _reshape(part)
+        return
     sources = [part.input(index) for index in range(len(part.layer.inputs))]
     pointers = part.builder.pointers(part.name("inputs")[1:], sources, constant=True)
     part.function("ConcatenateLayer", pointers, part.output(0).pointer, unsigned(dimension_of(about.axis % rank, rank)))
@@ -67,6 +73,9 @@ def _concatenation(part: LayerParts) -> None:
 
 def _split(part: LayerParts) -> None:
     about = part.descriptor(SplitDescriptor)
+    if len(part.layer.outputs) == 1:
+        _reshape(part)
+        return
     rank = len(part.info(0).shape)
     targets = [part.output(index) for index in range(len(part.layer.outputs))]
     pointers = part.builder.pointers(part.name("outputs")[1:], targets, constant=False)
@@ -83,7 +92,10 @@ def _ranges(part: LayerParts) -> tuple[Range, ...]:
 
 def _slice(part: LayerParts) -> None:
     source = part.input(0)
+    extents = dimensions(source.shape)
     ranges = [_ranges(part)[axis] for axis in order(len(source.shape))]
+    while len(ranges) > 1 and extents[len(ranges) - 1] == 1:  # a TensorShape drops such dimensions at the end
+        ranges.pop()
     kept = tuple(each.count for each in _ranges(part))
     output = part.output(0)
     result = output if output.shape == kept else part.builder.scratch(part.name("result"), output, kept)
@@ -167,6 +179,10 @@ def _rank(info: TensorInfo) -> str:
 
 
 def _concatenation_check(part: LayerView) -> str:
+    if len(part.layer.inputs) == 1:
+        if part.info(0).quantization != part.output_info.quantization:
+            return "it has one input, and changes the scale"
+        return "its only input is a constant" if part.is_constant(0) else ""
     return _rank(part.info(0))
 
 

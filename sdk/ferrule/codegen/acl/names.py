@@ -11,15 +11,18 @@ from ferrule.graph.names import UniqueNames
 from ferrule.rendering.c_text import CPP_KEYWORDS
 
 _LONGEST = 40
-_CLASS = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_CLASS = re.compile(r"(?!get_)[A-Za-z][A-Za-z0-9_]{0,99}")
+_TAKEN = frozenset({"acl_parameters", "afterLayer", "arm_compute", "getInput", "getOutput", "Inference", "main", "std"})
+"""Names of the class's methods, and of namespaces and functions beside it."""
 
 
 def check_class_name(name: str) -> None:
     """Raise FerruleError if a class and its files cannot have this name."""
-    if not _CLASS.fullmatch(name) or "__" in name or name in CPP_KEYWORDS or name == "arm_compute":
+    if not _CLASS.fullmatch(name) or "__" in name or name in CPP_KEYWORDS | _TAKEN:
         raise FerruleError(
             f"the class cannot be named {name!r}",
-            hint="use a name of C++ without two underscores in a row, such as AclArtifact",
+            hint="use a name that no method has, of at most 100 characters, without two underscores in a row, such "
+            "as AclArtifact",
         )
 
 
@@ -32,7 +35,7 @@ def plain(name: str) -> str:
     name = name.rsplit(";", 1)[-1] or name
     text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_")
     if len(text) > _LONGEST:
-        text = text[-_LONGEST:].lstrip("_")
+        text = text[-_LONGEST:].partition("_")[2] or text[-_LONGEST:]  # from the start of a word
     if not text:
         return "tensor"
     return text[0].lower() + text[1:]

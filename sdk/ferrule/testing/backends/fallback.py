@@ -171,7 +171,10 @@ class FallbackFamily(Family):
 
     @pytest.mark.parametrize("seed", range(6))
     def test_random_networks_divided_at_random(self, subject: Subject, runtime: Runtime, seed: int) -> None:
-        """Networks whose layers are on random backends give the reference's results, imported, lent and copied."""
+        """Networks whose layers are on random backends give the reference's results, imported, lent and copied.
+
+        They are drawn from fixed seeds, since `ferrule[testing]` does not install hypothesis.
+        """
         dice = random.Random(seed)  # noqa: S311 - no secret
         network = random_network(2000 + seed, 7, dice.choice([DataType.INT8, DataType.INT16]))
         owners = [subject.id, subject.id, *(partner.id for partner in PARTNERS)]

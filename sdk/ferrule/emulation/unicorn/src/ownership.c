@@ -133,7 +133,9 @@ static void enter(struct ferrule_ownership *ownership, int32_t step)
         return;
     }
     set_roles(ownership, FERRULE_ROLE_READS);
-    ownership->roles[FERRULE_HOLDER_NOTHING] = FERRULE_ROLE_READS;
+    if (step == FERRULE_STEP_UNKNOWN) { /* what no layer has written, no layer may read */
+        ownership->roles[FERRULE_HOLDER_NOTHING] = 0;
+    }
     aim_at_all(ownership, FERRULE_HOLDER_UNKNOWN);
     for (uint32_t i = FERRULE_HOLDER_BUFFERS;
          step == FERRULE_STEP_IDLE && i < ownership->buffer_count; ++i) {
