@@ -74,7 +74,7 @@ $(VENV)/demo: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e '.[run,demo,oracle,dev,gpu]'
+	$(BIN)/pip install --quiet -e '.[run,demo,oracle,dev,gpu,hdf5]'
 	@touch $@
 
 # One installation after the other would resolve the dependencies and build the package each time.

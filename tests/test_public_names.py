@@ -42,6 +42,7 @@ NAMES = {
     "boards",
     "compile",
     "generate",
+    "generate_acl",
     "inspect",
     "load",
     "override",

@@ -12,7 +12,7 @@ import pytest
 from needs import require_cc, require_module, require_program
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = ("boards", "include", "platforms", "src_c")
+SHIPPED = ("boards", "include", "platforms", "scripts", "src_c", "src_cpp")
 BARE_METAL = "platforms/bare_metal"
 
 

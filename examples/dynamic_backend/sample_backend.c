@@ -50,12 +50,21 @@ static int32_t execute(void *workload, const struct ferrule_tensor *const *input
                        size_t reason_bytes)
 {
     const struct sample_workload *made = workload;
+    int32_t status = sample_access(outputs[0], true);
 
     (void)event;
-    (void)reason;
-    (void)reason_bytes;
+    for (uint32_t i = 0; i < made->inputs && status == FERRULE_OK; ++i) {
+        status = sample_access(inputs[i], true);
+    }
+    if (status != FERRULE_OK) {
+        return refuse(reason, reason_bytes, status,
+                      "a dma-buf refuses the access of the processor");
+    }
     made->run(made, inputs, outputs);
-    return FERRULE_OK;
+    for (uint32_t i = 0; i < made->inputs; ++i) {
+        (void)sample_access(inputs[i], false); /* what was read is not changed */
+    }
+    return sample_access(outputs[0], false);
 }
 
 static void destroy_workload(void *workload)

@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample_handles.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#ifdef __linux__
+#include <linux/dma-buf.h>
+#include <sys/ioctl.h>
+#endif
 
 /** Alignment of every element type. */
 enum { ALIGNMENT = 16 };
+/** A cache line: backends that import what the sample exports may need this alignment. */
+enum { EXPORT_ALIGNMENT = 64 };
 
 struct sample_handle {
     size_t size_bytes;
     void *own;      /**< null if the handle has imported memory only */
     void *imported; /**< null if nothing is imported */
+    int32_t fd;     /**< of the dma-buf that is imported; -1 if none is */
 };
 
 static int32_t create_handle(const struct ferrule_backend *backend, void *memory,
@@ -21,14 +31,20 @@ static int32_t create_handle(const struct ferrule_backend *backend, void *memory
     (void)backend;
     (void)memory;
     if (made != NULL && managed) {
-        made->own = calloc(1, tensor->size_bytes > 0 ? tensor->size_bytes : 1);
+        size_t lines = tensor->size_bytes / EXPORT_ALIGNMENT + 1;
+
+        made->own = aligned_alloc(EXPORT_ALIGNMENT, lines * EXPORT_ALIGNMENT);
     }
     if (made == NULL || (managed && made->own == NULL)) {
         free(made);
         return refuse(reason, reason_bytes, FERRULE_ERR_MEMORY, "no memory for tensor '%s'",
                       tensor->name);
     }
+    if (managed) {
+        memset(made->own, 0, tensor->size_bytes);
+    }
     made->size_bytes = tensor->size_bytes;
+    made->fd = -1;
     *handle = made;
     return FERRULE_OK;
 }
@@ -41,6 +57,30 @@ static void destroy_handle(void *handle)
     free(made);
 }
 
+/** Tells Linux that an access of the processor to an imported dma-buf begins or ends. */
+static int32_t synchronise(const struct sample_handle *handle, bool begin)
+{
+#ifdef __linux__
+    struct dma_buf_sync sync = {
+        .flags = DMA_BUF_SYNC_RW | (begin ? DMA_BUF_SYNC_START : DMA_BUF_SYNC_END),
+    };
+    int result = 0;
+
+    if (handle->fd < 0) {
+        return FERRULE_OK;
+    }
+    do {
+        result = ioctl(handle->fd, DMA_BUF_IOCTL_SYNC, &sync);
+    } while (result != 0 && (errno == EINTR || errno == EAGAIN));
+    /* ENOTTY: a file in memory, which the host uses where there are no dma-bufs, needs nothing */
+    return result == 0 || errno == ENOTTY ? FERRULE_OK : FERRULE_ERR_DEVICE;
+#else
+    (void)handle;
+    (void)begin;
+    return FERRULE_OK;
+#endif
+}
+
 static int32_t map(void *handle, void **data, char *reason, size_t reason_bytes)
 {
     const struct sample_handle *made = handle;
@@ -49,12 +89,15 @@ static int32_t map(void *handle, void **data, char *reason, size_t reason_bytes)
     if (*data == NULL) {
         return refuse(reason, reason_bytes, FERRULE_ERR_MEMORY, "the handle has no memory");
     }
+    if (synchronise(made, true) != FERRULE_OK) {
+        return refuse(reason, reason_bytes, FERRULE_ERR_DEVICE, "the dma-buf refuses an access");
+    }
     return FERRULE_OK;
 }
 
 static void unmap(void *handle)
 {
-    (void)handle;
+    (void)synchronise(handle, false); /* there is no way to report it; the next access is refused */
 }
 
 static bool import_ref(void *handle, const struct ferrule_memory_ref *memory, bool try_only)
@@ -63,9 +106,8 @@ static bool import_ref(void *handle, const struct ferrule_memory_ref *memory, bo
     void *region = NULL;
 
     if (memory != NULL) {
-        /* a dma-buf is refused even if it is mapped: accesses to it would have to be synchronised
-         */
-        if (memory->source != FERRULE_MEMORY_MALLOC || memory->address == NULL ||
+        /* a dma-buf is imported if it is mapped; it is then memory of the process, too */
+        if ((memory->source & FERRULE_MEMORY_MALLOC) == 0 || memory->address == NULL ||
             memory->bytes != made->size_bytes) {
             return false;
         }
@@ -76,6 +118,8 @@ static bool import_ref(void *handle, const struct ferrule_memory_ref *memory, bo
     }
     if (!try_only) {
         made->imported = region;
+        made->fd =
+            memory != NULL && (memory->source & FERRULE_MEMORY_DMA_BUF) != 0 ? memory->fd : -1;
     }
     return true;
 }
@@ -117,4 +161,9 @@ void *sample_elements(const struct ferrule_tensor *tensor)
         return tensor->data;
     }
     return handle->imported != NULL ? handle->imported : handle->own;
+}
+
+int32_t sample_access(const struct ferrule_tensor *tensor, bool begin)
+{
+    return tensor->handle == NULL ? FERRULE_OK : synchronise(tensor->handle, begin);
 }

@@ -204,6 +204,7 @@ bool sample_prepare(const struct ferrule_layer *layer, struct sample_workload *w
     const struct ferrule_tensor *output = layer->outputs[0];
     bool is_float = output->type == FERRULE_TYPE_FLOAT32;
 
+    workload->inputs = layer->type == FERRULE_LAYER_ADD ? 2 : 1;
     workload->count = element_count(output);
     limits_of(activation_of(layer), &workload->low, &workload->high);
     if (!is_float) {

@@ -10,6 +10,7 @@ struct sample_workload {
     /** Runs the layer; chosen when the workload is created. */
     void (*run)(const struct sample_workload *workload, const struct ferrule_tensor *const *inputs,
                 const struct ferrule_tensor *const *outputs);
+    uint32_t inputs;        /**< the first inputs, which are no constants */
     size_t count;           /**< elements of the output */
     size_t depth;           /**< FULLY_CONNECTED: products per output */
     size_t channels;        /**< FULLY_CONNECTED: outputs per row */

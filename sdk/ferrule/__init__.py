@@ -22,7 +22,7 @@ from ferrule.errors import FerruleError
 if TYPE_CHECKING:
     from ferrule import backends, boards
     from ferrule._typing import override
-    from ferrule.facade import Firmware, compile, generate, inspect  # noqa: A004
+    from ferrule.facade import Firmware, compile, generate, generate_acl, inspect  # noqa: A004
     from ferrule.firmware import Job
     from ferrule.formats import load
     from ferrule.graph import DataType, Quantization, TensorInfo
@@ -44,6 +44,7 @@ __all__ = [
     "boards",
     "compile",
     "generate",
+    "generate_acl",
     "inspect",
     "load",
     "override",
@@ -60,6 +61,7 @@ _HOMES = {
     "Verdict": "ferrule.report",
     "compile": "ferrule.facade",
     "generate": "ferrule.facade",
+    "generate_acl": "ferrule.facade",
     "inspect": "ferrule.facade",
     "load": "ferrule.formats",
     "override": "ferrule._typing",

@@ -11,7 +11,7 @@ from ferrule.errors import FerruleError
 
 @cache
 def root() -> Path:
-    """Return the folder that holds `boards/`, `include/`, `platforms/` and `src_c/`.
+    """Return the folder that holds `boards/`, `include/`, `platforms/`, `scripts/`, `src_c/` and `src_cpp/`.
 
     Raises:
         FerruleError: the installation lacks these folders.

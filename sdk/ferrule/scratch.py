@@ -27,6 +27,7 @@ from ferrule.errors import FerruleError
 
 PREFIX = "ferrule-scratch-"
 """Beginning of the name of each temporary file and folder; in a folder of the user's, a full stop precedes it."""
+_ATTEMPTS = 100
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -123,7 +124,9 @@ def _own_temporary() -> tuple[Path, int]:
 def _own(parent: Path, prefix: str, *, folder: bool) -> tuple[Path, int]:
     """Make a locked temporary file or folder, after a sweep; return its path and its file descriptor."""
     sweep(parent)
+    attempts = 0
     while True:
+        attempts += 1
         path = parent / f"{prefix}{secrets.token_hex(6)}"
         try:
             if folder:
@@ -134,7 +137,7 @@ def _own(parent: Path, prefix: str, *, folder: bool) -> tuple[Path, int]:
         except FileExistsError:
             continue
         except FileNotFoundError:
-            if parent.is_dir():  # swept between its creation and this
+            if parent.is_dir() and attempts < _ATTEMPTS:  # swept between its creation and this; not so in /proc
                 continue
             raise
         _lock(handle, wait=True, shared=False)

@@ -35,6 +35,8 @@ from ferrule.dom import (
     Class,
     ClassType,
     Comment,
+    Construct,
+    Declare,
     Enumeration,
     Enumerator,
     Evaluate,
@@ -42,7 +44,11 @@ from ferrule.dom import (
     Float,
     Identifier,
     Integer,
+    Module,
     Pointer,
+    QualifiedName,
+    Reference,
+    Scalar,
     Struct,
     Unary,
     UnaryOperator,
@@ -256,6 +262,12 @@ INTERFACES: Mapping[type, Interface] = {
                 good=64,
                 whose=" of tensor handle factory 'Bad'",
             ),
+            "import_refusal": Row(
+                call=lambda guard: guard.import_refusal(MemorySource.DMA_BUF),
+                wrong=(None, 3),
+                good="no driver",
+                whose=" of tensor handle factory 'Bad'",
+            ),
             "capabilities": Row(
                 call=lambda guard: guard.capabilities(LAYER, LAYER),
                 wrong=(None, frozenset({"PADDING_REQUIRED"})),
@@ -448,6 +460,9 @@ VALUES: list[tuple[dict[str, object], str]] = [
     ({"scratch_alignment": 1 << 40}, r"scratch_alignment is \d+, expected a power of two up to"),
     ({"declarations": (Class(name="A"),)}, "its code has class 'A', which C does not have"),
     ({"declarations": (Variable(name="v", type=Pointer(ClassType("A"))),)}, "its code has class 'A'"),
+    ({"status": Construct(ClassType("A"))}, "its code has a new object of class 'A', which C does not have"),
+    ({"status": QualifiedName(("a", "b"), "c")}, "its code has the name 'c' in 'a::b', which C does not have"),
+    ({"statements": (Declare("r", Reference(Scalar.INT8)),)}, "its code has a reference, which C does not have"),
     ({"statements": (Comment("\udcff"),)}, r"text is '\\udcff', expected text that UTF-8 can encode"),
     ({"scratch_alignment": 12}, "scratch_alignment is 12, expected a power of two"),
     (
@@ -482,7 +497,7 @@ def test_the_values_of_a_lowered_layer_are_checked(changes: dict[str, object], m
 def test_a_lowered_layer_of_too_many_levels_is_refused() -> None:
     deep: Expression = Integer(1)
     for _ in range(5000):
-        deep = Unary(UnaryOperator.NEGATE, deep)
+        deep = Unary(UnaryOperator.NOT, deep)
     guard = guarded_target(Thing(lower=lambda context: changed(OP, statements=(Evaluate(deep),))), "Bad")
     with pytest.raises(BrokenBackendError, match="returned a LoweredOp of too many levels"):
         guard.lower(LOWERING)
@@ -495,6 +510,9 @@ NODES: list[tuple[Callable[[], object], str]] = [
     (lambda: Enumerator(name="a", value=1 << 32), "enumerator 'a' of 33 bits"),
     (lambda: Enumeration(enumerators=()), "without enumerators"),
     (lambda: Struct(name="s", members=()), "structure 's' has no member"),
+    (lambda: Integer(-1, unsigned=True), "an unsigned integer literal of -1, expected 0 or more"),
+    (lambda: QualifiedName((), "x"), "the qualified name 'x' has no namespace"),
+    (lambda: Module(name="m", doc="", interface=(Class(name="A"),)), "class 'A' is in the interface of module 'm'"),
     (lambda: ArrayData(np.zeros(2)), "an array of float64"),
     (lambda: ArrayData(np.array([None])), "an array of object"),
 ]
@@ -521,6 +539,8 @@ DRIVERS: list[tuple[dict[str, object], str]] = [
     ({"interrupt": -1, "handler": "h"}, "interrupt is -1"),
     ({"interrupt": 3}, "handler is '', expected the C identifier"),
     ({"wire": Wire(baud=0)}, "wire.baud is 0"),
+    ({"context_fields": (("f", QualifiedName(("a",), "b")),)}, "its code has the name 'b' in 'a'"),
+    ({"context_declarations": (Variable(name="v", type=Reference(Scalar.INT8)),)}, "its code has a reference"),
     ({"contributions": (MISSING_SOURCE,)}, "there is no source"),
 ]
 

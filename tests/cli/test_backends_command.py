@@ -13,6 +13,7 @@ import pytest
 
 from ferrule import DataType, Network, Quantization, TensorInfo
 from ferrule.backends.dynamic import Reason
+from ferrule.backends.shared.allocators import DmaBufAllocator
 from ferrule.formats import to_tflite
 from ferrule.report.backend_listing import BackendListing
 from ferrule.report.inspection import FinalPart, Inspection
@@ -53,6 +54,9 @@ def test_handles_are_listed(ferrule: Ferrule) -> None:
         ["CpuRef", "Ferrule/Host", "yes", "malloc", "malloc", ""],
         ["Woofles", "Ferrule/Woofles", "yes", "dma-buf", "no", "fallback import memory required"],
     ]
+    (told,) = [line for line in lines if line.startswith("dma-bufs of this machine: ")]
+    assert DmaBufAllocator().name in told
+    assert "dma-bufs" not in ferrule("backends", "--memory", "CpuRef").out
 
 
 def test_options_are_listed(ferrule: Ferrule) -> None:
@@ -254,6 +258,21 @@ def test_inspect_explains_the_crossings(ferrule: Ferrule, sums: Path) -> None:
     table = ferrule("inspect", sums, "--backends", "MyCustom,CpuRef", *config).out
     assert "what passes from one backend to another" in table
     assert "import_enabled is off" in table
+
+
+def test_inspect_says_what_dma_bufs_are_on_this_machine(ferrule: Ferrule, sums: Path) -> None:
+    network = Network("adder")
+    x = network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.INT8, quantization=Quantization.of(0.1)))
+    added = network.add_add_layer(x, x, quantization=Quantization.of(0.1))
+    network.set_outputs([network.add_maximum_layer(added, x)])
+    sums.write_bytes(to_tflite(network))
+    arguments = (sums, "--backends", "Woofles,CpuRef")
+    host = finals(ferrule, *arguments, "--json", "--import")["host"]
+    written = [part for part in host.crossings if part.source]
+    assert [(part.strategy, part.memory) for part in written] == [("fallback import", "malloc and dma-buf")]
+    assert host.dma_bufs.startswith(DmaBufAllocator().name)
+    assert f"dma-bufs of this machine: {DmaBufAllocator().name}" in ferrule("inspect", *arguments, "--import").out
+    assert finals(ferrule, *arguments, "--json")["host"].dma_bufs == ""
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +27,8 @@ from ferrule.backends.firmware import (
     LoweringContext,
 )
 from ferrule.backends.target import Face, Target, default_target
-from ferrule.codegen import Artifact, generate
+from ferrule.codegen import Artifact, CppWriter, CWriter, Writer, generate
+from ferrule.codegen.c_writer import C_WRITER
 from ferrule.dom import Assign, Call, Dereference, Identifier, Integer
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.firmware import ziglang_program
@@ -100,7 +102,10 @@ def chain(layers: int = 2) -> Network:
 
 
 def emit(
-    network: Network, targets: Mapping[str, FirmwareTarget], devices: Mapping[str, Device] | None = None
+    network: Network,
+    targets: Mapping[str, FirmwareTarget],
+    devices: Mapping[str, Device] | None = None,
+    writer: Writer = C_WRITER,
 ) -> Artifact:
     return generate(
         network,
@@ -109,6 +114,7 @@ def emit(
             name: Target(face=Face.FIRMWARE, device=(devices or {}).get(name, default_device(UNIT))) for name in targets
         },
         workspace_bytes=1 << 16,
+        writer=writer,
     )
 
 
@@ -156,6 +162,28 @@ def test_generated_c_is_formatted(tmp_path: Path) -> None:
             [program, style, "--dry-run", "-Werror", str(path)], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
+
+
+class OtherSuffixes(CWriter):
+    """C in files with other names."""
+
+    header_suffix = ".hh"
+    source_suffix = ".cc"
+
+
+def test_the_writer_decides_the_language() -> None:
+    """All of C that the generator itself knows are the names of C's library and of Ferrule's headers."""
+    targets = {"l0": UnitTarget(), "l1": CoreTarget()}
+    model = emit(chain(), targets, {"l0": UNIT0})
+    other = emit(chain(), targets, {"l0": UNIT0}, OtherSuffixes())
+    assert {name.replace(".cc", ".c").replace(".hh", ".h") for name in other.files} == set(model.files)
+    assert other.sources == tuple(name.replace(".c", ".cc") for name in model.sources)
+    assert len(other.sources) == 4
+    included = {name for text in other.files.values() for name in re.findall(r'#include "(\w+\.\w+)"', text)}
+    assert included <= {*other.files, "unit.h"}
+    assert other.device_c("unit0") == model.device_c("unit0")
+    with pytest.raises(UnsupportedError, match=r"C\+\+14 has no designated initialisers"):
+        emit(chain(), targets, {"l0": UNIT0}, CppWriter())
 
 
 def test_the_interface() -> None:

@@ -28,6 +28,7 @@ BLOCKS = [block for page in pages() for block in blocks(page)]
 FOLLOWED = {
     "add_operator": "tests/docs/test_add_operator_document.py",
     "accelerators": "tests/docs/test_accelerators_document.py",
+    "acl": "tests/docs/test_acl_document.py",
     "backends": "tests/docs/test_backends_document.py",
     "boards": "tests/boards/test_documentation.py",
     "cmsis": "tests/docs/test_cmsis_document.py",

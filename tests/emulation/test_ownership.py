@@ -100,6 +100,7 @@ FOUND_IN_THE_CACHE = {
     "LINE_SHARED": (Violation.SHARES_LINE, "fourth", None, "c"),
     "WHOLE_CACHE_INVALIDATED": (Violation.DROPS, "second", None, "y"),
 }
+BEHIND_OTHERS = "OVERREAD_BY_CONSECUTIVE_WORDS"
 CONSTANTS = ("CONSTANT_WRITTEN", "DEVICE_WRITES_A_CONSTANT")
 
 
@@ -213,11 +214,23 @@ def test_without_a_mistake(unicorn: Engine, build: Build, board: str, cached: bo
 
 
 def test_accesses_of_unknown_layers_are_not_counted(unicorn: Engine, build: Build) -> None:
-    """An inference whose layers are not announced is not checked, and neither it nor its accesses are counted."""
-    machine = build("ownership", PLAIN)
+    """An inference whose layers are not announced is not counted, and neither are its accesses."""
+    run(unicorn, unannounced(build("ownership", PLAIN)), "READS_ANOTHER_LAYERS_TENSOR", announced=False)
+
+
+@pytest.mark.parametrize("mistake", ["INPUT_AT_WRONG_OFFSET", "OUTPUT_INCOMPLETE"])
+def test_unwritten_bytes_are_found_without_known_layers(unicorn: Engine, build: Build, mistake: str) -> None:
+    violation, _, device, tensor = FOUND[mistake]
+    with pytest.raises(OwnershipError, match="in an inference whose layers are not announced") as caught:
+        run(unicorn, unannounced(build("ownership", PLAIN)), mistake, announced=False)
+    error = caught.value
+    assert (error.violation, error.layer, error.device, error.tensor) == (violation, "", device, tensor)
+
+
+def unannounced(machine: Machine) -> Machine:
+    """Return the machine with devices and a plan by which no layer is announced."""
     image = read_image(machine.elf)
-    plan = replace(plan_of(image), next=image.address_of("main"))
-    run(unicorn, with_devices(machine, plan), "INPUT_AT_WRONG_OFFSET", announced=False)
+    return with_devices(machine, replace(plan_of(image), next=image.address_of("main")))
 
 
 def mistaken(unicorn: Engine, machine: Machine, mistake: str, *, exact: bool, cached: bool) -> OwnershipError:
@@ -285,7 +298,18 @@ def test_constants(unicorn: Engine, build: Build, mistake: str) -> None:
 
 def test_every_mistake_is_expected() -> None:
     """The tables above have every mistake of the firmware."""
-    assert NUMBERS.keys() == {"NONE", *FOUND, *FOUND_IN_THE_CACHE, *CONSTANTS}
+    assert NUMBERS.keys() == {"NONE", *FOUND, *FOUND_IN_THE_CACHE, *CONSTANTS, BEHIND_OTHERS}
+
+
+def test_bytes_behind_consecutive_words_are_found_at_the_instruction(unicorn: Engine, build: Build) -> None:
+    """unicorn's two halves of an unaligned read look like two words, unless each access is intercepted."""
+    machine = build("ownership", PLAIN)
+    run(unicorn, with_devices(machine, plan_of(read_image(machine.elf))), BEHIND_OTHERS)
+    error = mistaken(unicorn, machine, BEHIND_OTHERS, exact=True, cached=False)
+    assert (error.violation, error.layer, error.device) == (Violation.READS_NOTHING, "fourth", None)
+    place, size = PLACES["s"]
+    assert error.address == read_image(machine.elf).address_of("workspace") + place + size
+    assert "reads 4 B" in str(error)
 
 
 @pytest.mark.parametrize("name", ["qemu", "renode", "serial"])

@@ -12,6 +12,7 @@ from flatbuffer_tree import Table, one_operator_model, operator, quantization, t
 
 from ferrule import formats
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
+from ferrule.graph import DataType
 
 
 def relu(**changes: Table) -> Table:
@@ -383,6 +384,38 @@ def test_options_out_of_range() -> None:
 def test_hybrid_layers_are_refused_by_that_word() -> None:
     error = refused(convolution(conv_options(), "INT8"), UnsupportedError, "hybrid", "'image'", "'weights'")
     assert "dynamic-range" in str(error.hint)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_hybrid_weights_become_float32_on_request(channels: int) -> None:
+    stored = (np.arange(9 * channels) - 4 * channels).astype(np.int8)
+    scales = [0.5, 0.25, 3.0][:channels]
+    tensors = [
+        tensor("image", (1, 4, 4, 1)),
+        tensor("weights", (channels, 3, 3, 1), "INT8", buffer=1, quantization=quantization(scales, [0] * channels)),
+        tensor("y", (1, 2, 2, channels)),
+    ]
+    model = write(one_operator_model("CONV_2D", tensors, [0, 1], [2], conv_options(), buffers=(stored.tobytes(),)))
+    refused(model, UnsupportedError, "hybrid")
+    network = formats.load(model, dequantize_weights=True)
+    weights = network.tensor("weights")
+    assert (weights.info.dtype, weights.info.quantization) == (DataType.FLOAT32, None)
+    expected = stored.reshape(channels, 3, 3, 1) * np.float32(scales).reshape(-1, 1, 1, 1)
+    assert weights.data is not None
+    assert np.array_equal(weights.data, expected)
+    (output,) = network.run([np.ones((1, 4, 4, 1), np.float32)])
+    assert np.allclose(output[0, 0, 0], expected.sum(axis=(1, 2, 3)))
+
+
+def test_hybrid_weights_without_a_scale_are_refused() -> None:
+    tensors = [
+        tensor("image", (1, 4, 4, 1)),
+        tensor("weights", (1, 3, 3, 1), "INT8", buffer=1),
+        tensor("y", (1, 2, 2, 1)),
+    ]
+    model = write(one_operator_model("CONV_2D", tensors, [0, 1], [2], conv_options(), buffers=(bytes(9),)))
+    with pytest.raises(ModelError, match=r"tensor 'weights': it has no scale, expected quantised weights"):
+        formats.load(model, dequantize_weights=True)
 
 
 def test_shuffled_weights() -> None:

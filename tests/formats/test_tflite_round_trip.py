@@ -139,6 +139,8 @@ def test_the_hybrid_model_is_refused_by_that_word(models: Path) -> None:
     first = str(caught.value).splitlines()[1]
     assert first.startswith("  operator 0 CONV_2D -> ")
     assert "it is hybrid" in first
+    network = formats.load(models / "kws_ref_model_float32.tflite", dequantize_weights=True)
+    assert {tensor.info.dtype for tensor in network.tensors} == {DataType.FLOAT32}
 
 
 @pytest.mark.parametrize("dtype", [DataType.FLOAT32, DataType.INT8])

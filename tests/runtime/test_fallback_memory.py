@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from mock_backends import SHAPE, CountingAllocator, chain, registry_of, sample
 from ferrule._typing import override
 from ferrule.backends import Backend, BackendId
 from ferrule.backends.context import CreationOptions, CustomAllocator
+from ferrule.backends.shared.allocators import DmaBufAllocator
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.tensor_handle import MemoryManager, MemoryRef, MemorySource, TensorHandleFactory
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
@@ -30,6 +32,7 @@ from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import FallbackBlock, NetworkLoadError, Runtime, WorkloadEvent
 from ferrule.runtime.fallback_memory import FallbackEnd, FallbackMemory, FallbackTensor
 from ferrule.testing.backends.comparison import random_inputs
+from ferrule.testing.backends.fallback import shared_memory
 from ferrule.testing.backends.partners import (
     PARTNERS,
     LateWorkloads,
@@ -54,11 +57,31 @@ def divided(network: Graph, owners: Sequence[type[Backend]], options: OptimizerO
     return optimize(network, list(dict.fromkeys(hints.values())), registry_of(*PARTNERS), replace(options, hints=hints))
 
 
+class CountingDmaBufs(CountingAllocator):
+    """Counts dma-bufs, or their stand-ins."""
+
+    def __init__(self) -> None:
+        super().__init__(MALLOC | DMA_BUF)
+        self._inner = DmaBufAllocator()
+
+    @override
+    def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+        memory = self._inner.allocate(size_bytes, alignment_bytes)
+        self.held.append(id(memory))
+        self.total += 1
+        return memory
+
+    @override
+    def free(self, memory: MemoryRef) -> None:
+        super().free(memory)
+        self._inner.free(memory)
+
+
 class Setup:
     """A runtime with all partners, and allocators that count."""
 
     def __init__(self) -> None:
-        self.allocators = [CountingAllocator(kind) for kind in (MALLOC, MALLOC | DMA_BUF)]
+        self.allocators = [CountingAllocator(MALLOC), CountingDmaBufs()]
         creation = CreationOptions(fallback_allocators=self.allocators, profiling=True)
         self.runtime = Runtime(creation, registry_of(*PARTNERS))
 
@@ -77,10 +100,11 @@ class Setup:
 
 @pytest.fixture
 def setup() -> Iterator[Setup]:
+    before = shared_memory()
     found = Setup()
     with found.runtime:
         yield found
-    assert found.held == 0
+    assert (found.held, shared_memory()) == (0, before)
 
 
 def blocks(setup: Setup, optimized: OptimizedNetwork) -> tuple[FallbackBlock, ...]:
@@ -328,21 +352,21 @@ def test_the_profile_has_each_crossing(setup: Setup) -> None:
     setup.runtime.enqueue_workload(number, [sample()])
     profiler = setup.runtime.profiler(number)
     found = [
-        (event.category, event.strategy, event.transfer, event.size_bytes)
+        (event.category, event.strategy, event.transfer, event.size_bytes, event.memory)
         for event in profiler.events
         if event.strategy
     ]
     assert found == [
-        ("FALLBACK_IMPORT", "fallback import", "imported", 64),
-        ("MEM_COPY", "copy", "copied", 64),
-        ("MEM_COPY", "copy", "copied", 64),
+        ("FALLBACK_IMPORT", "fallback import", "imported", 64, "custom allocator"),
+        ("MEM_COPY", "copy", "copied", 64, ""),
+        ("MEM_COPY", "copy", "copied", 64, "custom allocator"),
     ]
     waits = {event.name: event.wait_ns for event in profiler.events if event.category == "MEM_COPY"}
     assert waits["[ layer1 (0) -> layer2 (0) ]"] > 0
     trace = json.loads(profiler.to_chrome_trace())["traceEvents"]
     shown = [event["args"] for event in trace if "strategy" in event.get("args", {})]
-    assert [(args["strategy"], args["bytes"], args["transfer"]) for args in shown] == [
-        row[1:2] + row[3:] + row[2:3] for row in found
+    assert [tuple(args[key] for key in ("strategy", "transfer", "bytes", "memory")) for args in shown] == [
+        row[1:] for row in found
     ]
     assert all("wait_us" in event["args"] for event in trace if event["ph"] == "X")
 
@@ -392,20 +416,20 @@ class TestFailures:
         def allocate(size_bytes: int, alignment_bytes: int) -> MemoryRef:
             raise MemoryError("all gone")
 
-        optimized = divided(chain(4), self.ROAD)
+        optimized, before = divided(chain(4), self.ROAD), shared_memory()
         with monkeypatch.context() as patch:
             patch.setattr(setup.allocators[failing], "allocate", allocate)
             with pytest.raises(
                 FerruleError, match=r"fallback memory of tensor 'layer.*' between 'Partner.*' of Partner.*: .*all gone"
             ):
                 setup.runtime.load_network(optimized)
-        assert setup.held == 0
+        assert (setup.held, shared_memory()) == (0, before)
         setup.check(optimized, chain(4))
 
     @pytest.mark.parametrize("failing", range(4))
     @pytest.mark.parametrize("how", ["refuses", "raises"])
     def test_of_an_import(self, setup: Setup, failing: int, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        optimized = divided(chain(4), self.ROAD)
+        optimized, before = divided(chain(4), self.ROAD), shared_memory()
         held: list[PartnerHandle] = []
         count = 0
         original, ending = PartnerHandle.import_memory, PartnerHandle.end_import
@@ -429,8 +453,9 @@ class TestFailures:
             patch.setattr(PartnerHandle, "end_import", end_import)
             with pytest.raises(FerruleError) as error:
                 setup.runtime.load_network(optimized)
-        assert (held, setup.held) == ([], 0)
         message = str(error.value)
+        del error
+        assert (held, setup.held, shared_memory()) == ([], 0, before)
         if how == "refuses":
             for part in ("does not import", "tensor 'layer", "'Partner", "' of Partner", " between ", " and "):
                 assert part in message
@@ -452,10 +477,12 @@ class TestFailures:
     ) -> None:
         network = chain(len(owners))
         number = setup.runtime.load_network(divided(network, owners, BOTH))
+        held, shared = setup.held, shared_memory()
         with monkeypatch.context() as patch:
             patch.setattr(PartnerGpu, "failure", ValueError("the queue is lost"))
             with pytest.raises(FerruleError, match=rf"layer '{layer}' .*the queue is lost"):
                 setup.runtime.enqueue_workload(number, [sample()])
+        assert (setup.held, shared_memory()) == (held, shared)
         found = setup.runtime.enqueue_workload(number, [sample()])
         np.testing.assert_array_equal(found[0], network.run([sample()])[0])
 
@@ -592,6 +619,21 @@ class TestAllocators:
         assert block.allocator == "custom allocator"
         assert [allocator.total for allocator in setup.allocators] == [1, 0]
 
+    def test_a_message_names_the_runtimes_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def allocate(self: DmaBufAllocator, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+            raise MemoryError("all gone")
+
+        monkeypatch.setattr(DmaBufAllocator, "allocate", allocate)
+        optimized = divided(chain(2), [PartnerNpu, PartnerGpu])
+        name = re.escape(DmaBufAllocator().name)
+        with (
+            Runtime(registry=registry_of(*PARTNERS)) as runtime,
+            pytest.raises(
+                FerruleError, match=rf"fallback memory of .*: allocator '{name}' cannot provide 320 B: all gone"
+            ),
+        ):
+            runtime.load_network(optimized)
+
     def test_the_runtimes_own_is_plain_memory(self) -> None:
         with Runtime(registry=registry_of(*PARTNERS)) as runtime:
             number = runtime.load_network(divided(chain(2), [PartnerCpu, PartnerGpu]))
@@ -601,17 +643,20 @@ class TestAllocators:
 
     def test_dma_bufs_or_their_stand_in_leave_nothing_open(self) -> None:
         network = chain(3)
-        before = descriptors()
-        with Runtime(registry=registry_of(*PARTNERS)) as runtime:
+        before, shared = descriptors(), shared_memory()
+        with Runtime(CreationOptions(profiling=True), registry_of(*PARTNERS)) as runtime:
             for seed in range(2):
                 number = runtime.load_network(divided(network, [PartnerNpu, PartnerGpu, PartnerNpu]))
                 (block,) = runtime.fallback_memory(number)
-                assert "dma-buf" in block.allocator
+                assert block.allocator == DmaBufAllocator().name
                 assert descriptors() > before
+                assert all(now > then for now, then in zip(shared_memory(), shared, strict=True))
                 found = runtime.enqueue_workload(number, [sample(seed)])
+                named = [event.memory for event in runtime.profiler(number).events if event.strategy]
+                assert named == [block.allocator] * 2, "the profile says which memory is a stand-in"
                 np.testing.assert_array_equal(found[0], network.run([sample(seed)])[0])
                 runtime.unload_network(number)
-                assert descriptors() == before
+                assert (descriptors(), shared_memory()) == (before, shared)
 
 
 def descriptors() -> int:

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import pytest
 
+from ferrule.acl.toolchain import AclToolchain, find_toolchain
 from ferrule.errors import MissingToolError
 from ferrule.nativelib import host_compiler
 
@@ -115,3 +116,12 @@ def require_gcov() -> str:
     if "Free Software Foundation" not in version:
         lacking("gcc, which gcov needs", "apt-get install gcc, and unset CC")
     return gcov
+
+
+def require_acl() -> AclToolchain:
+    """Return the tools that build and run programs of the Arm Compute Library, or skip the test."""
+    require_module("h5py", "pip install h5py")
+    try:
+        return find_toolchain()
+    except MissingToolError as error:
+        lacking(str(error), error.hint or "")

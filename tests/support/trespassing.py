@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from ferrule.backends import BackendId
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.shared.host_memory import address
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.graph import Array
@@ -37,6 +39,9 @@ class Noting:
         assert source is not None
         SEEN[f"{self._backend} {self._info.layer.name} in"] = given = source.map()
         SEEN[f"{self._backend} {self._info.layer.name} out"] = result = target.map()
+        for constant in self._info.constants:
+            if constant is not None and constant.data is not None:
+                SEEN[f"{self._backend} {self._info.layer.name} constant"] = constant.data
         if self._fault is None:
             self._inner.execute()
         else:
@@ -81,12 +86,48 @@ def leaves_a_byte(given: Array, result: Array, work: Callable[[], object]) -> No
     result[-1, -1] = before
 
 
+def reads_behind_its_input(given: Array, result: Array, work: Callable[[], object]) -> None:
+    """Read the byte behind the last one of the input."""
+    ctypes.string_at(address(given) + given.nbytes, 1)
+    work()
+
+
+def writes_behind_its_output(given: Array, result: Array, work: Callable[[], object]) -> None:
+    """Write the byte behind the last one of the output."""
+    work()
+    ctypes.memset(address(result) + result.nbytes, 0, 1)
+
+
+def writes_before_its_output(given: Array, result: Array, work: Callable[[], object]) -> None:
+    """Write the third byte before the first one of the output."""
+    work()
+    ctypes.memset(address(result) - 3, 0, 1)
+
+
+def writes_a_constant(given: Array, result: Array, work: Callable[[], object]) -> None:
+    """Write the first byte of a constant as C does, which knows of no read-only arrays."""
+    work()
+    ctypes.memset(address(SEEN["Trespasser layer2 constant"]), 0, 1)
+
+
+def reads_behind_a_constant(given: Array, result: Array, work: Callable[[], object]) -> None:
+    """Read the byte behind the last one of a constant."""
+    constant = SEEN["Trespasser layer2 constant"]
+    ctypes.string_at(address(constant) + constant.nbytes, 1)
+    work()
+
+
 FAULTS: dict[str, tuple[str, Fault]] = {
     "writes its input": ("layer2", writes_its_input),
     "reads elsewhere": ("layer1", reads_elsewhere),
     "writes late": ("layer2", writes_late),
     "reads its output": ("layer1", reads_its_output),
     "leaves a byte": ("layer2", leaves_a_byte),
+    "reads behind its input": ("layer2", reads_behind_its_input),
+    "writes behind its output": ("layer2", writes_behind_its_output),
+    "writes before its output": ("layer2", writes_before_its_output),
+    "writes a constant": ("layer2", writes_a_constant),
+    "reads behind a constant": ("layer2", reads_behind_a_constant),
 }
 """The faulty layer and the fault, by name."""
 

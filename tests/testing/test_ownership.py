@@ -3,25 +3,30 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import random
 import re
 from functools import partial
 from typing import ClassVar
 
+import numpy as np
 import pytest
-from mock_backends import chain, registry_of, sample
+from mock_backends import SHAPE, chain, registry_of, sample
 from trespassing import trespassing
 
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.cpu_acc import CpuAcc
 from ferrule.backends.cpu_ref import CpuRef
+from ferrule.backends.shared.host_memory import address
 from ferrule.errors import FerruleError, InputError
-from ferrule.graph import DataType
+from ferrule.graph import DataType, TensorInfo
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.testing import OwnershipError, check_ownership
 from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.partners import PARTNERS
 from ferrule.testing.backends.random_networks import random_network
+from ferrule.testing.page_watch import Pages
 
 FOUND = {
     "writes its input": ("layer2", r"wrote tensor 'layer1' in the memory of Trespasser, .*only read"),
@@ -29,6 +34,11 @@ FOUND = {
     "writes late": ("layer2", r"accessed tensor 'layer0' in the memory of Trespasser, .*not its own"),
     "reads its output": ("layer1", r"read bytes that were never written: .* tensor 'layer1'"),
     "leaves a byte": ("layer2", r"did not write byte 60 of tensor 'layer2'"),
+    "reads behind its input": ("layer2", r"accessed memory behind tensor 'layer1' in the memory of Trespasser, "),
+    "writes behind its output": ("layer2", r"accessed memory behind tensor 'layer2' in the memory of Trespasser, "),
+    "writes before its output": ("layer2", r"byte 3 before tensor 'layer2' was written"),
+    "writes a constant": ("layer2", r"wrote constant 'slopes', which it may only read"),
+    "reads behind a constant": ("layer2", r"accessed memory behind constant 'slopes', "),
 }
 """The faulty layer and what the error says of it, by the fault."""
 
@@ -47,14 +57,23 @@ class RequiringAcc(CpuAcc):
 
 def four_layers(fault: str) -> OptimizedNetwork:
     """Return a chain whose two layers in the middle are on the faulty backend."""
-    network = chain(4)
+    network = chain(2)
+    slopes = network.add_constant(TensorInfo(name="slopes", shape=SHAPE, dtype=DataType.FLOAT32), np.ones(SHAPE, "f4"))
+    name = network.add_add_layer(network.layers[-1].outputs[0], slopes, name="layer2")
+    network.set_outputs([network.add_leaky_relu_layer(name, 0.5, name="layer3")])
     owners = ("Honest", "Trespasser", "Trespasser", "Honest")
     hints = {layer.name: owner for layer, owner in zip(network.layers, owners, strict=True)}
     options = OptimizerOptions(simplify=False, import_enabled=True, hints=hints)
     return optimize(network, ["Honest"], trespassing(fault), options)
 
 
-@pytest.mark.parametrize("fault", FOUND)
+RARE = {"reads behind its input", "reads behind a constant"}
+"""Faults like another one of the table."""
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(fault, marks=pytest.mark.nightly if fault in RARE else ()) for fault in FOUND]
+)
 def test_each_fault_is_named(fault: str) -> None:
     layer, found = FOUND[fault]
     with pytest.raises(OwnershipError, match=rf"^layer '{layer}' .* on backend 'Trespasser', .*{found}"):
@@ -77,6 +96,19 @@ def check_random_network(seed: int, dtype: DataType, *, lent: bool) -> None:
 
 def test_no_false_alarm() -> None:
     check_random_network(1, DataType.INT8, lent=True)
+
+
+@pytest.mark.parametrize(("at", "found"), [(-1, "byte 1 before"), (60, "byte 1 behind"), (63, "byte 4 behind")])
+def test_bytes_beside_a_tensor_are_watched_up_to_the_page_behind_it(at: int, found: str) -> None:
+    """A tensor's alignment may leave bytes between its end and the page's."""
+    pages = Pages()
+    memory = pages.of_tensor(TensorInfo(name="x", shape=(15,), dtype=DataType.FLOAT32), 64)
+    assert memory.array is not None
+    assert address(memory.array) % mmap.PAGESIZE == mmap.PAGESIZE - 64
+    memory.array[...] = 1
+    assert pages.damage() == ""
+    ctypes.memset(address(memory.array) + at, 0, 1)
+    assert pages.damage() == f"{found} tensor 'x' was written"
 
 
 @pytest.mark.nightly

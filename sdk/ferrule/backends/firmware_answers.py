@@ -27,7 +27,7 @@ from ferrule.backends.firmware import (
     device_declarations,
 )
 from ferrule.devices import DeviceModel, SerialModel
-from ferrule.dom import Class, ClassType
+from ferrule.dom import Class, ClassType, Construct, QualifiedName, Reference
 
 T = TypeVar("T")
 
@@ -138,9 +138,7 @@ def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
         yield f"kernel is {op.kernel!a}, expected a short name"
     if not 0 <= op.scratch_bytes <= _LAST_ADDRESS:
         yield f"scratch_bytes is {op.scratch_bytes}, expected a number from 0 to {_LAST_ADDRESS}"
-    name = _class_in((op.statements, op.declarations, op.status))
-    if name is not None:
-        yield f"its code has class '{name}', which C does not have"
+    yield from _wrong_code((op.statements, op.declarations, op.status))
     yield from _wrong_alignment("scratch_alignment", op.scratch_alignment)
     for index, blob in enumerate(op.blobs):
         yield from _wrong_blob(f"blobs[{index}] ('{blob.name}')", blob, context.prefix)
@@ -152,16 +150,30 @@ def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
     yield from _wrong_contributions(op.contributions)
 
 
-def _class_in(value: object) -> str | None:
-    """Return the name of a class in a part of a program; None if there is none."""
-    if isinstance(value, Class | ClassType):
-        return value.name
-    if isinstance(value, tuple):
-        parts: Iterable[object] = value
-    else:
-        kind: type = type(value)
-        parts = (getattr(value, name) for name in _field_names(kind))
-    return next((name for name in map(_class_in, parts) if name is not None), None)
+def _wrong_code(code: object) -> Iterator[str]:
+    found = next(_foreign_in(code), None)
+    if found is not None:
+        yield f"its code has {found}, which C does not have"
+
+
+def _foreign_in(value: object) -> Iterator[str]:
+    """Yield the parts of a program that are not C: classes and what only programs with classes have."""
+    match value:
+        case Class(name=name) | ClassType(name=name):
+            yield f"class '{name}'"
+        case Construct(type=ClassType(name=name)):
+            yield f"a new object of class '{name}'"
+        case QualifiedName(namespace, name):
+            yield f"the name '{name}' in '{'::'.join(namespace)}'"
+        case Reference():
+            yield "a reference"
+        case tuple():
+            for part in value:
+                yield from _foreign_in(part)
+        case _:
+            kind: type = type(value)
+            for name in _field_names(kind):
+                yield from _foreign_in(getattr(value, name))
 
 
 @cache
@@ -207,6 +219,7 @@ def _wrong_driver(driver: DeviceDriver) -> Iterator[str]:
     for field in ("driver", "context"):
         if not _NAME.fullmatch(getattr(driver, field)):
             yield f"{field} is '{getattr(driver, field)}', expected a C identifier"
+    yield from _wrong_code((driver.context_declarations, driver.context_fields))
     yield from _wrong_headers("header", (driver.header,))
     for field in ("memory_bytes", "activation_lead"):
         if not 0 <= getattr(driver, field) <= _LAST_ADDRESS:

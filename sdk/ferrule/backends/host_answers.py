@@ -111,22 +111,33 @@ class GuardedSupport:
 
 
 class GuardedEvent:
-    """Guards an `Event`; once it has failed, it fails with the same error each time."""
+    """Guards an `Event`; it is waited for once, and has then failed or completed for good."""
 
     def __init__(self, event: object, backend: str) -> None:
         answer_with(event, ("wait", "done"), backend, "execute()")
         self._asker = Asker(event, backend, " of the event of execute()")
         self._failure: Exception | None = None
+        self._complete = False
 
     def wait(self) -> None:
         """Wait until the work is complete."""
+        if self._complete:
+            return
         if self._failure is not None:
             raise self._failure
         try:
             self._asker.tell("wait")
+            self._check_done()
         except Exception as error:
             self._failure = error
             raise
+        self._complete = True
+
+    def _check_done(self) -> None:
+        done = self.done()
+        if not done:
+            question = f"{self._asker.question('done')} after wait()"
+            raise broken(self._asker.backend, question, done, "is False, expected True")
 
     def done(self) -> bool:
         """Return whether the work is complete, without waiting."""
@@ -278,6 +289,10 @@ class GuardedHandles(TensorHandleFactory):
             question = self._asker.question("memory_alignment")
             raise broken(self._asker.backend, question, found, f"is {found}, expected a power of two")
         return found
+
+    @override
+    def import_refusal(self, source: MemorySource) -> str:
+        return str(self._asker.ask("import_refusal", str, source))
 
     @override
     def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:

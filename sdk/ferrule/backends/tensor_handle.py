@@ -190,6 +190,14 @@ class TensorHandleFactory(ABC):
         del source
         return 1
 
+    def import_refusal(self, source: MemorySource) -> str:
+        """Return the reason why its handles cannot import one kind of memory, for messages; "" if there is none to add.
+
+        `import_flags` alone decide what is imported.
+        """
+        del source
+        return ""
+
     def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
         """Return the properties for the connection from `layer`, which writes a tensor, to `connected`, which reads it.
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import echo
-from ferrule.cli.options import PLATFORMS, JobOptions, job_options, model_argument
+from ferrule.cli.options import (
+    PLATFORMS,
+    ClassOptions,
+    JobOptions,
+    class_options,
+    dequantize_option,
+    job_options,
+    model_argument,
+)
+from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
     from ferrule.firmware import Kept
@@ -18,6 +27,9 @@ if TYPE_CHECKING:
 @click.command("generate")
 @model_argument
 @job_options
+@class_options
+@click.option("--name", help="With --target: the name of the class and its files.  [default: AclArtifact]")
+@dequantize_option
 @click.option(
     "--platform",
     type=click.Choice(PLATFORMS),
@@ -39,22 +51,33 @@ if TYPE_CHECKING:
     "project with Renode alone.",
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The project's folder.")
+@click.pass_context
 def command(
+    context: click.Context,
     model: Path,
     options: JobOptions,
+    classes: ClassOptions,
+    name: str | None,
+    dequantize_weights: bool,
     platform: str,
     force: bool,
     renode: Path | None,
     out: Path,
 ) -> None:
-    """Write a self-contained firmware project for MODEL (.tflite).
+    """Write a self-contained firmware project for MODEL (.tflite), or with --target a C++ class.
 
     A folder that already contains such a project is updated, except for files meant for editing, such as main.c, that
     you have changed. Any other folder that is not empty is refused.
     """
-    from ferrule import facade
+    from ferrule import facade, formats
 
-    project = facade.generate(model, options.job(platform=platform, out=out), force=force, renode=renode)
+    classes.refuse_without_target(name)
+    if classes.target is not None:
+        _refuse_firmware_options(context)
+        _write_class(model, classes, name, out, dequantize_weights=dequantize_weights, force=force)
+        return
+    network = formats.load(model, dequantize_weights=dequantize_weights)
+    project = facade.generate(network, options.job(platform=platform, out=out), force=force, renode=renode)
     echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
     if renode is not None:
         echo(f"{renode}: after the build, run it with: renode {renode / 'ferrule.resc'}")
@@ -62,6 +85,43 @@ def command(
         echo(f"note: {note}")
     for kept in project.kept:
         echo(_kept(kept))
+
+
+def _write_class(
+    model: Path, classes: ClassOptions, name: str | None, out: Path, *, dequantize_weights: bool, force: bool
+) -> None:
+    from ferrule import facade, formats
+
+    assert classes.target is not None
+    options = classes.acl()
+    network = formats.load(model, dequantize_weights=dequantize_weights)
+    project = facade.generate_acl(
+        network,
+        classes.target,
+        out,
+        name=name or "AclArtifact",
+        acl_version=options.version,
+        float16=options.float16,
+        force=force,
+    )
+    echo(f"{project.folder}: {len(project.files)} files; build and compare it with: ferrule artifact run {out}")
+    for kept in project.kept:
+        echo(_kept(kept))
+
+
+_CLASS_OPTIONS = frozenset({"model", "target", "acl_version", "float16", "name", "dequantize_weights", "force", "out"})
+
+
+def _refuse_firmware_options(context: click.Context) -> None:
+    """Raise FerruleError if an option of firmware was given."""
+    given = [
+        parameter.opts[-1]
+        for parameter in context.command.params
+        if parameter.name not in _CLASS_OPTIONS
+        and context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise FerruleError(f"{given[0]} is not valid with --target, which makes no firmware")
 
 
 def _kept(kept: Kept) -> str:

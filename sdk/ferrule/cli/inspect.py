@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import console, echo, print_json
-from ferrule.cli.options import JobOptions, division_options, dynamic_options, import_options, model_argument
+from ferrule.cli.options import (
+    ClassOptions,
+    JobOptions,
+    class_options,
+    dequantize_option,
+    division_options,
+    dynamic_options,
+    import_options,
+    model_argument,
+)
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -27,6 +36,8 @@ if TYPE_CHECKING:
 @dynamic_options
 @division_options(None)
 @import_options
+@class_options
+@dequantize_option
 def command(
     model: Path,
     show_plan: bool,
@@ -35,6 +46,8 @@ def command(
     dynamic_path: Path | None,
     isolate: bool,
     options: JobOptions,
+    classes: ClassOptions,
+    dequantize_weights: bool,
 ) -> None:
     """Show the layers of MODEL (.tflite), with shapes, quantisation, MACs and weights, and the arena that they need.
 
@@ -43,22 +56,29 @@ def command(
     backend to another on the host, with the reasons. Dynamic backends are included.
     --schedule also shows when devices are activated, opened, closed and deactivated, what is copied to and from their
     memories, and why the tensors that cross between the core and devices are shared in place or copied.
+
+    With --target, also show what would become of each layer in a C++ class over the Arm Compute Library, and why if it
+    is not possible.
     """
     from ferrule import facade, formats
 
-    network = formats.load(model)
+    classes.refuse_without_target()
+    network = formats.load(model, dequantize_weights=dequantize_weights)
+    wanted = classes.acl()
     if options.backends is not None:
         from ferrule.facade.configuration import read_configuration
 
         with read_configuration(options.config).with_dynamic_backends(dynamic_path, isolate=isolate) as configuration:
-            inspection = facade.inspect(network, options.job(configuration), schedule=show_schedule)
+            inspection = facade.inspect(
+                network, options.job(configuration), schedule=show_schedule, target=classes.target, acl=wanted
+            )
     elif any((*_of_division(options), dynamic_path, isolate, show_schedule)):
         raise FerruleError(
             "--board, --hint, --device, --backend-option, --no-fallback, --import, --fallback, --dynamic-path, "
             "--isolate-dynamic-backends and --schedule are only valid with --backends"
         )
     else:
-        inspection = facade.inspect(network)
+        inspection = facade.inspect(network, target=classes.target, acl=wanted)
     if as_json:
         print_json(inspection)
     else:

@@ -29,6 +29,7 @@ EXIT_BUG = 70
 EXIT_SIGNAL = 128
 
 _COMMANDS = {
+    "artifact": ("ferrule.cli.artifact", "Build, run and compare a generated C++ class."),
     "backends": ("ferrule.cli.backends", "List the backends with their devices, capabilities and options."),
     "boards": ("ferrule.cli.boards", "List the boards."),
     "build": ("ferrule.cli.build", "Build a generated project."),

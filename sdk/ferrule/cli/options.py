@@ -15,6 +15,7 @@ from ferrule.cli import completion
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
+    from ferrule.codegen.acl import AclOptions
     from ferrule.facade.configuration import Configuration
     from ferrule.firmware import Job
 
@@ -26,6 +27,10 @@ ENGINE = "unicorn"
 OPTIMIZATIONS = ("O3", "O2", "Os")
 TRANSFERS = ("import", "copy")
 """The values of ferrule.optimizer.options.TRANSFERS, copied so that --help does not import it; a test compares them."""
+TARGETS = ("arm-gpu-c++", "arm-cpu-c++")
+"""The names in ferrule.codegen.acl.TARGETS, copied so that --help does not import it; a test compares them."""
+ACL_VERSIONS = ("20.08", "24.11")
+"""The values of ferrule.codegen.acl.VERSIONS, copied so that --help does not import it; a test compares them."""
 PLATFORMS = ("bare-metal", "cmsis", "zephyr")
 """The names in ferrule.firmware.PLATFORMS, copied so that --help does not import it; a test compares them."""
 
@@ -33,6 +38,66 @@ PLATFORMS = ("bare-metal", "cmsis", "zephyr")
 def model_argument(function: _F) -> _F:
     """Add the argument MODEL, a .tflite file."""
     return click.argument("model", type=click.Path(dir_okay=False, path_type=Path))(function)
+
+
+def dequantize_option(function: _F) -> _F:
+    """Add --dequantize-weights."""
+    return click.option(
+        "--dequantize-weights",
+        is_flag=True,
+        help="Compute layers with float32 activations and int8 weights with float32 weights, instead of refusing them.",
+    )(function)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassOptions:
+    """The options of a C++ class over the Arm Compute Library as typed by the user."""
+
+    target: str | None
+    acl_version: str | None
+    float16: bool
+
+    def acl(self) -> AclOptions:
+        """Return the options for the generator."""
+        from ferrule.codegen.acl import DEFAULT_VERSION, AclOptions
+
+        return AclOptions(version=self.acl_version or DEFAULT_VERSION, float16=self.float16)
+
+    def refuse_without_target(self, *others: object) -> None:
+        """Raise FerruleError if options that need --target are given without it."""
+        if self.target is None and any((self.acl_version, self.float16, *others)):
+            raise FerruleError("--acl-version, --float16 and --name are only valid with --target")
+
+
+def class_options(function: _F) -> _F:
+    """Add --target, --acl-version and --float16, passed as one argument `classes`."""
+
+    @wraps(function)
+    def command(*, target: str | None, acl_version: str | None, float16: bool, **given: Any) -> Any:  # noqa: ANN401
+        return function(classes=ClassOptions(target=target, acl_version=acl_version, float16=float16), **given)
+
+    result = cast(_F, command)
+    for option in (
+        click.option(
+            "--float16",
+            is_flag=True,
+            help="With --target: compute a float32 network in float16, which the processor or GPU must support.",
+        ),
+        click.option(
+            "--acl-version",
+            type=click.Choice(ACL_VERSIONS),
+            show_default=ACL_VERSIONS[0],
+            help="With --target: the oldest version of the Arm Compute Library that the class is for.",
+        ),
+        click.option(
+            "--target",
+            type=click.Choice(TARGETS),
+            help="A C++ class over the Arm Compute Library instead of firmware: for Arm GPUs (OpenCL) or Arm "
+            "processors (NEON).",
+        ),
+    ):
+        result = option(result)
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

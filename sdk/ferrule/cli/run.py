@@ -10,7 +10,7 @@ import click
 
 from ferrule.cli import completion
 from ferrule.cli.console import console, echo
-from ferrule.cli.options import ENGINE, JobOptions, job_options, model_argument
+from ferrule.cli.options import ENGINE, JobOptions, dequantize_option, job_options, model_argument
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 
@@ -24,6 +24,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 
 @click.command("run", short_help="Run a model on a board and compare it with the numpy reference.")
 @model_argument
+@dequantize_option
 @job_options
 @click.option(
     "--engine",
@@ -88,6 +89,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
     model: Path,
+    dequantize_weights: bool,
     options: JobOptions,
     engine: str | None,
     port: str | None,
@@ -122,7 +124,7 @@ def command(
     job = options.job(configuration, out=keep)
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {model}"))
-        network = formats.load(model)
+        network = formats.load(model, dequantize_weights=dequantize_weights)
         arrays = parse_input_options(inputs, network.inputs) if inputs else None
         if arrays is not None:
             split(network.inputs, arrays)  # raises before anything is built if the arrays do not fit

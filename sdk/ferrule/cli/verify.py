@@ -9,15 +9,16 @@ import click
 
 from ferrule.cli.console import echo
 from ferrule.cli.main import EXIT_DIFFERENT
-from ferrule.cli.options import PLATFORMS, JobOptions, division_options, model_argument
+from ferrule.cli.options import PLATFORMS, JobOptions, dequantize_option, division_options, model_argument
 
 
 @click.command("verify", short_help="Compare the digests in a firmware with those of a model.")
 @click.argument("elf", type=click.Path(dir_okay=False, path_type=Path))
 @model_argument
+@dequantize_option
 @division_options(None)
 @click.option("--platform", type=click.Choice(PLATFORMS), help="The platform; by default the one the firmware states.")
-def command(elf: Path, model: Path, options: JobOptions, platform: str | None) -> int:
+def command(elf: Path, model: Path, options: JobOptions, platform: str | None, dequantize_weights: bool) -> int:
     """Compare the digests that the firmware ELF carries with those of a firmware generated from MODEL.
 
     The options must be those that the firmware was generated with; board and platform are by default those that the
@@ -32,7 +33,7 @@ def command(elf: Path, model: Path, options: JobOptions, platform: str | None) -
     from ferrule.firmware.image import read_image
 
     image = read_image(elf)
-    network = formats.load(model)
+    network = formats.load(model, dequantize_weights=dequantize_weights)
     stated = read_identity(image, network)
     given = replace(options, backends=options.backends or "CpuAcc", board=options.board or stated.board or None)
     result = verify(image, network, given.job(platform=platform or stated.platform or PLATFORMS[0]))

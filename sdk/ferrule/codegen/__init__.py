@@ -2,26 +2,29 @@
 """Generates C from a graph: the executor, the weights and the link table, as documents printed by writers."""
 
 from ferrule.codegen.artifact import Artifact, OperatorRecord
-from ferrule.codegen.c_writer import write_header, write_source
+from ferrule.codegen.c_writer import CWriter
+from ferrule.codegen.cpp_writer import CppWriter
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.digest import digest
 from ferrule.codegen.generate import generate
 from ferrule.codegen.lowered import CORE
 from ferrule.codegen.schedule import Call, DeviceCall, Schedule
 from ferrule.codegen.storage import memory_of, shared_region
+from ferrule.codegen.writer import Writer
 
 __all__ = [
     "CORE",
     "Artifact",
+    "CWriter",
     "Call",
+    "CppWriter",
     "DeviceCall",
     "DeviceUse",
     "OperatorRecord",
     "Schedule",
+    "Writer",
     "digest",
     "generate",
     "memory_of",
     "shared_region",
-    "write_header",
-    "write_source",
 ]

@@ -10,12 +10,12 @@ from ferrule._typing import override
 from ferrule.backends import BackendId
 from ferrule.backends.contribution import Contribution
 from ferrule.backends.firmware import device_declarations
-from ferrule.codegen.c_writer import write_declarations
 from ferrule.codegen.crossings import Crossing
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.identity import Identity
 from ferrule.codegen.schedule import DeviceCall
 from ferrule.codegen.storage import StoragePlan
+from ferrule.codegen.writer import Writer
 from ferrule.errors import unknown_name
 from ferrule.graph import Graph, brief
 from ferrule.memory import Ordering
@@ -54,6 +54,8 @@ class Artifact:
     """The digests that the firmware carries; those of a project cover more sources, and its platform."""
     banner: str
     """The first comment of each generated file."""
+    writer: Writer
+    """The language of the generated files."""
     files: Mapping[str, str]
     """Generated text by file name."""
     contributions: tuple[Contribution, ...]
@@ -89,6 +91,11 @@ class Artifact:
                 return use
         raise unknown_name("device", name, [use.name for use in self.devices], where="in the model")
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the files that are compiled, sorted; the others are headers."""
+        return tuple(sorted(name for name in self.files if name.endswith(self.writer.source_suffix)))
+
     def device_c(self, name: str) -> Verbatim:
         """Return C definitions of the static storage that a program needs for a device; `<name>_context` comes last."""
-        return Verbatim(write_declarations(device_declarations(name, self.device(name).driver)))
+        return Verbatim(self.writer.declarations(device_declarations(name, self.device(name).driver)))

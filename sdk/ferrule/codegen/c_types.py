@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spells types and declarators in C."""
+"""Spells names, types and declarators in C."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import assert_never
 
+from ferrule._typing import override
+from ferrule.codegen.writer import Writer
 from ferrule.dom import ArrayType, ClassType, Const, Pointer, Reference, Scalar, StructType, Type
+from ferrule.errors import UnsupportedError
 from ferrule.rendering.c_text import c_name
 
-SCALAR_NAMES: Mapping[Scalar, str] = {
+_SCALARS: Mapping[Scalar, str] = {
     Scalar.VOID: "void",
     Scalar.BOOL: "bool",
     Scalar.CHAR: "char",
@@ -25,34 +29,54 @@ SCALAR_NAMES: Mapping[Scalar, str] = {
 }
 
 
-def declarator(type_: Type, name: str = "") -> str:
-    """Return the C declaration of `name` with a type, or just the type if `name` is empty.
+class CTypes(Writer):
+    """The part of the C writer for names and types."""
 
-    Raises:
-        TypeError: the type contains a class, which C does not have.
-        FerruleError: the name, or the tag of a struct, is not an identifier of C.
-    """
-    return _declared(type_, c_name(name) if name else "")
+    @override
+    def declared(self, type_: Type, name: str = "") -> str:
+        return self._declared(type_, self._name(name) if name else "")
 
+    def _name(self, name: str) -> str:
+        """Return a name; FerruleError if it is not an identifier of the language."""
+        return c_name(name)
 
-def _declared(type_: Type, name: str) -> str:
-    match type_:
-        case Scalar():
-            return _join(SCALAR_NAMES[type_], name)
-        case StructType(tag):
-            return _join(f"struct {c_name(tag)}", name)
-        case Const(Pointer() as pointer):
-            return _declared(pointer.target, f"*const {name}".rstrip())
-        case Const(inner):
-            return f"const {_declared(inner, name)}"
-        case Pointer(target):
-            return _declared(target, f"*{name}")
-        case ArrayType(element, length):
-            return _declared(element, f"{name}[{'' if length is None else length}]")
-        case ClassType(class_name):
-            raise TypeError(f"C has no class '{class_name}'")
-        case Reference():
-            raise TypeError("C has no references")
+    def _lacks(self, what: str, node: object) -> UnsupportedError:
+        """Return the error for a node that the language does not have."""
+        name = getattr(node, "name", "")
+        found = f"{type(node).__name__} '{name}'" if name else type(node).__name__
+        return UnsupportedError(f"{self.language} has no {what}, got {found}")
+
+    def _declared(self, type_: Type, name: str) -> str:
+        """Return the declaration of a declarator, such as a name behind a star."""
+        match type_:
+            case Scalar():
+                return _join(_SCALARS[type_], name)
+            case StructType(tag):
+                return _join(f"struct {self._name(tag)}", name)
+            case ClassType():
+                return _join(self._class_type(type_), name)
+            case Const(Pointer() as pointer):
+                return self._declared(pointer.target, f"*const {name}".rstrip())
+            case Const(inner):
+                return f"const {self._declared(inner, name)}"
+            case Pointer(target):
+                return self._indirect(target, f"*{name}")
+            case Reference():
+                return self._reference(type_, name)
+            case ArrayType(element, length):
+                return self._declared(element, f"{name}[{'' if length is None else length}]")
+            case _:
+                assert_never(type_)
+
+    def _indirect(self, target: Type, declarator: str) -> str:
+        """Return the declaration of a pointer or reference, such as `*name`, to a type."""
+        return self._declared(target, f"({declarator})" if isinstance(target, ArrayType) else declarator)
+
+    def _class_type(self, node: ClassType) -> str:
+        raise self._lacks("classes", node)
+
+    def _reference(self, node: Reference, _name: str) -> str:
+        raise self._lacks("references", node)
 
 
 def _join(type_name: str, name: str) -> str:

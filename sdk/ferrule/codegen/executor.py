@@ -110,7 +110,7 @@ class ExecutorBuilder:
             implementation_includes=(
                 *((Include(path="ferrule/held.h"),) if self._lowered.devices else ()),
                 *((Include(path="ferrule/port.h"),) if self._code.maintains_cache else ()),
-                Include(path=f"{self.prefix}_weights.h"),
+                Include(path=f"{self.prefix}_weights", kind=IncludeKind.MODULE),
                 Include(path="ferrule/section.h"),
                 Include(path="ferrule/status.h"),
                 *(Include(path=header) for header in sorted(headers)),

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.codegen.c_writer import write_header, write_source
 from ferrule.codegen.storage import StoragePlan
+from ferrule.codegen.writer import Writer
 from ferrule.dom import (
     Aggregate,
     ArrayData,
@@ -73,7 +73,7 @@ def identity_name(symbol: str) -> str:
     return f"ferrule_{symbol}_identity"
 
 
-def identity_files(symbol: str, identity: Identity, banner: str) -> dict[str, str]:
+def identity_files(symbol: str, identity: Identity, banner: str, writer: Writer) -> dict[str, str]:
     """Return the header and the source that define `ferrule_<symbol>_identity`, by file name."""
     fields: dict[str, Expression] = {
         "magic": Identifier("FERRULE_IDENTITY_MAGIC"),
@@ -99,7 +99,7 @@ def identity_files(symbol: str, identity: Identity, banner: str) -> dict[str, st
         implementation_includes=(Include(path="ferrule/section.h"),),
         implementation=(variable,),
     )
-    return {f"{module.name}.h": write_header(module, banner), f"{module.name}.c": write_source(module, banner)}
+    return writer.files(module, banner)
 
 
 def _digest(text: str) -> ArrayData:

@@ -67,7 +67,7 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sched
         linkage=Linkage.EXTERNAL,
         doc=f"The model '{one_line(lowered.graph.name)}' in its default workspace, for ferrule_link_serve().",
     )
-    own = Include(path=f"{builder.prefix}.h")
+    own = Include(path=builder.prefix, kind=IncludeKind.MODULE)
     with_devices = bool(lowered.devices)
     uses = (_use_function(builder),) if with_devices else ()
     return Module(
@@ -76,7 +76,7 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sched
         interface_includes=(Include(path="ferrule/link.h"), *((own,) if with_devices else ())),
         interface=(model, *uses),
         implementation_includes=(
-            Include(path=f"{identity_name(lowered.symbol)}.h"),
+            Include(path=identity_name(lowered.symbol), kind=IncludeKind.MODULE),
             *((Include(path="ferrule/status.h"),) if with_devices else (own,)),
             Include(path="stddef.h", kind=IncludeKind.STANDARD),
         ),

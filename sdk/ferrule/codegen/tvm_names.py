@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ferrule.backends.firmware import SCALARS
-from ferrule.codegen.c_types import SCALAR_NAMES
 from ferrule.codegen.executor import ExecutorBuilder, describe
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.run_code import Members
+from ferrule.codegen.writer import Writer
 from ferrule.graph.names import UniqueNames
 from ferrule.rendering import Templates
 
@@ -20,11 +20,11 @@ HOST = "host"
 """The member of the devices struct that stands for the core, unless a device has that name."""
 
 
-def tvm_header(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str) -> dict[str, str]:
+def tvm_header(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str, writer: Writer) -> dict[str, str]:
     """Return the header's text by its file name; an empty mapping for a model without devices."""
     if not lowered.devices:
         return {}
-    name = f"tvmgen_{lowered.symbol}"
+    name, own = f"tvmgen_{lowered.symbol}", f"{builder.prefix}{writer.header_suffix}"
     text = _TEMPLATES.render(
         "tvmgen.h.j2",
         banner=banner.splitlines(),
@@ -32,13 +32,13 @@ def tvm_header(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str) -> 
         guard=f"{name}_h".upper(),
         prefix=builder.prefix,
         symbol=lowered.symbol,
-        headers=sorted({f"{builder.prefix}.h", _API, *(use.driver.header for use in lowered.devices)}),
+        headers=sorted({own, _API, *(use.driver.header for use in lowered.devices)}),
         devices=list(_devices(lowered)),
         host=all(use.name != HOST for use in lowered.devices),
-        inputs=_members(builder.input_members),
-        outputs=_members(builder.output_members),
+        inputs=_members(builder.input_members, writer),
+        outputs=_members(builder.output_members, writer),
     )
-    return {f"{name}.h": text}
+    return {f"{name}{writer.header_suffix}": text}
 
 
 def camel_case(name: str) -> str:
@@ -54,5 +54,7 @@ def _devices(lowered: LoweredGraph) -> Iterator[dict[str, str]]:
         yield {"name": use.name, "camel": camel, "driver": use.driver.driver, "doc": doc}
 
 
-def _members(members: Members) -> list[dict[str, str]]:
-    return [{"name": name, "type": SCALAR_NAMES[SCALARS[info.dtype]], "doc": describe(info)} for name, info in members]
+def _members(members: Members, writer: Writer) -> list[dict[str, str]]:
+    return [
+        {"name": name, "type": writer.declared(SCALARS[info.dtype]), "doc": describe(info)} for name, info in members
+    ]

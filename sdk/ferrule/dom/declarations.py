@@ -181,7 +181,7 @@ ClassMember = Attribute | Method | Constructor | Destructor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Class:
-    """A class: it is declared in the interface of its module, and its methods are defined in the implementation."""
+    """A class with the definitions of its methods."""
 
     name: str
     members: tuple[ClassMember, ...] = ()
@@ -194,6 +194,8 @@ Declaration = Variable | Function | Struct | Enumeration | Class
 class IncludeKind(Enum):
     """Where the interface of another module comes from."""
 
+    MODULE = auto()
+    """A module of the generated program; the path is the module's name, without the suffix of its file."""
     PROJECT = auto()
     """From the program itself."""
     LIBRARY = auto()
@@ -214,7 +216,8 @@ class Include:
 class Module:
     """A program module: its public interface and its implementation.
 
-    A declaration with external linkage is in `interface`, to be declared, and in `implementation`, to be defined.
+    A class of the interface, and a declaration with external linkage, is in `interface`, to be declared, and in
+    `implementation`, to be defined; ValueError for a class that is not defined.
     """
 
     name: str
@@ -223,3 +226,11 @@ class Module:
     interface: tuple[Declaration, ...] = ()
     implementation_includes: tuple[Include, ...] = ()
     implementation: tuple[Declaration, ...] = ()
+
+    def __post_init__(self) -> None:
+        defined = {item.name for item in self.implementation if isinstance(item, Class)}
+        for item in self.interface:
+            if isinstance(item, Class) and item.name not in defined:
+                raise ValueError(
+                    f"class '{item.name}' is in the interface of module '{self.name}', but not in its implementation"
+                )

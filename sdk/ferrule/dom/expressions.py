@@ -19,7 +19,6 @@ _BEYOND_FLOAT32 = (2.0 - 2.0**-24) * 2.0**127
 class UnaryOperator(Enum):
     """The operator of a `Unary`."""
 
-    NEGATE = auto()
     NOT = auto()
 
 
@@ -27,12 +26,9 @@ class BinaryOperator(Enum):
     """The operator of a `Binary`."""
 
     ADD = auto()
-    SUBTRACT = auto()
-    MULTIPLY = auto()
     EQUAL = auto()
     NOT_EQUAL = auto()
     LESS = auto()
-    AND = auto()
     OR = auto()
 
 
@@ -57,7 +53,7 @@ class QualifiedName:
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """An integer literal of at most 64 bits; ValueError for more."""
+    """An integer literal of at most 64 bits; ValueError for more, and for a negative unsigned one."""
 
     value: int
     unsigned: bool = False
@@ -65,6 +61,8 @@ class Integer:
     def __post_init__(self) -> None:
         if not -(1 << 63) <= self.value < 1 << 64:
             raise ValueError(f"an integer literal of {self.value.bit_length()} bits, expected at most 64")
+        if self.unsigned and self.value < 0:
+            raise ValueError(f"an unsigned integer literal of {self.value}, expected 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +170,6 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class SizeOf:
-    """The size of a type in bytes."""
-
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
 class Field:
     """One value of an aggregate; without a name, its position identifies the member."""
 
@@ -224,7 +215,6 @@ Expression = (
     | Unary
     | Binary
     | Cast
-    | SizeOf
     | Aggregate
     | ArrayData
 )

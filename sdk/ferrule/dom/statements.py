@@ -50,16 +50,6 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
-class For:
-    """A loop in which the int32 `variable` counts from `start` up to, but not including, `stop`."""
-
-    variable: str
-    start: Expression
-    stop: Expression
-    body: Block
-
-
-@dataclass(frozen=True, slots=True)
 class Return:
     """A return from the function, with or without a value."""
 
@@ -73,11 +63,4 @@ class Comment:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Assembly:
-    """Verbatim text for one target; this is the only non-portable node."""
-
-    text: str
-
-
-Statement = Evaluate | Declare | Assign | Block | If | For | Return | Comment | Assembly
+Statement = Evaluate | Declare | Assign | Block | If | Return | Comment

@@ -22,6 +22,8 @@ from ferrule.memory.storage import group_names
 
 _OF_DEVICES = frozenset({Call.RUN, Call.COPY_TO, Call.COPY_FROM})
 """The device calls of a layer itself; a layer of a device without one is the core's, such as a copy."""
+UNANNOUNCED = -2
+"""In place of a step: FERRULE_STEP_UNKNOWN of the unicorn engine."""
 NEXT, RAN = "ferrule_held_next", "ferrule_held_ran"
 
 
@@ -172,7 +174,7 @@ class Violated:
     address: int
     size_bytes: int
     step: int
-    """Index of the step; negative outside of all layers."""
+    """Index of the step; UNANNOUNCED in an inference whose layers are not known, -1 outside of inferences."""
     holder: int | None
     """Index of the buffer whose value the byte holds; None if it is none."""
     target: int | None
@@ -302,6 +304,7 @@ def ownership_error(plan: OwnershipPlan, found: Violated) -> OwnershipError:
     known = 0 <= found.step < len(plan.steps)
     layer = plan.steps[found.step].layer if known else ""
     where = f"in layer '{layer}' (step {found.step})" if known else "outside of all layers"
+    where = "in an inference whose layers are not announced" if found.step == UNANNOUNCED else where
     actor = "the core" if found.device is None else f"device {found.device}"
     verb = "writes" if found.write else "reads"
     access = f"{actor} {verb} {found.size_bytes} B at {address_text(found.address)}"

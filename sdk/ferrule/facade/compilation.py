@@ -7,17 +7,19 @@ import time
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
 from pathlib import Path
 from typing import Unpack
 
 from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.codegen import Artifact
+from ferrule.codegen.acl import AclOptions
 from ferrule.devices import Fault
 from ferrule.emulation import EngineOptions
 from ferrule.emulation.renode.project_files import check_renode, emit_renode
 from ferrule.errors import FerruleError
+from ferrule.facade.classes import inspect_class
+from ferrule.facade.networks import network_of
 from ferrule.facade.running import run
 from ferrule.firmware import (
     DEFAULT_PLATFORM,
@@ -33,7 +35,7 @@ from ferrule.firmware import (
     toolchain,
     write_project,
 )
-from ferrule.formats import ModelFile, load
+from ferrule.formats import ModelFile
 from ferrule.graph import Array, brief
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
@@ -155,7 +157,7 @@ def compile(  # noqa: A001
         BuildError: the compiler failed.
         FerruleError: there is no such board, backend, device or layer, or both a job and keywords are given.
     """
-    return _compile(_network_of(network), job_from(job, keywords), progress)
+    return _compile(network_of(network), job_from(job, keywords), progress)
 
 
 def generate(
@@ -179,7 +181,7 @@ def generate(
         FerruleError: a platform, board, toolchain, backend, device or layer is unknown, the job has no folder, or the
             folder has other contents.
     """
-    given, wanted = _network_of(network), job_from(job, keywords)
+    given, wanted = network_of(network), job_from(job, keywords)
     artifact = emit(given, wanted)
     if renode is not None:
         check_renode(artifact, wanted.platform, Path(renode))
@@ -190,19 +192,28 @@ def generate(
 
 
 def inspect(
-    network: Network | ModelFile, job: Job | None = None, *, schedule: bool = False, **keywords: Unpack[JobKeywords]
+    network: Network | ModelFile,
+    job: Job | None = None,
+    *,
+    schedule: bool = False,
+    target: str | None = None,
+    acl: AclOptions | None = None,
+    **keywords: Unpack[JobKeywords],
 ) -> Inspection:
     """Return a network's layers, tensors, MACs and arena; with a job also each layer's backend and the reason.
 
     The fields of a Job may be given as keywords. `schedule` adds the firmware's device calls in order, and
-    what became of each tensor that crosses between the core and devices.
+    what became of each tensor that crosses between the core and devices. `target`, with the options `acl`, adds what
+    would become of each layer in a C++ class (see `generate_acl`).
 
     Raises:
         ModelError, UnsupportedError: the network is not valid, or the model's file is malformed.
         FerruleError: the job names a backend, device, layer or board that does not exist.
     """
-    given = _network_of(network)
+    given = network_of(network)
     inspection = inspect_network(given)
+    if target is not None:
+        inspection = replace(inspection, artifact=inspect_class(given, target, acl or AclOptions()))
     if job is None and not keywords and not schedule:
         return inspection
     wanted = job_from(job, keywords)
@@ -249,16 +260,4 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firm
         job=job,
         toolchain_version=compiler.version(),
         build_s=time.perf_counter() - started,
-    )
-
-
-def _network_of(model: Network | ModelFile) -> Network:
-    """Return a network unchanged, and load anything else; raises as `load` does."""
-    if isinstance(model, Network):
-        return model
-    if isinstance(model, (str, PathLike, bytes, bytearray, memoryview)):
-        return load(model)
-    raise FerruleError(
-        f"the model is of type {type(model).__name__}, expected a ferrule.Network, a path or bytes",
-        hint="ferrule.load reads a .tflite file, ferrule.Network builds a network by hand",
     )

@@ -23,6 +23,7 @@ from ferrule.link import BuildInfo
 from ferrule.network import Network
 
 _SOURCES = frozenset({".c", ".h", ".ld"})
+"""Suffixes of a project's own sources; those of the model's files are the writer's."""
 _HEAD = struct.Struct(f"<4sI{DIGEST_BYTES}s{DIGEST_BYTES}s{DIGEST_BYTES}s")
 _START = b"FRID" + struct.pack("<I", 1)
 """FERRULE_IDENTITY_MAGIC and FERRULE_IDENTITY_VERSION."""
@@ -35,16 +36,20 @@ def identified(
     files: ProjectFiles, artifact: Artifact, platform_name: str, board_name: str
 ) -> tuple[Identity, ProjectFiles]:
     """Return the identity of a project's firmware, and the project's files with this identity in them."""
-    placeholder = {f"{MODEL_FOLDER}/{name}" for name in identity_files(artifact.symbol, artifact.identity, "")}
+    placeholder = {f"{MODEL_FOLDER}/{name}" for name in _identity_files(artifact, artifact.identity)}
+    suffixes = _SOURCES | {artifact.writer.header_suffix, artifact.writer.source_suffix}
     sources = {
         name: data
         for name, data in files.generated.items()
-        if PurePosixPath(name).suffix in _SOURCES and name not in placeholder
+        if PurePosixPath(name).suffix in suffixes and name not in placeholder
     }
     identity = replace(artifact.identity, sources=sources_digest(sources), platform=platform_name, board=board_name)
-    texts = identity_files(artifact.symbol, identity, artifact.banner)
-    own = {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in texts.items()}
+    own = {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in _identity_files(artifact, identity).items()}
     return identity, replace(files, generated={**files.generated, **own})
+
+
+def _identity_files(artifact: Artifact, identity: Identity) -> dict[str, str]:
+    return identity_files(artifact.symbol, identity, artifact.banner, artifact.writer)
 
 
 def project_files(artifact: Artifact, job: Job) -> tuple[Identity, ProjectFiles]:

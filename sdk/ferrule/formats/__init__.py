@@ -32,8 +32,8 @@ class Format:
     magic: bytes
     """Bytes that every file of the format has at `magic_offset`."""
     magic_offset: int
-    read: Callable[[bytes, str], Network]
-    """(contents of the file, name of the network) -> network."""
+    read: Callable[[bytes, str, bool], Network]
+    """(contents of the file, name of the network, whether to dequantise weights) -> network."""
 
     def fits(self, data: bytes) -> bool:
         """Whether the data has the magic bytes of the format."""
@@ -46,12 +46,17 @@ FORMATS: Sequence[Format] = (
 """The formats that `load` supports."""
 
 
-def load(source: ModelFile, name: str | None = None) -> Network:
+def load(source: ModelFile, name: str | None = None, *, dequantize_weights: bool = False) -> Network:
     """Return the network of a model, given the path or the bytes of its file.
 
     The suffix of a path and the magic bytes of the file must identify the same format of `FORMATS`; for bytes, the
     magic bytes decide alone. The network's name is `name` or, by default, the file name without its suffix; for bytes
     the default is "model".
+
+    A model whose weights alone are quantised (dynamic-range quantisation, "hybrid") is refused, since such layers
+    quantise their input anew in every run. With `dequantize_weights`, its weights become float32, scale * (stored -
+    zero point), and its layers compute in float32: not the arithmetic of TensorFlow Lite, but nearer to the network as
+    it was trained.
 
     Raises:
         ModelError: the file cannot be read, has no known format or is malformed; the message names the place.
@@ -75,7 +80,7 @@ def load(source: ModelFile, name: str | None = None) -> Network:
             found = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
             raise ModelError(f"{label}: the file has {found}, expected {_suffixes()}", hint=_known())
     with place(label):
-        return _recognised(data, formats).read(data, name)
+        return _recognised(data, formats).read(data, name, dequantize_weights)
 
 
 def _recognised(data: bytes, formats: Sequence[Format]) -> Format:

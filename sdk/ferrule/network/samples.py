@@ -39,6 +39,22 @@ def pattern_sample(inputs: Sequence[TensorInfo]) -> Sample:
     return [pattern(info) for info in inputs]
 
 
+def random_sample(inputs: Sequence[TensorInfo], seed: int) -> Sample:
+    """Return one sample with random values: all values of an integer type, and floats of a normal distribution."""
+    random = np.random.default_rng(seed)
+    return [_random(info, random) for info in inputs]
+
+
+def _random(info: TensorInfo, random: np.random.Generator) -> Array:
+    dtype = info.dtype.numpy
+    if dtype.kind == "f":
+        return random.standard_normal(info.shape).astype(dtype)
+    if dtype.kind == "b":
+        return random.integers(0, 2, info.shape).astype(dtype)
+    limits = np.iinfo(dtype)
+    return random.integers(limits.min, limits.max, info.shape, dtype=dtype, endpoint=True)
+
+
 def split(inputs: Sequence[TensorInfo], arrays: Sequence[Array] | Mapping[str, Array]) -> list[Sample]:
     """Divide arrays into samples along their first axis.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import (
@@ -154,6 +156,8 @@ class AccessRules:
             return export
         refusals = imports if source.requires_memory else exports
         reason = next((found for found in refusals if isinstance(found, str)), "")
+        if not self._obstacle([source, *targets]):
+            reason = "; ".join(filter(None, [reason, *self.import_refusals(source.backend, reader)]))
         if mapped is not None and source.maps:
             return Access(strategy=EdgeStrategy.COPY, factory=mapped.id, reason=reason)
         return fallback or self._copy_by_memory(source, [mapped] if mapped else targets, kinds, reason)
@@ -184,6 +188,16 @@ class AccessRules:
         if not own or MemorySource.MALLOC not in kinds or self._obstacle([source], asked=False):
             return MemorySource.UNDEFINED
         return own | MemorySource.MALLOC
+
+    def import_refusals(self, *backends: BackendId | None) -> list[str]:
+        """Return the reasons, if known, of the backends that import none of the memory that an allocator has."""
+        kinds = reduce(or_, self._options.allocators, MemorySource.UNDEFINED)
+        found = []
+        for backend in backends if self._options.import_enabled else ():
+            factories = () if backend is None else self._table.preferred(backend)
+            if not any(factory.import_flags & kinds for factory in factories):
+                found += [factory.import_refusal(kind) for factory in factories for kind in kinds]
+        return list(dict.fromkeys(filter(None, found)))
 
     def _targets(self, connection: Connection) -> tuple[End, ...]:
         """Return the reader's possible ends, in order of preference."""

@@ -84,10 +84,12 @@ class Selector:
     def _unconnected(self, tensor: str, factory: FactoryId | None, reader: Layer) -> FerruleError:
         owner = self._owner[reader.name]
         targets = ", ".join(f"'{each.id}'" for each in self._table.preferred(owner)) or "plain memory"
+        refusals = self._rules.import_refusals(self._writer(tensor), owner)
         return FerruleError(
             "Could not find valid strategy required for compatibility between backends. "
             f"Tensor '{tensor}' of {self._writer(tensor)} has handles of '{factory}', "
-            f"and layer '{reader.name}' on {owner} ({targets}) can neither map nor import them",
+            f"and layer '{reader.name}' on {owner} ({targets}) can neither map nor import them"
+            f"{''.join(f'; {each}' for each in refusals)}",
             hint=self._import_hint(),
         )
 

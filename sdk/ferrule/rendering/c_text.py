@@ -35,10 +35,38 @@ def c_comment(text: str) -> str:
     return text.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace("??", "? ?")
 
 
+_C_WORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+"""
+_CPP_WORDS = """
+    alignas alignof and and_eq asm bitand bitor bool catch char16_t char32_t class compl const_cast constexpr decltype
+    delete dynamic_cast explicit export false friend mutable namespace new noexcept not not_eq nullptr operator or or_eq
+    private protected public reinterpret_cast static_assert static_cast template this thread_local throw true try typeid
+    typename using virtual wchar_t xor xor_eq
+"""
+C_KEYWORDS = frozenset(_C_WORDS.split())
+"""The keywords of C; those with an underscore and a capital letter are no names of programs anyway."""
+CPP_KEYWORDS = C_KEYWORDS - {"restrict"} | frozenset(_CPP_WORDS.split())
+"""The keywords of C++14."""
+
+
 def c_name(name: str) -> str:
     """Return a name; FerruleError if it is not an identifier of C."""
+    return _checked_name(name, "C", C_KEYWORDS)
+
+
+def cpp_name(name: str) -> str:
+    """Return a name; FerruleError if it is not an identifier of C++."""
+    return _checked_name(name, "C++", CPP_KEYWORDS)
+
+
+def _checked_name(name: str, language: str, keywords: frozenset[str]) -> str:
     if _IDENTIFIER.fullmatch(name) is None:
-        raise FerruleError(f"{name!a} is not an identifier of C", hint="use ASCII letters, digits and underscores")
+        hint = "use ASCII letters, digits and underscores"
+        raise FerruleError(f"{name!a} is not an identifier of {language}", hint=hint)
+    if name in keywords:
+        raise FerruleError(f"'{name}' is a keyword of {language}, not an identifier", hint="choose another name")
     return name
 
 

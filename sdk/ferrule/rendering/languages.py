@@ -54,7 +54,7 @@ def _block(context: Context) -> Region:
 
 LANGUAGES = (
     Language(
-        ("*.c", "*.h"),
+        ("*.c", "*.cpp", "*.h"),
         quoting.C_CODE,
         (
             _block(quoting.C_COMMENT),

@@ -15,6 +15,7 @@ from ferrule.backends.guarded import guarded
 from ferrule.backends.option import BackendOption
 from ferrule.backends.origin import BackendRow
 from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.shared.allocators import dma_bufs_here
 from ferrule.backends.tensor_handle import MemorySource, TensorHandleFactory
 from ferrule.errors import unknown_name
 from ferrule.runtime import Runtime
@@ -99,6 +100,8 @@ class BackendListing:
     schema_version: int = SCHEMA_VERSION
     backends: tuple[ListedBackend, ...]
     refused: tuple[RefusedFile, ...]
+    dma_bufs: str = ""
+    """What the runtime's dma-bufs are on this machine, such as a stand-in; empty if no backend imports them."""
 
 
 def list_backends(
@@ -125,8 +128,11 @@ def list_backends(
             if name not in known:
                 raise unknown_name("backend", name, known)
         rows = [row for row in runtime.backends if not names or row.id in names]
+        backends = tuple(_listed(row, runtime.registry, devices) for row in rows)
+        imported = {kind for backend in backends for handles in backend.handles for kind in handles.imports}
         return BackendListing(
-            backends=tuple(_listed(row, runtime.registry, devices) for row in rows),
+            backends=backends,
+            dma_bufs=dma_bufs_here() if kind_name(MemorySource.DMA_BUF) in imported else "",
             refused=tuple(_refused(row) for row in runtime.dynamic_report if not row.accepted),
         )
 

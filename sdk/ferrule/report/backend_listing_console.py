@@ -31,6 +31,8 @@ def print_memory(listing: BackendListing, console: Console) -> None:
     headings = ("backend", "factory", "map/unmap", "import", "export", "between backends")
     rows = [tuple(map(escape, row)) for backend in listing.backends for row in memory_rows(backend)]
     print_table(console, headings, rows, whole=("backend", "factory"))
+    if listing.dma_bufs:
+        console.print(escape(f"dma-bufs of this machine: {listing.dma_bufs}"), highlight=False)
 
 
 def memory_rows(backend: ListedBackend) -> list[tuple[str, ...]]:

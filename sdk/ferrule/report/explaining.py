@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from ferrule.backends import Backend, PreCompiledDescriptor
 from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.guarded import guarded
+from ferrule.backends.shared.allocators import dma_bufs_here
 from ferrule.backends.target import Face
+from ferrule.backends.tensor_handle import MemorySource
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, divide, emit
 from ferrule.graph import Layer
 from ferrule.network import Network
 from ferrule.optimizer import Crossing, LayerRow, OptimizedNetwork, explain
+from ferrule.report.backend_listing import kind_name
 from ferrule.report.inspection import (
     BackendPart,
     CrossingPart,
@@ -96,6 +99,7 @@ def _final(network: Network, job: Job, face: Face) -> FinalPart:
         gone=tuple(layer.name for layer in network.layers if layer.name not in accounted),
         messages=optimized.warnings,
         crossings=tuple(map(_crossing, optimized.crossings)),
+        dma_bufs=dma_bufs_here() if any(MemorySource.DMA_BUF in each.memory for each in optimized.crossings) else "",
     )
 
 
@@ -111,6 +115,7 @@ def _crossing(crossing: Crossing) -> CrossingPart:
         source_factory=crossing.source_factory or "",
         target=crossing.target_backend,
         target_factory=crossing.target_factory or "",
+        memory=" and ".join(map(kind_name, crossing.memory)),
     )
 
 

@@ -121,6 +121,8 @@ class CrossingPart:
     """Empty for plain memory."""
     target: str
     target_factory: str
+    memory: str = ""
+    """The kinds of memory that the runtime allocates for it, such as "malloc and dma-buf"; empty if none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,8 @@ class FinalPart:
     """Messages about requests that were not met."""
     crossings: tuple[CrossingPart, ...] = ()
     """The tensors that pass from one backend to another; empty for firmware."""
+    dma_bufs: str = ""
+    """What the runtime's dma-bufs are on this machine, such as a stand-in; empty if no tensor lies in one."""
     problem: str = ""
     """The reason why the network cannot run there; empty if it can."""
 
@@ -183,6 +187,27 @@ class DeviceCrossingPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClassLayerPart:
+    """What becomes of a layer in a C++ class over the Arm Compute Library."""
+
+    layer: str
+    functions: tuple[str, ...]
+    """The classes of the library that compute it, in order; empty if it is not possible."""
+    reason: str
+    """Why it is not possible; empty if it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassPart:
+    """What becomes of a network as a C++ class over the Arm Compute Library."""
+
+    target: str
+    acl_version: str
+    float16: bool
+    layers: tuple[ClassLayerPart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     """All facts about a network that do not depend on a board."""
 
@@ -201,6 +226,8 @@ class Inspection:
     """None unless it was requested."""
     crossings: tuple[DeviceCrossingPart, ...] | None = None
     """The tensors that cross between the core and devices in the firmware; None unless the schedule was requested."""
+    artifact: ClassPart | None = None
+    """None unless a target of a C++ class was given."""
 
     @override
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ferrule.report.inspection import (
+    ClassPart,
     CrossingPart,
     DeviceCrossingPart,
     DivisionPart,
@@ -49,6 +50,29 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         _print_schedule(inspection.schedule, console)
     if inspection.crossings:
         _print_device_crossings(inspection.crossings, console)
+    if inspection.artifact is not None:
+        _print_class(inspection, inspection.artifact, console)
+
+
+def _print_class(inspection: Inspection, part: ClassPart, console: Console) -> None:
+    """Print the functions of the Arm Compute Library for each layer, or why there are none."""
+    from rich.markup import escape
+
+    types = {layer.name: layer.type for layer in inspection.layers}
+    rows = [
+        (str(index), escape(layer.layer), types[layer.layer], escape("\n".join(layer.functions)), escape(layer.reason))
+        for index, layer in enumerate(part.layers)
+    ]
+    half = ", in float16" if part.float16 else ""
+    print_table(
+        console,
+        ("#", "layer", "type", "functions", "not possible"),
+        rows,
+        whole=("layer", "functions"),
+        title=f"{part.target}: Arm Compute Library {part.acl_version} or later{half}",
+    )
+    refused = sum(bool(layer.reason) for layer in part.layers)
+    console.print(f"{len(part.layers) - refused} of {len(part.layers)} layers are possible", highlight=False)
 
 
 def _print_division(inspection: Inspection, division: DivisionPart, console: Console) -> None:
@@ -108,6 +132,8 @@ def _print_final(final: FinalPart, console: Console) -> None:
     )
     if final.crossings:
         _print_crossings(final.crossings, console)
+    if final.dma_bufs:
+        console.print(escape(f"dma-bufs of this machine: {final.dma_bufs}"), highlight=False)
     if final.gone:
         console.print(escape(f"fused, folded or deleted: {', '.join(final.gone)}"), highlight=False)
     for message in final.messages:

@@ -134,7 +134,7 @@ class FallbackTensor:
             allocator = f" from {self._own[0].name}" if self._own is not None and memory is self._own[1] else ""
             raise TensorImportError(
                 f"{refusing} does not import {memory.size_bytes} B of {_listed(memory.source)} memory{allocator} for "
-                f"{self.description}",
+                f"{self.description}{_refusal(refusing, memory)}",
                 hint="optimise the network without import_enabled, or with fallback_transfers "
                 f'{{"{refusing.backend}": "copy"}}',
             )
@@ -181,6 +181,8 @@ class FallbackMemory:
         self._plans: list[tuple[CustomAllocator, dict[str, int], int, int]] = []
         self._held: list[tuple[CustomAllocator, MemoryRef]] = []
         self.blocks: tuple[FallbackBlock, ...] = ()
+        self.allocators: dict[str, str] = {}
+        """By tensor: the name of the allocator of its memory."""
         by_allocator: dict[int, list[str]] = {}
         for name, tensor in tensors.items():
             index = _choose(tensor, allocators, protected=protected)
@@ -228,6 +230,7 @@ class FallbackMemory:
             unaligned_bytes=self._plan(dict.fromkeys(names, 1))[1],
         )
         self.blocks += (block,)
+        self.allocators |= dict.fromkeys(names, allocator.name)
         self._plans.append((allocator, offsets, size, max(alignments.values())))
 
     def _plan(self, alignments: Mapping[str, int]) -> tuple[dict[str, int], int]:
@@ -258,6 +261,14 @@ def _choose(tensor: FallbackTensor, allocators: Sequence[CustomAllocator], *, pr
         f"{mode}no allocator has {_listed(needed)} memory for {tensor.description} (allocators: {known})",
         hint="give the runtime one by the creation option fallback_allocators, or optimise without import_enabled",
     )
+
+
+def _refusal(end: FallbackEnd, memory: MemoryRef) -> str:
+    """Return the end of the message that an end does not import memory: the reason, if it is known."""
+    if memory.array is not None:
+        return ""
+    reasons = [end.factory.import_refusal(kind) for kind in memory.source]
+    return "; ".join(dict.fromkeys((": the memory is not mapped", *filter(None, reasons))))
 
 
 def _named(tensors: Sequence[FallbackTensor]) -> str:

@@ -15,6 +15,7 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import Event, MemoryManager
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, Graph
+from ferrule.optimizer.optimized import Crossing
 from ferrule.runtime.binding import Arrays, InputPort, OutputPort, ordered_inputs, ordered_outputs
 from ferrule.runtime.debug import DebugSwitch
 from ferrule.runtime.errors import Faults
@@ -255,8 +256,16 @@ class _ProfiledRun(_Run):
                     asynchronous=asynchronous,
                     wait_ns=end - start if step.waiting else self._waited_ns,
                     crossing=step.crossing,
+                    memory=self._memory(step.crossing),
                 )
             )
+
+    def _memory(self, crossing: Crossing | None) -> str:
+        """Return the names of the allocators of the memory that a crossing's handles import."""
+        if crossing is None or not crossing.memory:
+            return ""
+        known = self._parts.fallback.allocators
+        return " and ".join(dict.fromkeys(known[name] for name in (crossing.tensor, crossing.layer) if name in known))
 
     @override
     def _wait(self, event: Event) -> None:

@@ -40,6 +40,8 @@ class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Size of that tensor."""
     transfer: str = ""
     """"copied" or "imported" for such a tensor, otherwise empty."""
+    memory: str = ""
+    """The allocator of the memory that the tensor's handles import, by its name, which says if it is a stand-in."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +125,7 @@ def workload_event(
     asynchronous: bool,
     wait_ns: int = 0,
     crossing: Crossing | None = None,
+    memory: str = "",
 ) -> WorkloadEvent:
     """Return the event of work done by the current thread."""
     copied = crossing is not None and crossing.strategy is EdgeStrategy.COPY
@@ -141,6 +144,7 @@ def workload_event(
         strategy="" if crossing is None else crossing.strategy.value,
         size_bytes=0 if crossing is None else crossing.size_bytes,
         transfer="" if crossing is None else "copied" if copied else "imported",
+        memory=memory,
     )
 
 
@@ -176,7 +180,12 @@ def _track_name(number: int, name: str) -> Mapping[str, object]:
 
 
 def _complete(event: WorkloadEvent, track: int) -> Mapping[str, object]:
-    crossing = {"strategy": event.strategy, "bytes": event.size_bytes, "transfer": event.transfer}
+    crossing = {
+        "strategy": event.strategy,
+        "bytes": event.size_bytes,
+        "transfer": event.transfer,
+        "memory": event.memory,
+    }
     return {
         "ph": "X",
         "pid": os.getpid(),

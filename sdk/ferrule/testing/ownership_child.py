@@ -17,7 +17,7 @@ from ferrule.backends.context import CreationOptions
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.tensor_handle import Event, MemoryRef
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, LayerType, TensorInfo
+from ferrule.graph import Array, GraphEditor, LayerType, TensorInfo
 from ferrule.optimizer.optimized import OptimizedNetwork
 from ferrule.runtime import Runtime
 from ferrule.runtime.fallback_memory import APPLICATION
@@ -36,22 +36,23 @@ Allowed = dict[int, int]
 class Arena:
     """The pages of a loaded network's tensors, and of the application's arrays."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, pages: Pages) -> None:
         """Let all handles that import memory of the process use pages of their own."""
         self.graph = graph = parts.graph
-        self.pages = Pages()
+        self.pages = pages
         self.memory: dict[str, MemoryRef] = {}
         """The pages of each tensor that a handle has moved to, by the tensor that was not imported from another."""
         self.regions: dict[str, set[int]] = {}
         """The regions in which the handle of each tensor works."""
-        self.inputs = [self.pages.of_tensor(info) for info in graph.inputs]
-        self.outputs = [self.pages.of_tensor(info) for info in graph.outputs]
         self.roots = parts.tensors.roots()
+        alignments = self._alignments(parts)
+        self.inputs = [pages.of_tensor(info, alignments[info.name]) for info in graph.inputs]
+        self.outputs = [pages.of_tensor(info, alignments.get(info.name, 1)) for info in graph.outputs]
         self._lent: set[str] = set()
         """The tensors whose handles may use the application's memory."""
         for tensor in graph.tensors:
             if not tensor.is_constant:
-                self._move(tensor.info, parts)
+                self._move(tensor.info, parts, alignments[tensor.info.name])
         for layer in graph.layers:
             if layer.type is LayerType.MEM_IMPORT:
                 self.regions[layer.outputs[0]] = self.regions[layer.present_inputs[0]]
@@ -62,18 +63,30 @@ class Arena:
         )
         self._add_callers_memory()
 
-    def _move(self, info: TensorInfo, parts: Parts) -> None:
+    def _alignments(self, parts: Parts) -> dict[str, int]:
+        """Return, by tensor, the alignment that suits all handles which may use its memory."""
+        found: dict[str, int] = {}
+        for name, root in self.roots.items():
+            placed = parts.tensors[name]
+            wanted = [placed.factory.memory_alignment(kind) for kind in self.pages.source & placed.factory.import_flags]
+            if placed.fallback is not None:
+                wanted.append(placed.fallback.alignment_bytes(self.pages.source))
+            elements = placed.handle.info.dtype.size_bytes
+            found[root] = max(found.get(root, 1), placed.alignment_bytes, elements, *wanted)
+        return {name: found[root] for name, root in self.roots.items()}
+
+    def _move(self, info: TensorInfo, parts: Parts, alignment_bytes: int) -> None:
         placed, root, user = parts.tensors[info.name], self.roots[info.name], parts.tensors.user(info.name)
         regions = self.regions[info.name] = set()
         if placed.lent:
             self._lent.add(info.name)
         if placed.fallback is not None:
             if root not in self.memory:
-                self.memory[root] = self.pages.of_tensor(self.graph.info(root))
+                self.memory[root] = self.pages.of_tensor(self.graph.info(root), alignment_bytes)
                 placed.fallback.give(self.pages, self.memory[root])
             regions.add(self.pages.region(self.memory[root], user))
         elif placed.managed and placed.factory.import_flags & self.pages.source:
-            memory = self.pages.of_tensor(info)
+            memory = self.pages.of_tensor(info, alignment_bytes)
             if placed.handle.import_memory(self.pages.view(memory, user)):
                 self.memory[info.name] = memory
                 regions.add(self.pages.region(memory, user))
@@ -136,6 +149,7 @@ class Guard:
             event = step.execute()
             if event is not None:
                 self._open.append((step, event))
+            self._look_beside()
             if last:
                 self._collect()
             else:
@@ -147,6 +161,14 @@ class Guard:
     def _allow(self, steps: list[Step]) -> None:
         note = " or ".join(step.place for step in steps) or "code that runs between two layers"
         self._watch.allow(note, _merged(map(self._own, steps)))
+
+    def _look_beside(self) -> None:
+        """Raise OwnershipError if a step has written the bytes beside a tensor."""
+        damage = self._arena.pages.damage()
+        if damage:
+            self._watch.release()  # for what the runtime does after an error
+            others = ", ".join(step.place for step, _ in self._open[:-1])
+            raise OwnershipError(f"{damage}{f', perhaps by {others}' if others else ''}")
 
     def _collect(self) -> None:
         """Let the runtime read the outputs, and open work go on."""
@@ -169,15 +191,16 @@ class Guard:
 class CheckingRuntime(Runtime):
     """A runtime for one network, whose tensors lie on guarded pages."""
 
-    def __init__(self, options: CreationOptions, registry: BackendRegistry, output: int) -> None:
+    def __init__(self, options: CreationOptions, registry: BackendRegistry, pages: Pages, output: int) -> None:
         super().__init__(options, registry)
+        self._pages = pages
         self._output = output
         self.arena: Arena
         self.guard: Guard
 
     @override
     def _made_ready(self, parts: Parts, profiler: Profiler) -> LoadedNetwork:
-        self.arena = Arena(parts)
+        self.arena = Arena(parts, self._pages)
         self.guard = Guard(self.arena, self._output)
         count = len(parts.steps)
         steps = tuple(self.guard.step(step, last=index == count - 1) for index, step in enumerate(parts.steps))
@@ -192,8 +215,9 @@ def check(
     output: int,
 ) -> OwnershipReport:
     """Run a network with two kinds of poison; OwnershipError if a layer's result depends on it."""
-    runtime = CheckingRuntime(options, registry(), output)
-    number = runtime.load_network(optimized)
+    pages = Pages()
+    runtime = CheckingRuntime(options, registry(), pages, output)
+    number = runtime.load_network(_with_constants(optimized, pages))
     arena, guard = runtime.arena, runtime.guard
     inputs = [arena.pages.view(memory, APPLICATION).array for memory in arena.inputs]
     outputs = [arena.pages.view(memory, APPLICATION).array for memory in arena.outputs]
@@ -209,6 +233,15 @@ def check(
         results.append(dict(_results(arena)))
     _compare(arena, guard.places, *results)
     return arena.report
+
+
+def _with_constants(optimized: OptimizedNetwork, pages: Pages) -> OptimizedNetwork:
+    """Return a network with its constants on pages that can only be read."""
+    editor = GraphEditor(optimized.graph)
+    for tensor in optimized.graph.tensors:
+        if tensor.is_constant:
+            editor.set_tensor(pages.of_constant(tensor))
+    return replace(optimized, graph=editor.finish())
 
 
 def _results(arena: Arena) -> Iterator[tuple[str, Array]]:

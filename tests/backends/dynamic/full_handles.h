@@ -117,6 +117,7 @@ static uint32_t memory_alignment(const struct ferrule_backend *backend, uint32_t
     return source == FERRULE_MEMORY_DMA_BUF ? 4096 : 32;
 }
 
+#ifndef REQUIRED
 static uint32_t connection_capabilities(const struct ferrule_backend *backend,
                                         const struct ferrule_layer *layer,
                                         const struct ferrule_layer *connected)
@@ -129,6 +130,7 @@ static uint32_t connection_capabilities(const struct ferrule_backend *backend,
                ? FERRULE_HANDLE_FALLBACK_IMPORT_MEMORY_REQUIRED
                : FERRULE_HANDLE_PADDING_REQUIRED;
 }
+#endif
 #endif
 
 static void destroy_handle(void *handle)
@@ -153,7 +155,11 @@ static const struct ferrule_handle_factory factory = {
     .import_flags = FERRULE_MEMORY_MALLOC,
 #endif
     .export_flags = FERRULE_MEMORY_MALLOC,
+#ifdef REQUIRED
+    .capabilities = FERRULE_HANDLE_FALLBACK_IMPORT_MEMORY_REQUIRED,
+#else
     .capabilities = FERRULE_HANDLE_FALLBACK_IMPORT_DISABLED,
+#endif
     .alignment_bytes = 16,
 #ifndef NO_MAP
     .supports_map = true,
@@ -170,7 +176,9 @@ static const struct ferrule_handle_factory factory = {
     .destroy = destroy_handle,
 #ifdef BY_REF
     .memory_alignment = memory_alignment,
+#ifndef REQUIRED
     .connection_capabilities = connection_capabilities,
+#endif
     .import_ref = import_ref,
 #endif
 };

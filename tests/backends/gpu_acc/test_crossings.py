@@ -3,26 +3,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from gpu_face import ShadowSession, require_opencl
 from mock_backends import registry_of
 
+from ferrule._typing import override
+from ferrule.backends.context import CreationOptions
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.gpu_acc import GpuAcc
-from ferrule.backends.gpu_acc.handle import GpuImportHandle
+from ferrule.backends.gpu_acc.handle import GpuImportHandle, GpuImportHandleFactory
+from ferrule.backends.gpu_acc.opencl import dma_buf_refusal
 from ferrule.backends.gpu_acc.session import Session
+from ferrule.backends.shared.allocators import DmaBufAllocator
 from ferrule.backends.shared.host_memory import TensorImportError
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.backends.woofles.backend import Woofles
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
-from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
+from ferrule.optimizer import EdgeStrategy, OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import random_inputs
+from ferrule.testing.backends.partners import PartnerNpu
 
 SCALE = Quantization.of(0.1, -4)
 
@@ -135,3 +144,79 @@ def test_a_device_that_refuses_the_memory_leaves_nothing_behind(monkeypatch: pyt
         assert held() == before
         assert all(runs(runtime, optimized))
         assert held() == before
+
+
+def on_two(first: str, second: str, runtime: Runtime) -> OptimizedNetwork:
+    """Return a chain of two layers on two backends, between which only unmapped dma-bufs can be allocated."""
+    made = Network("two")
+    made.add_input(TensorInfo(name="x", shape=(1, 3, 5, 7), dtype=DataType.INT8, quantization=SCALE))
+    made.add_add_layer("x", "x", quantization=SCALE, name="a")
+    made.set_outputs([made.add_mul_layer("a", "a", quantization=SCALE, name="b")])
+    options = OptimizerOptions(
+        simplify=False,
+        hints={"a": first, "b": second},
+        import_enabled=True,
+        export_enabled=True,
+        allocators=(MemorySource.DMA_BUF,),
+    )
+    return optimize(made, ["CpuRef"], runtime.registry, options)
+
+
+def test_an_unmapped_dma_buf_is_copied_and_the_reason_names_the_extensions() -> None:
+    with Runtime(registry=registry_of(CpuRef, GpuAcc, Woofles)) as runtime:
+        for first, second in (("Woofles", "GpuAcc"), ("GpuAcc", "Woofles")):
+            optimized = on_two(first, second, runtime)
+            (crossing,) = (each for each in optimized.crossings if each.source_backend is not None)
+            assert crossing.strategy is EdgeStrategy.COPY
+            assert crossing.reason.endswith(f"; {dma_buf_refusal()}")
+
+
+def test_what_can_only_pass_in_an_unmapped_dma_buf_is_refused_by_the_extensions_names() -> None:
+    runtime = Runtime(registry=registry_of(CpuRef, GpuAcc, PartnerNpu))
+    with runtime, pytest.raises(FerruleError, match=f"can neither map nor import them; {re.escape(dma_buf_refusal())}"):
+        on_two("GpuAcc", "PartnerNpu", runtime)
+
+
+def test_an_allocator_whose_dma_bufs_are_not_mapped_is_refused_by_the_extensions_names() -> None:
+    class Unmapped(DmaBufAllocator):
+        """Promises mapped memory."""
+
+        @override
+        def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+            memory = replace(super().allocate(size_bytes, alignment_bytes), array=None)
+            self._held[id(memory)] = memory
+            return memory
+
+    creation = CreationOptions(fallback_allocators=(Unmapped(),))
+    with (
+        Runtime(creation, registry_of(CpuRef, GpuAcc, Woofles)) as runtime,
+        pytest.raises(
+            TensorImportError,
+            match=f"'Ferrule/GpuAcc/Import' .*the memory is not mapped; {re.escape(dma_buf_refusal())}",
+        ),
+    ):
+        runtime.load_network(divided(runtime))
+
+
+@pytest.mark.parametrize(
+    ("extensions", "why"),
+    [
+        (
+            "cl_khr_fp64",
+            "no OpenCL device here has cl_khr_external_memory_dma_buf or cl_arm_import_memory",
+        ),
+        (
+            "cl_khr_fp64 cl_arm_import_memory",
+            "Ferrule does not use cl_arm_import_memory, which device 0: Mali (Arm) has",
+        ),
+    ],
+)
+def test_the_reason_says_whether_a_device_has_an_extension(
+    extensions: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = SimpleNamespace(title="0: Mali (Arm)", device=SimpleNamespace(extensions=extensions))
+    monkeypatch.setattr("ferrule.backends.gpu_acc.opencl.opencl_devices", lambda: (found,))
+    factory = GpuImportHandleFactory()
+    for kind in (MemorySource.DMA_BUF, MemorySource.DMA_BUF_PROTECTED):
+        assert factory.import_refusal(kind) == f"a dma-buf is imported as its mapping only, since {why}"
+    assert factory.import_refusal(MemorySource.MALLOC) == ""

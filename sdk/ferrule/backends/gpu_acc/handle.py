@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ferrule._typing import override
 from ferrule.backends.gpu_acc.host_block import HostBlock
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager, new_buffer
-from ferrule.backends.gpu_acc.opencl import opencl_devices, unavailable_reason
+from ferrule.backends.gpu_acc.opencl import dma_buf_refusal, opencl_devices, unavailable_reason
 from ferrule.backends.gpu_acc.session import Command, GpuEvent, Session
 from ferrule.backends.shared.host_memory import address, is_aligned
 from ferrule.backends.shared.host_memory.planned import Slot
@@ -31,6 +31,9 @@ GPU_FACTORY = FactoryId("Ferrule/GpuAcc")
 GPU_IMPORT_FACTORY = FactoryId("Ferrule/GpuAcc/Import")
 IMPORT_ALIGNMENT_BYTES = 64
 """A cache line: the alignment that drivers require to use host memory in place; others keep a copy."""
+
+
+_DMA_BUFS = MemorySource.DMA_BUF | MemorySource.DMA_BUF_PROTECTED
 
 
 class GpuTensorHandle(TensorHandle):
@@ -208,6 +211,10 @@ class GpuImportHandleFactory(TensorHandleFactory):
         if unavailable_reason():
             return IMPORT_ALIGNMENT_BYTES
         return max(IMPORT_ALIGNMENT_BYTES, *(device.alignment_bytes for device in opencl_devices()))
+
+    @override
+    def import_refusal(self, source: MemorySource) -> str:
+        return dma_buf_refusal() if source & _DMA_BUFS else ""
 
     @override
     def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:

@@ -25,6 +25,10 @@ _NEWER = (
 )
 
 
+DMA_BUF_EXTENSIONS = ("cl_khr_external_memory_dma_buf", "cl_arm_import_memory")
+"""The extensions of OpenCL that import a dma-buf by its file descriptor."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OpenClDevice:
     """A device that can run the kernels."""
@@ -93,6 +97,18 @@ def unavailable_reason() -> str:
     except BackendUnavailableError as error:
         return str(error)
     return ""
+
+
+def dma_buf_refusal() -> str:
+    """Return the reason why GpuAcc does not import a dma-buf by its file descriptor, with the extension that would."""
+    devices = [] if unavailable_reason() else opencl_devices()
+    found = [(name, each) for each in devices for name in DMA_BUF_EXTENSIONS if name in each.device.extensions.split()]
+    if found:
+        name, device = found[0]
+        why = f"Ferrule does not use {name}, which device {device.title} has"
+    else:
+        why = f"no OpenCL device here has {' or '.join(DMA_BUF_EXTENSIONS)}"
+    return f"a dma-buf is imported as its mapping only, since {why}"
 
 
 def choose_device(wanted: object = None) -> OpenClDevice:

@@ -20,7 +20,7 @@ from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType
 
-__all__ = ["STAND_IN", "DmaBufAllocator", "LinuxCalls", "MallocAllocator", "default_allocators"]
+__all__ = ["STAND_IN", "DmaBufAllocator", "LinuxCalls", "MallocAllocator", "default_allocators", "dma_bufs_here"]
 
 DMA_HEAP = "/dev/dma_heap/system"
 UDMABUF = "/dev/udmabuf"
@@ -210,6 +210,14 @@ class DmaBufAllocator(CustomAllocator):
             self._calls.close(memfd)
             raise
         return memfd
+
+
+def dma_bufs_here() -> str:
+    """Return what the runtime's dma-bufs are on this machine, for messages."""
+    if sys.platform != "linux":
+        return f"none, they are memory of Linux and this is {sys.platform}"
+    found = DmaBufAllocator()
+    return f"{found.name}, which no driver of a device imports ({found.reason})" if found.is_stand_in else found.name
 
 
 def default_allocators() -> tuple[CustomAllocator, ...]:

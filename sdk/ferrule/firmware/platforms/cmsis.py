@@ -143,7 +143,7 @@ def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
     artifact = request.artifact
     own, platform = Library.of(*artifact.contributions), Library.of(*_PLATFORM)
     kernels = tuple(name for name in own.sources if name not in own.third_party)
-    link = tuple(name for name in model_sources(artifact) if name.endswith("_link.c"))
+    link = tuple(name for name in model_sources(artifact) if name.endswith(f"_link{artifact.writer.source_suffix}"))
     rest = tuple(name for name in platform.sources if name not in own.sources)
     board = tuple(sorted(name for name in _GENERATED if name.startswith(BOARD_FOLDER)))
     devices = ("devices.c",) if artifact.devices else ()

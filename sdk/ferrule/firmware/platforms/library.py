@@ -18,8 +18,8 @@ def model_files(artifact: Artifact) -> dict[str, bytes]:
 
 
 def model_sources(artifact: Artifact) -> tuple[str, ...]:
-    """Return the paths of the model's C files in the project, sorted."""
-    return tuple(sorted(f"{MODEL_FOLDER}/{name}" for name in artifact.files if name.endswith(".c")))
+    """Return the paths of the model's sources in the project, sorted."""
+    return tuple(f"{MODEL_FOLDER}/{name}" for name in artifact.sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,24 +8,31 @@ from ferrule.formats.tflite.decoder import ModelRecord, OperatorRecord, read_mod
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.tensors import Tensors, check_signature
-from ferrule.graph import Layer, LayerType
+from ferrule.graph import DataType, Layer, LayerType
 from ferrule.network import Network, check_kernel
 
 _CONTROL_FLOW = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE", "WHILE"})
+_WEIGHTED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
+_WEIGHTS = 1
+"""The position of the weights among their inputs."""
 
 
-def read_tflite(data: bytes, name: str) -> Network:
+def read_tflite(data: bytes, name: str, dequantize_weights: bool = False) -> Network:
     """Return the network of a TensorFlow Lite model.
 
     Tensor names are kept, except that empty and repeated ones are numbered; layers are named `<type>_<position>`. An
-    unknown batch size is read as 1. A network that is returned is valid (`Network.validate`).
+    unknown batch size is read as 1. A network that is returned is valid (`Network.validate`). `dequantize_weights`
+    makes quantised weights of layers with float32 activations float32, instead of refusing such layers.
 
     Raises:
         ModelError: the file is malformed; the message names the place.
         UnsupportedError: the model uses features that networks do not support; the message names every operator that
             is refused, and the reason.
     """
-    return _Reader(read_model(data), name).network()
+    reader = _Reader(read_model(data), name)
+    if dequantize_weights:
+        reader.dequantize_weights()
+    return reader.network()
 
 
 class _Reader:
@@ -38,6 +45,17 @@ class _Reader:
         self._available: set[int] = set()
         self._lost: set[int] = set()
         """Outputs of refused operators that have no valid description; operators that read them are not checked."""
+
+    def dequantize_weights(self) -> None:
+        """Make the quantised weights of layers with float32 activations float32."""
+        for record in self._model.operators:
+            if record.type not in _WEIGHTED or len(record.inputs) <= _WEIGHTS or min(record.inputs[:2]) < 0:
+                continue
+            image, weights = record.inputs[:2]
+            with place(self._where(record)):
+                hybrid = self._tensors.info(image).dtype.is_float and self._tensors.info(weights).dtype is DataType.INT8
+                if hybrid and self._tensors.is_constant(weights):
+                    self._tensors.dequantize(weights)
 
     def network(self) -> Network:
         for index in self._model.inputs:

@@ -58,6 +58,7 @@ class Tensors:
         self._model = model
         self._infos: dict[int, TensorInfo] = {}
         self._arrays: dict[tuple[int, DataType], Array] = {}
+        self._dequantized: dict[int, Array] = {}
 
     def record(self, index: int) -> TensorRecord:
         """Return a tensor as stored in the file; ModelError if the index is out of range."""
@@ -80,6 +81,27 @@ class Tensors:
             self._infos[index] = TensorInfo(name=record.name, shape=shape, dtype=dtype, quantization=quantization)
         return self._infos[index]
 
+    def dequantize(self, index: int) -> None:
+        """Give a quantised constant as float32 from now on, real = scale * (stored - zero point); raises like `data`.
+
+        ModelError if it has no quantisation.
+        """
+        info, stored = self.info(index), self.data(index)
+        if info.dtype is DataType.FLOAT32:
+            return
+        quantization = info.quantization
+        if quantization is None:
+            raise ModelError(f"tensor '{info.name}': it has no scale, expected quantised weights")
+        shape = [1] * len(info.shape)
+        if quantization.per_channel:
+            shape[quantization.axis] = len(quantization.scales)
+        scales = np.array(quantization.scales).reshape(shape)
+        zero_points = np.array(quantization.zero_points, np.float64).reshape(shape)
+        values = ((stored.astype(np.float64) - zero_points) * scales).astype(np.float32).reshape(info.shape)
+        values.setflags(write=False)
+        self._dequantized[index] = values
+        self._infos[index] = TensorInfo(name=info.name, shape=info.shape, dtype=DataType.FLOAT32)
+
     def is_constant(self, index: int) -> bool:
         """Whether the file contains the tensor's data."""
         record = self.record(index)
@@ -88,6 +110,8 @@ class Tensors:
 
     def data(self, index: int) -> Array:
         """Return a constant's data, read-only; raises like `info`, and ModelError if the tensor is not a constant."""
+        if index in self._dequantized:
+            return self._dequantized[index]
         record = self.record(index)
         with place(f"tensor '{record.name}'"):
             return self._data(record, _data_type(record), _static_shape(record))

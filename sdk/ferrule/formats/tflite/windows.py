@@ -243,7 +243,8 @@ def _refuse_hybrid(node: Node) -> None:
         raise UnsupportedError(
             f"it is hybrid: float32 activations ('{image.name}') with {weights.dtype} weights ('{weights.name}'), "
             "which quantise their input anew in every run and are not supported",
-            hint="convert the model without dynamic-range quantisation, or quantise its activations too",
+            hint="convert the model without dynamic-range quantisation, quantise its activations too, or compute with "
+            "float32 weights: --dequantize-weights, load(..., dequantize_weights=True)",
         )
 
 

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the class of a project, runs it, and reports how its tensors compare with the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ferrule._typing import override
+from ferrule.acl.comparison import TensorComparison, compare_tensors, overall, reference
+from ferrule.acl.program import ON_NEON, build_program
+from ferrule.acl.project import ArtifactProject
+from ferrule.acl.toolchain import AclToolchain, find_toolchain
+from ferrule.codegen.acl import VERSIONS, ArtifactRecord, acl_target
+from ferrule.errors import FerruleError
+from ferrule.graph import Array
+from ferrule.network.execution import by_name
+from ferrule.network.samples import pattern_sample, split
+from ferrule.progress import Progress, Step, say_nothing
+from ferrule.report.document import Verdict
+from ferrule.report.tables import print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA_VERSION = 1
+_STYLES = {Verdict.EXACT: "bold green", Verdict.WITHIN_TOLERANCE: "green", Verdict.DIFFERENT: "bold red"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerTime:
+    """The time that a layer took on this machine."""
+
+    layer: str
+    microseconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactReport:
+    """The results of a run of a generated class."""
+
+    schema_version: int
+    artifact: str
+    target: str
+    acl: str
+    """The version of the library with which it ran."""
+    ran: str
+    """What ran, and what that does not show."""
+    emulated: bool
+    stepwise: bool
+    """Whether each layer got the reference's values as inputs; otherwise the differences of layers add up."""
+    input: str
+    verdict: Verdict
+    first_difference: TensorComparison | None
+    tensors: tuple[TensorComparison, ...]
+    """The named tensors that layers wrote, in their order."""
+    times: tuple[LayerTime, ...] = ()
+
+    @override
+    def __repr__(self) -> str:
+        return f"<ArtifactReport {self.artifact} for {self.target}: {self.verdict}, {len(self.tensors)} tensors>"
+
+    def to_json(self) -> str:
+        """Return the report as indented JSON."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+
+def run_artifact(
+    project: ArtifactProject,
+    inputs: Sequence[Array] | Mapping[str, Array] | None = None,
+    *,
+    sysroot: Path | None = None,
+    stepwise: bool = True,
+    tolerance: float | None = None,
+    profile: bool = False,
+    source: str = "",
+    progress: Progress = say_nothing,
+) -> ArtifactReport:
+    """Build and run the class of a project once, and compare each tensor with the numpy reference.
+
+    Args:
+        project: the project, as `load_artifact` returns it.
+        inputs: one array per input, in order or by name; by default the fixed pattern.
+        sysroot: see `find_toolchain`.
+        stepwise: whether each layer gets the reference's values as inputs.
+        tolerance: the largest |difference| / max |reference| of float tensors, unless a layer states a larger one.
+        profile: whether to measure the time of each layer; not possible by emulation.
+        source: describes the inputs in the report.
+        progress: is told what is being done.
+
+    Raises:
+        MissingToolError: a compiler, library or emulator is missing.
+        FerruleError: the class is for a newer version of the library, an array does not fit, or a profile is wanted by
+            emulation.
+        ProgramError: the compiler or the program failed.
+    """
+    record, toolchain = project.record, find_toolchain(sysroot)
+    _check_version(record, toolchain)
+    if profile and toolchain.emulated:
+        raise FerruleError(
+            "a profile cannot be measured by emulation: the times of an emulator say nothing about a processor or GPU",
+            hint="copy the project's folder to the arm64 machine, and run the command there",
+        )
+    network = project.network()
+    if inputs is None:
+        (sample,) = (pattern_sample(network.inputs),)
+    else:
+        samples = split(network.inputs, inputs)
+        if len(samples) != 1:
+            raise FerruleError(f"the inputs are {len(samples)} samples, expected one")
+        (sample,) = samples
+    arrays = by_name("the network", network.inputs, sample)
+    shim = acl_target(record.target).mapped and not toolchain.opencl
+    progress(Step(phase=f"building {record.artifact}"))
+    program = build_program([record], project.folder, [project.folder], toolchain, prelude=ON_NEON if shim else "")
+    progress(Step(phase="computing the reference"))
+    expected = reference(network, arrays)
+    progress(Step(phase=f"running {record.artifact}"))
+    found = program.run(record.artifact, arrays, replacements=expected if stepwise else None)
+    compared = compare_tensors(network, record, found, expected, tolerance=tolerance)
+    times = program.profile(record.artifact, arrays) if profile else {}
+    return ArtifactReport(
+        schema_version=SCHEMA_VERSION,
+        artifact=record.artifact,
+        target=record.target,
+        acl=toolchain.version,
+        ran=_ran(record, toolchain, shim=shim),
+        emulated=toolchain.emulated,
+        stepwise=stepwise,
+        input=source or ("pattern" if inputs is None else "arrays"),
+        verdict=overall(compared),
+        first_difference=next((each for each in compared if each.verdict is Verdict.DIFFERENT), None),
+        tensors=compared,
+        times=tuple(LayerTime(layer=layer, microseconds=time) for layer, time in times.items()),
+    )
+
+
+def print_artifact_report(report: ArtifactReport, console: Console) -> None:
+    """Print the table of tensors, what ran, and the verdict."""
+    from rich.markup import escape
+
+    times = {time.layer: time.microseconds for time in report.times}
+    headings = ["#", "layer", "type", "tensor", "difference", "limit", "verdict", *(["us"] if times else [])]
+    rows = [
+        (
+            str(number),
+            escape(each.layer),
+            each.type,
+            escape(each.tensor),
+            _extent(each),
+            _number(each, each.limit),
+            f"[{_STYLES[each.verdict]}]{str(each.verdict).replace('_', ' ')}[/]",
+            *((f"{times[each.layer]:,.0f}" if each.layer in times else "",) if times else ()),
+        )
+        for number, each in enumerate(report.tensors)
+    ]
+    print_table(
+        console,
+        headings,
+        rows,
+        right=("#", "difference", "limit", "us"),
+        whole=("layer", "difference", "verdict"),
+        optional=("type", "limit"),
+        title=escape(f"{report.artifact} for {report.target}, with the Arm Compute Library {report.acl}"),
+    )
+    console.print(f"ran: {report.ran}", highlight=False, markup=False)
+    inputs = "the reference's inputs" if report.stepwise else "the outputs of the layers before it"
+    console.print(f"each layer got {inputs}; input: {report.input}", highlight=False, markup=False)
+    if report.times:
+        total = sum(time.microseconds for time in report.times)
+        console.print(f"measured on this machine: {total:,.0f} us per inference, waiting after each layer")
+    if report.first_difference is not None:
+        each = report.first_difference
+        text = f"first difference: layer '{each.layer}' ({each.type}), tensor '{each.tensor}', {_extent(each)}"
+        console.print(text, highlight=False, markup=False)
+    verdict = str(report.verdict).replace("_", " ")
+    console.print(f"verdict: [{_STYLES[report.verdict]}]{verdict}[/]", highlight=False)
+
+
+def _extent(each: TensorComparison) -> str:
+    return "not finite" if each.difference is None else _number(each, each.difference)
+
+
+def _number(each: TensorComparison, value: float) -> str:
+    if each.dtype.startswith("float"):
+        return f"{value:.1e}" if value else "0"
+    return f"{value:g} step{'' if value == 1 else 's'}"
+
+
+def _check_version(record: ArtifactRecord, toolchain: AclToolchain) -> None:
+    order = {version: number for number, version in enumerate(VERSIONS)}
+    if toolchain.version in order and order[toolchain.version] < order[record.acl]:
+        raise FerruleError(
+            f"the class {record.artifact} is for version {record.acl} of the Arm Compute Library, "
+            f"and {toolchain.version} was found",
+            hint=f"give --sysroot with a newer one, or generate the class with --acl-version {toolchain.version}",
+        )
+
+
+def _ran(record: ArtifactRecord, toolchain: AclToolchain, *, shim: bool) -> str:
+    where = "under qemu-aarch64" if toolchain.emulated else "on this machine"
+    if shim:
+        return f"CL source on NEON {where}, by cl_on_neon.h: not CL's numerics, padding or kernels"
+    side = "CL" if acl_target(record.target).mapped else "NEON"
+    return f"{side} {where}" + (": the library's arithmetic, no time" if toolchain.emulated else "")

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule artifact`: runs generated classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ferrule.cli.console import console, echo
+from ferrule.cli.progress import progress
+from ferrule.errors import FerruleError
+
+
+@click.group("artifact")
+def command() -> None:
+    """Run a C++ class that `ferrule generate --target` wrote."""
+
+
+@command.command("run")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="[NAME=]X.NPY",
+    help="An input array; for several inputs, repeat the option with their names. Default: the fixed pattern, or "
+    "random values with --seed.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Draw the inputs at random, from this seed.")
+@click.option(
+    "--sysroot",
+    type=click.Path(path_type=Path),
+    help="The folder that scripts/acl_sysroot.sh made, or another arm64 sysroot.  [default: $FERRULE_ACL_SYSROOT]",
+)
+@click.option(
+    "--stepwise/--chained",
+    default=True,
+    show_default=True,
+    help="Whether each layer gets the reference's values, or the outputs of the layers before it.",
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    help="Largest |difference| / max |reference| of a float tensor.  [default: 1e-5, float16: 1e-2]",
+)
+@click.option("--profile", is_flag=True, help="Also measure the time of each layer; on an arm64 machine only.")
+@click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), help="Write the report to this file as JSON; - for stdout."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+def run(
+    folder: Path,
+    inputs: tuple[str, ...],
+    seed: int | None,
+    sysroot: Path | None,
+    stepwise: bool,
+    tolerance: float | None,
+    profile: bool,
+    json_path: Path | None,
+    quiet: bool,
+) -> int:
+    """Build the class in DIR, run it, and compare each of its tensors with the numpy reference.
+
+    It runs on this machine if that is arm64, and otherwise under qemu-aarch64. A class for OpenCL runs on NEON, with
+    stricter rules, if this machine cannot run it. The report names what ran and the first layer that differs.
+    Exit code: 0 if all tensors are within their limits, 1 if not, 2 for an error.
+    """
+    from ferrule.acl import load_artifact
+    from ferrule.acl.run import print_artifact_report, run_artifact
+    from ferrule.cli.arrays import parse_input_options, require_writable, save
+    from ferrule.network.samples import random_sample
+
+    if inputs and seed is not None:
+        raise FerruleError("--input and --seed exclude each other")
+    if json_path is not None and str(json_path) != "-":
+        require_writable("--json", json_path)
+    project = load_artifact(folder)
+    infos = project.network().inputs
+    arrays = parse_input_options(inputs, infos) if inputs else None if seed is None else random_sample(infos, seed)
+    with progress(quiet=quiet or str(json_path) == "-") as say:
+        report = run_artifact(
+            project,
+            arrays,
+            sysroot=sysroot,
+            stepwise=stepwise,
+            tolerance=tolerance,
+            profile=profile,
+            source=", ".join(inputs) or ("" if seed is None else f"seed {seed}"),
+            progress=say,
+        )
+    if str(json_path) == "-":
+        echo(report.to_json())
+    elif json_path is not None:
+        save(json_path, (report.to_json() + "\n").encode())
+    if not quiet and str(json_path) != "-":
+        print_artifact_report(report, console())
+    return int(report.verdict == "different")

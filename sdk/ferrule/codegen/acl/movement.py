@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of layers that move elements, and of reductions."""
+
+from __future__ import annotations
+
+from ferrule.codegen.acl.builder import AclTensor, coordinates, unsigned
+from ferrule.codegen.acl.layouts import dimension_of, dimensions, order, permutation
+from ferrule.codegen.acl.rows import FLOATS, LayerParts, LayerView, Row
+from ferrule.codegen.acl.targets import acl, acl_name
+from ferrule.dom import Aggregate, Boolean, Cast, Construct, Expression, Field, Float, Integer, Scalar
+from ferrule.graph import DataType, LayerType, TensorInfo
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.slice import (
+    Range,
+    SliceDescriptor,
+    StridedSliceDescriptor,
+    slice_ranges,
+    strided_ranges,
+)
+from ferrule.operators.transpose import TransposeDescriptor
+
+_MAX_RANK = 4
+"""Of functions that take coordinates: NEPermute and NEStridedSlice have no more dimensions."""
+
+
+def _reshape(part: LayerParts) -> None:
+    part.builder.reshape(part.builder.tensors[part.layer.present_inputs[0]], part.output(0), part.stem)
+
+
+def _transpose(part: LayerParts) -> None:
+    about = part.descriptor(TransposeDescriptor)
+    if about.permutation == tuple(range(len(about.permutation))):  # the library has no permutation of one dimension
+        _reshape(part)
+        return
+    part.builder.permute(part.name(), part.input(0), part.output(0), permutation(about.permutation))
+
+
+def _pad(part: LayerParts) -> None:
+    about = part.layer.descriptor
+    assert isinstance(about, (PadDescriptor, PadV2Descriptor))
+    rank = len(part.info(0).shape)
+    amounts = tuple(
+        Field(Aggregate((Field(unsigned(about.before[axis])), Field(unsigned(about.after[axis])))))
+        for axis in order(rank)
+    )
+    value = _pixel(part, about.value if isinstance(about, PadV2Descriptor) else None)
+    padding = Construct(acl("PaddingList"), (Aggregate(amounts),))
+    part.function("PadLayer", part.input(0).pointer, part.output(0).pointer, padding, value)
+
+
+def _pixel(part: LayerParts, value: float | None) -> Expression:
+    """Return the PixelValue of a stored value; None is the stored value of zero."""
+    info = part.info(0)
+    quantization = info.quantization
+    if quantization is None:
+        return Construct(acl("PixelValue"), (Float(0.0 if value is None else value),))
+    stored = quantization.zero_point if value is None else int(value)
+    return Construct(acl("PixelValue"), (Cast(Scalar.INT8, Integer(stored)),))
+
+
+def _concatenation(part: LayerParts) -> None:
+    about = part.descriptor(ConcatenationDescriptor)
+    rank = len(part.output_info.shape)
+    if len(part.layer.inputs) == 1:
+        _reshape(part)
+        return
+    sources = [part.input(index) for index in range(len(part.layer.inputs))]
+    pointers = part.builder.pointers(part.name("inputs")[1:], sources, constant=True)
+    part.function("ConcatenateLayer", pointers, part.output(0).pointer, unsigned(dimension_of(about.axis % rank, rank)))
+
+
+def _split(part: LayerParts) -> None:
+    about = part.descriptor(SplitDescriptor)
+    if len(part.layer.outputs) == 1:
+        _reshape(part)
+        return
+    rank = len(part.info(0).shape)
+    targets = [part.output(index) for index in range(len(part.layer.outputs))]
+    pointers = part.builder.pointers(part.name("outputs")[1:], targets, constant=False)
+    part.function("Split", part.input(0).pointer, pointers, unsigned(dimension_of(about.axis % rank, rank)))
+
+
+def _ranges(part: LayerParts) -> tuple[Range, ...]:
+    about, source = part.layer.descriptor, part.info(0)
+    if isinstance(about, SliceDescriptor):
+        return slice_ranges(about, source)
+    assert isinstance(about, StridedSliceDescriptor)
+    return strided_ranges(about, source)
+
+
+def _slice(part: LayerParts) -> None:
+    source = part.input(0)
+    extents = dimensions(source.shape)
+    ranges = [_ranges(part)[axis] for axis in order(len(source.shape))]
+    while len(ranges) > 1 and extents[len(ranges) - 1] == 1:  # a TensorShape drops such dimensions at the end
+        ranges.pop()
+    kept = tuple(each.count for each in _ranges(part))
+    output = part.output(0)
+    result = output if output.shape == kept else part.builder.scratch(part.name("result"), output, kept)
+    starts = coordinates([each.start for each in ranges])
+    if all(each.step == 1 for each in ranges):
+        ends = coordinates([each.start + each.count for each in ranges])
+        part.function("Slice", source.pointer, result.pointer, starts, ends)
+    else:
+        stops = [each.start + each.step * each.count for each in ranges]
+        mask = sum(1 << index for index, stop in enumerate(stops) if stop < 0)  # down to the first element
+        strides = Construct(acl("BiStrides"), tuple(Integer(each.step) for each in ranges))
+        ends = coordinates([max(stop, 0) for stop in stops])
+        part.function("StridedSlice", source.pointer, result.pointer, starts, ends, strides, Integer(0), Integer(mask))
+    if result is not output:
+        part.builder.reshape(result, output, output.member)
+
+
+def _mean(part: LayerParts) -> None:
+    axes, result = _reduced(part)
+    if not axes:
+        _reshape(part)
+        return
+    part.function("ReduceMean", part.input(0).pointer, coordinates(axes), Boolean(True), result.pointer)
+    _finish(part, result)
+
+
+def _sum(part: LayerParts) -> None:
+    axes, result = _reduced(part)
+    if not axes:
+        _reshape(part)
+        return
+    source = part.input(0)
+    shape = list(source.shape)
+    for number, dimension in enumerate(axes):
+        shape[order(len(shape))[dimension]] = 1
+        last = number == len(axes) - 1
+        target = result if last else part.builder.scratch(part.name(f"sum{number}"), part.output(0), tuple(shape))
+        part.function(
+            "ReductionOperation",
+            source.pointer,
+            target.pointer,
+            unsigned(dimension),
+            acl_name("ReductionOperation", "SUM"),
+            Boolean(True),
+        )
+        source = target
+    _finish(part, result)
+
+
+def _reduced(part: LayerParts) -> tuple[list[int], AclTensor]:
+    """Return the dimensions that a reduction removes, and a tensor with extent 1 for them.
+
+    Dimensions of extent 1 are left out: a TensorShape drops them at the end, and the library then counts an axis behind
+    the last one from the start again.
+    """
+    about = part.descriptor(ReduceDescriptor)
+    shape = part.info(0).shape
+    kept = tuple(1 if axis in about.axes else extent for axis, extent in enumerate(shape))
+    output = part.output(0)
+    axes = sorted(dimension_of(axis, len(shape)) for axis in about.axes if shape[axis] > 1)
+    if not axes or output.shape == kept:
+        return axes, output
+    return axes, part.builder.scratch(part.name("result"), output, kept)
+
+
+def _finish(part: LayerParts, result: AclTensor) -> None:
+    if result is not part.output(0):
+        part.builder.reshape(result, part.output(0), part.stem)
+
+
+def _moved_check(part: LayerView) -> str:
+    if any(part.is_constant(index) for index in range(len(part.layer.present_inputs))):
+        return "it has a constant input"
+    return _requantized(part) or _rank(part.info(0))
+
+
+def _reshaped_check(part: LayerView) -> str:
+    return "its input is a constant" if part.is_constant(0) else _requantized(part)
+
+
+def _requantized(part: LayerView) -> str:
+    source = part.info(0)
+    for info in part.graph.output_infos(part.layer):
+        if info.dtype is DataType.INT8 and info.quantization != source.quantization:
+            return f"'{source.name}' and '{info.name}' differ in quantisation, and the library moves elements of one"
+    return ""
+
+
+def _rank(info: TensorInfo) -> str:
+    if len(info.shape) > _MAX_RANK:
+        return f"'{info.name}' has {len(info.shape)} dimensions, and the library moves at most {_MAX_RANK}"
+    return ""
+
+
+def _concatenation_check(part: LayerView) -> str:
+    if len(part.layer.inputs) == 1:
+        if part.info(0).quantization != part.output_info.quantization:
+            return "it has one input, and changes the scale"
+        return "its only input is a constant" if part.is_constant(0) else ""
+    return _rank(part.info(0))
+
+
+def _reduce_check(part: LayerView) -> str:
+    if part.is_constant(0):
+        return "its input is a constant"
+    axes = part.descriptor(ReduceDescriptor).axes
+    unchanged = part.info(0).quantization == part.output_info.quantization
+    if all(part.info(0).shape[axis] == 1 for axis in axes) and not unchanged:
+        return "it reduces no axis of more than one element, and changes the scale"
+    return _rank(part.info(0))
+
+
+_MOVED = Row(add=_slice, check=_moved_check)
+_RESHAPED = Row(add=_reshape, check=_reshaped_check)
+ROWS = {
+    LayerType.RESHAPE: _RESHAPED,
+    LayerType.SQUEEZE: _RESHAPED,
+    LayerType.EXPAND_DIMS: _RESHAPED,
+    LayerType.TRANSPOSE: Row(add=_transpose, check=_moved_check),
+    LayerType.PAD: Row(add=_pad, check=_moved_check),
+    LayerType.PADV2: Row(add=_pad, check=_moved_check),
+    LayerType.CONCATENATION: Row(add=_concatenation, check=_concatenation_check),
+    LayerType.SPLIT: Row(add=_split, check=_moved_check),
+    LayerType.SLICE: _MOVED,
+    LayerType.STRIDED_SLICE: _MOVED,
+    LayerType.MEAN: Row(add=_mean, check=_reduce_check),
+    LayerType.SUM: Row(add=_sum, check=_reduce_check, types=FLOATS),
+}
+REASONS = {
+    LayerType.CEIL: "the library has no function for it",
+}
+"""Why types of layers of models have no row."""

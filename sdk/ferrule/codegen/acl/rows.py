@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a row of the table of operators is made of: a layer with its tensors, and the pieces that rows share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ferrule.codegen.acl.builder import AclTensor, ClassBuilder, unsigned
+from ferrule.codegen.acl.layouts import IMAGE_RANK
+from ferrule.codegen.acl.targets import acl, acl_name
+from ferrule.dom import Construct, Expression, Float
+from ferrule.graph import DataType, Descriptor, Graph, Layer, Shape, Tensor, TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.window import Padding
+
+D = TypeVar("D", bound=Descriptor)
+FLOATS = frozenset({DataType.FLOAT32, DataType.FLOAT16})
+QUANTIZED = FLOATS | {DataType.INT8}
+
+
+DEFAULT_VERSION = "20.08"
+"""Classes for it run on later versions, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclOptions:
+    """What the class must run on."""
+
+    version: str = DEFAULT_VERSION
+    """The oldest version of the library: "20.08" or "24.11"."""
+    float16: bool = False
+    """Whether float32 is computed in float16."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerView:
+    """A layer of the network, of which a row tells whether it can be part of the class."""
+
+    layer: Layer
+    graph: Graph
+    options: AclOptions
+
+    def descriptor(self, kind: type[D]) -> D:
+        """Return the layer's descriptor."""
+        assert isinstance(self.layer.descriptor, kind)
+        return self.layer.descriptor
+
+    def tensor(self, index: int) -> Tensor:
+        """Return an input, which is there."""
+        name = self.layer.inputs[index]
+        assert name is not None
+        return self.graph.tensor(name)
+
+    def info(self, index: int) -> TensorInfo:
+        """Return what is known of an input, which is there."""
+        return self.tensor(index).info
+
+    @property
+    def output_info(self) -> TensorInfo:
+        """What is known of the first output."""
+        return self.graph.info(self.layer.outputs[0])
+
+    def has(self, index: int) -> bool:
+        """Return whether an optional input is there."""
+        return index < len(self.layer.inputs) and self.layer.inputs[index] is not None
+
+    def is_constant(self, index: int) -> bool:
+        """Return whether an input is a constant."""
+        return self.tensor(index).is_constant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerParts(LayerView):
+    """A layer that a row adds to the class."""
+
+    builder: ClassBuilder
+
+    @property
+    def stem(self) -> str:
+        """What the attributes of the layer begin with: its first output's attribute."""
+        return self.output(0).member
+
+    def output(self, index: int) -> AclTensor:
+        """Return an output."""
+        return self.builder.tensors[self.layer.outputs[index]]
+
+    def input(self, index: int, shape: Shape | None = None) -> AclTensor:
+        """Return an input, with another shape if given; a constant becomes a tensor of the class."""
+        name, wanted = self.info(index).name, self.info(index).shape if shape is None else shape
+        if self.is_constant(index):
+            return self.builder.constant(self.name(f"input{index}"), name, shape=wanted)
+        return self.builder.viewed(self.builder.tensors[name], wanted, self.name(f"input{index}"))
+
+    @property
+    def kind(self) -> str:
+        """The type of the layer as part of a name."""
+        return self.layer.type.value.lower()
+
+    def name(self, suffix: str = "layer") -> str:
+        """Return the wanted name of an attribute of the layer, such as _y_conv_2d_layer."""
+        return f"{self.stem}_{self.kind}_{suffix}"
+
+    def function(self, kind: str, *arguments: Expression, suffix: str = "layer") -> None:
+        """Add a function of the library."""
+        self.builder.function(self.name(suffix), kind, *arguments)
+
+    def activate(self, source: AclTensor, target: AclTensor, activation: Activation) -> None:
+        """Add an activation as a function of its own."""
+        self.function(
+            "ActivationLayer", source.pointer, target.pointer, activation_info(activation), suffix="activation"
+        )
+
+    def before_activation(self, activation: Activation) -> AclTensor:
+        """Return the tensor in front of an activation that the library does not fuse: the output if there is none."""
+        if activation is Activation.NONE:
+            return self.output(0)
+        return self.builder.scratch(self.name("result"), self.output(0), self.output(0).shape)
+
+
+Check = Callable[[LayerView], str]
+Add = Callable[[LayerParts], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """How layers of a type become functions of the library."""
+
+    add: Add
+    types: frozenset[DataType] = QUANTIZED
+    """The element types of inputs and outputs that are not weights or biases."""
+    check: Check = lambda _: ""
+    """Returns why a layer is not possible; "" if it is."""
+    bound: float | None = None
+    """The largest |difference| / max |reference| in float32 where the library approximates; None for rounding only."""
+
+
+def activation_info(activation: Activation) -> Expression:
+    """Return the ActivationLayerInfo of a fused activation."""
+    match activation:
+        case Activation.NONE:
+            return Construct(acl("ActivationLayerInfo"))
+        case Activation.RELU:
+            return activation_of("RELU")
+        case Activation.RELU6:
+            return activation_of("LU_BOUNDED_RELU", 6.0, 0.0)
+        case Activation.RELU_N1_TO_1:
+            return activation_of("LU_BOUNDED_RELU", 1.0, -1.0)
+
+
+def activation_of(function: str, *parameters: float) -> Expression:
+    """Return an ActivationLayerInfo."""
+    return Construct(
+        acl("ActivationLayerInfo"),
+        (acl_name("ActivationLayerInfo", "ActivationFunction", function), *map(Float, parameters)),
+    )
+
+
+def pad_stride(padding: Padding, stride_h: int, stride_w: int) -> Expression:
+    """Return the PadStrideInfo of a window."""
+    values = (stride_w, stride_h, padding.left, padding.right, padding.top, padding.bottom)
+    return Construct(acl("PadStrideInfo"), (*map(unsigned, values), acl_name("DimensionRoundingType", "FLOOR")))
+
+
+def size(width: int, height: int) -> Expression:
+    """Return a Size2D."""
+    return Construct(acl("Size2D"), (unsigned(width), unsigned(height)))
+
+
+def image_shape(shape: Shape) -> Shape:
+    """Return a shape with four dimensions, the first ones of extent 1."""
+    return (1,) * (IMAGE_RANK - len(shape)) + shape

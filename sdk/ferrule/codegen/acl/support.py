@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a layer can be part of the class, and if not, why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ferrule.codegen.acl.rows import AclOptions, LayerView
+from ferrule.codegen.acl.table import REASONS, ROWS
+from ferrule.graph import DataType, Graph, Layer
+
+VERSIONS = ("20.08", "24.11")
+"""The versions of the library with which the classes were compiled and run."""
+_MAX_RANK = 6
+_WEIGHTED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerUse:
+    """What becomes of a layer: the functions of the library, or the reason why there are none."""
+
+    layer: str
+    type: str
+    functions: tuple[str, ...]
+    reason: str
+
+
+def supported(graph: Graph, layer: Layer, options: AclOptions) -> str:
+    """Return why a layer cannot be part of the class; "" if it can."""
+    row = ROWS.get(layer.type)
+    if row is None:
+        return REASONS.get(layer.type, "only the optimizer inserts such layers")
+    infos = [graph.info(name) for name in (*layer.present_inputs, *layer.outputs)]
+    for info in infos:
+        if len(info.shape) > _MAX_RANK:
+            return f"'{info.name}' has {len(info.shape)} dimensions, and the library's tensors at most {_MAX_RANK}"
+    data = [
+        graph.info(name) for index, name in enumerate(layer.inputs) if name is not None and not _is_bias(layer, index)
+    ]
+    for info in (*data, *graph.output_infos(layer)):
+        if info.dtype not in row.types:
+            return f"'{info.name}' is {info.dtype}, expected {', '.join(sorted(row.types))}"
+        if info.dtype is DataType.INT8 and info.quantization is None:
+            return f"'{info.name}' is int8 without scale and zero point"
+        if info.dtype is DataType.INT8 and options.float16:
+            return f"'{info.name}' is int8, and the class computes in float16"
+    return row.check(LayerView(layer=layer, graph=graph, options=options))
+
+
+def _is_bias(layer: Layer, index: int) -> bool:
+    return index == _WEIGHTED - 1 and layer.type.value in {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}

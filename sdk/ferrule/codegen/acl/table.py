@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of operators: how each type of layer becomes functions of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ferrule.codegen.acl import elementwise, movement, windows
+from ferrule.codegen.acl.rows import Row
+from ferrule.graph import LayerType
+
+ROWS: Mapping[LayerType, Row] = {**windows.ROWS, **elementwise.ROWS, **movement.ROWS}
+REASONS: Mapping[LayerType, str] = movement.REASONS

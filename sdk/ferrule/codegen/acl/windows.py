@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of convolutions, pooling and fully connected layers."""
+
+from __future__ import annotations
+
+from ferrule.codegen.acl.builder import AclTensor, unsigned
+from ferrule.codegen.acl.layouts import stored
+from ferrule.codegen.acl.rows import LayerParts, LayerView, Row, activation_info, pad_stride, size
+from ferrule.codegen.acl.targets import acl, acl_name
+from ferrule.dom import Assign, Boolean, Construct, Expression, Member, Null
+from ferrule.graph import DataType, LayerType
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
+
+_LEAST_MULTIPLIER = 1e-5
+"""Version 20.08 replaces smaller requantisation multipliers by 0 (measured)."""
+
+
+def _conv2d(part: LayerParts) -> None:
+    about = part.descriptor(Conv2dDescriptor)
+    part.function(
+        "ConvolutionLayer",
+        part.input(0).pointer,
+        *_weights_and_bias(part, _weights_conv2d(part)),
+        part.output(0).pointer,
+        pad_stride(about.padding, about.stride_h, about.stride_w),
+        Construct(acl("WeightsInfo")),
+        size(about.dilation_w, about.dilation_h),
+        activation_info(about.activation),
+    )
+
+
+def _weights_conv2d(part: LayerParts) -> AclTensor:
+    """Add the weights [O, H, W, I] as (W, H, I, O)."""
+    return part.builder.constant(part.name("weights"), part.info(1).name, weights=True)
+
+
+def _depthwise_conv2d(part: LayerParts) -> None:
+    about = part.descriptor(DepthwiseConv2dDescriptor)
+    part.function(
+        "DepthwiseConvolutionLayer",
+        part.input(0).pointer,
+        *_weights_and_bias(part, _weights_depthwise(part)),
+        part.output(0).pointer,
+        pad_stride(about.padding, about.stride_h, about.stride_w),
+        unsigned(about.depth_multiplier),
+        activation_info(about.activation),
+        size(about.dilation_w, about.dilation_h),
+    )
+
+
+def _weights_depthwise(part: LayerParts) -> AclTensor:
+    """Add the weights [1, H, W, C] as (W, H, C)."""
+    data = part.tensor(1).data
+    assert data is not None
+    return part.builder.constant(part.name("weights"), part.info(1).name, stored(data)[0], weights=True)
+
+
+def _pool(kind: str) -> Row:
+    def add(part: LayerParts) -> None:
+        about = part.descriptor(Pool2dDescriptor)
+        result = part.before_activation(about.activation)
+        info = Construct(
+            acl("PoolingLayerInfo"),
+            (
+                acl_name("PoolingType", kind),
+                size(about.pool_w, about.pool_h),
+                acl_name("DataLayout", "NCHW"),
+                pad_stride(about.padding, about.stride_h, about.stride_w),
+                Boolean(True),
+            ),
+        )
+        part.function("PoolingLayer", part.input(0).pointer, result.pointer, info)
+        if result is not part.output(0):
+            part.activate(result, part.output(0), about.activation)
+
+    return Row(add=add)
+
+
+def _fully_connected(part: LayerParts) -> None:
+    about = part.descriptor(FullyConnectedDescriptor)
+    outputs, depth = part.info(1).shape
+    batch = part.info(0).elements // depth
+    source = part.input(0, (batch, depth))
+    weights = part.builder.constant(part.name("weights"), part.info(1).name, weights=True)
+    info: Expression = part.builder.local(part.name("info")[1:], acl("FullyConnectedLayerInfo"))
+    part.builder.configuration.append(Assign(Member(info, "activation_info"), activation_info(about.activation)))
+    output = part.output(0)
+    result = (
+        output
+        if output.shape == (batch, outputs)
+        else part.builder.scratch(part.name("result"), output, (batch, outputs))
+    )
+    part.function(
+        "FullyConnectedLayer",
+        source.pointer,
+        *_weights_and_bias(part, weights),
+        result.pointer,
+        info,
+    )
+    if result is not output:
+        part.builder.reshape(result, output, output.member)
+
+
+def _weights_and_bias(part: LayerParts, weights: AclTensor) -> tuple[Expression, Expression]:
+    if not part.has(2):
+        return weights.pointer, Null()
+    bias = part.builder.constant(part.name("biases"), part.info(2).name)
+    return weights.pointer, bias.pointer
+
+
+def _weighted_check(part: LayerView) -> str:
+    for index, what in ((1, "weights"), (2, "biases")):
+        if part.has(index) and not part.is_constant(index):
+            return f"its {what} '{part.info(index).name}' are not constant, and the library prepares them once"
+    weights = part.info(1)
+    if part.info(0).dtype is not DataType.INT8:
+        return ""
+    if weights.dtype is not DataType.INT8:
+        return f"its weights are {weights.dtype}, expected int8"
+    if part.options.version != "20.08":
+        return ""
+    assert weights.quantization is not None
+    factor = part.info(0).scale / part.output_info.scale
+    small = sum(factor * scale < _LEAST_MULTIPLIER for scale in weights.quantization.scales)
+    if small:
+        return (
+            f"version 20.08 takes the factors of {small} of its {len(weights.quantization.scales)} output channels, "
+            f"below {_LEAST_MULTIPLIER:g}, as 0"
+        )
+    return ""
+
+
+def _fully_connected_check(part: LayerView) -> str:
+    weights = part.info(1)
+    if part.info(0).dtype is DataType.INT8 and weights.quantization is not None and weights.quantization.per_channel:
+        return "its weights have a scale per channel, and the library takes one for all"
+    return _weighted_check(part)
+
+
+ROWS = {
+    LayerType.CONV_2D: Row(add=_conv2d, check=_weighted_check),
+    LayerType.DEPTHWISE_CONV_2D: Row(add=_depthwise_conv2d, check=_weighted_check),
+    LayerType.FULLY_CONNECTED: Row(add=_fully_connected, check=_fully_connected_check),
+    LayerType.AVERAGE_POOL_2D: _pool("AVG"),
+    LayerType.MAX_POOL_2D: _pool("MAX"),
+}

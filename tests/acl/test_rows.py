@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each row of the table of operators, by random layers in one class per element type and target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from acl_programs import build_many, run_stepwise
+from needs import require_acl
+
+from ferrule.acl.program import TraceProgram
+from ferrule.codegen.acl import AclOptions, generate_class, supported
+from ferrule.codegen.acl.table import ROWS
+from ferrule.errors import FerruleError
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Quantization, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.operator import Operands
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.table import OPERATORS
+from ferrule.operators.window import Padding
+from ferrule.report.document import Verdict
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
+
+TARGETS = {"Gpu": "arm-gpu-c++", "Cpu": "arm-cpu-c++"}
+TYPES = {"Float": DataType.FLOAT32, "Int8": DataType.INT8}
+GATE_SEEDS = 3
+NIGHTLY_SEEDS = range(GATE_SEEDS, 30)
+NIGHTLY_PER_CLASS = 6
+
+
+def is_valid(graph: Graph) -> bool:
+    """Return whether the layer has a reference, and a row takes it."""
+    (layer,) = graph.layers
+    try:
+        OPERATORS[layer.type].check(
+            layer.descriptor, Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+        )
+    except FerruleError:
+        return False
+    return supported(graph, layer, AclOptions(version=require_acl().version)) == ""
+
+
+@cache
+def drawn(dtype: DataType, seeds: Sequence[int]) -> Network:
+    """Return a network with layers of all types side by side, each with inputs of its own."""
+    network = Network("rows")
+    for type_ in LAYER_TYPES:
+        for seed in seeds:
+            graph = layer_case(type_, dtype, seed)
+            if is_valid(graph):
+                add(network, graph, f"{type_.lower()}_{seed}")
+    for name, graph in dilated(dtype).items():
+        assert is_valid(graph)
+        add(network, graph, name)
+    network.set_outputs([name for layer in network.layers for name in layer.outputs])
+    return network
+
+
+def dilated(dtype: DataType) -> dict[str, Graph]:
+    """Return convolutions with dilations, strides and padding that differ by axis and side; samples have none."""
+    cases = {}
+    uneven = Padding(top=1, bottom=3, left=4, right=2)
+    for name, type_, descriptor, weights in (
+        ("conv", LayerType.CONV_2D, Conv2dDescriptor(dilation_h=2, dilation_w=3, padding=uneven), (5, 3, 2, 4)),
+        (
+            "strided",
+            LayerType.CONV_2D,
+            Conv2dDescriptor(stride_h=3, stride_w=2, padding=Padding(left=1), activation=Activation.RELU6),
+            (3, 2, 3, 4),
+        ),
+        (
+            "depthwise",
+            LayerType.DEPTHWISE_CONV_2D,
+            DepthwiseConv2dDescriptor(dilation_h=3, dilation_w=2, padding=uneven),
+            (1, 2, 3, 4),
+        ),
+        (
+            "multiplied",
+            LayerType.DEPTHWISE_CONV_2D,
+            DepthwiseConv2dDescriptor(depth_multiplier=2, stride_h=2, padding=Padding(bottom=1)),
+            (1, 3, 3, 8),
+        ),
+    ):
+        axis = 0 if type_ is LayerType.CONV_2D else 3
+        rng = np.random.default_rng(len(name))
+        channels = weights[axis]
+        graph = Graph(name)
+        integer = dtype is DataType.INT8
+        scale = Quantization.of(0.05, 3) if integer else None
+        graph.add_input(TensorInfo(name="x", shape=(1, 9, 11, 4), dtype=dtype, quantization=scale))
+        scales = tuple(float(np.float32(0.01 * (1 + index))) for index in range(channels))
+        per_channel = Quantization(scales=scales, zero_points=(0,) * channels, axis=axis) if integer else None
+        values = rng.integers(-127, 128, weights) if integer else rng.standard_normal(weights)
+        bias = rng.integers(-500, 500, channels) if integer else rng.standard_normal(channels)
+        bias_type = DataType.INT32 if integer else dtype
+        graph.add_constant(
+            TensorInfo(name="w", shape=weights, dtype=dtype, quantization=per_channel), values.astype(dtype.numpy)
+        )
+        graph.add_constant(TensorInfo(name="b", shape=(channels,), dtype=bias_type), bias.astype(bias_type.numpy))
+        inputs = tuple(graph.info(each) for each in ("x", "w", "b"))
+        (shape,) = OPERATORS[type_].infer(descriptor, inputs)
+        output = TensorInfo(
+            name="y", shape=shape, dtype=dtype, quantization=Quantization.of(0.3, -7) if integer else None
+        )
+        graph.add_layer(
+            Layer(name="layer", type=type_, descriptor=descriptor, inputs=("x", "w", "b"), outputs=("y",)), [output]
+        )
+        graph.set_outputs(["y"])
+        cases[f"{name}_dilated"] = graph
+    return cases
+
+
+def add(network: Network, graph: Graph, name: str) -> None:
+    """Add the layer of a graph to a network, under another name."""
+    (layer,) = graph.layers
+    for tensor in graph.tensors:
+        info = replace(tensor.info, name=f"{name}_{tensor.info.name}")
+        if tensor.data is not None:
+            network.add_constant(info, tensor.data)
+        elif tensor.info.name in layer.present_inputs:
+            network.add_input(info)
+    network.add_layer(
+        replace(
+            layer,
+            name=name,
+            inputs=tuple(None if each is None else f"{name}_{each}" for each in layer.inputs),
+            outputs=tuple(f"{name}_{each}" for each in layer.outputs),
+        ),
+        [replace(info, name=f"{name}_{info.name}") for info in graph.output_infos(layer)],
+    )
+
+
+def values(network: Network) -> dict[str, Array]:
+    """Return random inputs."""
+    rng = np.random.default_rng(3)
+    return {
+        info.name: rng.standard_normal(info.shape).astype(np.float32)
+        if info.dtype.is_float
+        else rng.integers(-128, 128, info.shape).astype(info.dtype.numpy)
+        for info in network.inputs
+    }
+
+
+def check(program: TraceProgram, name: str, network: Network) -> None:
+    comparisons = run_stepwise(program, name, network, values(network))
+    assert len(comparisons) == len(network.outputs)
+    assert not [each for each in comparisons if each.verdict is Verdict.DIFFERENT]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> TraceProgram:
+    """One program with a class for each element type and target."""
+    options = AclOptions(version=require_acl().version)
+    artifacts = [
+        generate_class(drawn(dtype, range(GATE_SEEDS)), target=target, name=f"{kind}{side}", options=options)
+        for kind, dtype in TYPES.items()
+        for side, target in TARGETS.items()
+    ]
+    return build_many(artifacts, tmp_path_factory.mktemp("rows"))
+
+
+@pytest.mark.parametrize("side", TARGETS)
+@pytest.mark.parametrize("kind", TYPES)
+def test_layers_are_the_references(program: TraceProgram, kind: str, side: str) -> None:
+    check(program, f"{kind}{side}", drawn(TYPES[kind], range(GATE_SEEDS)))
+
+
+def test_the_drawn_layers_have_every_row() -> None:
+    require_acl()
+    layers = [layer for dtype in TYPES.values() for layer in drawn(dtype, range(GATE_SEEDS)).layers]
+    assert {layer.type for layer in layers} == set(ROWS)
+    whole = {layer.type for layer in drawn(DataType.FLOAT32, range(GATE_SEEDS)).layers}
+    assert set(ROWS) - whole == {LayerType.DEQUANTIZE}
+
+
+def test_the_drawn_windows_are_uneven() -> None:
+    """Asymmetric padding, strides and dilations would hide a swap of sides or axes if they were the same."""
+    require_acl()
+    layers = drawn(DataType.FLOAT32, range(GATE_SEEDS)).layers
+    windows = [layer.descriptor for layer in layers]
+    for kind in (Conv2dDescriptor, DepthwiseConv2dDescriptor, Pool2dDescriptor):
+        found = [each for each in windows if isinstance(each, kind)]
+        assert any(each.padding.top != each.padding.bottom or each.padding.left != each.padding.right for each in found)
+        assert any(each.stride_h != each.stride_w for each in found), kind
+    dilated = [each for each in windows if isinstance(each, (Conv2dDescriptor, DepthwiseConv2dDescriptor))]
+    assert any(each.dilation_h != each.dilation_w for each in dilated)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", NIGHTLY_SEEDS[::NIGHTLY_PER_CLASS])
+def test_many_layers_are_the_references(first: int, tmp_path: Path) -> None:
+    options = AclOptions(version=require_acl().version)
+    seeds = range(first, min(first + NIGHTLY_PER_CLASS, NIGHTLY_SEEDS.stop))
+    networks = {kind: drawn(dtype, seeds) for kind, dtype in TYPES.items()}
+    artifacts = [
+        generate_class(network, target=target, name=f"{kind}{side}", options=options)
+        for kind, network in networks.items()
+        for side, target in TARGETS.items()
+    ]
+    program = build_many(artifacts, tmp_path)
+    for kind, network in networks.items():
+        for side in TARGETS:
+            check(program, f"{kind}{side}", network)
