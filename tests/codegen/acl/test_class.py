@@ -292,6 +292,22 @@ def test_factors_that_the_old_version_takes_as_zero_are_refused_there(scale: flo
     assert supported(graph, graph.layers[0], AclOptions(version="24.11")) == ""
 
 
+MOVERS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "PAD", "PADV2", "SPLIT", "SLICE", "STRIDED_SLICE")
+
+
+@pytest.mark.parametrize("type_", MOVERS)
+def test_elements_that_move_keep_their_quantisation(type_: str) -> None:
+    """The library refuses other layers, or fills their padding with the zero point of the input."""
+    graph = layer_case(LayerType[type_], DataType.INT8, 0)
+    (layer,) = graph.layers
+    net = ferrule.Network("requantized")
+    net.add_input(graph.info(layer.present_inputs[0]))
+    other = Quantization.of(0.125, -9)
+    net.add_layer(layer, [replace(info, quantization=other) for info in graph.output_infos(layer)])
+    assert supported(graph, layer, AclOptions()) == ""
+    assert "differ in quantisation" in supported(net, net.layers[0], AclOptions())
+
+
 def test_constants_of_one_float_are_no_literals_of_integers() -> None:
     """`1f` is not C++."""
     net = ferrule.Network("softmax")

@@ -8,7 +8,7 @@ from ferrule.codegen.acl.layouts import dimension_of, dimensions, order, permuta
 from ferrule.codegen.acl.rows import FLOATS, LayerParts, LayerView, Row
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Aggregate, Boolean, Cast, Construct, Expression, Field, Float, Integer, Scalar
-from ferrule.graph import LayerType, TensorInfo
+from ferrule.graph import DataType, LayerType, TensorInfo
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.reduce import ReduceDescriptor
@@ -180,7 +180,19 @@ def _finish(part: LayerParts, result: AclTensor) -> None:
 def _moved_check(part: LayerView) -> str:
     if any(part.is_constant(index) for index in range(len(part.layer.present_inputs))):
         return "it has a constant input"
-    return _rank(part.info(0))
+    return _requantized(part) or _rank(part.info(0))
+
+
+def _reshaped_check(part: LayerView) -> str:
+    return "its input is a constant" if part.is_constant(0) else _requantized(part)
+
+
+def _requantized(part: LayerView) -> str:
+    source = part.info(0)
+    for info in part.graph.output_infos(part.layer):
+        if info.dtype is DataType.INT8 and info.quantization != source.quantization:
+            return f"'{source.name}' and '{info.name}' differ in quantisation, and the library moves elements of one"
+    return ""
 
 
 def _pad_check(part: LayerView) -> str:
@@ -215,7 +227,7 @@ def _reduce_check(part: LayerView) -> str:
 
 
 _MOVED = Row(add=_slice, check=_moved_check)
-_RESHAPED = Row(add=_reshape, check=lambda part: "its input is a constant" if part.is_constant(0) else "")
+_RESHAPED = Row(add=_reshape, check=_reshaped_check)
 ROWS = {
     LayerType.RESHAPE: _RESHAPED,
     LayerType.SQUEEZE: _RESHAPED,
