@@ -27,6 +27,8 @@ from ferrule.errors import FerruleError
 
 PREFIX = "ferrule-scratch-"
 """Beginning of the name of each temporary file and folder; in a folder of the user's, a full stop precedes it."""
+_ATTEMPTS = 100
+"""Largest number of times that a new entry of an existing folder is not found before that is an error."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -123,6 +125,7 @@ def _own_temporary() -> tuple[Path, int]:
 def _own(parent: Path, prefix: str, *, folder: bool) -> tuple[Path, int]:
     """Make a locked temporary file or folder, after a sweep; return its path and its file descriptor."""
     sweep(parent)
+    missed = 0
     while True:
         path = parent / f"{prefix}{secrets.token_hex(6)}"
         try:
@@ -134,9 +137,10 @@ def _own(parent: Path, prefix: str, *, folder: bool) -> tuple[Path, int]:
         except FileExistsError:
             continue
         except FileNotFoundError:
-            if parent.is_dir():  # swept between its creation and this
+            missed += 1
+            if parent.is_dir() and missed < _ATTEMPTS:  # swept between its creation and this
                 continue
-            raise
+            raise  # a folder such as /proc says so of every new entry
         _lock(handle, wait=True, shared=False)
         if _is_at(path, handle):
             return path, handle
