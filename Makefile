@@ -6,6 +6,7 @@
 # make nightly: run all tests, with all rows of every matrix and all faults of every campaign.
 # PYTEST_OPTIONS adds options for pytest to these three, such as `-n 0` or a folder.
 # make docs: build the documentation as a site, in build/docs.
+# make tools: install at once what all of these need; each target also installs what it lacks.
 # make mutants: put faults into the sources, which the tests must notice (SEED, NUMBER, JOBS; 0 is one job per core).
 
 # make fuzz: try damaged inputs on everything that reads untrusted input (SEED, INPUTS, JOBS); it goes on where it stopped.
@@ -18,7 +19,8 @@ NUMBER ?= 100
 INPUTS ?= 1000000
 JOBS ?= 0
 # One worker per core. Each starts with a contiguous part of the tests, so that fixtures shared within a file are made once.
-PYTEST = $(BIN)/python -m pytest -q -n auto --dist worksteal
+# Modules are compiled once, even where the environment says otherwise: the tests start Python hundreds of times.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 demo: $(VENV)/demo
@@ -55,7 +57,7 @@ docs: $(VENV)/docs
 
 dev: $(VENV)/dev
 
-docs-tools: $(VENV)/docs
+tools: $(VENV)/tools
 
 mutants: $(VENV)/dev
 	PYTHONPATH=tests/support $(BIN)/python tests/mutants.py --seed $(SEED) --number $(NUMBER) --jobs $(JOBS)
@@ -75,6 +77,11 @@ $(VENV)/dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet -e '.[run,demo,oracle,dev,gpu,hdf5]'
 	@touch $@
 
+# One installation after the other would resolve the dependencies and build the package each time.
+$(VENV)/tools: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet -e '.[run,demo,oracle,dev,gpu,docs]'
+	@touch $(VENV)/demo $(VENV)/dev $(VENV)/docs $@
+
 $(VENV)/docs: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet -e '.[docs]'
 	@touch $@
@@ -82,4 +89,4 @@ $(VENV)/docs: pyproject.toml | $(VENV)/bin/python
 clean:
 	rm -rf $(VENV) build
 
-.PHONY: demo test test-all nightly lint lint-python lint-c mutants docs docs-tools dev clean
+.PHONY: demo test test-all nightly lint lint-python lint-c mutants docs tools dev clean

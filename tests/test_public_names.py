@@ -49,6 +49,7 @@ NAMES = {
 }
 MODULES = {
     "ferrule",
+    "ferrule.acl",
     "ferrule.backends",
     "ferrule.backends.capability",
     "ferrule.backends.context",
@@ -75,6 +76,7 @@ MODULES = {
     "ferrule.errors",
     "ferrule.firmware",
     "ferrule.formats",
+    "ferrule.formats.hdf5",
     "ferrule.graph",
     "ferrule.link",
     "ferrule.network",

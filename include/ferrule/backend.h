@@ -294,7 +294,8 @@ struct ferrule_events {
     /** @brief Wait for the event to end and return the status of its workload; may be called again.
      */
     int32_t (*wait)(void *event, char *reason, size_t reason_bytes);
-    /** @brief Return whether the event has ended, without waiting. */
+    /** @brief Return whether the event has ended, without waiting; true once `wait` has returned.
+     */
     bool (*done)(void *event);
     /** @brief Release an event that has ended. */
     void (*release)(void *event);

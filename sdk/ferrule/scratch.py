@@ -28,7 +28,6 @@ from ferrule.errors import FerruleError
 PREFIX = "ferrule-scratch-"
 """Beginning of the name of each temporary file and folder; in a folder of the user's, a full stop precedes it."""
 _ATTEMPTS = 100
-"""Largest number of times that a new entry of an existing folder is not found before that is an error."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -125,8 +124,9 @@ def _own_temporary() -> tuple[Path, int]:
 def _own(parent: Path, prefix: str, *, folder: bool) -> tuple[Path, int]:
     """Make a locked temporary file or folder, after a sweep; return its path and its file descriptor."""
     sweep(parent)
-    missed = 0
+    attempts = 0
     while True:
+        attempts += 1
         path = parent / f"{prefix}{secrets.token_hex(6)}"
         try:
             if folder:
@@ -137,10 +137,9 @@ def _own(parent: Path, prefix: str, *, folder: bool) -> tuple[Path, int]:
         except FileExistsError:
             continue
         except FileNotFoundError:
-            missed += 1
-            if parent.is_dir() and missed < _ATTEMPTS:  # swept between its creation and this
+            if parent.is_dir() and attempts < _ATTEMPTS:  # swept between its creation and this; not so in /proc
                 continue
-            raise  # a folder such as /proc says so of every new entry
+            raise
         _lock(handle, wait=True, shared=False)
         if _is_at(path, handle):
             return path, handle

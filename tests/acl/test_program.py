@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -116,6 +117,46 @@ def test_a_run_without_replacements_goes_on_with_its_own_tensors(program: TraceP
 def test_a_fault_is_noticed(program: TraceProgram, name: str) -> None:
     with pytest.raises(ProgramError, match=re.escape(MUTATIONS[name][1])):
         program.run(name, inputs(), observed=False)
+
+
+def write(path: Path, **datasets: np.ndarray) -> None:
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        for name, array in datasets.items():
+            file[name] = array
+
+
+IMAGE = np.zeros((1, 3, 8, 6), "<f4")
+
+
+@pytest.mark.parametrize(
+    ("datasets", "message"),
+    [
+        ({"in_put": IMAGE[0]}, "of rank 3 [3, 8, 6], expected 4 [1, 3, 8, 6]"),
+        ({"in_put": IMAGE.transpose(0, 2, 3, 1)}, "of shape [1, 8, 6, 3], expected [1, 3, 8, 6]"),
+        ({"in_put": IMAGE.astype("<f8")}, "float, 64 bits, little endian, expected float, 32 bits, little endian"),
+        ({"in_put": IMAGE.astype(">f4")}, "big endian, expected float, 32 bits, little endian"),
+        ({"in_put": IMAGE.astype("u1")}, "unsigned integer, 8 bits, expected float"),
+        ({"other": IMAGE}, "has no dataset 'in_put'"),
+        (None, "expected an HDF5 file"),
+    ],
+    ids=["rank", "shape", "float64", "big-endian", "uint8", "name", "no-hdf5"],
+)
+def test_a_bad_dataset_is_refused(
+    program: TraceProgram, tmp_path: Path, datasets: dict[str, np.ndarray] | None, message: str
+) -> None:
+    source, target = tmp_path / "input.h5", tmp_path / "record.h5"
+    if datasets is None:
+        source.write_text("not HDF5")
+    else:
+        write(source, **datasets)
+    command = [*program.toolchain.launcher, program.path, "Right", program.folder / "Right.par", source, target]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert str(source) in done.stderr
+    assert message in done.stderr
+    assert not target.exists()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from acl_programs import build_many, run_stepwise
 from needs import require_acl
 
-from ferrule.acl.program import TraceProgram
+from ferrule.acl.program import VALIDATE, TraceProgram
 from ferrule.codegen.acl import AclOptions, generate_class, supported
 from ferrule.codegen.acl.table import ROWS
 from ferrule.errors import FerruleError
@@ -171,6 +171,19 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> TraceProgram:
 @pytest.mark.parametrize("kind", TYPES)
 def test_layers_are_the_references(program: TraceProgram, kind: str, side: str) -> None:
     check(program, f"{kind}{side}", drawn(TYPES[kind], range(GATE_SEEDS)))
+
+
+def test_the_library_s_opencl_side_takes_every_layer(tmp_path: Path) -> None:
+    """`CL*::validate()` of the real OpenCL side, of which nothing runs."""
+    options = AclOptions(version=require_acl().version)
+    networks = {kind: drawn(dtype, range(GATE_SEEDS)) for kind, dtype in TYPES.items()}
+    artifacts = [
+        generate_class(network, target=TARGETS["Gpu"], name=f"{kind}Valid", options=options)
+        for kind, network in networks.items()
+    ]
+    program = build_many(artifacts, tmp_path, prelude=VALIDATE)
+    for kind, network in networks.items():
+        program.run(f"{kind}Valid", values(network), observed=False)
 
 
 def test_the_drawn_layers_have_every_row() -> None:

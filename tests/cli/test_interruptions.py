@@ -44,6 +44,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("left_out", [SLOW, pytest.param((), marks=pytest.mark.nightly)], ids=["quick", "all"])
 def test_every_command_says_that_its_output_is_full(dense: Path, tmp_path: Path, left_out: tuple[str, ...]) -> None:
     calls = {
+        "artifact": "run --help",
         "backends": "",
         "boards": "",
         "build": "project",

@@ -50,6 +50,7 @@ PROGRAMS = {
     "pre-commit",
     "renode",
     "renode-test",
+    "scripts/acl_sysroot.sh",
     "towncrier",
     "west",
 }

@@ -28,6 +28,6 @@ def test_all_of_it_runs(tmp_path: Path, driver: str) -> None:
     assert len(file.branches) > 4
 
 
-@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("driver", [DRIVERS[0], pytest.param(DRIVERS[1], marks=pytest.mark.nightly)])
 def test_what_does_not_run_is_noticed(tmp_path: Path, driver: str) -> None:
     assert not covered(tmp_path, driver, "-k", "no_configuration").is_full

@@ -190,6 +190,12 @@ static void access(void)
     const uint64_t offset = dice(REGION_BYTES / bytes) * bytes;
     const uint64_t value = (uint64_t)dice(1u << 24) << 32 | dice(1u << 24);
 
+    if (ownership.exact != 0) {
+        const uint32_t before = dice(4);
+        const uint32_t address = (uint32_t)(region->address + offset) - before;
+
+        (void)ferrule_ownership_notes(&ownership, address, bytes, 0);
+    }
     if (dice(2) == 0) {
         uint64_t stored = 0;
 
@@ -221,13 +227,14 @@ static void maintain(void)
     core.words[FERRULE_SCS_CCR / 4] = dice(8) != 0 ? 1u << 16 : 0;
     ferrule_ownership_maintain(&ownership, offsets[dice(7)], value);
     (void)ferrule_ownership_models_cache(&ownership);
-    (void)ferrule_ownership_notes(&ownership, value, 0);
+    (void)ferrule_ownership_notes(NULL, value, 1, 0);
 }
 
 int main(int count, char **arguments)
 {
     expect(count >= 2, "the first argument is the seed");
     state = (uint32_t)strtoul(arguments[1], NULL, 10);
+    ownership.exact = state % 4 / 2;
     prepare(state % 2 == 0);
     for (uint32_t i = 0; i < CALLS; ++i) {
         switch (dice(16)) {

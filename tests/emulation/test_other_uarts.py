@@ -43,7 +43,9 @@ def machine(name: str, folder: Path, **more: str) -> Machine:
     }
     adapter = root() / "platforms" / "bare_metal"
     sources = [FIRMWARE / "uart_echo.c", *driver.contribution.source_paths, adapter / "src" / "interrupt.c"]
-    plan = plan_build(sources, [adapter / "include"], board, toolchain("arm-none-eabi-gcc"), folder, defines=defines)
+    plan = plan_build(
+        sources, [adapter / "include"], board, toolchain("arm-none-eabi-gcc"), folder / "build", defines=defines
+    )
     return Machine(board=board, elf=execute(plan))
 
 

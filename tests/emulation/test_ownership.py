@@ -100,6 +100,7 @@ FOUND_IN_THE_CACHE = {
     "LINE_SHARED": (Violation.SHARES_LINE, "fourth", None, "c"),
     "WHOLE_CACHE_INVALIDATED": (Violation.DROPS, "second", None, "y"),
 }
+BEHIND_OTHERS = "OVERREAD_BY_CONSECUTIVE_WORDS"
 CONSTANTS = ("CONSTANT_WRITTEN", "DEVICE_WRITES_A_CONSTANT")
 
 
@@ -297,7 +298,18 @@ def test_constants(unicorn: Engine, build: Build, mistake: str) -> None:
 
 def test_every_mistake_is_expected() -> None:
     """The tables above have every mistake of the firmware."""
-    assert NUMBERS.keys() == {"NONE", *FOUND, *FOUND_IN_THE_CACHE, *CONSTANTS}
+    assert NUMBERS.keys() == {"NONE", *FOUND, *FOUND_IN_THE_CACHE, *CONSTANTS, BEHIND_OTHERS}
+
+
+def test_bytes_behind_consecutive_words_are_found_at_the_instruction(unicorn: Engine, build: Build) -> None:
+    """unicorn's two halves of an unaligned read look like two words, unless each access is intercepted."""
+    machine = build("ownership", PLAIN)
+    run(unicorn, with_devices(machine, plan_of(read_image(machine.elf))), BEHIND_OTHERS)
+    error = mistaken(unicorn, machine, BEHIND_OTHERS, exact=True, cached=False)
+    assert (error.violation, error.layer, error.device) == (Violation.READS_NOTHING, "fourth", None)
+    place, size = PLACES["s"]
+    assert error.address == read_image(machine.elf).address_of("workspace") + place + size
+    assert "reads 4 B" in str(error)
 
 
 @pytest.mark.parametrize("name", ["qemu", "renode", "serial"])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pty
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ from needs import require_program
 import ferrule
 from ferrule.emulation import EngineError, EngineOptions, engine
 from ferrule.errors import FerruleError
+from ferrule.facade import running
 from ferrule.facade.running import _check_identity
 from ferrule.firmware.identification import read_identities
-from ferrule.link import CounterSource, LinkError, ModelInfo
+from ferrule.link import CounterSource, LinkError, LinkSession, ModelInfo
 
 pytestmark = pytest.mark.emu
 
@@ -94,11 +96,12 @@ def test_another_models_firmware_is_noticed(firmware: ferrule.Firmware, tmp_path
         other.run(engine="serial", options=EngineOptions(port=port))
 
 
-def test_a_board_that_says_nothing(firmware: ferrule.Firmware) -> None:
+def test_a_board_that_says_nothing(firmware: ferrule.Firmware, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "LinkSession", partial(LinkSession, timeout_s=0.1))
     master, slave = pty.openpty()
     try:
-        with pytest.raises(EngineError, match="did not answer HELLO: 6 attempts of 1 s each") as caught:
-            firmware.run(engine="serial", options=EngineOptions(port=os.ttyname(slave)), timeout_s=1)
+        with pytest.raises(EngineError, match=r"did not answer HELLO: 6 attempts of 0\.1 s each") as caught:
+            firmware.run(engine="serial", options=EngineOptions(port=os.ttyname(slave)), timeout_s=0.1)
     finally:
         os.close(master)
         os.close(slave)

@@ -7,6 +7,7 @@ import gc
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,11 @@ import small_networks
 import ferrule
 from ferrule.emulation import EngineError
 from ferrule.errors import FerruleError, InputError, MissingToolError
+from ferrule.facade import running
 from ferrule.firmware import BuildError, StackBound, ZigToolchain, build_project
 from ferrule.firmware.platforms import bare_metal
 from ferrule.graph import DataType, TensorInfo
+from ferrule.link import LinkSession
 from ferrule.progress import Step
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
@@ -224,12 +227,15 @@ def test_engines_that_cannot_run(built: Build, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        ("for (;;) {}", "did not answer HELLO: 6 attempts of 1 s each"),
+        ("for (;;) {}", r"did not answer HELLO: 6 attempts of 0\.1 s each"),
         ("*(volatile unsigned *)0x70000000 = 1;", "0x7000_?0000|write|bus"),
         ('__asm volatile("udf #1");', "undefined"),
     ],
 )
-def test_a_firmware_that_hangs_or_faults(zig: str, tmp_path: Path, statement: str, reason: str) -> None:
+def test_a_firmware_that_hangs_or_faults(
+    zig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str, reason: str
+) -> None:
+    monkeypatch.setattr(running, "LinkSession", partial(LinkSession, timeout_s=0.1))
     firmware = ferrule.compile(small_networks.dense(), toolchain=zig, out=tmp_path / "project")
     source = tmp_path / "project" / "model" / "ferrule_dense.c"
     text = source.read_text(encoding="utf-8")

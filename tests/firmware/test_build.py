@@ -61,7 +61,9 @@ def test_every_board_builds_without_a_word(
 ) -> None:
     board = load_board(name)
     defines = {name: str(size) for name, size in SIZES.items()}
-    plan = plan_build([programs / "large.c"], [], board, any_toolchain, tmp_path, optimization, defines=defines)
+    plan = plan_build(
+        [programs / "large.c"], [], board, any_toolchain, tmp_path / "build", optimization, defines=defines
+    )
     steps: list[tuple[int, int, str]] = []
     elf = execute(plan, progress=lambda *step: steps.append(step))
 

@@ -24,7 +24,7 @@ FAULT_MAGIC = 0x544C4146
 
 
 def build(source: Path, board: Board, toolchain: Toolchain, folder: Path, **defines: str) -> Path:
-    return execute(plan_build([source], [], board, toolchain, folder, defines=defines))
+    return execute(plan_build([source], [], board, toolchain, folder / "build", defines=defines))
 
 
 @pytest.mark.cc
@@ -57,7 +57,7 @@ def test_main_finds_everything_prepared(
     driver, uart = uart_driver(board), f"{board.link_uart.address:#x}u"
     defines = {"TEST_UART": uart, "TEST_HEADER": f'"{driver.header}"', "TEST_DRIVER": driver.prefix}
     sources = [programs / "arithmetic.c", *driver.contribution.source_paths]
-    elf = execute(plan_build(sources, [], board, any_toolchain, tmp_path, defines=defines))
+    elf = execute(plan_build(sources, [], board, any_toolchain, tmp_path / "build", defines=defines))
     others = [argument for _ in range(board.qemu.serial[board.link_uart.name]) for argument in ("-serial", "null")]
     argv = [
         qemu,

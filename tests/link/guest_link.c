@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A firmware with a model whose instruction counts and stack use are known; UART_BASE is defined
- * on the command line. */
+/* A firmware with a model whose instruction counts and stack use are known; UART_BASE and BYTES
+ * are defined on the command line. */
 #include <string.h>
 
 #include "ferrule/drivers/uart_cmsdk.h"
 #include "ferrule/link.h"
-
-#define BYTES 27648u
 
 int main(void);
 

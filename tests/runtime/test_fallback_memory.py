@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -617,6 +618,21 @@ class TestAllocators:
         (block,) = setup.runtime.fallback_memory(number)
         assert block.allocator == "custom allocator"
         assert [allocator.total for allocator in setup.allocators] == [1, 0]
+
+    def test_a_message_names_the_runtimes_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def allocate(self: DmaBufAllocator, size_bytes: int, alignment_bytes: int) -> MemoryRef:
+            raise MemoryError("all gone")
+
+        monkeypatch.setattr(DmaBufAllocator, "allocate", allocate)
+        optimized = divided(chain(2), [PartnerNpu, PartnerGpu])
+        name = re.escape(DmaBufAllocator().name)
+        with (
+            Runtime(registry=registry_of(*PARTNERS)) as runtime,
+            pytest.raises(
+                FerruleError, match=rf"fallback memory of .*: allocator '{name}' cannot provide 320 B: all gone"
+            ),
+        ):
+            runtime.load_network(optimized)
 
     def test_the_runtimes_own_is_plain_memory(self) -> None:
         with Runtime(registry=registry_of(*PARTNERS)) as runtime:

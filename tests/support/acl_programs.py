@@ -16,18 +16,18 @@ from needs import require_acl
 
 from ferrule import Network, resources
 from ferrule.acl.comparison import TensorComparison, compare_tensors, reference
-from ferrule.acl.program import TraceProgram, build_program
+from ferrule.acl.program import ON_NEON, TraceProgram, build_program
 from ferrule.codegen.acl import AclArtifact
 from ferrule.graph import Array
 
 INCLUDES = resources.root() / "src_cpp" / "acl"
 
 
-def build_many(artifacts: Sequence[AclArtifact], folder: Path, *, shim: bool = True) -> TraceProgram:
+def build_many(artifacts: Sequence[AclArtifact], folder: Path, *, prelude: str = ON_NEON) -> TraceProgram:
     """Write the files of classes with different names to a folder, and build one program of them; skips without ACL.
 
-    Building takes about 2 s and 0.3 s per class; both targets can be in one program. With `shim`, classes for OpenCL
-    run on NEON, under the rules of `cl_on_neon.h`.
+    Building takes about 2 s and 0.3 s per class; both targets can be in one program. By default, classes for
+    OpenCL run on NEON, under the rules of `cl_on_neon.h`; with VALIDATE, they only validate, and compute nothing.
     """
     toolchain = require_acl()
     names = [artifact.name for artifact in artifacts]
@@ -36,7 +36,7 @@ def build_many(artifacts: Sequence[AclArtifact], folder: Path, *, shim: bool = T
     for artifact in artifacts:
         for file, data in artifact.files.items():
             (folder / file).write_bytes(data)
-    return build_program([artifact.record for artifact in artifacts], folder, [INCLUDES], toolchain, shim=shim)
+    return build_program([artifact.record for artifact in artifacts], folder, [INCLUDES], toolchain, prelude=prelude)
 
 
 def run_one(

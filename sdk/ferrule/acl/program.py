@@ -22,7 +22,10 @@ from ferrule.graph import Array, DataType
 from ferrule.nativelib import compiler_identity
 from ferrule.scratch import ScratchFolder
 
-SHIM = "cl_on_neon.h"
+ON_NEON = "cl_on_neon.h"
+"""The header that compiles classes for OpenCL against NEON, and checks its rules."""
+VALIDATE = "cl_validate.h"
+"""The header that compiles classes for OpenCL so that they only validate the arguments of all layers."""
 _TIMEOUT_S = 600
 _LINES = 20
 _PARALLEL = max(1, min(8, os.cpu_count() or 1))
@@ -113,7 +116,7 @@ def build_program(
     includes: Sequence[Path],
     toolchain: AclToolchain,
     *,
-    shim: bool,
+    prelude: str = "",
 ) -> TraceProgram:
     """Compile classes, whose files are in a folder, into one program; it is taken from the cache if nothing changed.
 
@@ -122,7 +125,7 @@ def build_program(
         folder: contains the files of all classes.
         includes: further folders with headers.
         toolchain: the tools.
-        shim: whether classes for OpenCL are compiled for NEON, with the rules of `cl_on_neon.h` checked.
+        prelude: the header that is included first: `ON_NEON`, `VALIDATE` or none.
 
     Raises:
         ProgramError: the compiler failed.
@@ -130,7 +133,8 @@ def build_program(
     """
     main = render("trace.cpp.j2", artifacts=[class_values(record) for record in records])
     flags = [*toolchain.compile_flags, f"-I{folder}", *(f"-I{include}" for include in includes)]
-    flags += ["-O0", *(("-include", SHIM) if shim else ("-DARM_COMPUTE_CL",))]
+    flags += ["-O0", "-DARM_COMPUTE_CL"]
+    flags += ["-include", prelude] if prelude else []
     name = f"trace_{_key(records, folder, includes, [main, *flags, *toolchain.link_flags], toolchain)}"
 
     def make(target: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ferrule import resources
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.acl.program import class_values
+from ferrule.acl.program import ON_NEON, VALIDATE, class_values
 from ferrule.acl.template import render
 from ferrule.codegen.acl import TARGETS, AclArtifact, ArtifactRecord, read_record
 from ferrule.codegen.digest import digest
@@ -21,8 +21,8 @@ from ferrule.graph import brief
 from ferrule.network import Network
 
 _STARTERS = ("CMakeLists.txt", "README.md", "main.cpp")
-_SHIM = "cl_on_neon.h"
-_HEADERS = ("acl_hdf5.h", "acl_parameters.h", "acl_trace.h", _SHIM)
+_HEADERS = ("acl_hdf5.h", "acl_parameters.h", "acl_trace.h")
+_OPENCL_HEADERS = (ON_NEON, VALIDATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ def write_project(artifact: AclArtifact, folder: Path, network: Network, *, forc
     name, record = artifact.name, artifact.record
     generated = dict(artifact.files)
     source = resources.root() / "src_cpp" / "acl"
-    headers = [header for header in _HEADERS if artifact.target.mapped or header != _SHIM]
+    headers = [*_HEADERS, *(_OPENCL_HEADERS if artifact.target.mapped else ())]
     values = {**class_values(record), "version": VERSION, "model": artifact.graph.name, "title": artifact.target.title}
     values["acl"] = record.acl
     generated |= {header: (source / header).read_bytes() for header in headers}

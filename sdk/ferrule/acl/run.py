@@ -12,7 +12,7 @@ import msgspec
 
 from ferrule._typing import override
 from ferrule.acl.comparison import TensorComparison, compare_tensors, overall, reference
-from ferrule.acl.program import build_program
+from ferrule.acl.program import ON_NEON, build_program
 from ferrule.acl.project import ArtifactProject
 from ferrule.acl.toolchain import AclToolchain, find_toolchain
 from ferrule.codegen.acl import VERSIONS, ArtifactRecord, acl_target
@@ -116,7 +116,7 @@ def run_artifact(
     arrays = by_name("the network", network.inputs, sample)
     shim = acl_target(record.target).mapped and not toolchain.opencl
     progress(Step(phase=f"building {record.artifact}"))
-    program = build_program([record], project.folder, [project.folder], toolchain, shim=shim)
+    program = build_program([record], project.folder, [project.folder], toolchain, prelude=ON_NEON if shim else "")
     progress(Step(phase="computing the reference"))
     expected = reference(network, arrays)
     progress(Step(phase=f"running {record.artifact}"))
@@ -144,7 +144,7 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
     from rich.markup import escape
 
     times = {time.layer: time.microseconds for time in report.times}
-    headings = ("#", "layer", "type", "tensor", "difference", "limit", "verdict")
+    headings = ["#", "layer", "type", "tensor", "difference", "limit", "verdict", *(["us"] if times else [])]
     rows = [
         (
             str(number),
@@ -158,8 +158,6 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
         )
         for number, each in enumerate(report.tensors)
     ]
-    if times:
-        headings = (*headings, "us")
     print_table(
         console,
         headings,

@@ -8,12 +8,13 @@ import platform
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ferrule import resources
 from ferrule.errors import MissingToolError
+from ferrule.firmware.probe import ToolStatus
 
 SYSROOT = "FERRULE_ACL_SYSROOT"
 """Environment variable for the folder that scripts/acl_sysroot.sh made, or for any arm64 sysroot."""
@@ -52,48 +53,107 @@ class AclToolchain:
         return "qemu-aarch64" if self.emulated else "this machine"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where tools and libraries are."""
+
+    native: bool
+    """Whether this machine is arm64."""
+    sysroot: Path | None
+    root: Path
+    """The root folder of the libraries."""
+    cross: Path | None
+    """The folder of a cross compiler and an emulator that are not installed."""
+
+
 def find_toolchain(sysroot: Path | None = None) -> AclToolchain:
     """Return the tools; `sysroot` defaults to the folder that FERRULE_ACL_SYSROOT names.
 
     Raises:
         MissingToolError: there is no compiler, no Arm Compute Library, no HDF5 library or no emulator.
     """
-    native = platform.machine() in {"aarch64", "arm64"}
-    named = sysroot or _from(SYSROOT)
-    if named is None and not native:
-        raise MissingToolError(
-            "no arm64 sysroot was found: programs of the Arm Compute Library need one on this machine", hint=remedy()
-        )
-    if named is not None and not named.is_dir():
-        raise MissingToolError(f"the sysroot {named} is not a folder", hint=remedy())
-    folder = None if named is None else named.resolve()
-    root = Path("/") if folder is None else folder / "root" if (folder / "root").is_dir() else folder
-    own = _from(ACL_ROOT)
-    headers, library = _library(root, own)
-    hdf5_headers, hdf5 = _hdf5(root)
-    cross = None if folder is None else folder / "cross" / "usr"
-    sysroot_flags = () if folder is None else (f"--sysroot={root}",)
-    release = _release(library)
+    place, own = _place(sysroot), _from(ACL_ROOT)
+    headers, library = _library(place.root, own)
+    hdf5_headers, hdf5 = _hdf5(place.root)
+    sysroot_flags = () if place.sysroot is None else (f"--sysroot={place.root}",)
+    core = (library.parent / "libarm_compute_core.so").exists()
     return AclToolchain(
-        compiler=_compiler(cross, native=native),
+        compiler=_compiler(place),
         compile_flags=(*_FLAGS, *sysroot_flags, *_system((*headers, *hdf5_headers))),
         link_flags=(
             *sysroot_flags,
             *(() if own is None else (f"-L{library.parent}", f"-Wl,-rpath-link,{library.parent}")),
             "-larm_compute",
-            *(
-                ("-larm_compute_core",)
-                if (library.parent / "libarm_compute_core.so").exists()
-                else ("-Wl,--allow-shlib-undefined",)
-            ),
+            "-larm_compute_core" if core else "-Wl,--allow-shlib-undefined",
             f"-l{hdf5}",
         ),
-        launcher=_launcher(cross, root, native=native, sysroot=folder, library=None if own is None else library.parent),
-        version=release,
-        emulated=not native,
-        opencl=native and _has_opencl(),
-        environment=_environment(cross),
+        launcher=_launcher(place, None if own is None else library.parent),
+        version=_release(library),
+        emulated=not place.native,
+        opencl=place.native and _has_opencl(),
+        environment=_environment(place.cross),
     )
+
+
+def probe_acl() -> list[ToolStatus]:
+    """Return the status of what programs of the Arm Compute Library need: the library, a compiler, an emulator."""
+
+    def library() -> tuple[str, Path]:
+        place = _place(None)
+        _hdf5(place.root)
+        found = _library(place.root, _from(ACL_ROOT))[1]
+        return _release(found), found
+
+    def compiler() -> tuple[str, Path]:
+        path = Path(_compiler(_tools())[0])
+        return path.name, path
+
+    def emulator() -> tuple[str, Path]:
+        path = Path(_emulator(_tools()))
+        return path.name, path
+
+    rows: list[tuple[str, str, Callable[[], tuple[str, Path]]]] = [
+        ("arm-compute", "ferrule artifact run: the Arm Compute Library and HDF5 for arm64", library),
+        ("arm64-c++", "ferrule artifact run: compiles generated classes", compiler),
+    ]
+    if not _is_native():
+        rows.append(("qemu-aarch64", "ferrule artifact run: runs generated classes on this machine", emulator))
+    return [_status(name, purpose, find) for name, purpose, find in rows]
+
+
+def _status(name: str, purpose: str, find: Callable[[], tuple[str, Path]]) -> ToolStatus:
+    try:
+        version, path = find()
+    except MissingToolError as error:
+        return ToolStatus(name=name, purpose=purpose, remedy=error.hint or remedy(), found=False)
+    return ToolStatus(name=name, purpose=purpose, remedy=remedy(), found=True, version=version, path=str(path))
+
+
+def _is_native() -> bool:
+    return platform.machine() in {"aarch64", "arm64"}
+
+
+def _tools() -> _Place:
+    """Return the place of compiler and emulator, which may be there without libraries."""
+    try:
+        return _place(None)
+    except MissingToolError:
+        return _Place(native=_is_native(), sysroot=None, root=Path("/"), cross=None)
+
+
+def _place(sysroot: Path | None) -> _Place:
+    native, named = _is_native(), sysroot or _from(SYSROOT)
+    if named is None:
+        if native:
+            return _Place(native=True, sysroot=None, root=Path("/"), cross=None)
+        raise MissingToolError(
+            "no arm64 sysroot was found: programs of the Arm Compute Library need one on this machine", hint=remedy()
+        )
+    if not named.is_dir():
+        raise MissingToolError(f"the sysroot {named} is not a folder", hint=remedy())
+    folder = named.resolve()
+    root = folder / "root" if (folder / "root").is_dir() else folder
+    return _Place(native=native, sysroot=folder, root=root, cross=folder / "cross" / "usr")
 
 
 def remedy() -> str:
@@ -167,15 +227,15 @@ def _program(names: Sequence[str], cross: Path | None) -> str | None:
     return next(found, None)
 
 
-def _compiler(cross: Path | None, *, native: bool) -> tuple[str, ...]:
-    if native:
+def _compiler(place: _Place) -> tuple[str, ...]:
+    if place.native:
         named = shlex.split(os.environ.get("CXX", ""))
         found = shutil.which(named[0]) if named else _program(_NATIVE_COMPILERS, None)
         if found is None:
             what = f"CXX is '{' '.join(named)}', which is not a program" if named else "no C++ compiler was found"
             raise MissingToolError(what, hint="apt-get install g++")
         return (found, *named[1:])
-    found = _program(_CROSS_COMPILERS, cross)
+    found = _program(_CROSS_COMPILERS, place.cross)
     if found is None:
         raise MissingToolError(
             "no C++ compiler for arm64 was found", hint=f"apt-get install g++-aarch64-linux-gnu, or, {remedy()}"
@@ -183,23 +243,25 @@ def _compiler(cross: Path | None, *, native: bool) -> tuple[str, ...]:
     return (found,)
 
 
-def _launcher(
-    cross: Path | None, root: Path, *, native: bool, sysroot: Path | None, library: Path | None
-) -> tuple[str, ...]:
-    path = () if library is None else (f"LD_LIBRARY_PATH={library}",)
-    if native:
-        if sysroot is None:
-            return ("env", *path) if path else ()
-        loader = root / "lib" / "ld-linux-aarch64.so.1"
-        folders = [*([library] if library else []), root / "lib" / _MULTIARCH, root / "usr/lib" / _MULTIARCH]
-        return (str(loader), "--library-path", ":".join(map(str, folders)))
-    found = _program(_EMULATORS, cross)
+def _emulator(place: _Place) -> str:
+    found = _program(_EMULATORS, place.cross)
     if found is None:
         raise MissingToolError(
             "qemu-aarch64 was not found, which runs arm64 programs on this machine",
             hint=f"apt-get install qemu-user, or, {remedy()}",
         )
-    return (found, "-L", str(root), *(word for each in path for word in ("-E", each)))
+    return found
+
+
+def _launcher(place: _Place, library: Path | None) -> tuple[str, ...]:
+    path = () if library is None else (f"LD_LIBRARY_PATH={library}",)
+    if not place.native:
+        return (_emulator(place), "-L", str(place.root), *(word for each in path for word in ("-E", each)))
+    if place.sysroot is None:
+        return ("env", *path) if path else ()
+    loader = place.root / "lib" / "ld-linux-aarch64.so.1"
+    folders = [*([library] if library else []), place.root / "lib" / _MULTIARCH, place.root / "usr/lib" / _MULTIARCH]
+    return (str(loader), "--library-path", ":".join(map(str, folders)))
 
 
 def _environment(cross: Path | None) -> dict[str, str]:

@@ -102,7 +102,7 @@ class Event(Protocol):
         ...
 
     def done(self) -> bool:
-        """Return whether the work is complete, without waiting."""
+        """Return whether the work is complete, without waiting; True once `wait` has returned."""
         ...
 
 

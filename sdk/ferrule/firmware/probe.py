@@ -48,6 +48,7 @@ _PACKAGES = (
     ("ziglang", "the default toolchain: compiles firmware", _RUN_EXTRA),
     ("cffi", "runs the C kernels on this machine", _RUN_EXTRA),
     ("threadpoolctl", "lets the numpy reference use one thread: less processor time on a busy machine", _RUN_EXTRA),
+    ("h5py", "ferrule artifact run: HDF5 files", "pip install 'ferrule[hdf5]'"),
 )
 _OPENCL = "opencl"
 _OPENCL_PURPOSE = "the backend GpuAcc: runs int8 layers on this machine's OpenCL device"

@@ -20,6 +20,8 @@ from ferrule.graph import Array, DataType, Shape
 if TYPE_CHECKING:
     import h5py
 
+__all__ = ["TYPES", "extents", "read_tensor", "read_tensors", "write_tensors"]
+
 REMEDY = "pip install 'ferrule[hdf5]'"
 TYPES = (DataType.FLOAT32, DataType.FLOAT16, DataType.INT8, DataType.UINT8, DataType.INT32)
 """The element types of datasets."""

@@ -157,7 +157,7 @@ class AccessRules:
         refusals = imports if source.requires_memory else exports
         reason = next((found for found in refusals if isinstance(found, str)), "")
         if not self._obstacle([source, *targets]):
-            reason = "; ".join([reason, *self.import_refusals(source.backend, reader)])
+            reason = "; ".join(filter(None, [reason, *self.import_refusals(source.backend, reader)]))
         if mapped is not None and source.maps:
             return Access(strategy=EdgeStrategy.COPY, factory=mapped.id, reason=reason)
         return fallback or self._copy_by_memory(source, [mapped] if mapped else targets, kinds, reason)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from needs import require_program
 
-from ferrule import formats
+from ferrule import formats, resources
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic import load_dynamic_backends
@@ -192,6 +192,33 @@ def test_the_sources_are_in_the_house_style_of_warnings(host_cc: tuple[str, ...]
         includes = [f"-I{root / 'include'}", f"-I{root / 'src_c' / 'kernels' / 'include'}"]
         flags = ["-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
         subprocess.run([*host_cc, *flags, *includes, "-c", "-o", str(tmp_path / "out.o"), str(source)], check=True)
+
+
+ACCESSES = """\
+own memory: 0
+begin: 0 b
+end: 0 e
+map: 0 b
+unmap: 0 e
+interrupted: 0 !!b
+a file in memory: 0 !
+refused: -12 !
+map refused: -12 !
+the dma-buf refuses an access
+own memory: 0
+"""
+"""What sample_access.c prints: the statuses, and the calls that begin (b), end (e) or fail (!)."""
+
+
+def test_accesses_to_a_dma_buf_are_bracketed(host_cc: tuple[str, ...], tmp_path: Path) -> None:
+    """This machine may have none, so ioctl() is one of the test."""
+    sources = [EXAMPLE / "sample_handles.c", EXAMPLE / "layer.c", Path(__file__).with_name("sample_access.c")]
+    program = tmp_path / "program"
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-Wl,--wrap=ioctl", f"-I{EXAMPLE}"]
+    includes = [f"-I{resources.root() / 'include'}", f"-I{resources.root() / 'src_c' / 'kernels' / 'include'}"]
+    subprocess.run([*host_cc, *flags, *includes, *map(str, sources), "-lm", "-o", str(program)], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert [line.rstrip() for line in done.stdout.splitlines()] == ACCESSES.splitlines()
 
 
 def test_the_readme_s_script_runs(examples: Path) -> None:

@@ -77,7 +77,7 @@ class TestIsolatedExample(FallbackFamily):
     [
         ("import only", {IMPORT, COPY}),
         ("example", {IMPORT, EXPORT, COPY}),
-        ("isolated example", {IMPORT, EXPORT, COPY}),
+        pytest.param("isolated example", {IMPORT, EXPORT, COPY}, marks=pytest.mark.nightly),
     ],
 )
 def test_several_tensors_cross(

@@ -59,6 +59,7 @@ enum mistake {
     INPUT_INCOMPLETE,
     OVERREAD_BY_A_WORD,
     UNALIGNED_OVERREAD,
+    OVERREAD_BY_CONSECUTIVE_WORDS,
     CONSTANT_WRITTEN,
     LAYERS_SWAPPED,
     READ_WHILE_RUNNING,
@@ -258,6 +259,10 @@ static uint32_t fourth(void) /* the core: C, A, Y -> D, with scratch S */
     }
     fill(S, has(SCRATCH_TOO_LONG) ? SIZE : SCRATCH, found);
     found += sum(C, SHORT) + sum(A, SIZE) + sum(Y, SIZE) + sum(S, SCRATCH);
+    if (has(OVERREAD_BY_CONSECUTIVE_WORDS)) { /* the last word has two bytes behind the scratch */
+        found += *(volatile uint32_t *)(place(S) + SCRATCH - 6);
+        found += *(volatile uint32_t *)(place(S) + SCRATCH - 2);
+    }
     found += has(READS_ANOTHER_LAYERS_TENSOR) ? sum(B, 1) : 0;
     found += has(READS_A_DEAD_TENSOR) ? sum(X, 1) : 0;
     fill(has(WRITES_OVER_A_LIVE_INPUT) ? A : D, SIZE, found);

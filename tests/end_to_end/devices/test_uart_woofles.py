@@ -26,7 +26,7 @@ RUNS = [
     ("kws_ref_model", "mps2-an386", "unicorn"),
     ("ad01_int8", "mps2-an505", "unicorn"),
     ("ad01_int8", "mps2-an386", "qemu"),
-    ("pretrainedResnet_quant", "mps2-an505", "unicorn"),
+    pytest.param("pretrainedResnet_quant", "mps2-an505", "unicorn", marks=pytest.mark.nightly),
     ("vww_96_int8", "mps2-an386", "unicorn"),
 ]
 """Model, board and engine. QEMU takes about 40 us per byte of a UART, so the smallest model runs there."""

@@ -191,6 +191,7 @@ def test_a_mutant_is_noticed(name: str, tmp_path: Path) -> None:
         check(mutant)
 
 
+@pytest.mark.nightly
 def test_sanitizers_find_nothing() -> None:
     compiled()  # skips without a compiler
     require_sanitizers("address", "undefined")

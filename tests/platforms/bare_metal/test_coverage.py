@@ -27,5 +27,6 @@ def test_all_of_it_runs(tmp_path: Path) -> None:
     assert len(file.branches) > 6
 
 
+@pytest.mark.nightly
 def test_what_does_not_run_is_noticed(tmp_path: Path) -> None:
     assert not covered(tmp_path, "storage").is_full

@@ -34,5 +34,6 @@ def test_all_of_it_runs(tmp_path: Path) -> None:
     assert all(file.lines and file.branches for report in reports for file in report.files.values())
 
 
+@pytest.mark.nightly
 def test_what_does_not_run_is_noticed(tmp_path: Path) -> None:
     assert any("missing" in report.table() for report in covered(tmp_path, "-k", "copes_with_any_storage"))

@@ -37,6 +37,7 @@ def test_all_of_it_runs(tmp_path: Path) -> None:
     assert sum(len(file.branches) for file in files.values()) > 60
 
 
+@pytest.mark.nightly
 def test_what_does_not_run_is_noticed(tmp_path: Path) -> None:
     assert not all(file.is_full for file in covered(tmp_path, "bind or link or wait").values())
 

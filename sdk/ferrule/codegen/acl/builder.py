@@ -251,8 +251,12 @@ class ClassBuilder:
             self.permute(f"{wanted}_planes", current, target, PIXELS_TO_PLANES)
 
     def permute(self, wanted: str, source: AclTensor, target: AclTensor, vector_: Sequence[int]) -> None:
-        """Add a function that moves the dimensions: dimension i of the target is dimension `vector_[i]`."""
-        arguments = Construct(acl("PermutationVector"), tuple(map(unsigned, vector_)))
+        """Add a function that moves the dimensions: dimension i of the target is dimension `vector_[i]`.
+
+        NEPermute of version 20.08 refuses vectors of two dimensions, so there are at least three.
+        """
+        complete = (*vector_, *range(len(vector_), 3))
+        arguments = Construct(acl("PermutationVector"), tuple(map(unsigned, complete)))
         self.function(wanted, "Permute", source.pointer, target.pointer, arguments)
 
 

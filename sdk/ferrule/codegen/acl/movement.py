@@ -37,13 +37,24 @@ def _transpose(part: LayerParts) -> None:
     part.builder.permute(part.name(), part.input(0), part.output(0), permutation(about.permutation))
 
 
-def _pad(part: LayerParts) -> None:
+def _amounts(part: LayerView) -> list[tuple[int, int]]:
+    """Return the elements that are added before and after each dimension of the library."""
     about = part.layer.descriptor
     assert isinstance(about, (PadDescriptor, PadV2Descriptor))
-    rank = len(part.info(0).shape)
+    return [(about.before[axis], about.after[axis]) for axis in order(len(part.info(0).shape))]
+
+
+def _kept_dimensions(info: TensorInfo) -> int:
+    """Return the number of dimensions that a TensorShape keeps: it drops those of extent 1 at the end."""
+    found = dimensions(info.shape)
+    return max([1, *(index + 1 for index, extent in enumerate(found) if extent > 1)])
+
+
+def _pad(part: LayerParts) -> None:
+    about = part.layer.descriptor
     amounts = tuple(
-        Field(Aggregate((Field(unsigned(about.before[axis])), Field(unsigned(about.after[axis])))))
-        for axis in order(rank)
+        Field(Aggregate((Field(unsigned(before)), Field(unsigned(after)))))
+        for before, after in _amounts(part)[: _kept_dimensions(part.info(0))]
     )
     value = _pixel(part, about.value if isinstance(about, PadV2Descriptor) else None)
     padding = Construct(acl("PaddingList"), (Aggregate(amounts),))
@@ -184,6 +195,13 @@ def _requantized(part: LayerView) -> str:
     return ""
 
 
+def _pad_check(part: LayerView) -> str:
+    reason = _moved_check(part)
+    if not reason and any(amount != (0, 0) for amount in _amounts(part)[_kept_dimensions(part.info(0)) :]):
+        return "it pads an outer axis of one element, which CLPadLayer does not reach"
+    return reason
+
+
 def _rank(info: TensorInfo) -> str:
     if len(info.shape) > _MAX_RANK:
         return f"'{info.name}' has {len(info.shape)} dimensions, and the library moves at most {_MAX_RANK}"
@@ -215,8 +233,8 @@ ROWS = {
     LayerType.SQUEEZE: _RESHAPED,
     LayerType.EXPAND_DIMS: _RESHAPED,
     LayerType.TRANSPOSE: Row(add=_transpose, check=_moved_check),
-    LayerType.PAD: Row(add=_pad, check=_moved_check),
-    LayerType.PADV2: Row(add=_pad, check=_moved_check),
+    LayerType.PAD: Row(add=_pad, check=_pad_check),
+    LayerType.PADV2: Row(add=_pad, check=_pad_check),
     LayerType.CONCATENATION: Row(add=_concatenation, check=_concatenation_check),
     LayerType.SPLIT: Row(add=_split, check=_moved_check),
     LayerType.SLICE: _MOVED,

@@ -35,7 +35,7 @@ def plain(name: str) -> str:
     name = name.rsplit(";", 1)[-1] or name
     text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_")
     if len(text) > _LONGEST:
-        text = text[-_LONGEST:].lstrip("_")
+        text = text[-_LONGEST:].partition("_")[2] or text[-_LONGEST:]  # from the start of a word
     if not text:
         return "tensor"
     return text[0].lower() + text[1:]

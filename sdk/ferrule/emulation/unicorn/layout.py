@@ -241,6 +241,8 @@ class OwnershipState(ctypes.Structure):
         ("ended", ctypes.c_uint32),
         ("read_end", ctypes.c_uint32),
         ("pending", ctypes.c_uint32),
+        ("asked", ctypes.c_uint32),
+        ("asked_bytes", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
         ("given", ctypes.c_uint32),
         ("accepted", ctypes.c_uint64 * 9),

@@ -23,6 +23,7 @@ from ferrule.graph import Array, DataType, Graph, Layer, LayerType
 from ferrule.network import Network
 from ferrule.optimizer import EdgeStrategy, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import network_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 from ferrule.testing.backends.layers import answer, refusal_of_reference
@@ -32,6 +33,7 @@ from ferrule.testing.backends.partners import (
     PartnerCpu,
     PartnerExporter,
     PartnerGpu,
+    PartnerHandle,
     PartnerMapper,
     PartnerNpu,
 )
@@ -171,7 +173,10 @@ class FallbackFamily(Family):
 
     @pytest.mark.parametrize("seed", range(6))
     def test_random_networks_divided_at_random(self, subject: Subject, runtime: Runtime, seed: int) -> None:
-        """Networks whose layers are on random backends give the reference's results, imported, lent and copied."""
+        """Networks whose layers are on random backends give the reference's results, imported, lent and copied.
+
+        They are drawn from fixed seeds, since `ferrule[testing]` does not install hypothesis.
+        """
         dice = random.Random(seed)  # noqa: S311 - no secret
         network = random_network(2000 + seed, 7, dice.choice([DataType.INT8, DataType.INT16]))
         owners = [subject.id, subject.id, *(partner.id for partner in PARTNERS)]
@@ -188,9 +193,7 @@ class FallbackFamily(Family):
         self, subject: Subject, runtime: Runtime, allocators: dict[str, CountingAllocator]
     ) -> None:
         """A load that finds no memory between backends holds none, and the next load works."""
-        network = chain(some_link(subject, runtime), "PSPP")
-        hints = {"P0": PartnerCpu.id, "S1": subject.id, "P2": PartnerNpu.id, "P3": PartnerGpu.id}
-        options = subject.optimizer_options(hints=hints, simplify=False, import_enabled=True)
+        network, options = between_partners(subject, runtime)
         optimized = optimize(network, [PartnerCpu.id], runtime.registry, options)
         for allocator in allocators.values():
             held, total, shared = allocator.held, allocator.total, shared_memory()
@@ -203,6 +206,65 @@ class FallbackFamily(Family):
             assert allocator.held == held, f"{allocator.held - held} blocks were not freed"
             assert shared_memory() == shared, "shared memory, which the process held before, differs"
         check_network(runtime, network, [PartnerCpu.id], options)
+
+    def test_failed_imports_and_waits_leave_nothing_behind(
+        self,
+        subject: Subject,
+        runtime: Runtime,
+        allocators: dict[str, CountingAllocator],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """A partner that refuses to import, or whose work fails, ends the load or the run, and the next one works."""
+        network, options = between_partners(subject, runtime)
+        optimized = optimize(network, [PartnerCpu.id], runtime.registry, options)
+        before = [each.held for each in allocators.values()], shared_memory()
+        imports = RefusingImports(monkeypatch)
+        runtime.unload_network(runtime.load_network(optimized))
+        count = imports.count
+        assert count, "the partners import nothing"
+        for number in range(count):
+            imports.refuse(number)
+            with pytest.raises(FerruleError, match="does not import"):
+                runtime.load_network(optimized)
+            after = [each.held for each in allocators.values()], shared_memory()
+            assert after == before, f"after import {number} was refused: blocks and mappings {after}, expected {before}"
+        loaded = runtime.load_network(optimized)
+        inputs = random_inputs(network, 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(PartnerGpu, "failure", ValueError("the test lets the work fail"))
+            with pytest.raises(FerruleError, match="the test lets the work fail"):
+                runtime.enqueue_workload(loaded, inputs)
+        wrong = network_difference(network, inputs, runtime.enqueue_workload(loaded, inputs))
+        assert not wrong, f"after a run that failed: {wrong}"
+        runtime.unload_network(loaded)
+        after = [each.held for each in allocators.values()], shared_memory()
+        assert after == before, f"after the unload: blocks and mappings {after}, expected {before}"
+
+
+class RefusingImports:
+    """Counts the imports of partners' handles, and lets one of them be refused."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._refused: int | None = None
+        original = PartnerHandle.import_memory
+
+        def import_memory(handle: PartnerHandle, memory: MemoryRef) -> bool:
+            self.count += 1
+            return self.count - 1 != self._refused and original(handle, memory)
+
+        monkeypatch.setattr(PartnerHandle, "import_memory", import_memory)
+
+    def refuse(self, number: int) -> None:
+        """Refuse the import of a number, counted from the next one."""
+        self.count, self._refused = 0, number
+
+
+def between_partners(subject: Subject, runtime: Runtime) -> tuple[Network, OptimizerOptions]:
+    """Return a chain with the subject between a processor and an NPU, and a GPU at its end."""
+    network = chain(some_link(subject, runtime), "PSPP")
+    hints = {"P0": PartnerCpu.id, "S1": subject.id, "P2": PartnerNpu.id, "P3": PartnerGpu.id}
+    return network, subject.optimizer_options(hints=hints, simplify=False, import_enabled=True)
 
 
 def some_link(subject: Subject, runtime: Runtime) -> Graph:

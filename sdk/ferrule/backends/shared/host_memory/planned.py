@@ -179,15 +179,20 @@ def take_block(allocator: CustomAllocator, size_bytes: int, alignment_bytes: int
     try:
         block = allocator.allocate(size_bytes, alignment_bytes)
     except MemoryError as error:
-        raise FerruleError(f"the custom allocator cannot provide {size_bytes} B: {error}") from error
+        raise FerruleError(f"{_called(allocator)} cannot provide {size_bytes} B: {error}") from error
     wrong = _misfit(block, size_bytes, alignment_bytes)
     if wrong:
         if isinstance(block, MemoryRef):
             allocator.free(block)
         raise FerruleError(
-            f"the custom allocator returned {wrong}, expected {size_bytes} B aligned to {alignment_bytes} B"
+            f"{_called(allocator)} returned {wrong}, expected {size_bytes} B aligned to {alignment_bytes} B"
         )
     return block
+
+
+def _called(allocator: CustomAllocator) -> str:
+    """Return an allocator in messages: by its name, unless that is the default one."""
+    return "the custom allocator" if allocator.name == CustomAllocator.name else f"allocator '{allocator.name}'"
 
 
 def mapped(memory: MemoryRef) -> Array:

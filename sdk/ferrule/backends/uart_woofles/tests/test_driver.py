@@ -318,6 +318,7 @@ def every_operation() -> None:
     assert OUTPUT < MEMORY_BYTES
 
 
+@pytest.mark.nightly
 def test_without_undefined_behaviour() -> None:
     require_module("cffi", "pip install 'ferrule[testing]'")
     require_cc()

@@ -307,5 +307,6 @@ def test_all_of_the_driver_is_tested(tmp_path: Path) -> None:
     assert len(file.branches) > 50
 
 
+@pytest.mark.nightly
 def test_what_does_not_run_is_noticed(tmp_path: Path) -> None:
     assert not covered(tmp_path, "test_patience").is_full

@@ -202,13 +202,15 @@ static void begin(struct ferrule_ownership *ownership)
     enter(ownership, FERRULE_STEP_UNKNOWN);
 }
 
-bool ferrule_ownership_notes(struct ferrule_ownership *ownership, uint32_t address,
+bool ferrule_ownership_notes(struct ferrule_ownership *ownership, uint32_t address, uint32_t bytes,
                              uint32_t program_counter)
 {
     if (ownership == NULL || region_of(ownership, address) == NULL) {
         return false;
     }
     ownership->program_counter = program_counter;
+    ownership->asked = address;
+    ownership->asked_bytes = bytes;
     return true;
 }
 
@@ -295,6 +297,29 @@ static void confirm(struct ferrule_ownership *ownership)
     ownership->pending = 0;
 }
 
+/* Judges the bytes of a read that the core asks for; returns whether these are all, and allowed. */
+static bool check_asked(struct ferrule_owned_region *region, uint64_t offset, uint32_t bytes)
+{
+    struct ferrule_ownership *ownership = region->ownership;
+    const uint32_t address = (uint32_t)(region->address + offset);
+    bool all = true;
+    for (uint32_t i = 0; i < bytes && offset + i < region->bytes; ++i) {
+        const uint32_t holder = region->holder[offset + i];
+        const enum ferrule_violation found = judge_read(ownership, holder, true);
+        if (address + i - ownership->asked >= ownership->asked_bytes) {
+            all = false;
+        } else if (found != FERRULE_ALLOWED) {
+            (void)violate(ownership, found, FERRULE_OWNED_CORE, 0, address + i, holder,
+                          region->target[offset + i]);
+            size(ownership, ownership->asked, ownership->asked_bytes);
+            return false;
+        } else {
+            /* an allowed byte */
+        }
+    }
+    return all;
+}
+
 /*
  * unicorn makes an unaligned read of two aligned ones, which read more bytes. So bytes before the
  * first byte that is allowed may belong to a first half, which the second half follows at once; and
@@ -304,6 +329,9 @@ static bool check_read(struct ferrule_owned_region *region, uint64_t offset, uin
 {
     struct ferrule_ownership *ownership = region->ownership;
     const uint32_t address = (uint32_t)(region->address + offset);
+    if (ownership->asked_bytes != 0) {
+        return check_asked(region, offset, bytes);
+    }
     enum ferrule_violation first = FERRULE_ALLOWED;
     enum ferrule_violation last = FERRULE_ALLOWED;
     uint32_t wrong = bytes;

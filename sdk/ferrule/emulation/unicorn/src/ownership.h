@@ -122,6 +122,8 @@ struct ferrule_ownership {
     uint32_t ended;    /* nonzero: the device of the running layer has ended */
     uint32_t read_end; /* the end of the last read; 0: it was not a read */
     uint32_t pending;  /* where the second half of `doubted` would start; 0: nothing is doubted */
+    uint32_t asked;    /* the address of the present access, before unicorn divides it */
+    uint32_t asked_bytes; /* its size; 0: not known, as it is only if `exact` */
     uint32_t reserved;
     uint32_t given;         /* nonzero: an input was written since the last inference */
     uint64_t accepted[9];   /* by bytes: the holders of the last read that was allowed */
@@ -142,8 +144,8 @@ void ferrule_ownership_start(struct ferrule_ownership *ownership, struct ferrule
 /* Called at the start of each block. */
 void ferrule_ownership_on_block(struct ferrule_ownership *ownership, uint32_t address);
 
-/* Returns whether an address is watched; notes the instruction that accesses it. */
-bool ferrule_ownership_notes(struct ferrule_ownership *ownership, uint32_t address,
+/* Returns whether an address is watched; notes the access before unicorn divides it. */
+bool ferrule_ownership_notes(struct ferrule_ownership *ownership, uint32_t address, uint32_t bytes,
                              uint32_t program_counter);
 
 /* Checks a transfer of a device; returns enum ferrule_violation. */
