@@ -12,8 +12,9 @@ from needs import require_acl
 
 from ferrule import DataType, Network, TensorInfo
 from ferrule.acl import write_project
+from ferrule.acl.toolchain import AclToolchain
 from ferrule.cli import main
-from ferrule.codegen.acl import generate_class
+from ferrule.codegen.acl import AclOptions, generate_class
 
 
 def network() -> Network:
@@ -79,6 +80,20 @@ def test_a_profile_by_emulation_is_refused(
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     assert run(project, "--profile") == 2
     assert "cannot be measured by emulation" in capfd.readouterr().err
+
+
+def test_a_class_for_a_newer_library_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = network()
+    options = AclOptions(version="24.11")
+    write_project(generate_class(graph, target="arm-cpu-c++", name="Net", options=options), tmp_path / "net", graph)
+    old = AclToolchain(
+        compiler=("false",), compile_flags=(), link_flags=(), launcher=(), version="20.08", emulated=False, opencl=False
+    )
+    monkeypatch.setattr("ferrule.acl.run.find_toolchain", lambda _: old)
+    assert run(tmp_path / "net") == 2
+    assert "is for version 24.11 of the Arm Compute Library, and 20.08 was found" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from needs import require_acl
 
 from ferrule import DataType, Network, TensorInfo
 from ferrule.acl.comparison import overall, reference
-from ferrule.acl.program import ProgramError, TraceProgram
-from ferrule.codegen.acl import generate_class
+from ferrule.acl.program import VALIDATE, ProgramError, TraceProgram
+from ferrule.codegen.acl import AclArtifact, generate_class
 from ferrule.network.samples import pattern
 from ferrule.operators.activation import Activation
 from ferrule.report.document import Verdict
@@ -74,21 +74,21 @@ MUTATIONS: dict[str, tuple[Mutation, str]] = {
 """Faults of a class by its name: how its source is changed, and what the error says."""
 
 
+def mutant(name: str) -> AclArtifact:
+    """Return the class with a fault."""
+    made = generate_class(network(), target="arm-gpu-c++", name=name)
+    source = made.files[f"{name}.cpp"].decode()
+    changed = MUTATIONS[name][0](source)
+    assert changed != source, f"the mutation {name} changes nothing"
+    return replace(made, files={**made.files, f"{name}.cpp": changed.encode()})
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> TraceProgram:
     require_acl()
-    graph = network()
-    artifacts = [
-        generate_class(graph, target="arm-gpu-c++", name="Right"),
-        generate_class(graph, target="arm-cpu-c++", name="Neon"),
-    ]
-    for name, (mutation, _) in MUTATIONS.items():
-        made = generate_class(graph, target="arm-gpu-c++", name=name)
-        source = made.files[f"{name}.cpp"].decode()
-        changed = mutation(source)
-        assert changed != source, f"the mutation {name} changes nothing"
-        artifacts.append(replace(made, files={**made.files, f"{name}.cpp": changed.encode()}))
-    return build_many(artifacts, tmp_path_factory.mktemp("classes"))
+    right = generate_class(network(), target="arm-gpu-c++", name="Right")
+    neon = generate_class(network(), target="arm-cpu-c++", name="Neon")
+    return build_many([right, neon, *map(mutant, MUTATIONS)], tmp_path_factory.mktemp("classes"))
 
 
 def inputs() -> dict[str, np.ndarray]:
@@ -117,6 +117,17 @@ def test_a_run_without_replacements_goes_on_with_its_own_tensors(program: TraceP
 def test_a_fault_is_noticed(program: TraceProgram, name: str) -> None:
     with pytest.raises(ProgramError, match=re.escape(MUTATIONS[name][1])):
         program.run(name, inputs(), observed=False)
+
+
+def test_the_opencl_side_itself_refuses_wrong_arguments(tmp_path: Path) -> None:
+    require_acl()
+    right = generate_class(network(), target="arm-gpu-c++", name="Right")
+    wrong = ("SwappedPads", "WrongWeights")
+    program = build_many([right, *map(mutant, wrong)], tmp_path, prelude=VALIDATE)
+    program.run("Right", inputs(), observed=False)
+    for name in wrong:
+        with pytest.raises(ProgramError, match="error: cl_validate: "):
+            program.run(name, inputs(), observed=False)
 
 
 def write(path: Path, **datasets: np.ndarray) -> None:

@@ -132,10 +132,9 @@ def build_program(
         FerruleError: a file cannot be read, or the cache cannot be written.
     """
     main = render("trace.cpp.j2", artifacts=[class_values(record) for record in records])
-    flags = [*toolchain.compile_flags, f"-I{folder}", *(f"-I{include}" for include in includes)]
-    flags += ["-O0", "-DARM_COMPUTE_CL"]
-    flags += ["-include", prelude] if prelude else []
+    flags = [*toolchain.compile_flags, "-O0", "-DARM_COMPUTE_CL", *(("-include", prelude) if prelude else ())]
     name = f"trace_{_key(records, folder, includes, [main, *flags, *toolchain.link_flags], toolchain)}"
+    flags += [f"-I{each}" for each in (folder, *includes)]
 
     def make(target: Path) -> None:
         _build(target, [record.artifact for record in records], main, flags, toolchain)
