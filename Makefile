@@ -21,6 +21,8 @@ JOBS ?= 0
 # One worker per core. Each starts with a contiguous part of the tests, so that fixtures shared within a file are made once.
 # Modules are compiled once, even where the environment says otherwise: the tests start Python hundreds of times.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal
+# The extras for the linters and tests.
+DEV = run,demo,oracle,dev,gpu,hdf5
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 demo: $(VENV)/demo
@@ -74,12 +76,12 @@ $(VENV)/demo: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e '.[run,demo,oracle,dev,gpu,hdf5]'
+	$(BIN)/pip install --quiet -e '.[$(DEV)]'
 	@touch $@
 
 # One installation after the other would resolve the dependencies and build the package each time.
 $(VENV)/tools: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e '.[run,demo,oracle,dev,gpu,docs]'
+	$(BIN)/pip install --quiet -e '.[$(DEV),docs]'
 	@touch $(VENV)/demo $(VENV)/dev $(VENV)/docs $@
 
 $(VENV)/docs: pyproject.toml | $(VENV)/bin/python

@@ -55,6 +55,17 @@ def test_a_folder_that_cannot_be_made_is_named(temporary: Path) -> None:
     assert "TMPDIR" in (caught.value.hint or "")
 
 
+def test_a_folder_that_takes_no_entries_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder such as /proc exists, and every new entry in it is "not found"."""
+
+    def refuse(path: Path, **_: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(FileNotFoundError):
+        ScratchFolder(tmp_path)
+
+
 def test_a_fork_does_not_delete_its_parents_folder(temporary: Path) -> None:
     code = (
         "import os, sys; from ferrule.scratch import ScratchFolder\n"

@@ -76,7 +76,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
             written(folder)
 
 
-@pytest.mark.parametrize("name", ["main", "Trace"])
+@pytest.mark.parametrize("name", ["Main", "Trace"])
 def test_a_class_cannot_have_the_name_of_another_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(FerruleError, match=f"cannot have the name '{name}'"):
         written(tmp_path / "out", name=name)

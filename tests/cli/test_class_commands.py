@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from flatbuffer_tree import one_operator_model, quantization, table, tensor, write
 
-from ferrule import DataType, Network, TensorInfo
+from ferrule import DataType, Network, TensorInfo, formats
 from ferrule.cli.options import ACL_VERSIONS, TARGETS
 from ferrule.codegen import acl
 from ferrule.formats import to_tflite
@@ -143,6 +143,75 @@ def test_options_of_firmware_are_refused(ferrule: Ferrule, dense: Path, tmp_path
     assert outcome.code == 2
     assert f"error: {given[0]} is not valid with --target, which makes no firmware\n" in outcome.err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_generate_writes_the_class(ferrule: Ferrule, dense: Path, tmp_path: Path, target: str) -> None:
+    out = tmp_path / "out"
+    outcome = ferrule("generate", dense, "--target", target, "--out", out)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"{out}: ")
+    assert outcome.out.endswith(f" files; build and compare it with: ferrule artifact run {out}\n")
+    expected = acl.generate_class(formats.load(dense), target=target)
+    for file, data in expected.files.items():
+        assert (out / file).read_bytes() == data
+    assert {"CMakeLists.txt", "README.md", "main.cpp"} <= {path.name for path in out.iterdir()}
+
+
+def test_generate_with_options(ferrule: Ferrule, partly: Path, dense: Path, hybrid: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    named = ("--target", CPU, "--name", "Mine", "--acl-version", "24.11", "--out", out)
+    assert ferrule("generate", hybrid, "--dequantize-weights", "--float16", *named).code == 0
+    record = acl.read_record((out / "Mine.par.json").read_bytes())
+    assert (record.artifact, record.target, record.acl, record.float16) == ("Mine", CPU, "24.11", True)
+    again = ferrule("generate", hybrid, "--dequantize-weights", *named)
+    assert (again.code, again.err) == (0, "")
+    assert not acl.read_record((out / "Mine.par.json").read_bytes()).float16
+
+
+@pytest.mark.parametrize("name", ["main", "Inference", "a b"])
+def test_generate_refuses_names(ferrule: Ferrule, dense: Path, tmp_path: Path, name: str) -> None:
+    outcome = ferrule("generate", dense, "--target", CPU, "--name", name, "--out", tmp_path / "out")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"error: the class cannot be named '{name}'\nhint: " in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_generate_lists_refused_layers_and_writes_nothing(ferrule: Ferrule, partly: Path, tmp_path: Path) -> None:
+    outcome = ferrule("generate", partly, "--target", GPU, "--out", tmp_path / "out")
+    assert (outcome.code, outcome.out) == (2, "")
+    first, second, hint = outcome.err.splitlines()
+    assert first == "error: 'partly' cannot become a class over the Arm Compute Library:"
+    assert second.startswith("  layer '")
+    assert second.endswith("(CEIL): the library has no function for it")
+    assert hint.startswith("hint: `ferrule inspect MODEL --target TARGET` shows every layer")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_class_keeps_what_was_edited(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
+    generate = ("generate", dense, "--target", GPU, "--out", tmp_path / "out")
+    assert ferrule(*generate).code == 0
+    with (tmp_path / "out" / "main.cpp").open("a") as file:
+        file.write("/* mine */\n")
+    assert ferrule(*generate).out.endswith("main.cpp: edited by you, left unchanged\n")
+    with (tmp_path / "out" / "AclArtifact.cpp").open("a") as file:
+        file.write("/* mine */\n")
+    refusal = ferrule(*generate)
+    assert (refusal.code, "AclArtifact.cpp" in refusal.err) == (2, True)
+    assert "AclArtifact.cpp: edited by you, renamed to AclArtifact.cpp.orig\n" in ferrule(*generate, "--force").out
+
+
+def test_a_class_replaces_no_firmware(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
+    """One command's folder is not another's, in either order."""
+    firmware, class_ = tmp_path / "firmware", tmp_path / "class"
+    assert ferrule("generate", dense, "--out", firmware).code == 0
+    assert ferrule("generate", dense, "--target", CPU, "--out", class_).code == 0
+    before = {folder: sorted(path.name for path in folder.rglob("*")) for folder in (firmware, class_)}
+    first = ferrule("generate", dense, "--target", CPU, "--out", firmware)
+    assert (first.code, f"holds a project for bare-metal, which cannot become one for {CPU}" in first.err) == (2, True)
+    second = ferrule("generate", dense, "--out", class_)
+    assert (second.code, "cannot become one for bare-metal" in second.err) == (2, True)
+    assert before == {folder: sorted(path.name for path in folder.rglob("*")) for folder in (firmware, class_)}
 
 
 @pytest.mark.parametrize("command", ["inspect", "generate"])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from needs import require_acl
+from needs import require_acl, require_module
 from pages import ROOT, blocks
 
 from ferrule import resources
@@ -116,6 +116,18 @@ def test_the_refused_int8_layers_are_refused() -> None:
     leaky = layer_case(LayerType.LEAKY_RELU, DataType.INT8, 0)
     refused = [bool(supported(leaky, leaky.layers[0], AclOptions(version=version))) for version in VERSIONS]
     assert refused == [True, False]
+
+
+def test_the_python_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_module("h5py", "pip install h5py")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in blocks(PAGE):
+        if block.language == "python":
+            exec(compile(block.text, block.place, "exec"), names)  # noqa: S102 it is the page's
+    assert names["project"].folder == Path("build/tiny")
+    assert (tmp_path / "build" / "tiny" / "AclArtifact.cpp").is_file()
+    assert names["image"].shape == (1, 8, 8, 3)
 
 
 @pytest.mark.cc

@@ -175,12 +175,18 @@ MUTANTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder for copies of the adapter, one for all mutants, so that unchanged files are compiled once."""
+    return tmp_path_factory.mktemp("mutants")
+
+
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_mutant_is_noticed(name: str, tmp_path: Path) -> None:
+def test_a_mutant_is_noticed(name: str, copies: Path) -> None:
     compiled()  # skips without a compiler
     good, bad, check = MUTANTS[name]
-    folder = tmp_path / "bare_metal"
-    shutil.copytree(resources.root() / "platforms" / "bare_metal", folder)
+    folder = copies / "bare_metal"
+    shutil.copytree(resources.root() / "platforms" / "bare_metal", folder, dirs_exist_ok=True)
     source = folder / "src" / "bare_metal.c"
     text = source.read_text(encoding="utf-8")
     assert text.count(good) == 1

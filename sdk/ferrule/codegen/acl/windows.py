@@ -9,6 +9,7 @@ from ferrule.codegen.acl.rows import LayerParts, LayerView, Row, activation_info
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Assign, Boolean, Construct, Expression, Member, Null
 from ferrule.graph import DataType, LayerType
+from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -80,26 +81,27 @@ def _pool(kind: str) -> Row:
 
 
 def _fully_connected(part: LayerParts) -> None:
+    """Add the function on a matrix; 20.08 computes wrong upper limits of fused int8 activations."""
     about = part.descriptor(FullyConnectedDescriptor)
     outputs, depth = part.info(1).shape
     batch = part.info(0).elements // depth
     source = part.input(0, (batch, depth))
     weights = part.builder.constant(part.name("weights"), part.info(1).name, weights=True)
+    separate = part.info(0).dtype is DataType.INT8 and about.activation.limits[1] is not None
+    fused = Activation.NONE if separate else about.activation
     info: Expression = part.builder.local(part.name("info")[1:], acl("FullyConnectedLayerInfo"))
-    part.builder.configuration.append(Assign(Member(info, "activation_info"), activation_info(about.activation)))
+    part.builder.configuration.append(Assign(Member(info, "activation_info"), activation_info(fused)))
     output = part.output(0)
     result = (
         output
         if output.shape == (batch, outputs)
         else part.builder.scratch(part.name("result"), output, (batch, outputs))
     )
-    part.function(
-        "FullyConnectedLayer",
-        source.pointer,
-        *_weights_and_bias(part, weights),
-        result.pointer,
-        info,
-    )
+    sums = part.builder.scratch(part.name("sums"), output, result.shape) if separate else result
+    bias = _weights_and_bias(part, weights)
+    part.function("FullyConnectedLayer", source.pointer, *bias, sums.pointer, info)
+    if separate:
+        part.activate(sums, result, about.activation)
     if result is not output:
         part.builder.reshape(result, output, output.member)
 
