@@ -292,6 +292,20 @@ def test_factors_that_the_old_version_takes_as_zero_are_refused_there(scale: flo
     assert supported(graph, graph.layers[0], AclOptions(version="24.11")) == ""
 
 
+@pytest.mark.parametrize("activation", Activation)
+def test_int8_sums_are_bounded_by_a_function_of_their_own(activation: Activation) -> None:
+    """Version 20.08 takes the upper bound of a fused activation as the lower one, too."""
+    net = ferrule.Network("bounded")
+    scale = Quantization.of(0.5)
+    x = net.add_input(TensorInfo(name="x", shape=(1, 3), dtype=DataType.INT8, quantization=scale))
+    weights = np.ones((2, 3), np.int8)
+    given = {"activation": activation, "weights_quantization": scale, "quantization": scale}
+    net.set_outputs([net.add_fully_connected_layer(x, weights, name="y", **given)])
+    (use,) = explain_class(net, target=CPU)
+    apart = activation in {Activation.RELU6, Activation.RELU_N1_TO_1}
+    assert use.functions == ("NEFullyConnectedLayer", "NEActivationLayer")[: 1 + apart]
+
+
 MOVERS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "PAD", "PADV2", "SPLIT", "SLICE", "STRIDED_SLICE")
 
 
