@@ -20,7 +20,7 @@ SCRIPT = resources.root() / "scripts" / "acl_sysroot.sh"
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """No tool is installed, and the machine is not arm64."""
-    for variable in ("FERRULE_ACL_SYSROOT", "ACL_ROOT", "CXX"):
+    for variable in ("FERRULE_ACL_SYSROOT", "ACL_ROOT", "CXX", "QEMU_CPU"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setenv("PATH", "")
@@ -52,7 +52,8 @@ def sysroot(folder: Path, *, soname: str = "20.0.0", core: bool = True) -> Path:
 def test_a_folder_of_the_script_has_everything(tmp_path: Path) -> None:
     found = find_toolchain(sysroot(tmp_path))
     assert found.compiler == (str(tmp_path / "cross/usr/bin/aarch64-linux-gnu-g++-12"),)
-    assert found.launcher == (str(tmp_path / "cross/usr/bin/qemu-aarch64"), "-L", str(tmp_path / "root"))
+    emulator = str(tmp_path / "cross/usr/bin/qemu-aarch64")
+    assert found.launcher == (emulator, "-cpu", "cortex-a76", "-L", str(tmp_path / "root"))
     assert found.version == "20.08"
     assert found.emulated
     assert not found.opencl
