@@ -39,11 +39,9 @@ def is_possible(network: Network) -> bool:
     )
 
 
-def networks(count: int) -> st.SearchStrategy[list[Network]]:
+def networks(count: int, dtype: DataType = DataType.FLOAT32) -> st.SearchStrategy[list[Network]]:
     """Return lists of different networks."""
-    drawn = st.builds(random_network, st.integers(0, 100_000), st.integers(1, 8), st.just(DataType.FLOAT32)).filter(
-        is_possible
-    )
+    drawn = st.builds(random_network, st.integers(0, 100_000), st.integers(1, 8), st.just(dtype)).filter(is_possible)
     return st.lists(drawn, min_size=count, max_size=count)
 
 
@@ -66,6 +64,14 @@ def check(networks_: list[Network], folder: Path) -> None:
 @settings(max_examples=1, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(networks_=networks(GATE))
 def test_random_networks_are_the_references(networks_: list[Network]) -> None:
+    with ScratchFolder() as scratch:
+        check(networks_, scratch.path / "program")
+
+
+@pytest.mark.nightly
+@settings(max_examples=2, suppress_health_check=list(HealthCheck), phases=PHASES)
+@given(networks_=networks(PER_PROGRAM, DataType.INT8))
+def test_many_random_int8_networks_are_the_references(networks_: list[Network]) -> None:
     with ScratchFolder() as scratch:
         check(networks_, scratch.path / "program")
 

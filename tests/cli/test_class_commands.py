@@ -74,6 +74,18 @@ def test_inspect_has_the_reasons(ferrule: Ferrule, partly: Path) -> None:
     assert outcome.out.endswith("1 of 2 layers are possible\n")
 
 
+def test_inspect_names_outputs_that_are_not_possible(ferrule: Ferrule, tmp_path: Path) -> None:
+    network = Network("through")
+    network.add_input(TensorInfo(name="x", shape=(2,), dtype=DataType.FLOAT32))
+    network.set_outputs([network.add_relu_layer("x", name="y"), "x"])
+    path = tmp_path / "through.tflite"
+    path.write_bytes(to_tflite(network))
+    outcome = ferrule("inspect", path, "--target", GPU)
+    assert outcome.out.endswith(
+        "1 of 1 layers are possible\nnot possible: output 'x': it is an input, and no layer writes it\n"
+    )
+
+
 def test_inspect_as_json_has_the_class(ferrule: Ferrule, partly: Path) -> None:
     without = msgspec.json.decode(ferrule("inspect", partly, "--json").out, type=Inspection)
     assert without.artifact is None

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ferrule.codegen.acl import DEFAULT_VERSION, AclOptions, explain_class, generate_class
+from ferrule.codegen.acl import DEFAULT_VERSION, AclOptions, explain_class, generate_class, output_problems
 from ferrule.facade.networks import network_of
 from ferrule.formats import ModelFile
 from ferrule.network import Network
@@ -63,4 +63,5 @@ def inspect_class(network: Network, target: str, options: AclOptions) -> ClassPa
             ClassLayerPart(layer=use.layer, functions=use.functions, reason=use.reason)
             for use in explain_class(network, target=target, options=options)
         ),
+        outputs=tuple(output_problems(network)),
     )

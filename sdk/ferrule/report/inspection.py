@@ -205,6 +205,8 @@ class ClassPart:
     acl_version: str
     float16: bool
     layers: tuple[ClassLayerPart, ...]
+    outputs: tuple[str, ...]
+    """Why outputs of the network cannot be outputs of the class; usually empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,6 +73,8 @@ def _print_class(inspection: Inspection, part: ClassPart, console: Console) -> N
     )
     refused = sum(bool(layer.reason) for layer in part.layers)
     console.print(f"{len(part.layers) - refused} of {len(part.layers)} layers are possible", highlight=False)
+    for problem in part.outputs:
+        console.print(f"not possible: {problem}", highlight=False, markup=False)
 
 
 def _print_division(inspection: Inspection, division: DivisionPart, console: Console) -> None:

@@ -246,6 +246,13 @@ def test_layers_are_generated_or_refused_with_a_reason(type_: LayerType, dtype: 
             assert all(function.startswith("CL") for function in use.functions)
 
 
+def test_a_newer_version_is_named_only_where_it_helps() -> None:
+    for graph, helps in ((convolution(0.99e-5), True), (layer_case(LayerType.CEIL, DataType.FLOAT32, 0), False)):
+        with pytest.raises(UnsupportedError) as caught:
+            generate_class(graph, target=GPU)
+        assert ("version 24.11 (--acl-version) takes more" in str(caught.value.hint)) == helps
+
+
 def test_refused_layers_are_all_listed() -> None:
     net = ferrule.Network("refused")
     x = net.add_input(TensorInfo(name="x", shape=(2,), dtype=DataType.FLOAT32))

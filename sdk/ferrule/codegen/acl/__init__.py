@@ -7,6 +7,7 @@ from ferrule.codegen.acl.generate import (
     TensorRecord,
     explain_class,
     generate_class,
+    output_problems,
     read_record,
 )
 from ferrule.codegen.acl.rows import DEFAULT_VERSION, AclOptions
@@ -26,6 +27,7 @@ __all__ = [
     "acl_target",
     "explain_class",
     "generate_class",
+    "output_problems",
     "read_record",
     "supported",
 ]

@@ -7,7 +7,7 @@ The network becomes a module of the document model with one class; a writer prin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -241,24 +241,31 @@ def _members(builder: ClassBuilder, graph: Graph) -> Mapping[str, str]:
     return member_names(named, builder.names)
 
 
-def _check(graph: Graph, options: AclOptions) -> None:
-    reasons = [
-        f"layer '{layer.name}' ({layer.type}): {reason}"
-        for layer in graph.layers
-        if (reason := supported(graph, layer, options))
-    ]
+def output_problems(graph: Graph) -> list[str]:
+    """Return why outputs of a network cannot be outputs of a class."""
     inputs = {info.name for info in graph.inputs}
-    for info in graph.outputs:
-        if info.name in inputs or graph.tensor(info.name).is_constant:
-            kind = "an input" if info.name in inputs else "a constant"
-            reasons.append(f"output '{info.name}': it is {kind}, and no layer writes it")
+    kinds = {
+        info.name: "an input" if info.name in inputs else "a constant"
+        for info in graph.outputs
+        if info.name in inputs or graph.tensor(info.name).is_constant
+    }
+    return [f"output '{name}': it is {kind}, and no layer writes it" for name, kind in kinds.items()]
+
+
+def _check(graph: Graph, options: AclOptions) -> None:
+    refused = {layer: reason for layer in graph.layers if (reason := supported(graph, layer, options))}
+    reasons = [f"layer '{layer.name}' ({layer.type}): {reason}" for layer, reason in refused.items()]
+    reasons += output_problems(graph)
     if not reasons:
         return
+    newest = replace(options, version=VERSIONS[-1])
+    newer = any(not supported(graph, layer, newest) for layer in refused)
     shown = "\n".join(f"  {reason}" for reason in reasons[:_LISTED])
     more = f"\n  and {len(reasons) - _LISTED} more" if len(reasons) > _LISTED else ""
     raise UnsupportedError(
         f"'{graph.name}' cannot become a class over the Arm Compute Library:\n{shown}{more}",
-        hint="`ferrule inspect MODEL --target TARGET` shows every layer; a newer library (--acl-version) takes more",
+        hint="`ferrule inspect MODEL --target TARGET` shows every layer"
+        + (f"; version {VERSIONS[-1]} (--acl-version) takes more of them" if newer else ""),
     )
 
 
@@ -364,7 +371,8 @@ def _class(builder: ClassBuilder, graph: Graph, name: str, *, size: int, checksu
             visibility=Visibility.PROTECTED,
             virtual=True,
             doc="Called after each layer for each tensor that it wrote: layer, name of the tensor, tensor. "
-            "Does nothing; a derived class may look at the tensor.",
+            "Does nothing; a derived class may look at the tensor"
+            + (", after a sync() of the scheduler and a map()." if builder.target.mapped else "."),
         )
     )
     members.append(Attribute(name="_parIn", type=ClassType("ifstream", ("std",))))
