@@ -173,6 +173,8 @@ class Copy:
             **os.environ,
             STARTED: str(self._started),
             "PYTHONPATH": os.pathsep.join(paths),
+            # A mutant can have the size and, in seconds, the time of the source of a module that was compiled before.
+            "PYTHONDONTWRITEBYTECODE": "1",
         }
         environment.setdefault("FERRULE_CACHE", str(self.root.parent.parent / "cache"))
         argv = [sys.executable, "-P", "-m", "pytest", "-p", "mutant_notes"]

@@ -138,6 +138,7 @@ def test_probing_finds_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         "ziglang",
         "cffi",
         "threadpoolctl",
+        "h5py",
         "opencl",
         "cc",
         "arm-none-eabi-gcc",
