@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from ferrule.codegen.acl.layouts import IMAGE_RANK
 from ferrule.codegen.acl.rows import (
     FLOATS,
     Add,
@@ -11,7 +10,6 @@ from ferrule.codegen.acl.rows import (
     LayerView,
     Row,
     activation_of,
-    image_shape,
 )
 from ferrule.codegen.acl.targets import acl_name
 from ferrule.dom import Expression, Float
@@ -31,12 +29,7 @@ def _binary(kind: str, *arguments: Expression) -> Row:
         about = part.layer.descriptor
         activation = about.activation if isinstance(about, BinaryDescriptor) else Activation.NONE
         result = part.before_activation(activation)
-        rank = len(part.output_info.shape)
-        operands = []
-        for index in range(2):
-            shape = part.info(index).shape
-            aligned = image_shape(shape) if rank == IMAGE_RANK else (1,) * (rank - len(shape)) + shape
-            operands.append(part.input(index, aligned))
+        operands = [part.aligned(index) for index in range(2)]
         part.function(kind, *(operand.pointer for operand in operands), result.pointer, *arguments)
         if result is not part.output(0):
             part.activate(result, part.output(0), activation)
@@ -65,10 +58,7 @@ def _leaky_relu(part: LayerParts) -> None:
 
 
 def _prelu(part: LayerParts) -> None:
-    rank = len(part.output_info.shape)
-    slope = part.info(1).shape
-    aligned = (1,) * (rank - len(slope)) + slope
-    part.function("PReluLayer", part.input(0).pointer, part.input(1, aligned).pointer, part.output(0).pointer)
+    part.function("PReluLayer", part.input(0).pointer, part.aligned(1).pointer, part.output(0).pointer)
 
 
 def _softmax(part: LayerParts) -> None:
@@ -77,11 +67,9 @@ def _softmax(part: LayerParts) -> None:
     shape = part.info(0).shape
     depth = shape[-1] if shape else 1
     matrix = (part.info(0).elements // depth, depth)
-    output = part.output(0)
-    result = output if output.shape == matrix else part.builder.scratch(part.name("result"), output, matrix)
+    result = part.result(matrix)
     part.function("SoftmaxLayer", part.input(0, matrix).pointer, result.pointer, Float(about.beta))
-    if result is not output:
-        part.builder.reshape(result, output, output.member)
+    part.finish(result)
 
 
 def _unary(kind: str) -> Add:

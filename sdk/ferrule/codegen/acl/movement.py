@@ -103,13 +103,9 @@ def _ranges(part: LayerParts) -> tuple[Range, ...]:
 
 def _slice(part: LayerParts) -> None:
     source = part.input(0)
-    extents = dimensions(source.shape)
-    ranges = [_ranges(part)[axis] for axis in order(len(source.shape))]
-    while len(ranges) > 1 and extents[len(ranges) - 1] == 1:  # a TensorShape drops such dimensions at the end
-        ranges.pop()
-    kept = tuple(each.count for each in _ranges(part))
-    output = part.output(0)
-    result = output if output.shape == kept else part.builder.scratch(part.name("result"), output, kept)
+    axes = _ranges(part)
+    ranges = [axes[axis] for axis in order(len(axes))][: _kept_dimensions(part.info(0))]
+    result = part.result(tuple(each.count for each in axes))
     starts = coordinates([each.start for each in ranges])
     if all(each.step == 1 for each in ranges):
         ends = coordinates([each.start + each.count for each in ranges])
@@ -120,8 +116,7 @@ def _slice(part: LayerParts) -> None:
         strides = Construct(acl("BiStrides"), tuple(Integer(each.step) for each in ranges))
         ends = coordinates([max(stop, 0) for stop in stops])
         part.function("StridedSlice", source.pointer, result.pointer, starts, ends, strides, Integer(0), Integer(mask))
-    if result is not output:
-        part.builder.reshape(result, output, output.member)
+    part.finish(result)
 
 
 def _mean(part: LayerParts) -> None:
@@ -130,7 +125,7 @@ def _mean(part: LayerParts) -> None:
         _reshape(part)
         return
     part.function("ReduceMean", part.input(0).pointer, coordinates(axes), Boolean(True), result.pointer)
-    _finish(part, result)
+    part.finish(result)
 
 
 def _sum(part: LayerParts) -> None:
@@ -153,7 +148,7 @@ def _sum(part: LayerParts) -> None:
             Boolean(True),
         )
         source = target
-    _finish(part, result)
+    part.finish(result)
 
 
 def _reduced(part: LayerParts) -> tuple[list[int], AclTensor]:
@@ -165,16 +160,8 @@ def _reduced(part: LayerParts) -> tuple[list[int], AclTensor]:
     about = part.descriptor(ReduceDescriptor)
     shape = part.info(0).shape
     kept = tuple(1 if axis in about.axes else extent for axis, extent in enumerate(shape))
-    output = part.output(0)
     axes = sorted(dimension_of(axis, len(shape)) for axis in about.axes if shape[axis] > 1)
-    if not axes or output.shape == kept:
-        return axes, output
-    return axes, part.builder.scratch(part.name("result"), output, kept)
-
-
-def _finish(part: LayerParts, result: AclTensor) -> None:
-    if result is not part.output(0):
-        part.builder.reshape(result, part.output(0), part.stem)
+    return axes, part.result(kept) if axes else part.output(0)
 
 
 def _moved_check(part: LayerView) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ferrule.codegen.acl.builder import AclTensor, ClassBuilder, unsigned
-from ferrule.codegen.acl.layouts import IMAGE_RANK
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Construct, Expression, Float
 from ferrule.graph import DataType, Descriptor, Graph, Layer, Shape, Tensor, TensorInfo
@@ -118,6 +117,21 @@ class LayerParts(LayerView):
             return self.output(0)
         return self.builder.scratch(self.name("result"), self.output(0), self.output(0).shape)
 
+    def aligned(self, index: int) -> AclTensor:
+        """Return an input with as many axes as the output, the first ones of extent 1, as broadcasting counts them."""
+        shape = self.info(index).shape
+        return self.input(index, (1,) * (len(self.output_info.shape) - len(shape)) + shape)
+
+    def result(self, shape: Shape) -> AclTensor:
+        """Return the output, or a tensor of this shape with its elements if it has another one; see `finish`."""
+        output = self.output(0)
+        return output if output.shape == shape else self.builder.scratch(self.name("result"), output, shape)
+
+    def finish(self, result: AclTensor) -> None:
+        """Give the elements of what `result` returned the shape of the output."""
+        if result is not self.output(0):
+            self.builder.reshape(result, self.output(0), self.stem)
+
 
 Check = Callable[[LayerView], str]
 Add = Callable[[LayerParts], None]
@@ -166,8 +180,3 @@ def pad_stride(padding: Padding, stride_h: int, stride_w: int) -> Expression:
 def size(width: int, height: int) -> Expression:
     """Return a Size2D."""
     return Construct(acl("Size2D"), (unsigned(width), unsigned(height)))
-
-
-def image_shape(shape: Shape) -> Shape:
-    """Return a shape with four dimensions, the first ones of extent 1."""
-    return (1,) * (IMAGE_RANK - len(shape)) + shape

@@ -91,19 +91,13 @@ def _fully_connected(part: LayerParts) -> None:
     fused = Activation.NONE if separate else about.activation
     info: Expression = part.builder.local(part.name("info")[1:], acl("FullyConnectedLayerInfo"))
     part.builder.configuration.append(Assign(Member(info, "activation_info"), activation_info(fused)))
-    output = part.output(0)
-    result = (
-        output
-        if output.shape == (batch, outputs)
-        else part.builder.scratch(part.name("result"), output, (batch, outputs))
-    )
-    sums = part.builder.scratch(part.name("sums"), output, result.shape) if separate else result
+    result = part.result((batch, outputs))
+    sums = part.builder.scratch(part.name("sums"), result, result.shape) if separate else result
     bias = _weights_and_bias(part, weights)
     part.function("FullyConnectedLayer", source.pointer, *bias, sums.pointer, info)
     if separate:
         part.activate(sums, result, about.activation)
-    if result is not output:
-        part.builder.reshape(result, output, output.member)
+    part.finish(result)
 
 
 def _weights_and_bias(part: LayerParts, weights: AclTensor) -> tuple[Expression, Expression]:
