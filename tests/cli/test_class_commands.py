@@ -128,7 +128,7 @@ def test_options_of_classes_need_a_target(
     out = ("--out", tmp_path / "out") if command == "generate" else ()
     outcome = ferrule(command, dense, *given, *out)
     assert outcome.code == 2
-    assert "--acl-version, --float16 and --name are only valid with --target" in outcome.err
+    assert "--acl-version and --float16 are only valid with --target" in outcome.err
     assert not (tmp_path / "out").exists()
 
 

@@ -82,17 +82,17 @@ def test_the_ported_platform_passes_its_tests(documented: Path) -> None:
 MAIN = """
 #include <stdio.h>
 #include <string.h>
-#include "devices.h"
+#include "ferrule_crossing_devices.h"
 #include "task.h"
 
 int main(void)
 {
     fake_be(1);
-    int32_t status = devices_start();
+    int32_t status = ferrule_crossing_devices_start();
     fread((void *)(uintptr_t)ferrule_crossing_default_inputs.x, 1, 144, stdin);
     if (status == 0) {
         status = ferrule_crossing_run(&ferrule_crossing_default_inputs, &ferrule_crossing_default_outputs,
-                                      &ferrule_crossing_default_memory, &devices, NULL);
+                                      &ferrule_crossing_default_memory, &ferrule_crossing_default_devices, NULL);
     }
     fwrite(ferrule_crossing_default_outputs.h, 1, 144, stdout);
     fwrite(ferrule_crossing_default_outputs.late, 1, 5, stdout);

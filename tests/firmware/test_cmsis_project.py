@@ -203,7 +203,7 @@ def test_devices_are_made_and_bound(tmp_path: Path) -> None:
     text = (folder / "devices.c").read_text(encoding="utf-8")
     for name in ("npu0", "npu1"):
         assert f"ferrule_device_bind(&{name}_device, &soft_npu_driver, &{name}_context)" in text
-    assert "devices_start()" in (folder / "main.c").read_text(encoding="utf-8")
+    assert "ferrule_crossing_devices_start()" in (folder / "main.c").read_text(encoding="utf-8")
     assert not (project(tmp_path / "other").folder / "devices.c").exists()
 
 

@@ -18,7 +18,7 @@ from needs import lacking, require_module, require_program
 from ferrule import Network
 from ferrule.backends import BackendId, Device
 from ferrule.boards import Board, load_board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, Project, emit, write_project
 from ferrule.firmware.platforms import PLATFORMS, ProjectFiles, ProjectRequest
@@ -64,7 +64,9 @@ def plain(network: Network | None = None, board: str = "mps2-an386") -> Artifact
 
 def files(artifact: Artifact, board: Board | str = "mps2-an386") -> ProjectFiles:
     described = load_board(board) if isinstance(board, str) else board
-    request = ProjectRequest(artifact=artifact, board=described, toolchain="zig", optimization="O2")
+    request = ProjectRequest(
+        program=Program(artifacts=(artifact,)), board=described, toolchain="zig", optimization="O2"
+    )
     return PLATFORMS["zephyr"].files(request)
 
 
@@ -250,7 +252,7 @@ def test_soft_devices_need_no_node() -> None:
         assert f"ferrule_device_bind_soft(&{name}_device, &soft_npu_driver, &{name}_context)" in devices
         assert f".{name} = &{name}_device," in devices
     assert found.notes == ()
-    assert b"ferrule_crossing_link_use(&devices)" in found.starters["src/main.c"]
+    assert b"ferrule_crossing_link_use(&ferrule_crossing_default_devices)" in found.starters["src/main.c"]
 
 
 BINDINGS = root() / "platforms" / "zephyr" / "dts" / "bindings"
@@ -380,7 +382,7 @@ def test_c_is_as_the_formatter_has_it(kind: str) -> None:
         return
     found = every(files(ARTIFACTS[kind]()))
     style = Path(__file__).parents[2] / ".clang-format"
-    for name in ("src/main.c", "zephyr/devices.c", "zephyr/devices.h"):
+    for name in ("src/main.c", "zephyr/devices.c", "zephyr/ferrule_crossing_devices.h"):
         if name in found:
             done = subprocess.run(
                 [program, f"--style=file:{style}"],

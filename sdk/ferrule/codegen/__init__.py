@@ -8,6 +8,7 @@ from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.digest import digest
 from ferrule.codegen.generate import generate
 from ferrule.codegen.lowered import CORE
+from ferrule.codegen.program import Program
 from ferrule.codegen.schedule import Call, DeviceCall, Schedule
 from ferrule.codegen.storage import memory_of, shared_region
 from ferrule.codegen.writer import Writer
@@ -21,6 +22,7 @@ __all__ = [
     "DeviceCall",
     "DeviceUse",
     "OperatorRecord",
+    "Program",
     "Schedule",
     "Writer",
     "digest",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from ferrule.codegen import Artifact, DeviceUse
+from ferrule.codegen import Artifact, DeviceUse, Program
 from ferrule.devices import DeviceModel, Fault, FaultInjector, Range, SerialModel
 from ferrule.devices.hosting import created
 from ferrule.emulation.engine import AttachedDevice, AttachedWire
@@ -18,7 +18,7 @@ _SHARED = {Group.WORKSPACE: True, Group.WEIGHTS: False, Group.CONSTANTS: False}
 
 
 def attached_devices(
-    artifact: Artifact, image: Image, faults: Mapping[str, Fault] | None = None
+    program: Program | Artifact, image: Image, faults: Mapping[str, Fault] | None = None
 ) -> tuple[AttachedDevice, ...]:
     """Return a new model for each device with registers on the bus, and the memory that it may access.
 
@@ -33,12 +33,12 @@ def attached_devices(
             interrupt=use.driver.interrupt,
             ranges=(*_shared(image), *_context(image, f"{use.name}_context")),
         )
-        for use in artifact.devices
+        for use in program.devices
         if use.driver.model is not None and use.driver.base is not None
     )
 
 
-def attached_wires(artifact: Artifact) -> tuple[AttachedWire, ...]:
+def attached_wires(program: Program | Artifact) -> tuple[AttachedWire, ...]:
     """Return a new model for each device behind a serial line whose driver provides one."""
     return tuple(
         AttachedWire(
@@ -46,14 +46,14 @@ def attached_wires(artifact: Artifact) -> tuple[AttachedWire, ...]:
             model=created(partial(use.driver.wire.model, use.index), SerialModel, name=use.device.name),  # type: ignore[type-abstract]
             uart=use.driver.wire.uart,
         )
-        for use in artifact.devices
+        for use in program.devices
         if use.driver.wire is not None and use.driver.wire.model is not None and use.driver.wire.uart is not None
     )
 
 
-def check_faults(artifact: Artifact, faults: Mapping[str, Fault]) -> None:
+def check_faults(program: Program | Artifact, faults: Mapping[str, Fault]) -> None:
     """Raise FerruleError if `faults` names a device that has no model on the bus."""
-    on_bus = [use for use in artifact.devices if use.driver.model is not None and use.driver.base is not None]
+    on_bus = [use for use in program.devices if use.driver.model is not None and use.driver.base is not None]
     known = [use.device.name for use in on_bus]
     for name in faults:
         if name not in known:

@@ -79,8 +79,8 @@ def run(
     """
     network = firmware.network
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
-    check_faults(firmware.artifact, faults)
-    models = [use.name for use in firmware.artifact.devices if use.driver.model is not None]
+    check_faults(firmware.program, faults)
+    models = [use.name for use in firmware.program.devices if use.driver.model is not None]
     chosen = _usable(engine, firmware.board, models)
     _check_wires(chosen, firmware)
     if options.gdb is not None:
@@ -174,7 +174,7 @@ def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
 
 
 def _check_wires(chosen: Engine, firmware: BuiltFirmware) -> None:
-    names = [use.name for use in firmware.artifact.devices if use.driver.wire is not None]
+    names = [use.name for use in firmware.program.devices if use.driver.wire is not None]
     reason = chosen.refuses_wires(names) if names else None
     if reason is not None:
         raise FerruleError(f"engine {chosen.name} cannot run this firmware: {reason}")
@@ -199,12 +199,12 @@ def _execute(
     def said(done: int) -> None:
         progress(Step(phase=phase, done=done, total=len(samples)))
 
-    devices = attached_devices(firmware.artifact, firmware.image, faults)
+    devices = attached_devices(firmware.program, firmware.image, faults)
     machine = Machine(
         board=firmware.board,
         elf=firmware.image.path,
         devices=devices,
-        wires=attached_wires(firmware.artifact),
+        wires=attached_wires(firmware.program),
         options=options,
         ownership=plan,
         callback_s=timeout_s,
@@ -224,8 +224,24 @@ def _execute(
 
 def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
     link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
+    _choose(firmware, link)
     _check_identity(firmware, link.model_info(), link.build_info())
     return link
+
+
+def _choose(firmware: BuiltFirmware, link: LinkSession) -> None:
+    """Let the board choose the firmware's model among several; a board without it keeps the first."""
+    if _is_of(firmware, link.model_info()) or link.model_count() == 1:
+        return
+    for index in range(1, link.model_count()):
+        link.choose_model(index)
+        if _is_of(firmware, link.model_info()):
+            return
+    link.choose_model(0)
+
+
+def _is_of(firmware: BuiltFirmware, info: ModelInfo) -> bool:
+    return bool(info.input_hash) and firmware.artifact.digest.startswith(info.input_hash)
 
 
 def _serve(
@@ -257,7 +273,7 @@ def _serve(
 
 
 def _check_identity(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo | None) -> None:
-    if not firmware.artifact.digest.startswith(info.input_hash) or not info.input_hash:
+    if not _is_of(firmware, info):
         raise FerruleError(
             f"the firmware on the board was generated from another model ({info.name}, {info.input_hash})",
             hint="build and load the firmware again",

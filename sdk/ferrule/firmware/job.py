@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TypedDict
 
@@ -146,6 +146,20 @@ def job_from(job: Job | None, keywords: JobKeywords) -> Job:
             hint="give either; dataclasses.replace(job, ...) changes a job",
         )
     return job
+
+
+def divide_all(networks: Sequence[Network], job: Job) -> tuple[OptimizedNetwork, ...]:
+    """Return the networks of one firmware divided over the job's backends; a hint is for all that have its layer.
+
+    Raises:
+        UnsupportedError, FerruleError: as `divide`, and no network has the layer of a hint.
+    """
+    layers = [{layer.name for layer in network.layers} for network in networks]
+    for name in job.hints:
+        if len(networks) > 1 and not any(name in known for known in layers):
+            raise FerruleError(f"a hint names the layer '{name}', which none of the {len(networks)} models has")
+    own = [{name: hint for name, hint in job.hints.items() if len(networks) == 1 or name in known} for known in layers]
+    return tuple(divide(network, replace(job, hints=hints)) for network, hints in zip(networks, own, strict=True))
 
 
 def divide(network: Network, job: Job | None = None, *, face: Face = Face.FIRMWARE) -> OptimizedNetwork:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ferrule._version import VERSION
 from ferrule.boards import Board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.devices import Fault
 from ferrule.emulation import Counters, OwnershipCounts
 from ferrule.errors import FerruleError
@@ -53,6 +53,10 @@ class BuiltFirmware(Protocol):
     @property
     def artifact(self) -> Artifact:
         """The generated C code."""
+
+    @property
+    def program(self) -> Program:
+        """All models of the firmware, this one among them."""
 
     @property
     def project(self) -> Project:

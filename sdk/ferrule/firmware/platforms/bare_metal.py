@@ -8,13 +8,20 @@ from dataclasses import dataclass
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.backends.contribution import BARE_METAL, LINK, RUNTIME, UART_DRIVERS, Contribution, startup
+from ferrule.backends.contribution import BARE_METAL, RUNTIME, UART_DRIVERS, Contribution, startup
 from ferrule.boards import Board
 from ferrule.codegen import DeviceUse
 from ferrule.errors import FerruleError
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
-from ferrule.firmware.platforms.library import Library, model_files, model_sources
+from ferrule.firmware.platforms.library import (
+    Library,
+    devices_header,
+    link_of,
+    main_headers,
+    model_files,
+    model_sources,
+)
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization, toolchain
@@ -43,24 +50,24 @@ class BareMetalPlatform(Platform):
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
-        artifact, board = request.artifact, request.board
+        program, board = request.program, request.board
         library = Library.of(
-            *artifact.contributions,
+            *program.contributions,
             RUNTIME,
-            LINK,
+            link_of(program),
             startup(board.cache_line_bytes),
             uart_driver(board).contribution,
             *_adapter(request),
         )
-        glue = ("devices.c",) if artifact.devices else ()
+        glue = ("devices.c",) if program.devices else ()
         sources = (
             MAIN,
-            *sorted((*library.sources, *model_sources(artifact), *glue)),
+            *sorted((*library.sources, *model_sources(program), *glue)),
         )  # the order in which all tools link
-        include_dirs = (*((".",) if artifact.devices else ()), MODEL_FOLDER, *library.include_dirs)
+        include_dirs = (*((".",) if program.devices else ()), MODEL_FOLDER, *library.include_dirs)
         values = _values(request, library, sources, include_dirs)
         generated = {
-            **model_files(artifact),
+            **model_files(program),
             **library.files,
             **_board_files(board),
             SCRIPT_NAME: linker_script(board).encode(),
@@ -68,8 +75,11 @@ class BareMetalPlatform(Platform):
             "ferrule.cmake": _rendered("ferrule.cmake.j2", values),
             "toolchain.cmake": _rendered("toolchain.cmake.j2", values),
         }
-        if artifact.devices:
-            generated |= {name: _rendered(f"{name}.j2", values) for name in ("devices.c", "devices.h")}
+        if program.devices:
+            generated |= {
+                "devices.c": _rendered("devices.c.j2", values),
+                devices_header(program): _rendered("devices.h.j2", values),
+            }
         return ProjectFiles(
             generated=generated,
             starters={
@@ -91,7 +101,7 @@ class BareMetalPlatform(Platform):
 
 def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:
     """Return the adapter of the device API, with interrupts and serial lines if drivers need them."""
-    if not request.artifact.devices:
+    if not request.program.devices:
         return ()
     lines = [driver.contribution for _, driver in _wires(request)]
     return (
@@ -106,7 +116,7 @@ def _wires(request: ProjectRequest) -> tuple[tuple[WireUse, UartDriver], ...]:
     Raises:
         FerruleError: the driver cannot report whether the transmitter can accept a byte, so a write could wait forever.
     """
-    found = tuple((wire, uart_driver(request.board, wire.uart)) for wire in wires(request.artifact, request.board))
+    found = tuple((wire, uart_driver(request.board, wire.uart)) for wire in wires(request.program, request.board))
     for wire, driver in found:
         if not driver.tells_room:
             raise FerruleError(
@@ -122,7 +132,7 @@ def _interrupts(request: ProjectRequest) -> tuple[DeviceUse, ...]:
     Raises:
         FerruleError: two devices share an interrupt, or the vector table has no entry for it.
     """
-    uses = tuple(use for use in request.artifact.devices if use.driver.interrupt is not None)
+    uses = tuple(use for use in request.program.devices if use.driver.interrupt is not None)
     owners: dict[int, str] = {}
     for use in uses:
         line = use.driver.interrupt
@@ -149,8 +159,8 @@ def _values(
     level = check_optimization(request.optimization)
     return {
         "version": VERSION,
-        "artifact": request.artifact,
-        "model": request.artifact.graph,
+        "main_headers": main_headers(request.program),
+        "program": request.program,
         "board": board,
         "driver": uart_driver(board),
         "interrupts": _interrupts(request),
@@ -159,7 +169,7 @@ def _values(
         ),
         "wires": {wire.use.name: (wire, uart) for wire, uart in _wires(request)},
         "device_headers": sorted(
-            {use.driver.header for use in request.artifact.devices}
+            {use.driver.header for use in request.program.devices}
             | {"ferrule/platform/bare_metal.h"}
             | ({"ferrule/platform/interrupt.h"} if _interrupts(request) else set())
             | ({"ferrule/drivers/uart_transport.h", "ferrule/transport.h"} if _wires(request) else set())

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ferrule.backends.contribution import Contribution
 from ferrule.boards import Board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Program
 
 MODEL_FOLDER = "model"
 """Folder of the model's generated C in every project."""
@@ -21,7 +21,7 @@ LIBRARY_FOLDER = "lib"
 class ProjectRequest:
     """The inputs from which a project is generated."""
 
-    artifact: Artifact
+    program: Program
     board: Board
     toolchain: str
     """Name of the default toolchain of a bare-metal project."""

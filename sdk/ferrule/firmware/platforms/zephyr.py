@@ -10,10 +10,10 @@ from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import DEVICE, LINK, RUNTIME, Contribution, merged
 from ferrule.boards import Board
-from ferrule.codegen import Artifact, memory_of
+from ferrule.codegen import Program, memory_of
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.errors import FerruleError
-from ferrule.firmware.platforms.library import Library, model_files, model_sources
+from ferrule.firmware.platforms.library import Library, devices_header, main_headers, model_files, model_sources
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
@@ -82,18 +82,19 @@ class ZephyrPlatform(Platform):
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
-        artifact = request.artifact
-        if artifact.storage.others:
-            names = ", ".join(memory_of(region) for region in artifact.storage.others)
+        program = request.program
+        others = {memory_of(region) for artifact in program.artifacts for region in artifact.storage.others}
+        if others:
+            names = ", ".join(sorted(others))
             raise FerruleError(
                 f"the workspace has parts in memory {names}, which devices reach, and a project for Zephyr cannot "
                 "place them there",
                 hint="give the devices the workspace's memory among their `regions`, or choose another platform",
             )
-        library = Library.of(*artifact.contributions, *_MODULE)
+        library = Library.of(*program.contributions, *_MODULE)
         values = _values(request)
         return ProjectFiles(
-            generated={**model_files(artifact), **library.files, **_module_files(), **_glue(artifact, values)},
+            generated={**model_files(program), **library.files, **_module_files(), **_glue(program, values)},
             starters={**_starters(values), **_board_files(request, values)},
             contributions=merged((*library.contributions, _ADAPTER)),
             build_hint=f"west build -b {_platforms(request)[-1]} {{folder}}",
@@ -102,34 +103,34 @@ class ZephyrPlatform(Platform):
 
 
 def _values(request: ProjectRequest) -> dict[str, object]:
-    artifact = request.artifact
-    library = Library.of(*(part for part in artifact.contributions if part.name != DEVICE.name))
-    glue = ("zephyr/devices.c",) if artifact.devices else ()
+    program = request.program
+    library = Library.of(*(part for part in program.contributions if part.name != DEVICE.name))
+    glue = ("zephyr/devices.c",) if program.devices else ()
     include_dirs = (MODEL_FOLDER, *library.include_dirs)
     return {
         "version": VERSION,
-        "artifact": artifact,
-        "model": artifact.graph,
+        "main_headers": main_headers(request.program),
+        "program": program,
         "board": request.board,
         "zephyr_board": ZEPHYR_BOARDS.get(request.board.name),
         "platforms": _platforms(request),
         "single_uart": _has_single_uart(request.board),
         "optimization": check_optimization(request.optimization),
-        "sources": (*library.sources, *model_sources(artifact), *glue),
+        "sources": (*library.sources, *model_sources(program), *glue),
         "third_party": library.third_party,
         "third_party_warnings": THIRD_PARTY_WARNINGS,
-        "include_dirs": ("zephyr", *include_dirs) if artifact.devices else include_dirs,
+        "include_dirs": ("zephyr", *include_dirs) if program.devices else include_dirs,
         "system_include_dirs": library.system_include_dirs,
         "defines": library.defines,
         "device_headers": tuple(dict.fromkeys(_device_headers(request))),
-        "wires": {wire.use.name: wire for wire in wires(artifact, request.board)},
+        "wires": {wire.use.name: wire for wire in wires(program, request.board)},
     }
 
 
 def _device_headers(request: ProjectRequest) -> Iterable[str]:
-    if wires(request.artifact, request.board):
+    if wires(request.program, request.board):
         yield "ferrule/platform/zephyr_uart.h"
-    for use in request.artifact.devices:
+    for use in request.program.devices:
         yield use.driver.header
 
 
@@ -142,14 +143,14 @@ def _module_files() -> dict[str, bytes]:
     }
 
 
-def _glue(artifact: Artifact, values: Mapping[str, object]) -> dict[str, bytes]:
+def _glue(program: Program, values: Mapping[str, object]) -> dict[str, bytes]:
     files = {
         "zephyr/module.yml": "module.yml.j2",
         "zephyr/Kconfig": "module.Kconfig.j2",
         "zephyr/CMakeLists.txt": "module.CMakeLists.txt.j2",
     }
-    if artifact.devices:
-        files |= {"zephyr/devices.c": "devices.c.j2", "zephyr/devices.h": "devices.h.j2"}
+    if program.devices:
+        files |= {"zephyr/devices.c": "devices.c.j2", f"zephyr/{devices_header(program)}": "devices.h.j2"}
     return {name: _rendered(template, values) for name, template in files.items()}
 
 
@@ -163,7 +164,7 @@ def _starters(values: Mapping[str, object]) -> dict[str, bytes]:
 
 def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[str, bytes]:
     board = ZEPHYR_BOARDS.get(request.board.name)
-    nodes = _nodes(request.artifact)
+    nodes = _nodes(request.program)
     files: dict[str, bytes] = {}
     if _runs_natively(request):
         overlay = _rendered("board.overlay.j2", {**values, "link": _NATIVE_LINK, "nodes": (), "wires": {}})
@@ -174,14 +175,14 @@ def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[
     return files
 
 
-def _nodes(artifact: Artifact) -> tuple[DeviceUse, ...]:
+def _nodes(program: Program) -> tuple[DeviceUse, ...]:
     """Return the devices that need a devicetree node."""
-    return tuple(use for use in artifact.devices if use.driver.base is not None)
+    return tuple(use for use in program.devices if use.driver.base is not None)
 
 
 def _runs_natively(request: ProjectRequest) -> bool:
     """Return whether the project runs on native_sim, which has no device registers and no UART for devices."""
-    return not _nodes(request.artifact) and not wires(request.artifact, request.board)
+    return not _nodes(request.program) and not wires(request.program, request.board)
 
 
 def _link(board: ZephyrBoard, request: ProjectRequest) -> str:
@@ -190,7 +191,7 @@ def _link(board: ZephyrBoard, request: ProjectRequest) -> str:
     Raises:
         FerruleError: no UART is left.
     """
-    taken = {wire.uart.name for wire in wires(request.artifact, request.board)}
+    taken = {wire.uart.name for wire in wires(request.program, request.board)}
     names = dict.fromkeys((board.link, *(uart.name for uart in spare_uarts(request.board))))
     link = next((name for name in names if name not in taken), None)
     if link is None:
@@ -212,10 +213,10 @@ def _notes(request: ProjectRequest) -> Iterable[str]:
             f"no Zephyr board is known for {board.name}: an overlay boards/BOARD.overlay must choose "
             "ferrule,link-uart (README.md)"
         )
-    if _nodes(request.artifact):
-        names = ", ".join(use.device.name for use in _nodes(request.artifact))
+    if _nodes(request.program):
+        names = ", ".join(use.device.name for use in _nodes(request.program))
         yield f"native_sim has no registers: there is no overlay for it, since the model uses {names}"
-    wired = [wire.use.device.name for wire in wires(request.artifact, board)]
+    wired = [wire.use.device.name for wire in wires(request.program, board)]
     if wired:
         yield f"native_sim has two UARTs: there is no overlay for it, since the model uses {', '.join(wired)}"
     if _has_single_uart(board):
