@@ -119,7 +119,6 @@ def test_unknown_values_are_refused_with_those_there_are(
         ("inspect", ["--float16"]),
         ("generate", ["--acl-version", "20.08"]),
         ("generate", ["--float16"]),
-        ("generate", ["--name", "Mine"]),
     ],
 )
 def test_options_of_classes_need_a_target(

@@ -14,17 +14,27 @@ import device_networks
 import pytest
 import small_networks
 from device_networks import HINTS, NPU0, NPU1
-from needs import lacking
+from needs import lacking, require_program
 
 from ferrule import Network
 from ferrule.backends import Device
 from ferrule.boards import load_board
 from ferrule.codegen import Program
 from ferrule.errors import FerruleError
-from ferrule.firmware import PLATFORMS, Job, ProjectFiles, ProjectRequest, divide_all, emit, emit_program
+from ferrule.firmware import (
+    PLATFORMS,
+    Job,
+    ProjectFiles,
+    ProjectRequest,
+    divide_all,
+    emit,
+    emit_program,
+    write_project,
+)
 from ferrule.firmware.identification import project_files
 from ferrule.firmware.sbom import sbom
 
+STAND_IN = Path(__file__).parents[1] / "support" / "zephyr_cmake"
 ALL = sorted(PLATFORMS)
 TOGETHER = Job(hints={**HINTS, "sum": "SoftNpu/npu1", "largest": "SoftNpu/npu0"}, devices=(NPU0, NPU1))
 
@@ -155,3 +165,56 @@ def test_models_that_disagree_on_a_device_are_refused() -> None:
     other = emit(named("other"), replace(job, devices=(replace(NPU0, binding={"memory_bytes": 2048}),)))
     with pytest.raises(FerruleError, match="device 'npu0' is not the same for all models"):
         Program(artifacts=(one, other))
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """Two projects for Zephyr, the first of which is an application with both of them as modules."""
+    found = []
+    for network in (small_networks.dense(), small_networks.two_by_two()):
+        job = Job(platform="zephyr", out=tmp_path / network.name.replace(" ", "_"))
+        found.append(write_project(emit(network, job), job).folder)
+    first, second = found
+    lists = first / "CMakeLists.txt"
+    own = "EXTRA_ZEPHYR_MODULES ${CMAKE_CURRENT_SOURCE_DIR}"
+    assert lists.read_text().count(own) == 1
+    lists.write_text(lists.read_text().replace(own, f"{own} {second}"))
+    return first, second
+
+
+def configured(application: Path, build: Path) -> subprocess.CompletedProcess[str]:
+    require_program("cmake", "apt-get install cmake")
+    symbols = ("FERRULE", "FERRULE_LINK", "FERRULE_UART", "FERRULE_MODEL_DENSE", "FERRULE_MODEL_TWO_BY_TWO")
+    options = (f"-DZephyr_DIR={STAND_IN}", *(f"-DCONFIG_{symbol}=y" for symbol in symbols))
+    argv = ["cmake", "-S", str(application), "-B", str(build), *options]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.cc
+def test_two_zephyr_modules_share_their_library(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    done = configured(folders[0], tmp_path / "build")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (tmp_path / "build" / "record.txt").read_text().splitlines()
+    entries = [line.split(" ", 1) for line in lines]
+    assert [name for kind, name in entries if kind == "library"] == ["ferrule", "ferrule_dense", "ferrule_two_by_two"]
+    sources = [Path(name) for kind, name in entries if kind == "source"]
+    places = [next(path.relative_to(each) for each in folders if path.is_relative_to(each)) for path in sources]
+    assert len(set(places)) == len(places)
+    names = {path.name for path in places}
+    assert {"fully_connected_paired_s8.c", "add_s8.c", "ferrule_dense.c", "ferrule_two_by_two.c"} <= names
+    assert sum(kind == "linker" for kind, _ in entries) == 1
+
+
+@pytest.mark.cc
+def test_zephyr_modules_of_two_versions_are_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    with (folders[1] / "lib" / "include" / "ferrule" / "link.h").open("a") as header:
+        header.write("/* another version */\n")
+    done = configured(folders[0], tmp_path / "build")
+    assert done.returncode != 0
+    message = " ".join(done.stderr.split())
+    assert f"{folders[0]}/lib/include/ferrule/link.h and {folders[1]}/lib/include/ferrule/link.h differ" in message
+
+
+def test_kconfig_of_the_library_is_read_once() -> None:
+    kconfig = text_of(files(emit_program([small_networks.dense()]), "zephyr"), "zephyr/Kconfig")
+    assert 'orsource "../lib/platforms/zephyr/Kconfig$(FERRULE_KCONFIG)"\nFERRULE_KCONFIG := .read\n' in kconfig
