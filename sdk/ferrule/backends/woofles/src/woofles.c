@@ -178,7 +178,6 @@ static int32_t verify(const struct woofles *device)
     const uint32_t status = get(device, WOOFLES_STATUS);
     const uint32_t count = get(device, WOOFLES_COMPLETED) - device->completed;
     const uint32_t waiting = in_flight(device);
-    const uint32_t first = device->sequence - waiting + 1u;
 
     if ((status & WOOFLES_STATUS_ERROR) != 0u || count == 0u || count > waiting) {
         return FERRULE_ERR_DEVICE;
@@ -186,7 +185,7 @@ static int32_t verify(const struct woofles *device)
     if (count < waiting) { /* it works on a later one */
         return FERRULE_OK;
     }
-    return status == WOOFLES_STATUS_DONE && get(device, WOOFLES_SEQUENCE) == first + count - 1u &&
+    return status == WOOFLES_STATUS_DONE && get(device, WOOFLES_SEQUENCE) == device->sequence &&
                    get(device, WOOFLES_QUEUE_TAIL) == device->head
                ? FERRULE_OK
                : FERRULE_ERR_DEVICE;
