@@ -34,7 +34,6 @@ static uint32_t control_of(const struct woofles *device)
 
 static int32_t start(struct woofles *device)
 {
-    device->is_set_up = false;
     if (get(device, WOOFLES_ID) != WOOFLES_ID_RESET ||
         get(device, WOOFLES_VERSION) != WOOFLES_VERSION_RESET) {
         return FERRULE_ERR_UNAVAILABLE;
@@ -53,7 +52,6 @@ static int32_t start(struct woofles *device)
         !took(device, WOOFLES_CONTROL, control_of(device))) {
         return FERRULE_ERR_DEVICE;
     }
-    device->is_set_up = true;
     return FERRULE_OK;
 }
 
@@ -82,7 +80,7 @@ static int32_t woofles_check(void *context)
     if (get(device, WOOFLES_ID) != WOOFLES_ID_RESET) {
         return FERRULE_ERR_UNAVAILABLE;
     }
-    if (device->is_set_up && (get(device, WOOFLES_STATUS) & busy_or_stopped) == 0u &&
+    if ((get(device, WOOFLES_STATUS) & busy_or_stopped) == 0u &&
         get(device, WOOFLES_CONTROL) == control_of(device) &&
         get(device, WOOFLES_QUEUE_TAIL) == device->head) {
         return FERRULE_OK;

@@ -222,10 +222,15 @@ def test_deactivation_that_fails(bench: MakeBench) -> None:
     assert device.activate() == OK
     device.inject(Swallow("CONTROL"))
     assert device.deactivate() == DEVICE
+    device.inject(None)
+    assert device.activate() == OK
+    device.inject(StuckBit(offset=OFFSET["STATUS"], bit=0, level=True))
+    assert device.deactivate() == DEVICE
 
 
+@pytest.mark.parametrize("mask", [1, 2, 4])
 @pytest.mark.parametrize("register", ["STATUS", "COMPLETED", "SEQUENCE", "QUEUE_TAIL"])
-def test_what_it_says_does_not_fit(bench: MakeBench, register: str) -> None:
+def test_what_it_says_does_not_fit(bench: MakeBench, register: str, mask: int) -> None:
     """The last read of each register is the driver's check of the command."""
     device = ready(bench())
     job = device.prepare(JOBS["add"])
@@ -236,7 +241,7 @@ def test_what_it_says_does_not_fit(bench: MakeBench, register: str) -> None:
     device.close()
     device = ready(bench())
     job = device.prepare(JOBS["add"])
-    device.inject(FlippedValue(at=last, mask=4))
+    device.inject(FlippedValue(at=last, mask=mask))
     assert job.execute() == DEVICE
     device.inject(None)
     assert job.execute() == OK
