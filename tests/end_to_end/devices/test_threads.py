@@ -30,7 +30,12 @@ def build(folder: Path, edit: Callable[[str], str] = str) -> Adapter[ZephyrFakes
         "zephyr",
         sources=[
             *(folder / name for name in ("ferrule_crossing.c", "ferrule_crossing_weights.c")),
-            *(path for part in model.contributions for path in part.source_paths if path.name not in {"command.c", "device.c"}),
+            *(
+                path
+                for part in model.contributions
+                for path in part.source_paths
+                if path.name not in {"command.c", "device.c"}
+            ),
             FOLDER / "two_threads.c",
         ],
         headers=["two_threads.h"],
