@@ -46,10 +46,11 @@ def test_models_run_in_turn_in_one_firmware(zig: str, temporary: Path) -> None:
 
 
 @pytest.mark.emu
-def test_models_share_devices(zig: str) -> None:
+def test_models_share_devices_and_an_arena(zig: str) -> None:
     hints = {**HINTS, "sum": "SoftNpu/npu1", "largest": "SoftNpu/npu0"}
     networks = [device_networks.crossing(), small_networks.two_by_two()]
-    for firmware in ferrule.compile(networks, toolchain=zig, hints=hints, devices=(NPU0, NPU1)):
+    job = ferrule.Job(toolchain=zig, hints=hints, devices=(NPU0, NPU1), arena="shared")
+    for firmware in ferrule.compile(networks, job):
         report = firmware.run(trace_devices=True)
         assert report.verdict is ferrule.Verdict.EXACT
         trace = report.document.device_trace

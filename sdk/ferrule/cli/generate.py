@@ -13,6 +13,7 @@ from ferrule.cli.options import (
     PLATFORMS,
     ClassOptions,
     JobOptions,
+    arena_option,
     class_options,
     dequantize_option,
     job_options,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @job_options
 @class_options
 @names_option("With --target: the name of the class and its files.  [default: AclArtifact]")
+@arena_option
 @dequantize_option
 @click.option(
     "--platform",
@@ -60,6 +62,7 @@ def command(
     options: JobOptions,
     classes: ClassOptions,
     names: tuple[str, ...],
+    arena: str,
     dequantize_weights: bool,
     platform: str,
     force: bool,
@@ -84,7 +87,9 @@ def command(
         _write_class(model, classes, *names, out=out, dequantize_weights=dequantize_weights, force=force)
         return
     networks = load_models(models, names, dequantize_weights=dequantize_weights)
-    project = facade.generate(networks, options.job(platform=platform, out=out), force=force, renode=renode)
+    project = facade.generate(
+        networks, options.job(platform=platform, arena=arena, out=out), force=force, renode=renode
+    )
     echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
     if renode is not None:
         echo(f"{renode}: after the build, run it with: renode {renode / 'ferrule.resc'}")

@@ -36,6 +36,10 @@ PLATFORMS = ("bare-metal", "cmsis", "zephyr")
 """The names in ferrule.firmware.PLATFORMS, copied so that --help does not import it; a test compares them."""
 
 
+ARENAS = ("separate", "shared")
+"""The values of ferrule.firmware.Job.arena, copied so that --help does not import it; a test compares them."""
+
+
 def model_argument(function: _F) -> _F:
     """Add the argument MODEL, a .tflite file."""
     return click.argument("model", type=click.Path(dir_okay=False, path_type=Path))(function)
@@ -45,6 +49,17 @@ def models_argument(function: _F) -> _F:
     """Add the argument MODEL..., one or several .tflite files, as `models`."""
     path = click.Path(dir_okay=False, path_type=Path)
     return click.argument("models", metavar="MODEL...", type=path, nargs=-1, required=True)(function)
+
+
+def arena_option(function: _F) -> _F:
+    """Add --arena."""
+    return click.option(
+        "--arena",
+        type=click.Choice(ARENAS),
+        default=ARENAS[0],
+        show_default=True,
+        help="Several models: a workspace for each, or one for all, which a lock protects.",
+    )(function)
 
 
 def names_option(more: str = "") -> Callable[[_F], _F]:
@@ -147,7 +162,12 @@ class JobOptions:
     optimization: str | None = None
 
     def job(
-        self, configuration: Configuration | None = None, *, platform: str = PLATFORMS[0], out: Path | None = None
+        self,
+        configuration: Configuration | None = None,
+        *,
+        platform: str = PLATFORMS[0],
+        arena: str = ARENAS[0],
+        out: Path | None = None,
     ) -> Job:
         """Return the job; `configuration` defaults to the contents of the file named by `--config`.
 
@@ -168,6 +188,7 @@ class JobOptions:
             hints=_hints(self.hints),
             import_enabled=self.import_enabled or project.import_enabled,
             fallback_transfers={**project.fallback_transfers, **_fallbacks(self.fallbacks)},
+            arena=arena,
             platform=platform,
             out=out,
         )

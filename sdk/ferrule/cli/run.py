@@ -14,6 +14,7 @@ from ferrule.cli.console import console, echo
 from ferrule.cli.options import (
     ENGINE,
     JobOptions,
+    arena_option,
     dequantize_option,
     job_options,
     load_models,
@@ -34,6 +35,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 @click.command("run", short_help="Run a model on a board and compare it with the numpy reference.")
 @models_argument
 @names_option()
+@arena_option
 @dequantize_option
 @job_options
 @click.option(
@@ -100,6 +102,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 def command(
     models: tuple[Path, ...],
     names: tuple[str, ...],
+    arena: str,
     dequantize_weights: bool,
     options: JobOptions,
     engine: str | None,
@@ -133,7 +136,7 @@ def command(
     injected = _faults(faults)
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
-    job = options.job(configuration, out=keep)
+    job = options.job(configuration, arena=arena, out=keep)
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {' '.join(map(str, models))}"))
         networks = load_models(models, names, dequantize_weights=dequantize_weights)

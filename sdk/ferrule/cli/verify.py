@@ -12,6 +12,7 @@ from ferrule.cli.main import EXIT_DIFFERENT
 from ferrule.cli.options import (
     PLATFORMS,
     JobOptions,
+    arena_option,
     dequantize_option,
     division_options,
     load_models,
@@ -24,6 +25,7 @@ from ferrule.cli.options import (
 @click.argument("elf", type=click.Path(dir_okay=False, path_type=Path))
 @models_argument
 @names_option()
+@arena_option
 @dequantize_option
 @division_options(None)
 @click.option("--platform", type=click.Choice(PLATFORMS), help="The platform; by default the one the firmware states.")
@@ -31,6 +33,7 @@ def command(
     elf: Path,
     models: tuple[Path, ...],
     names: tuple[str, ...],
+    arena: str,
     options: JobOptions,
     platform: str | None,
     dequantize_weights: bool,
@@ -53,7 +56,7 @@ def command(
     networks = load_models(models, names, dequantize_weights=dequantize_weights)
     stated = read_identity(image, networks[0])
     given = replace(options, backends=options.backends or "CpuAcc", board=options.board or stated.board or None)
-    results = verify(image, networks, given.job(platform=platform or stated.platform or PLATFORMS[0]))
+    results = verify(image, networks, given.job(platform=platform or stated.platform or PLATFORMS[0], arena=arena))
     for network, result in zip(networks, results, strict=True):
         if len(networks) > 1:
             echo(f"{network.name}:")

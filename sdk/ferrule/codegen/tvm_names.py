@@ -31,6 +31,7 @@ def tvm_header(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str, wri
         model=lowered.graph.name,
         guard=f"{name}_h".upper(),
         prefix=builder.prefix,
+        shared=builder.shared,
         symbol=lowered.symbol,
         headers=sorted({own, _API, *(use.driver.header for use in lowered.devices)}),
         devices=list(_devices(lowered)),

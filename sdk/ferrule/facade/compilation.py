@@ -23,6 +23,7 @@ from ferrule.facade.networks import Models, network_of, networks_of
 from ferrule.facade.running import run
 from ferrule.firmware import (
     DEFAULT_PLATFORM,
+    SEPARATE,
     Image,
     Job,
     JobKeywords,
@@ -139,7 +140,7 @@ class Firmware:
     def observed(self, progress: Progress = say_nothing) -> Firmware:
         """Build a firmware of the same layers with every tensor as an output; raises as `compile` does."""
         network = observed_network(self.network, self.optimized)
-        (firmware,) = _compile([network], replace(self.job, board=self.board, out=None), progress)
+        (firmware,) = _compile([network], replace(self.job, board=self.board, out=None, arena=SEPARATE), progress)
         return firmware
 
 

@@ -4,7 +4,7 @@
 from ferrule.firmware.build import BuildError, TooLargeError, execute
 from ferrule.firmware.folder import Kept
 from ferrule.firmware.image import Group, Image, Section, Segment, StackBound, Symbol, read_image
-from ferrule.firmware.job import DEFAULT_BOARD, Job, JobKeywords, divide, divide_all, job_from
+from ferrule.firmware.job import DEFAULT_BOARD, SEPARATE, SHARED, Job, JobKeywords, divide, divide_all, job_from
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.manifest import Manifest
 from ferrule.firmware.placement import emit, emit_program, emit_together
@@ -42,6 +42,8 @@ __all__ = [
     "DEFAULT_PLATFORM",
     "DEFAULT_TOOLCHAIN",
     "PLATFORMS",
+    "SEPARATE",
+    "SHARED",
     "TOOLCHAINS",
     "WARNINGS",
     "BuildError",

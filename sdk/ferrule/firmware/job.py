@@ -21,6 +21,8 @@ from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 
 DEFAULT_BOARD = "mps2-an386"
+SEPARATE, SHARED = "separate", "shared"
+"""The values of `Job.arena`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class Job:
     """By backend: "copy" to copy all tensors that pass to and from it on the host, or "import", the default."""
     optimization: str = "O3"
     """The compiler's optimization level: O2, O3 or Os."""
+    arena: str = SEPARATE
+    """Whether each of several models has a workspace of its own, "separate", or all have one with a lock, "shared"."""
     platform: str = DEFAULT_PLATFORM
     """The platform of the project: bare-metal, cmsis or zephyr."""
     out: str | Path | None = None
@@ -62,6 +66,8 @@ class Job:
             if isinstance(value, (str, Device)):
                 raise FerruleError(f"{name} is {value!r}, expected a list", hint=f"write {name}=[{value!r}]")
             object.__setattr__(self, name, tuple(value))
+        if self.arena not in {SEPARATE, SHARED}:
+            raise unknown_name("arena", self.arena, (SEPARATE, SHARED), where="in a Job")
         for name in ("hints", "model_options", "fallback_transfers"):
             object.__setattr__(self, name, dict(getattr(self, name) or {}))
 
@@ -118,6 +124,7 @@ class JobKeywords(TypedDict, total=False):
     import_enabled: bool
     fallback_transfers: Mapping[str, str] | None
     optimization: str
+    arena: str
     platform: str
     out: str | Path | None
     registry: BackendRegistry | None

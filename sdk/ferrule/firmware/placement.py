@@ -14,7 +14,7 @@ from ferrule.backends.target import Memory, MemoryKind
 from ferrule.boards import Board
 from ferrule.codegen import CORE
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
-from ferrule.firmware.job import Job, divide_all
+from ferrule.firmware.job import SHARED, Job, divide_all
 from ferrule.firmware.wires import spare_uarts
 from ferrule.memory import Region
 from ferrule.network import Network
@@ -51,15 +51,26 @@ def emit_together(optimized: Sequence[OptimizedNetwork], job: Job, networks: Seq
     firmware = {name: _face(guarded(registry.create(name))) for name in backends}
     used = list({device.name: device for each in optimized for device in each.devices}.values())
     devices = _placed(used, firmware, board)
+    arena = ""
+    if job.arena == SHARED:
+        if len(networks) == 1:
+            raise FerruleError("one model has no arena to share", hint="leave out the option, or give several models")
+        arena = codegen.arena_name(codegen.program_symbol([codegen.identifier(each.name) for each in networks]))
     return codegen.Program(
         artifacts=tuple(
-            _emitted(each, network, firmware, devices, board) for each, network in zip(optimized, networks, strict=True)
+            _emitted(each, network, firmware, devices, board, arena)
+            for each, network in zip(optimized, networks, strict=True)
         )
     )
 
 
 def _emitted(
-    optimized: OptimizedNetwork, network: Network, firmware: Faces, devices: Mapping[str, Device], board: Board
+    optimized: OptimizedNetwork,
+    network: Network,
+    firmware: Faces,
+    devices: Mapping[str, Device],
+    board: Board,
+    arena: str,
 ) -> codegen.Artifact:
     graph, workspace = optimized.graph, board.memory(board.placement.workspace)
     masters = _masters(workspace, optimized.devices)
@@ -75,6 +86,7 @@ def _emitted(
         line_bytes=workspace.line_bytes,
         masters=masters,
         others=_others(board, optimized.devices) if apart else (),
+        arena=arena,
         model=network,
     )
 

@@ -15,6 +15,7 @@ from ferrule.errors import FerruleError
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms.library import (
+    LOCK,
     Library,
     devices_header,
     link_of,
@@ -59,7 +60,7 @@ class BareMetalPlatform(Platform):
             uart_driver(board).contribution,
             *_adapter(request),
         )
-        glue = ("devices.c",) if program.devices else ()
+        glue = (*(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
         sources = (
             MAIN,
             *sorted((*library.sources, *model_sources(program), *glue)),
@@ -80,6 +81,8 @@ class BareMetalPlatform(Platform):
                 "devices.c": _rendered("devices.c.j2", values),
                 devices_header(program): _rendered("devices.h.j2", values),
             }
+        if program.arena:
+            generated[LOCK] = _rendered("arena_lock.c.j2", values)
         return ProjectFiles(
             generated=generated,
             starters={

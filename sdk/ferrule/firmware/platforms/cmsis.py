@@ -24,6 +24,7 @@ from ferrule.firmware.platforms.cmsis_solution import (
     solution_yaml,
 )
 from ferrule.firmware.platforms.library import (
+    LOCK,
     Library,
     devices_header,
     link_of,
@@ -98,6 +99,7 @@ class CmsisPlatform(Platform):
             **model_files(request.program),
             **library.files,
             **_rendered(values, _GENERATED),
+            **(_rendered(values, {LOCK: "cmsis/arena_lock.c.j2"}) if request.program.arena else {}),
             **(_rendered(values, _devices(request.program)) if request.program.devices else {}),
             SCRIPT_NAME: linker_script(request.board, entry="Reset_Handler").encode(),
         }
@@ -160,6 +162,7 @@ def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
     rest = tuple(name for name in platform.sources if name not in own.sources)
     board = tuple(sorted(name for name in _GENERATED if name.startswith(BOARD_FOLDER)))
     devices = ("devices.c",) if program.devices else ()
+    lock = (LOCK,) if program.arena else ()
     return (
         LayerFiles(
             groups={"Model": tuple(n for n in model_sources(program) if n not in link), "Kernels": kernels},
@@ -169,7 +172,7 @@ def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
             defines=own.defines,
         ),
         LayerFiles(
-            groups={"Link": link, "Ferrule": (*rest, *devices), "Board": board},
+            groups={"Link": link, "Ferrule": (*rest, *devices, *lock), "Board": board},
             include_dirs=(*((".",) if devices else ()), *platform.include_dirs),
             defines={**dict(DEFINITIONS), **_cache(request.board), **link_of(program).defines},
         ),

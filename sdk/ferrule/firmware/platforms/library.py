@@ -32,6 +32,10 @@ def devices_header(program: Program) -> str:
     return f"ferrule_{program.symbol}_devices.h"
 
 
+LOCK = "arena_lock.c"
+"""The lock of an arena that the models share, in a project that has one."""
+
+
 def main_headers(program: Program) -> list[str]:
     """Return the generated headers that a project's main.c includes, sorted."""
     links = [f"ferrule_{artifact.symbol}_link.h" for artifact in program.artifacts]

@@ -13,7 +13,7 @@ from ferrule.boards import Board
 from ferrule.codegen import Program, memory_of
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.errors import FerruleError
-from ferrule.firmware.platforms.library import Library, devices_header, main_headers, model_files, model_sources
+from ferrule.firmware.platforms.library import LOCK, Library, devices_header, main_headers, model_files, model_sources
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
@@ -105,7 +105,8 @@ class ZephyrPlatform(Platform):
 def _values(request: ProjectRequest) -> dict[str, object]:
     program = request.program
     library = Library.of(*(part for part in program.contributions if part.name != DEVICE.name))
-    glue = ("zephyr/devices.c",) if program.devices else ()
+    names = (*(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
+    glue = tuple(f"zephyr/{name}" for name in names)
     include_dirs = (MODEL_FOLDER, *library.include_dirs)
     return {
         "version": VERSION,
@@ -152,6 +153,8 @@ def _glue(program: Program, values: Mapping[str, object]) -> dict[str, bytes]:
     }
     if program.devices:
         files |= {"zephyr/devices.c": "devices.c.j2", f"zephyr/{devices_header(program)}": "devices.h.j2"}
+    if program.arena:
+        files |= {f"zephyr/{LOCK}": "arena_lock.c.j2"}
     return {name: _rendered(template, values) for name, template in files.items()}
 
 
