@@ -535,6 +535,8 @@ DRIVERS: list[tuple[dict[str, object], str]] = [
     ({"alignment": 0}, "alignment is 0"),
     ({"tensor_alignment": 0}, "tensor_alignment is 0, expected a power of two"),
     ({"tensor_alignment": 24}, "tensor_alignment is 24, expected a power of two"),
+    ({"window_bytes": 0}, "window_bytes is 0, expected 1 or more"),
+    ({"window_bytes": 0x1001, "base": 0xFFFF_F000}, "window_bytes is 4097, expected 1 or more, up to the end"),
     ({"base": -4}, "base is -0x4, expected an address"),
     ({"interrupt": -1, "handler": "h"}, "interrupt is -1"),
     ({"interrupt": 3}, "handler is '', expected the C identifier"),

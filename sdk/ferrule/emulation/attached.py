@@ -8,9 +8,9 @@ from functools import partial
 
 from ferrule.codegen import Artifact, DeviceUse
 from ferrule.devices import DeviceModel, Fault, FaultInjector, Range, SerialModel
-from ferrule.devices.hosting import created
+from ferrule.devices.hosting import HostedModel, created
 from ferrule.emulation.engine import AttachedDevice, AttachedWire
-from ferrule.errors import unknown_name
+from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware import Group, Image
 
 _SHARED = {Group.WORKSPACE: True, Group.WEIGHTS: False, Group.CONSTANTS: False}
@@ -65,6 +65,13 @@ def check_faults(artifact: Artifact, faults: Mapping[str, Fault]) -> None:
 def _model(use: DeviceUse, faults: Mapping[str, Fault]) -> DeviceModel:
     assert use.driver.model is not None
     model = created(use.driver.model, DeviceModel, name=use.device.name)  # type: ignore[type-abstract]
+    size_bytes = HostedModel(model, name=use.device.name).size_bytes
+    if size_bytes > use.driver.window_bytes:
+        raise FerruleError(
+            f"device {use.device.name}: its model has {size_bytes:,} B of registers, "
+            f"but its driver states {use.driver.window_bytes:,} B",
+            hint=f"set window_bytes of the DeviceDriver that backend {use.device.backend} returns",
+        )
     return FaultInjector(model) if use.device.name in faults else model
 
 
