@@ -37,6 +37,19 @@ class Support:
         return not self.reason
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The smallest subgraphs that are worth running on a device; by default, all of them are."""
+
+    least_layers: int = 1
+    """Layers of a connected subgraph."""
+    least_macs: int = 0
+    """Its multiply-accumulates."""
+    macs_per_byte: float = 0.0
+    """The cost of moving one byte of its inputs and outputs to or from the device, in multiply-accumulates of the
+    subgraph: with 20.0, a subgraph that moves 100 B is worth it from 2,000 MACs on."""
+
+
 class LayerSupport(Protocol):
     """Answers which layers a backend supports."""
 
@@ -71,6 +84,11 @@ class Backend(ABC):
         """Return the rewriting of a subgraph; the backend supports each of its layers on the target's device."""
         del target
         return untouched(view)
+
+    def policy(self, target: Target) -> Policy:
+        """Return which subgraphs are worth running on the target's device; the others go to the next backends."""
+        del target
+        return Policy()
 
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
         """Return "" if the backend will take its memory from `allocator`, otherwise the reason why it will not."""
