@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ferrule._typing import override
 from ferrule.backends import Backend, BackendId, Device, Policy
 from ferrule.backends.capability import ALL_OR_NOTHING
 from ferrule.backends.target import Target
+from ferrule.firmware import Job, divide
 from ferrule.graph import Graph, LayerType
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.optimizer.partition import extract_subgraphs
@@ -125,3 +127,19 @@ def test_kws_on_an_npu_of_convolutions(models: Path, policy: Policy, left: int, 
     assert islands(result) == left
     assert reason in " ".join(result.warnings)
     assert bool(result.warnings) is bool(reason)
+
+
+@pytest.mark.parametrize(("options", "left"), [({}, 6), ({"macs_per_byte": 35.5}, 1), ({"least_layers": 2}, 0)])
+def test_users_set_the_policy_of_woofles(models: Path, options: dict[str, int | float], left: int) -> None:
+    job = Job(backends=("Woofles", "CpuAcc"), model_options={"Woofles": options})
+    divided = divide(load(models / "kws_ref_model.tflite"), job)
+    assert islands(divided, "Woofles") == left
+
+
+def test_the_options_of_a_policy_have_its_fields_and_defaults() -> None:
+    policy = Policy(least_layers=2, least_macs=3, macs_per_byte=4)
+    options = {option.name: option.default for option in policy.model_options()}
+    assert list(options) == [field.name for field in fields(Policy)]
+    assert Policy.of(options) == policy
+    assert Policy.of({"other": True}) == Policy()
+    assert [str(type(value).__name__) for value in options.values()] == ["int", "int", "float"]
