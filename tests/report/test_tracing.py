@@ -11,6 +11,7 @@ from device_networks import artifact
 from ferrule.codegen.schedule import Call
 from ferrule.link import LinkCall, LinkError, RunFailedError
 from ferrule.report import LayerPart
+from ferrule.report.document import DeviceWorkPart
 from ferrule.report.tracing import device_parts, explained, trace_part
 
 MODEL = artifact()
@@ -43,7 +44,7 @@ def test_another_sequence_is_not_as_planned(calls: tuple[LinkCall, ...]) -> None
 
 @pytest.mark.parametrize(
     "call",
-    [replace(PLANNED[0], operator=1000), replace(PLANNED[0], device=2), replace(PLANNED[0], call=7)],
+    [replace(PLANNED[0], operator=1000), replace(PLANNED[0], device=2), replace(PLANNED[0], call=99)],
 )
 def test_calls_that_there_are_not_are_an_error(call: LinkCall) -> None:
     with pytest.raises(LinkError, match="traced a call that the model does not make"):
@@ -67,7 +68,9 @@ def test_devices() -> None:
         )
         for index, record in enumerate(MODEL.operators)
     ]
-    parts = device_parts(MODEL, layers)
+    work = {"npu1": DeviceWorkPart(read_bytes=3, written_bytes=2, busy=1)}
+    parts = device_parts(MODEL, layers, work, {"npu1": {"commands": 2}, "other": {"commands": 3}})
+    assert [(part.work, part.statistics) for part in parts] == [(None, {}), (work["npu1"], {"commands": 2})]
     assert [(part.name, part.backend, part.activation_lead, part.memory_bytes) for part in parts] == [
         ("npu0", "SoftNpu", 0, 4096),
         ("npu1", "SoftNpu", 2, 2048),
