@@ -26,10 +26,11 @@ class Fakes:
     threads with `run`, so that the clock takes them into account.
     """
 
-    def __init__(self, ffi: CData, library: CData, functions: frozenset[str]) -> None:
+    def __init__(self, ffi: CData, library: CData) -> None:
         self._ffi = ffi
         self._library = library
-        self._known = functions
+        numbers = range(library.ferrule_fake_function_count())
+        self._known = {self._string(library.ferrule_fake_function(number)) for number in numbers}
         self._hooks: list[Callable[[], object]] = []
         self._errors: list[BaseException] = []
         self._kept: dict[str, CData] = {}

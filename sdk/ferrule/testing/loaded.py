@@ -61,14 +61,7 @@ class Adapter(Generic[F]):
 
         self.build = build
         self.ffi: CData = FFI()
-        declared = build.declarations()
-        try:
-            self.ffi.cdef(declared)
-        except Exception as error:
-            raise FerruleError(
-                f"{build.title}: cffi can't read its headers: {error}",
-                hint="give only headers with plain declarations as `headers`",
-            ) from error
+        build.declare(self.ffi)
         try:
             library = self.ffi.dlopen(str(_own_copy(build.library())))
         except OSError as error:
@@ -77,7 +70,7 @@ class Adapter(Generic[F]):
                 hint="a function that is called has no fake: define it in one of `sources`",
             ) from error
         self._library = library
-        self.fakes = fakes(self.ffi, library, build.fake_functions())
+        self.fakes = fakes(self.ffi, library)
         self.lib: CData = Library(library, self.fakes, self.ffi)
         self._space = RegisterSpace(self.ffi, library, self.fakes)
         self._kept: list[object] = []

@@ -20,11 +20,19 @@ struct fake_call {
     int64_t result;
 };
 
+/** Puts a pointer into the library's list of the functions that are recorded. */
+#ifdef __APPLE__
+#define FAKE_LISTED __attribute__((used, section("__DATA,ferrule_fakes")))
+#else
+#define FAKE_LISTED __attribute__((used, section("ferrule_fakes")))
+#endif
+
 /** Record a call of the enclosing function; `object` and the following values are its arguments. */
 #define FAKE_CALL(call, object, ...) FAKE_CALL_OF(call, __func__, object, ##__VA_ARGS__)
 
-/** Record a call under another name. */
+/** Record a call under another name, a string literal. */
 #define FAKE_CALL_OF(call, name, object, ...)                                                      \
+    FAKE_LISTED static const char *const fake_name_of_##call = (name);                             \
     struct fake_call call =                                                                        \
         fake_begin((name), (object), (const int64_t[]){0, ##__VA_ARGS__},                          \
                    sizeof((const int64_t[]){0, ##__VA_ARGS__}) / sizeof(int64_t) - 1u)
