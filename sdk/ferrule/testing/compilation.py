@@ -49,8 +49,8 @@ class HostBuild:
     """Headers declared to Python, named as in an `#include`."""
     include_dirs: tuple[Path, ...]
     defines: tuple[tuple[str, str], ...] = ()
-    flags: tuple[str, ...] = ()
-    """More options for the sources under test."""
+    flags: tuple[tuple[Path, str], ...] = ()
+    """More options for single sources under test, each after its source."""
     sanitizers: tuple[str, ...] = ()
     coverage: bool = False
 
@@ -100,7 +100,7 @@ class HostBuild:
 
     @property
     def _tested(self) -> list[str]:
-        return [*_TESTED, *self.flags, *self._defines, *include_flags(self.include_dirs)]
+        return [*_TESTED, *self._defines, *include_flags(self.include_dirs)]
 
     @property
     def _defines(self) -> list[str]:
@@ -126,7 +126,8 @@ class HostBuild:
 
     def _options(self, source: Path) -> list[str]:
         if source in self.sources:
-            return [*self._tested, *self._watching, "-O0" if self.coverage else "-O1"]
+            own = [flag for path, flag in self.flags if path == source]
+            return [*self._tested, *own, *self._watching, "-O0" if self.coverage else "-O1"]
         return [*self._options_of_fakes, *(["-DFERRULE_FAKE_COVERAGE"] if self.coverage else [])]
 
     @property

@@ -59,6 +59,18 @@ __attribute__((format(printf, 1, 2))) void fake_misuse(const char *format, ...);
 /** Return whether this is an interrupt, and report the misuse: `name` must not be called in one. */
 bool fake_refuses_interrupt(const char *name);
 
+/* ---- the balance: what the code under test has taken and not given back; locked */
+
+/** State one thing that is left. */
+__attribute__((format(printf, 1, 2))) void fake_left(const char *format, ...);
+/** The storage of a handle is initialised; not locked. */
+void fake_handle_initialised(const void *address);
+/** A handle has a new state. */
+void fake_handle_changed(const void *address, const char *driver, uint32_t activations, bool open);
+/** Call fake_left() for each thread that masks interrupts. */
+void fake_list_left_threads(void);
+void fake_reset_balance(void);
+
 /* ---- threads and time; `locked` functions are called with the lock of the fakes */
 
 void fake_lock(void);
@@ -97,6 +109,8 @@ void fake_reset_ports(void);
 /* ---- defined by a platform's fakes */
 
 void fake_reset_platform(void);
+/** Call fake_left() for everything of the platform that is held; locked. */
+void fake_list_left(void);
 /** Interrupts are unmasked: a pending one may run. */
 void fake_interrupts_unmasked(void);
 /** Bytes have arrived at a port. */

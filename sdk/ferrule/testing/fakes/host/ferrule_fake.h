@@ -65,6 +65,11 @@ uint32_t ferrule_fake_misuse_count(void);
 const char *ferrule_fake_misuse(uint32_t index);
 void ferrule_fake_forget_misuses(void);
 
+/** Find out what the code under test still holds, such as open devices, and return the number. */
+uint32_t ferrule_fake_left_count(void);
+/** Return a sentence on one of them. */
+const char *ferrule_fake_left(uint32_t index);
+
 uint64_t ferrule_fake_now_us(void);
 /** Advance the time, and run the events that become due. */
 void ferrule_fake_advance(uint64_t us);

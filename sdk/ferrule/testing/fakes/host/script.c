@@ -153,6 +153,7 @@ void ferrule_fake_reset(ferrule_fake_hook hook)
     ferrule_fake_forget_calls();
     ferrule_fake_forget_rules();
     ferrule_fake_forget_misuses();
+    fake_reset_balance();
     fake_reset_threads();
     fake_reset_ports();
     fake_reset_platform();
