@@ -70,7 +70,7 @@ _GROUNDS = {
     ),
     "bare_metal": _Ground(fakes=Fakes, folder="host", choices=(("interrupt.c", "__arm__"),)),
 }
-_WATCHED = ("init", "activate", "deactivate", "open", "close")
+_WATCHED = ("init", "activate", "deactivate", "open", "open_for", "close")
 """Functions of device.c that the fakes replace by functions that call them and note the handle's new state."""
 _HOST_HEADERS = ("ferrule_fake.h", "ferrule_fake_port.h")
 _PORT = ("FERRULE_PORT_H", '"ferrule_fake_port.h"')
@@ -159,7 +159,7 @@ def build_adapter(
     build = _build(
         title=f"the adapter {folder.name}",
         ground=ground,
-        sources=[*own, *sources],
+        sources=[*own, root / "src_c" / "device" / "command.c", *sources],
         watched=root / "src_c" / "device" / "device.c",
         headers=[*(path.relative_to(folder / "include").as_posix() for path in public), *headers],
         include_dirs=[folder / "include", *include_dirs],

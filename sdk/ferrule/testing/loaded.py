@@ -169,17 +169,38 @@ class Adapter(Generic[F]):
         check: Callable[[CData], int] | None = None,
         copy_to: Callable[[CData, int, CData, int], int] | None = None,
         copy_from: Callable[[CData, CData, int, int], int] | None = None,
+        submit: Callable[[CData, CData], int] | None = None,
+        submit_copy_to: Callable[[CData, int, CData, int], int] | None = None,
+        submit_copy_from: Callable[[CData, CData, int, int], int] | None = None,
+        is_over: Callable[[CData], bool] | None = None,
+        finish: Callable[[CData], int] | None = None,
+        abort: Callable[[CData], int] | None = None,
+        depth: int = 0,
+        timeout_us: int = 0,
     ) -> CData:
-        """Return a `struct ferrule_driver *` whose functions are in Python; their calls are recorded."""
+        """Return a `struct ferrule_driver *` whose functions are in Python; calls of all but `is_over` are recorded."""
         made = self.ffi.new("struct ferrule_driver *")
         text = self.ffi.new("char[]", name.encode())
         made.name = text
         made.memory_bytes = memory_bytes
-        given = {"activate": activate, "deactivate": deactivate, "check": check}
-        given |= {"copy_to": copy_to, "copy_from": copy_from}  # type: ignore[dict-item]
+        made.depth, made.timeout_us = depth, timeout_us
+        given: dict[str, Callable[..., int] | None] = {
+            "activate": activate,
+            "deactivate": deactivate,
+            "check": check,
+            "copy_to": copy_to,
+            "copy_from": copy_from,
+            "submit": submit,
+            "submit_copy_to": submit_copy_to,
+            "submit_copy_from": submit_copy_from,
+            "finish": finish,
+            "abort": abort,
+        }
         for member, function in given.items():
             if function is not None:
                 setattr(made, member, self._noted(self.ffi.typeof(getattr(made, member)), member, function))
+        if is_over is not None:
+            made.is_over = self.callback("bool (void *)", is_over)
         self._kept += [made, text]
         return made
 
