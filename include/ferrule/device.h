@@ -87,11 +87,11 @@ int32_t ferrule_device_open(ferrule_device_t *dev);
 /**
  * @brief Open the device like ferrule_device_open(), with a time limit of its own.
  * @param timeout_us  0 does not wait; FERRULE_WAIT_DEFAULT is the platform's wait time
- * @param stop        may be NULL; ends the wait too
+ * @param stop        may be NULL; ends this wait, and the waits for the device until it is closed
  * @return as ferrule_device_open() and ferrule_stop_status()
  */
 int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
-                                const struct ferrule_stop *stop);
+                                struct ferrule_stop *stop);
 
 /**
  * @brief Unlock the device for the next thread. Commands in flight are aborted first.
@@ -174,16 +174,14 @@ int32_t ferrule_device_submit_copy_from(ferrule_device_t *dev, void *destination
  * @brief Wait for the oldest command, and collect its result. After any error, all commands are
  * aborted as by ferrule_device_abort().
  * @param timeout_us  FERRULE_WAIT_DEFAULT for the device's own limit
- * @param stop        may be NULL; ends the wait too
  * @retval FERRULE_ERR_STATE      it is not open, or no command is in flight
  * @retval FERRULE_ERR_OWNER      another thread opened it
- * @retval FERRULE_ERR_TIMEOUT    the command or the run took too long
+ * @retval FERRULE_ERR_TIMEOUT    the command took too long, or the deadline has passed
  * @retval FERRULE_ERR_CANCELLED  the run was cancelled
  * @retval FERRULE_ERR_DEVICE     the commands could not be aborted
  * @return or an error of the driver
  */
-int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us,
-                              struct ferrule_stop *stop);
+int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us);
 
 /**
  * @brief Stop and forget all commands: the device makes no access to memory afterwards. If the
@@ -207,11 +205,10 @@ bool ferrule_device_is_lost(const ferrule_device_t *dev);
  * @brief Wait until `is_over` returns true; for operators of drivers without `submit`. It is called
  * with the bound context, at least after each ferrule_device_notify() and when the time has passed.
  * @param timeout_us  FERRULE_WAIT_DEFAULT for the device's own limit
- * @param stop        may be NULL; ends the wait too
  * @return as ferrule_device_finish(); the device goes on working after an error
  */
 int32_t ferrule_device_wait(ferrule_device_t *dev, bool (*is_over)(void *context),
-                            uint32_t timeout_us, struct ferrule_stop *stop);
+                            uint32_t timeout_us);
 
 /** @brief Wake the thread that waits for the device, or the next one that begins to wait. Any
  * context; interrupt handlers call it after the driver's own handler. Without an effect on a handle

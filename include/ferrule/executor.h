@@ -39,8 +39,9 @@ struct ferrule_run_info {
 };
 
 /** @brief Let the run that has this `info` end with FERRULE_ERR_CANCELLED: at its next operator, or
- * at once if it waits for a device. Any context. A run clears the request when it begins, so a request
- * before has no effect. For models with devices; the devices must exist during this call. */
+ * at once if it waits for a device. Any context. A run clears the request when it begins, so a
+ * request before has no effect. For models with devices; the devices must exist during this call.
+ */
 void ferrule_run_cancel(struct ferrule_run_info *info);
 
 /** The device calls that an executor makes. */

@@ -56,9 +56,10 @@ struct ferrule_device_core {
     const void *owner; /* ferrule_platform_thread() of the lock's holder, NULL if there is none */
     const struct ferrule_driver *driver;
     void *context;
-    uint32_t timeout_us; /* limit of the wait for one command; 0 for the driver's */
-    uint32_t in_flight;  /* commands that were begun and not collected */
-    uint32_t health;     /* enum ferrule_device_health */
+    uint32_t timeout_us;       /* limit of the wait for one command; 0 for the driver's */
+    uint32_t in_flight;        /* commands that were begun and not collected */
+    uint32_t health;           /* enum ferrule_device_health */
+    struct ferrule_stop *stop; /* of the run that has it open; may be NULL */
 };
 
 /**

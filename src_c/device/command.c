@@ -128,25 +128,30 @@ static uint32_t timeout_of(const struct ferrule_device_core *core, uint32_t time
     return core->driver->timeout_us != 0u ? core->driver->timeout_us : FERRULE_DEVICE_TIMEOUT_US;
 }
 
-/* Waits once. FERRULE_OK if the caller must look again. */
-static int32_t wait_once(ferrule_device_t *dev, uint32_t left, const struct ferrule_stop *stop)
+static uint32_t least_of(uint32_t first, uint32_t second)
 {
-    int32_t status = ferrule_stop_status(stop);
-    const uint32_t limit = ferrule_stop_limit(stop, left);
+    return first < second ? first : second;
+}
 
-    if (status == FERRULE_OK && limit > 0u) {
-        status = ferrule_platform_wait(dev, limit);
-        if (status == FERRULE_ERR_TIMEOUT) {
-            status = FERRULE_OK; /* the time is compared by the caller, who looks once more */
-        }
+/* Waits once. FERRULE_OK if the caller must look again, also after the time. */
+static int32_t wait_once(ferrule_device_t *dev, uint32_t left)
+{
+    const struct ferrule_device_core *core = core_of(dev);
+    const uint32_t poll = core->driver->poll_us == NULL ? 0u : core->driver->poll_us(core->context);
+    const uint32_t limit = ferrule_stop_limit(core->stop, least_of(left, poll));
+    int32_t status = ferrule_stop_status(core->stop);
+
+    if (status != FERRULE_OK || limit == 0u) {
+        return status;
     }
-    return status;
+    status = ferrule_platform_wait(dev, limit);
+    return status == FERRULE_ERR_TIMEOUT ? FERRULE_OK : status;
 }
 
 /* A wait may end early, by a late interrupt of an earlier command, so it is repeated. A thread that
  * could not run for long looks at the device once more before it gives up. */
 static int32_t wait_until(ferrule_device_t *dev, bool (*is_over)(void *context),
-                          uint32_t timeout_us, const struct ferrule_stop *stop)
+                          uint32_t timeout_us)
 {
     const struct ferrule_device_core *core = core_of(dev);
     const uint32_t begin = ferrule_platform_now_us();
@@ -161,7 +166,7 @@ static int32_t wait_until(ferrule_device_t *dev, bool (*is_over)(void *context),
         if (passed >= timeout_us) {
             return FERRULE_ERR_TIMEOUT;
         }
-        status = wait_once(dev, timeout_us - passed, stop);
+        status = wait_once(dev, timeout_us - passed);
         if (status != FERRULE_OK) {
             return status;
         }
@@ -169,8 +174,9 @@ static int32_t wait_until(ferrule_device_t *dev, bool (*is_over)(void *context),
 }
 
 int32_t ferrule_device_wait(ferrule_device_t *dev, bool (*is_over)(void *context),
-                            uint32_t timeout_us, struct ferrule_stop *stop)
+                            uint32_t timeout_us)
 {
+    struct ferrule_stop *stop;
     int32_t status = require_open(dev);
 
     if (status != FERRULE_OK) {
@@ -179,17 +185,18 @@ int32_t ferrule_device_wait(ferrule_device_t *dev, bool (*is_over)(void *context
     if (is_over == NULL) {
         return FERRULE_ERR_ARGUMENT;
     }
+    stop = core_of(dev)->stop;
     if (stop != NULL) {
         stop->waiting = dev;
     }
-    status = wait_until(dev, is_over, timeout_of(core_of(dev), timeout_us), stop);
+    status = wait_until(dev, is_over, timeout_of(core_of(dev), timeout_us));
     if (stop != NULL) {
         stop->waiting = NULL;
     }
     return status;
 }
 
-int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us, struct ferrule_stop *stop)
+int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us)
 {
     struct ferrule_device_core *core = core_of(dev);
     int32_t status = require_open(dev);
@@ -202,7 +209,7 @@ int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us, struct
         return FERRULE_ERR_STATE;
     }
     if (core->driver->is_over != NULL) {
-        status = ferrule_device_wait(dev, core->driver->is_over, timeout_us, stop);
+        status = ferrule_device_wait(dev, core->driver->is_over, timeout_us);
     }
     if (status == FERRULE_OK) {
         status = core->driver->finish(core->context);

@@ -143,6 +143,7 @@ static int32_t give(ferrule_device_t *dev)
 
     core->is_open = false;
     core->owner = NULL;
+    core->stop = NULL;
     ferrule_platform_unguard(dev);
     status = ferrule_platform_unlock(dev);
     ferrule_platform_guard(dev);
@@ -386,8 +387,7 @@ int32_t ferrule_device_deactivate(ferrule_device_t *dev)
 }
 
 /* Called with the guard, which is released while waiting for the lock and checking the device. */
-static int32_t open_device(ferrule_device_t *dev, uint32_t timeout_us,
-                           const struct ferrule_stop *stop)
+static int32_t open_device(ferrule_device_t *dev, uint32_t timeout_us, struct ferrule_stop *stop)
 {
     struct ferrule_device_core *core = core_of(dev);
     int32_t status;
@@ -411,11 +411,12 @@ static int32_t open_device(ferrule_device_t *dev, uint32_t timeout_us,
         return status;
     }
     core->is_open = true;
+    core->stop = stop;
     return FERRULE_OK;
 }
 
 int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
-                                const struct ferrule_stop *stop)
+                                struct ferrule_stop *stop)
 {
     int32_t status = enter(dev);
 

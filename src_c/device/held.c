@@ -119,7 +119,7 @@ int32_t ferrule_held_copy_from(struct ferrule_held *held, uint32_t device, void 
 int32_t ferrule_held_finish(const struct ferrule_held *held, uint32_t device, uint32_t timeout_us)
 {
     return tell(held, device, FERRULE_CALL_FINISH,
-                ferrule_device_finish(held->handles[device], timeout_us, held->stop));
+                ferrule_device_finish(held->handles[device], timeout_us));
 }
 
 int32_t ferrule_held_ran(const struct ferrule_held *held, uint32_t device, int32_t status)

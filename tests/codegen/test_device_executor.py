@@ -234,10 +234,10 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
     objects = compile_c(model, tmp_path, *host_cc)
     (tmp_path / "stubs.c").write_text(
         '#include "ferrule/device.h"\nint32_t ferrule_device_close(ferrule_device_t *dev) { (void)dev; return 0; }\n'
-        "int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t t, const struct ferrule_stop *s)"
+        "int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t t, struct ferrule_stop *s)"
         " { (void)dev; (void)t; (void)s; return 0; }\n"
-        "int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t t, struct ferrule_stop *s)"
-        " { (void)dev; (void)t; (void)s; return 0; }\n"
+        "int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t t)"
+        " { (void)dev; (void)t; return 0; }\n"
         "bool ferrule_device_is_lost(const ferrule_device_t *dev) { (void)dev; return false; }\n"
         "void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *end) { (void)stop; (void)end; }\n"
         "void ferrule_stop_request(struct ferrule_stop *stop) { (void)stop; }\n"

@@ -34,7 +34,7 @@ int32_t ferrule_device_activate(ferrule_device_t *dev)
 }
 
 int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
-                                const struct ferrule_stop *stop)
+                                struct ferrule_stop *stop)
 {
     (void)timeout_us;
     (void)stop;
@@ -69,10 +69,9 @@ int32_t ferrule_device_copy_from(ferrule_device_t *dev, void *destination, uint3
     return note('f', dev);
 }
 
-int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us, struct ferrule_stop *stop)
+int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us)
 {
     (void)timeout_us;
-    (void)stop;
     return note('f', dev);
 }
 
