@@ -150,23 +150,24 @@ def test_a_command_in_flight(bench: Bench) -> None:
     window = bench.attach(Sleeper())
     value = adapter.new("uint32_t *", 21)
     assert lib.ferrule_device_submit(bench.handle, adapter.address("sleeper_driver"), value) == OK
-    assert lib.ferrule_device_finish(bench.handle, lib.FERRULE_WAIT_DEFAULT, adapter.ffi.NULL) == OK
+    assert lib.ferrule_device_finish(bench.handle, lib.FERRULE_WAIT_DEFAULT) == OK
     assert adapter.fakes.now_us >= LATENCY_US
     assert lib.ferrule_mmio_read32(BASE + 0x8) == 42
     assert lib.ferrule_device_submit(bench.handle, adapter.address("sleeper_driver"), value) == OK
-    assert lib.ferrule_device_finish(bench.handle, LATENCY_US // 2, adapter.ffi.NULL) == TIMEOUT
+    assert lib.ferrule_device_finish(bench.handle, LATENCY_US // 2) == TIMEOUT
     assert window.trace[-1] == "START <- 0x0"  # aborted
-    assert lib.ferrule_device_finish(bench.handle, LATENCY_US, adapter.ffi.NULL) == STATE
+    assert lib.ferrule_device_finish(bench.handle, LATENCY_US) == STATE
 
 
 def test_a_cancelled_wait(bench: Bench) -> None:
     adapter, lib = bench.adapter, bench.adapter.lib
     bench.attach(Sleeper(latency_us=10**6))
     stop, value = adapter.new("struct ferrule_stop *"), adapter.new("uint32_t *", 21)
+    lib.ferrule_device_close(bench.handle)
+    assert lib.ferrule_device_open_for(bench.handle, lib.FERRULE_WAIT_DEFAULT, stop) == OK
     lib.ferrule_device_submit(bench.handle, adapter.address("sleeper_driver"), value)
     adapter.fakes.at_ms(3, lambda: lib.ferrule_stop_request(stop))
-    cancelled = lib.ferrule_device_finish(bench.handle, lib.FERRULE_WAIT_DEFAULT, stop)
-    assert cancelled == lib.FERRULE_ERR_CANCELLED
+    assert lib.ferrule_device_finish(bench.handle, lib.FERRULE_WAIT_DEFAULT) == lib.FERRULE_ERR_CANCELLED
     assert adapter.fakes.now_us < 4_000
 
 
@@ -203,6 +204,7 @@ def test_a_driver_in_python_with_commands_in_flight(built: Adapter[Any]) -> None
         submit_copy_to=lambda _context, _offset, _source, _bytes: OK,
         submit_copy_from=lambda _context, _destination, _offset, _bytes: OK,
         is_over=lambda _context: built.fakes.now_us > 1_000,
+        poll_us=lambda _context: 100,
         finish=lambda _context: OK,
         abort=lambda _context: OK,
         depth=3,
@@ -218,8 +220,8 @@ def test_a_driver_in_python_with_commands_in_flight(built: Adapter[Any]) -> None
     assert lib.ferrule_device_submit(handle, driver, null) == OK
     assert lib.ferrule_device_submit_copy_from(handle, data, 0, 4) == OK
     assert lib.ferrule_device_submit(handle, driver, null) == lib.FERRULE_ERR_BUSY
-    assert lib.ferrule_device_finish(handle, 2_000, null) == OK
-    assert lib.ferrule_device_finish(handle, lib.FERRULE_WAIT_DEFAULT, null) == OK
+    assert lib.ferrule_device_finish(handle, 2_000) == OK
+    assert lib.ferrule_device_finish(handle, lib.FERRULE_WAIT_DEFAULT) == OK
     lib.ferrule_device_close(handle)
     words = built.fakes.trace.split()
     assert [word for word in words if word in ("submit", "finish", "abort") or "copy" in word] == [

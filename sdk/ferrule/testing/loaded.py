@@ -173,12 +173,16 @@ class Adapter(Generic[F]):
         submit_copy_to: Callable[[CData, int, CData, int], int] | None = None,
         submit_copy_from: Callable[[CData, CData, int, int], int] | None = None,
         is_over: Callable[[CData], bool] | None = None,
+        poll_us: Callable[[CData], int] | None = None,
         finish: Callable[[CData], int] | None = None,
         abort: Callable[[CData], int] | None = None,
         depth: int = 0,
         timeout_us: int = 0,
     ) -> CData:
-        """Return a `struct ferrule_driver *` whose functions are in Python; calls of all but `is_over` are recorded."""
+        """Return a `struct ferrule_driver *` whose functions are in Python; their calls are recorded.
+
+        Those of `is_over` and `poll_us` are not: their number is irrelevant.
+        """
         made = self.ffi.new("struct ferrule_driver *")
         text = self.ffi.new("char[]", name.encode())
         made.name = text
@@ -201,6 +205,8 @@ class Adapter(Generic[F]):
                 setattr(made, member, self._noted(self.ffi.typeof(getattr(made, member)), member, function))
         if is_over is not None:
             made.is_over = self.callback("bool (void *)", is_over)
+        if poll_us is not None:
+            made.poll_us = self.callback("uint32_t (void *)", poll_us)
         self._kept += [made, text]
         return made
 

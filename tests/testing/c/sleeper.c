@@ -11,6 +11,12 @@ static bool is_over(void *context)
     return sleeper->over;
 }
 
+static uint32_t poll_us(void *context)
+{
+    (void)context;
+    return FERRULE_WAIT_DEFAULT; /* the device interrupts */
+}
+
 static int32_t submit(void *context, const void *command)
 {
     struct sleeper *sleeper = context;
@@ -39,6 +45,7 @@ const struct ferrule_driver sleeper_driver = {
     .name = "sleeper",
     .submit = submit,
     .is_over = is_over,
+    .poll_us = poll_us,
     .finish = finish,
     .abort = stop,
     .timeout_us = 20000,
@@ -52,7 +59,7 @@ int32_t sleeper_run(ferrule_device_t *dev, uint32_t value, uint32_t *result)
         return status;
     }
     (void)submit(context, &value); /* always succeeds */
-    status = ferrule_device_wait(dev, is_over, FERRULE_WAIT_DEFAULT, NULL);
+    status = ferrule_device_wait(dev, is_over, FERRULE_WAIT_DEFAULT);
     const struct sleeper *sleeper = context;
     *result = ferrule_mmio_read32(sleeper->base + SLEEPER_VALUE);
     return status;

@@ -31,10 +31,10 @@ WATCHED(open)
 WATCHED(close)
 
 int32_t ferrule_watched_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
-                                        const struct ferrule_stop *stop);
+                                        struct ferrule_stop *stop);
 
 int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
-                                const struct ferrule_stop *stop)
+                                struct ferrule_stop *stop)
 {
     const int32_t status = ferrule_watched_device_open_for(dev, timeout_us, stop);
     note(dev);
