@@ -53,6 +53,7 @@ def plan_graph(
     overlaps: Sequence[Overlap] = (),
     order: Sequence[str] | None = None,
     ends: Mapping[str, int] | None = None,
+    queues: Mapping[str, str] | None = None,
     constant_outputs: bool = False,
     effort: Effort | None = None,
 ) -> GraphPlan:
@@ -62,8 +63,9 @@ def plan_graph(
     name `scratch_name(layer)`. `allowed` maps a buffer's name to its allowed regions, the preferred one first; other
     buffers may use any region. `accesses` maps a buffer's name to the needs of the masters that use it; a buffer that
     may not share a cache line is padded to whole lines. `ends` maps a layer that goes on beside later ones to the last
-    step at which it uses its tensors and its scratch; any other layer ends at its own step. `shared` lists the views,
-    by default all views of the graph; `in_place` lists the outputs that kernels write in place. With
+    step at which it uses its tensors and its scratch; any other layer ends at its own step. Layers with the same queue
+    in `queues` are carried out one after the other, so one may read what an earlier one writes. `shared` lists the
+    views, by default all views of the graph; `in_place` lists the outputs that kernels write in place. With
     `constant_outputs`, graph outputs that are constants get a buffer that is live at the last step.
 
     Raises:
@@ -88,7 +90,7 @@ def plan_graph(
     requests = tuple(_with_access(request, (accesses or {}).get(request.name)) for request in plain)
     overlaps = _outlived(graph, aliases, overlaps)
     found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=effort)
-    run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed}, ends)
+    run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed}, ends, queues)
     verify(found, requests, regions, _with_copies(run, tuple(copied)), aliases=aliases, overlaps=overlaps)
     return GraphPlan(ordering=ordering, requests=requests, aliases=aliases, overlaps=tuple(overlaps), plan=found)
 
