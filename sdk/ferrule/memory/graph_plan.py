@@ -88,7 +88,7 @@ def plan_graph(
         *_scratch(ordering.layers, regions, needed, alignments, allowed or {}, ends or {}),
     )
     requests = tuple(_with_access(request, (accesses or {}).get(request.name)) for request in plain)
-    overlaps = _outlived(graph, aliases, overlaps)
+    overlaps = _outlived(graph, aliases, overlaps, ordering.layers, ends or {})
     found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=effort)
     run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed}, ends, queues)
     verify(found, requests, regions, _with_copies(run, tuple(copied)), aliases=aliases, overlaps=overlaps)
@@ -108,12 +108,33 @@ def _with_access(request: Request, access: Access | None) -> Request:
     )
 
 
-def _outlived(graph: Graph, aliases: Sequence[Alias], overlaps: Sequence[Overlap]) -> tuple[Overlap, ...]:
-    """Return the overlaps whose input is not a graph output; graph outputs are read after the last layer, too."""
+def _outlived(
+    graph: Graph,
+    aliases: Sequence[Alias],
+    overlaps: Sequence[Overlap],
+    order: Sequence[str],
+    ends: Mapping[str, int],
+) -> tuple[Overlap, ...]:
+    """Return the overlaps whose input nothing else needs when the output is written.
+
+    Graph outputs are read after the last layer, too, and the tensors of a layer that goes on are in use until its end.
+    """
     views = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
     group = group_names((tensor.info.name for tensor in graph.tensors), views)
     kept = {group[info.name] for info in graph.outputs}
-    return tuple(overlap for overlap in overlaps if group[overlap.input] not in kept)
+    steps = {layer: step for step, layer in enumerate(order)}
+    beside: dict[int, set[str]] = {}
+    """By step: the groups of the tensors of layers that were begun before and go on."""
+    for name, end in ends.items():
+        layer = graph.layer(name)
+        for step in range(steps[name] + 1, end + 1):
+            beside.setdefault(step, set()).update(group[each] for each in (*layer.present_inputs, *layer.outputs))
+
+    def in_use(overlap: Overlap) -> bool:
+        writer = graph.producer(overlap.output)
+        return writer is not None and group[overlap.input] in beside.get(steps[writer.name], ())
+
+    return tuple(each for each in overlaps if group[each.input] not in kept and not in_use(each))
 
 
 def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
