@@ -9,8 +9,7 @@ simulating runs with estimated times; the estimates influence the speed of the r
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, macs
@@ -84,13 +83,16 @@ def arrange(tasks: Sequence[Task], depths: Mapping[str, int]) -> Arrangement:
     `depths` are the commands that each device may have begun at once. The given order must be valid.
     """
     problem = _Problem(tasks, depths)
-    best = problem.start()
-    for number in range(len(tasks)):
-        best = problem.after(best, number)
+    given = problem.run(range(len(tasks)))
     found = problem.search()
-    if found.total < best.total - best.total // _LEAST_GAIN:
-        best = found
-    return Arrangement(order=best.order, ends=dict(_kept(best, tasks)), cycles=best.total)
+    best = found if found.total < given.total - given.total // _LEAST_GAIN else given
+    waiting = problem.waiting(best.order)
+    best = problem.run(best.order, waiting)
+    last = len(tasks) - 1
+    begun = (number for number in best.order if tasks[number].begins and number not in waiting)
+    return Arrangement(
+        order=best.order, ends={number: best.ends.get(number, last) for number in begun}, cycles=best.total
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +119,12 @@ class _Partial:
     def total(self) -> int:
         """The time at which everything that was begun is done."""
         return max(self.now, *(self.over[queue[-1]] for queue in self.flying.values() if queue), 0)
+
+    @property
+    def situation(self) -> tuple[object, ...]:
+        """What the time of the following tasks depends on."""
+        queues = {device: [(each, self.over[each]) for each in queue] for device, queue in self.flying.items() if queue}
+        return self.now, queues
 
 
 class _Problem:
@@ -145,13 +153,45 @@ class _Problem:
                 left[None] += task.cycles
         return _Partial(left=left, ready=frozenset(n for n, needs in enumerate(self._needs) if not needs))
 
-    def after(self, partial: _Partial, number: int) -> _Partial:
-        """Return the simulation after one more task."""
+    def run(self, order: Iterable[int], waiting: Container[int] = ()) -> _Partial:
+        """Return the simulation of a whole run; the core waits for the tasks in `waiting`."""
+        partial = self.start()
+        for number in order:
+            partial = self.after(partial, number, waits=number in waiting)
+        return partial
+
+    def waiting(self, order: Sequence[int]) -> set[int]:
+        """Return the tasks that could be begun, but for which the core may as well wait: the run takes no longer.
+
+        Less memory is in use then, and the devices are free for others earlier.
+        """
+        found: set[int] = set()
+        states = [self.start()]
+        """Before each task, and after the last one."""
+        for number in order:
+            states.append(self.after(states[-1], number))
+        for position, number in enumerate(order):
+            if self._tasks[number].begins:
+                changed = [self.after(states[position], number, waits=True)]
+                for later in range(position + 1, len(order)):
+                    if changed[-1].situation == states[later].situation:
+                        break
+                    changed.append(self.after(changed[-1], order[later]))
+                end = position + len(changed)
+                if changed[-1].situation == states[end].situation or changed[-1].total <= states[-1].total:
+                    states[position + 1 : end + 1] = changed
+                    found.add(number)
+        return found
+
+    def after(self, partial: _Partial, number: int, *, waits: bool = False) -> _Partial:
+        """Return the simulation after one more task; with `waits`, the core waits for it in any case."""
         task, done = self._tasks[number], partial.done | 1 << number
-        waits = self._collected(partial, task)
+        if waits:
+            task = replace(task, begins=False)
+        counts = self._collected(partial, task)
         over, ends, left = partial.over, partial.ends, {**partial.left}
-        flying = {device: queue[waits.get(device, 0) :] for device, queue in partial.flying.items()}
-        collected = [each for device, count in waits.items() for each in partial.flying[device][:count]]
+        flying = {device: queue[counts.get(device, 0) :] for device, queue in partial.flying.items()}
+        collected = [each for device, count in counts.items() for each in partial.flying[device][:count]]
         now = max(partial.now, *(over[each] for each in collected), 0)
         if collected:
             ends = {**ends, **dict.fromkeys(collected, len(partial.order) - 1)}
@@ -162,7 +202,7 @@ class _Problem:
             flying[task.device] = (*queue, number)
         else:
             now += task.cycles
-            left[None] -= task.cycles if task.device is not None else 0
+            left[None] -= task.cycles if task.device is not None and not waits else 0
         freed = (each for each in self._readers[number] if self._needs[each] & ~done == 0)
         return _Partial(
             now=now,
@@ -221,30 +261,6 @@ class _Problem:
             begin = max((partial.over.get(need, 0) for need in self._tasks[number].needs), default=0)
             least = max(least, max(partial.now, begin) + self._paths[number])
         return least
-
-
-def _kept(found: _Partial, tasks: Sequence[Task]) -> Iterator[tuple[int, int]]:
-    """Yield the tasks that are begun and collected apart: something runs between, or another command is in the queue.
-
-    Otherwise the core may as well wait at once.
-    """
-    position = {number: place for place, number in enumerate(found.order)}
-    last = len(found.order) - 1
-    begun = {number: found.ends.get(number, last) for number in found.order if tasks[number].begins}
-    queues: dict[str | None, list[int]] = {}
-    for number in begun:
-        queues.setdefault(tasks[number].device, []).append(number)
-    together = {
-        each
-        for queue in queues.values()
-        for left, right in itertools.pairwise(queue)
-        if begun[left] >= position[right]
-        for each in (left, right)
-    }
-    for number, end in begun.items():
-        between = found.order[position[number] + 1 : end + 1]
-        if number in together or any(tasks[other].cycles for other in between):
-            yield number, end
 
 
 # ---- the tasks of a graph
