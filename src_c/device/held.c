@@ -121,9 +121,8 @@ int32_t ferrule_held_copy_from(struct ferrule_held *held, uint32_t device, void 
 int32_t ferrule_held_submit_copy_to(struct ferrule_held *held, uint32_t device,
                                     uint32_t device_offset, const void *source, size_t bytes)
 {
-    return tell(
-        held, device, FERRULE_CALL_COPY_TO,
-        ferrule_device_submit_copy_to(held->handles[device], device_offset, source, bytes));
+    return tell(held, device, FERRULE_CALL_COPY_TO,
+                ferrule_device_submit_copy_to(held->handles[device], device_offset, source, bytes));
 }
 
 int32_t ferrule_held_submit_copy_from(struct ferrule_held *held, uint32_t device, void *destination,
