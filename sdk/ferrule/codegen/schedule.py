@@ -4,6 +4,10 @@
 A device is activated before its first operator, or some operators earlier if it starts slowly, and deactivated after
 its last one. It is open around each of its operators. It stays open between two of them if no other operator runs in
 between, or while its own memory holds a tensor that is still needed: another user of the device could overwrite it.
+
+Two models that share two devices must not wait for each other. So the devices that are open at the same time are opened
+together, as a set, before the first operator of any of them, and each is closed after its last operator in the set. No
+device is activated while another one is open, since an activation may wait.
 """
 
 from __future__ import annotations
@@ -128,11 +132,13 @@ def schedule(
     for use in uses:
         if use is not None:
             known.setdefault(use.device, _NOTHING)
-    bounds = {
-        device: _bounds(device, activity, uses, nothing)
+    opened = {
+        device: _together(device, activity, uses, nothing)
         for device, activity in known.items()
         if any(use is not None and use.device == device for use in uses)
     }
+    sets = _sets(itertools.chain.from_iterable(opened.values()))
+    bounds = {device: _bounds(known[device].lead, spans, sets) for device, spans in opened.items()}
     return Schedule(steps=tuple(_step(index, use, bounds) for index, use in enumerate(uses)))
 
 
@@ -156,17 +162,39 @@ def _step(index: int, use: Use | None, bounds: dict[str, _Bounds]) -> ScheduledS
     )
 
 
-def _bounds(device: str, activity: Activity, uses: Sequence[Use | None], idle: frozenset[int]) -> _Bounds:
+def _together(device: str, activity: Activity, uses: Sequence[Use | None], idle: frozenset[int]) -> list[Lifetime]:
+    """Return the spans of operators during which a device has to stay open."""
     own = [index for index, use in enumerate(uses) if use is not None and use.device == device]
-    opens, closes = {own[0]}, {own[-1]}
+    spans = [Lifetime(first=own[0], last=own[0])]
     for left, right in itertools.pairwise(own):
         apart = any(index not in idle for index in range(left + 1, right))
         if apart and not any(life.first <= left and right <= life.last for life in activity.held):
-            closes.add(left)
-            opens.add(right)
-    return _Bounds(
-        activate=max(own[0] - activity.lead, 0),
-        deactivate=own[-1],
-        opens=frozenset(opens),
-        closes=frozenset(closes),
-    )
+            spans.append(Lifetime(first=right, last=right))
+        else:
+            spans[-1] = Lifetime(first=spans[-1].first, last=right)
+    return spans
+
+
+def _sets(spans: Iterable[Lifetime]) -> list[Lifetime]:
+    """Return the spans of operators during which any device is open, in order; spans that overlap are one."""
+    merged: list[Lifetime] = []
+    for span in sorted(spans, key=lambda span: span.first):
+        if merged and span.first <= merged[-1].last:
+            merged[-1] = Lifetime(first=merged[-1].first, last=max(merged[-1].last, span.last))
+        else:
+            merged.append(span)
+    return merged
+
+
+def _bounds(lead: int, spans: Sequence[Lifetime], sets: Iterable[Lifetime]) -> _Bounds:
+    """Return where a device that has to be open in `spans` is called."""
+    opens, closes = set(), set()
+    activate = max(spans[0].first - lead, 0)
+    for one in sets:
+        own = [span.last for span in spans if one.meets(span)]
+        if own:
+            opens.add(one.first)
+            closes.add(own[-1])
+        if one.first <= activate <= one.last:
+            activate = one.first
+    return _Bounds(activate=activate, deactivate=spans[-1].last, opens=frozenset(opens), closes=frozenset(closes))
