@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ferrule/stop.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -60,6 +62,10 @@ struct ferrule_driver {
     /* whether the oldest command that was not collected is over, also with an error; called
      * repeatedly while a thread waits */
     bool (*is_over)(void *context);
+    /* how many microseconds a waiting thread may sleep before it looks again, if it is not notified
+     * (ferrule_device_notify()). FERRULE_WAIT_DEFAULT for a device whose interrupt works: until it
+     * is notified. 0, and NULL: it does not sleep */
+    uint32_t (*poll_us)(void *context);
     /* collect the oldest command, which is over: check it, and return its result */
     int32_t (*finish)(void *context);
     /* stop and forget all commands. FERRULE_OK promises that the device makes no access to memory

@@ -128,18 +128,24 @@ static uint32_t timeout_of(const struct ferrule_device_core *core, uint32_t time
     return core->driver->timeout_us != 0u ? core->driver->timeout_us : FERRULE_DEVICE_TIMEOUT_US;
 }
 
-/* Waits once. FERRULE_OK if the caller must look again. */
+static uint32_t least_of(uint32_t first, uint32_t second)
+{
+    return first < second ? first : second;
+}
+
+/* Waits once. FERRULE_OK if the caller must look again, also after the time. */
 static int32_t wait_once(ferrule_device_t *dev, uint32_t left)
 {
-    const struct ferrule_stop *stop = core_of(dev)->stop;
-    int32_t status = ferrule_stop_status(stop);
-    const uint32_t limit = ferrule_stop_limit(stop, left);
+    const struct ferrule_device_core *core = core_of(dev);
+    const uint32_t poll = core->driver->poll_us == NULL ? 0u : core->driver->poll_us(core->context);
+    const uint32_t limit = ferrule_stop_limit(core->stop, least_of(left, poll));
+    int32_t status = ferrule_stop_status(core->stop);
 
-    if (status == FERRULE_OK && limit > 0u) {
-        status = ferrule_platform_wait(dev, limit);
+    if (status != FERRULE_OK || limit == 0u) {
+        return status;
     }
-    /* the time is compared by the caller, who looks once more */
-    return status == FERRULE_ERR_TIMEOUT && limit == left ? FERRULE_OK : status;
+    status = ferrule_platform_wait(dev, limit);
+    return status == FERRULE_ERR_TIMEOUT ? FERRULE_OK : status;
 }
 
 /* A wait may end early, by a late interrupt of an earlier command, so it is repeated. A thread that

@@ -81,7 +81,7 @@ static inline int32_t TVMDeviceCopyTo(const void *source, tvm_device_t *destinat
 static inline const struct ferrule_driver *tvm_device_no_driver(void)
 {
     static const struct ferrule_driver none = {"tvm", NULL, NULL, NULL, NULL, NULL, 0, NULL,
-                                               NULL,  NULL, NULL, NULL, NULL, 0,    0};
+                                               NULL,  NULL, NULL, NULL, NULL, NULL, 0, 0};
 
     return &none;
 }
