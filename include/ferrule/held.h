@@ -45,6 +45,7 @@ struct ferrule_held {
  * @brief Begin a run.
  * @param deadline_us  NULL if it has none; see ferrule_stop_begin()
  * @retval FERRULE_ERR_DEVICE  a device is lost; see ferrule_device_abort()
+ * @return or another error of ferrule_device_recover()
  */
 int32_t ferrule_held_begin(struct ferrule_held *held, const uint32_t *deadline_us);
 

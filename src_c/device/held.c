@@ -40,8 +40,10 @@ int32_t ferrule_held_begin(struct ferrule_held *held, const uint32_t *deadline_u
     held->stop = held->info != NULL ? &held->info->stop : &held->own;
     ferrule_stop_begin(held->stop, deadline_us);
     for (uint32_t device = 0; device < held->capacity / FERRULE_HELD_PER_DEVICE; device++) {
-        if (ferrule_device_is_lost(held->handles[device])) {
-            return FERRULE_ERR_DEVICE;
+        const int32_t status = ferrule_device_recover(held->handles[device]);
+
+        if (status != FERRULE_OK) {
+            return status;
         }
     }
     return FERRULE_OK;
