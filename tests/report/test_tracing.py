@@ -97,4 +97,4 @@ def test_an_error_says_where() -> None:
         "  0 npu1 activate: 0 (OK)",
         "  0 npu0 open: -9 (TIMEOUT)",
     ]
-    assert PLANNED[1].call == Call.OPEN
+    assert PLANNED[2].call == Call.OPEN
