@@ -7,7 +7,7 @@ between, or while its own memory holds a tensor that is still needed: another us
 
 Two models that share two devices must not wait for each other. So the devices that are open at the same time are opened
 together, as a set, before the first operator of any of them, and each is closed after its last operator in the set. No
-device is activated while another one is open, since an activation may wait.
+device is activated or deactivated while another one is open, since both may wait.
 """
 
 from __future__ import annotations
@@ -189,12 +189,13 @@ def _sets(spans: Iterable[Lifetime]) -> list[Lifetime]:
 def _bounds(lead: int, spans: Sequence[Lifetime], sets: Iterable[Lifetime]) -> _Bounds:
     """Return where a device that has to be open in `spans` is called."""
     opens, closes = set(), set()
-    activate = max(spans[0].first - lead, 0)
+    activate = deactivate = max(spans[0].first - lead, 0)
     for one in sets:
         own = [span.last for span in spans if one.meets(span)]
         if own:
             opens.add(one.first)
             closes.add(own[-1])
+            deactivate = one.last
         if one.first <= activate <= one.last:
             activate = one.first
-    return _Bounds(activate=activate, deactivate=spans[-1].last, opens=frozenset(opens), closes=frozenset(closes))
+    return _Bounds(activate=activate, deactivate=deactivate, opens=frozenset(opens), closes=frozenset(closes))
