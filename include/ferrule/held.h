@@ -87,8 +87,18 @@ int32_t ferrule_held_copy_to(struct ferrule_held *held, uint32_t device, uint32_
 int32_t ferrule_held_copy_from(struct ferrule_held *held, uint32_t device, void *destination,
                                uint32_t device_offset, size_t bytes);
 
-/** @brief Call ferrule_device_finish(). */
-int32_t ferrule_held_finish(const struct ferrule_held *held, uint32_t device, uint32_t timeout_us);
+/** @brief Call ferrule_device_submit_copy_to(). */
+int32_t ferrule_held_submit_copy_to(struct ferrule_held *held, uint32_t device,
+                                    uint32_t device_offset, const void *source, size_t bytes);
+
+/** @brief Call ferrule_device_submit_copy_from(). */
+int32_t ferrule_held_submit_copy_from(struct ferrule_held *held, uint32_t device, void *destination,
+                                      uint32_t device_offset, size_t bytes);
+
+/** @brief Call ferrule_device_finish() for the oldest command of a device, which operator `index`
+ * began. An error is that operator's. */
+int32_t ferrule_held_finish(struct ferrule_held *held, uint32_t device, uint32_t index,
+                            uint32_t timeout_us);
 
 /** @brief Report `status`, the result of an operator on a device, and return it. */
 int32_t ferrule_held_ran(const struct ferrule_held *held, uint32_t device, int32_t status);

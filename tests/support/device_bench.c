@@ -21,8 +21,7 @@ static int32_t faulty_activate(ferrule_device_t *dev)
     return fails() ? bench.fault : ferrule_device_activate(dev);
 }
 
-static int32_t faulty_open_for(ferrule_device_t *dev, uint32_t timeout_us,
-                               struct ferrule_stop *stop)
+static int32_t faulty_open(ferrule_device_t *dev, uint32_t timeout_us, struct ferrule_stop *stop)
 {
     return fails() ? bench.fault : ferrule_device_open_for(dev, timeout_us, stop);
 }
@@ -63,7 +62,7 @@ int32_t bench_execute(void *resource_handle, void (*program)(uint8_t *memory))
 }
 
 #define ferrule_device_activate   faulty_activate
-#define ferrule_device_open_for   faulty_open_for
+#define ferrule_device_open_for   faulty_open
 #define ferrule_device_copy_to    faulty_copy_to
 #define ferrule_device_copy_from  faulty_copy_from
 #define ferrule_device_close      faulty_close

@@ -2,8 +2,9 @@
 """Schedules, as data, when devices are activated, opened, closed and deactivated around the operators.
 
 A device is activated before its first operator, or some operators earlier if it starts slowly, and deactivated after
-its last one. It is open around each of its operators. It stays open between two of them if no other operator runs in
-between, or while its own memory holds a tensor that is still needed: another user of the device could overwrite it.
+its last one. It is open around each of its operators, and until the result of one that it only began is collected. It
+stays open between two of them if no other operator runs in between, or while its own memory holds a tensor that is
+still needed: another user of the device could overwrite it.
 
 Two models that share two devices must not wait for each other. So the devices that are open at the same time are opened
 together, as a set, before the first operator of any of them, and each is closed after its last operator in the set. No
@@ -45,7 +46,7 @@ class DeviceCall:
     """One device call and its position."""
 
     operator: int
-    """Index of the operator that runs next, is running or has just run."""
+    """Index of the operator that runs next, is running or has just run; for FINISH, of the one that is collected."""
     device: str
     """Name of the device's member in the devices struct."""
     call: Call
@@ -62,6 +63,8 @@ class Use:
     device: str
     call: Call
     """COPY_TO, COPY_FROM or RUN."""
+    end: int | None = None
+    """The operator after which the result is collected, if this one only begins; None if it waits for the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +142,15 @@ def schedule(
     }
     sets = _sets(itertools.chain.from_iterable(opened.values()))
     bounds = {device: _bounds(known[device].lead, spans, sets) for device, spans in opened.items()}
-    return Schedule(steps=tuple(_step(index, use, bounds) for index, use in enumerate(uses)))
+    finishes: dict[int, list[DeviceCall]] = {}
+    for index, use in enumerate(uses):
+        if use is not None and use.end is not None:
+            call = DeviceCall(operator=index, device=use.device, call=Call.FINISH)
+            finishes.setdefault(use.end, []).append(call)
+    return Schedule(steps=tuple(_step(index, use, bounds, finishes.get(index, ())) for index, use in enumerate(uses)))
 
 
-def _step(index: int, use: Use | None, bounds: dict[str, _Bounds]) -> ScheduledStep:
+def _step(index: int, use: Use | None, bounds: dict[str, _Bounds], finishes: Iterable[DeviceCall]) -> ScheduledStep:
     """Return the calls around one operator; devices are released in the reverse order of their acquisition."""
 
     def calls(call: Call, devices: Iterable[str]) -> Iterator[DeviceCall]:
@@ -156,6 +164,7 @@ def _step(index: int, use: Use | None, bounds: dict[str, _Bounds]) -> ScheduledS
         ),
         own=None if use is None else DeviceCall(operator=index, device=use.device, call=use.call),
         after=(
+            *finishes,
             *calls(Call.CLOSE, (device for device in backwards if index in bounds[device].closes)),
             *calls(Call.DEACTIVATE, (device for device in backwards if bounds[device].deactivate == index)),
         ),
@@ -164,14 +173,19 @@ def _step(index: int, use: Use | None, bounds: dict[str, _Bounds]) -> ScheduledS
 
 def _together(device: str, activity: Activity, uses: Sequence[Use | None], idle: frozenset[int]) -> list[Lifetime]:
     """Return the spans of operators during which a device has to stay open."""
-    own = [index for index, use in enumerate(uses) if use is not None and use.device == device]
-    spans = [Lifetime(first=own[0], last=own[0])]
-    for left, right in itertools.pairwise(own):
+    own = [
+        Lifetime(first=index, last=index if use.end is None else use.end)
+        for index, use in enumerate(uses)
+        if use is not None and use.device == device
+    ]
+    spans = own[:1]
+    for span in own[1:]:
+        left, right = spans[-1].last, span.first
         apart = any(index not in idle for index in range(left + 1, right))
         if apart and not any(life.first <= left and right <= life.last for life in activity.held):
-            spans.append(Lifetime(first=right, last=right))
+            spans.append(span)
         else:
-            spans[-1] = Lifetime(first=spans[-1].first, last=right)
+            spans[-1] = spans[-1].hull(span)
     return spans
 
 
