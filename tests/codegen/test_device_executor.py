@@ -246,6 +246,8 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
         "void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *end) { (void)stop; (void)end; }\n"
         "void ferrule_stop_request(struct ferrule_stop *stop) { (void)stop; }\n"
         "int32_t ferrule_stop_status(const struct ferrule_stop *stop) { (void)stop; return 0; }\n"
+        "uint32_t ferrule_platform_now_us(void) { return 0; }\n"
+        "uint32_t ferrule_platform_open_timeout_us(void) { return 0; }\n"
         "int32_t ferrule_device_activate(ferrule_device_t *dev) { (void)dev; return 0; }\n"
         "int32_t ferrule_device_deactivate(ferrule_device_t *dev) { (void)dev; return 0; }\n"
         "int32_t ferrule_device_copy_to(ferrule_device_t *d, uint32_t o, const void *s, size_t n)"
