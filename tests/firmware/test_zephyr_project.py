@@ -357,6 +357,7 @@ def test_an_odd_name_stays_text() -> None:
     assert yaml["sample.yaml"]["sample"]["name"] == ODD_NAME
     assert yaml["zephyr/module.yml"]["name"] == f"ferrule_{artifact.symbol}"
     assert yaml["west.yml"]["manifest"]["self"]["path"] == artifact.symbol
+    assert yaml["west.yml"]["manifest"]["projects"][0]["revision"] == "v4.1.0"  # the first with this board
     main = found["src/main.c"].decode()
     comment = main[main.index("/* Made by") :]
     assert comment.index("*/") > comment.index("command `ferrule`")

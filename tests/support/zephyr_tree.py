@@ -51,13 +51,12 @@ class Tree:
 
     def try_build(self, source: Path, folder: Path, board: str, *options: str) -> subprocess.CompletedProcess[str]:
         """Build an application with the commands of `ferrule run`, and return the finished process with its output."""
-        output = ""
-        for _, argv in self.source.steps(source, folder, board, *options):
-            done = _run(argv)
-            output += done.stdout
-            if done.returncode != 0:
-                break
-        return subprocess.CompletedProcess(done.args, done.returncode, output)
+        configure, build = (argv for _, argv in self.source.steps(source, folder, board, *options))
+        done = _run(configure)
+        if done.returncode != 0:
+            return done
+        built = _run(build)
+        return subprocess.CompletedProcess(built.args, built.returncode, done.stdout + built.stdout)
 
 
 def zephyr_tree() -> Tree:

@@ -14,7 +14,7 @@ from ferrule.devices import Fault
 from ferrule.emulation import Counters, OwnershipCounts
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, Project, StackBound
-from ferrule.firmware.identification import read_identities
+from ferrule.firmware.identification import linked_sizes, read_identities
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo
 from ferrule.network import Network
@@ -229,6 +229,8 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
     region = firmware.artifact.storage.plan.regions[0]
     reserved = done.info.stack_bytes
     sizes = None if done.build is None else done.build.sizes
+    if sizes is None and done.build in read_identities(firmware.image):
+        sizes = linked_sizes(firmware.image, done.info.workspace_bytes)
     used = max(result.stack.peak_bytes for result in (done.profiled, *done.runs))
     bound = _stack_bound(firmware, done.build, used)
     flash, workspace, other, total = None, done.info.workspace_bytes, None, None

@@ -17,7 +17,7 @@ from ferrule.dom import Call, Expression, Identifier
 from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.library import Library, model_files, model_sources
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
-from ferrule.firmware.platforms.zephyr_tools import ZEPHYR_BOARDS, ZephyrBoard, ZephyrTools
+from ferrule.firmware.platforms.zephyr_tools import NEWEST_TRIED, ZEPHYR_BOARDS, ZephyrBoard, ZephyrTools
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
 from ferrule.firmware.wires import spare_uarts, wires
@@ -90,12 +90,15 @@ def _values(request: ProjectRequest) -> dict[str, object]:
     library = Library.of(*(part for part in artifact.contributions if part.name != DEVICE.name))
     glue = ("zephyr/devices.c",) if artifact.devices else ()
     include_dirs = (MODEL_FOLDER, *library.include_dirs)
+    known = ZEPHYR_BOARDS.get(request.board.name)
     return {
         "version": VERSION,
+        "newest_tried": f"v{NEWEST_TRIED}",
+        "revision": f"v{NEWEST_TRIED if known is None or known.since is None else known.since}",
         "artifact": artifact,
         "model": artifact.graph,
         "board": request.board,
-        "zephyr_board": ZEPHYR_BOARDS.get(request.board.name),
+        "zephyr_board": known,
         "platforms": _platforms(request),
         "single_uart": _has_single_uart(request.board),
         "optimization": check_optimization(request.optimization),

@@ -18,6 +18,8 @@ from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, 
 from ferrule.firmware.probe import ToolStatus, probe_program
 from ferrule.rendering import Verbatim
 
+NEWEST_TRIED = "4.0.0"
+"""The newest release that generated projects were tested with, as in docs/zephyr.md."""
 _OLDEST = (3, 5)
 _QUALIFIED = (3, 7)
 """The first release in which names of boards have qualifiers behind a slash."""
@@ -54,6 +56,8 @@ class ZephyrBoard:
     """Name with qualifiers, as used since 3.7; file names, and names before 3.7, have `_` in place of `/`."""
     link: str
     """Devicetree label of a UART that is not the console's."""
+    since: str | None = None
+    """The first release with the board, if it is behind `NEWEST_TRIED`."""
     before: tuple[str, Verbatim] | None = None
     """For releases without this board: the closest board and a text that names the releases."""
 
@@ -67,11 +71,11 @@ class ZephyrBoard:
 ZEPHYR_BOARDS: Mapping[str, ZephyrBoard] = {
     "mps2-an385": ZephyrBoard(name="mps2/an385", link="uart1", before=("mps2_an385", Verbatim("Zephyr 3.5 and 3.6"))),
     "mps2-an386": ZephyrBoard(
-        name="mps2/an386", link="uart1", before=("mps2_an385", Verbatim("Zephyr 3.5 and 3.6: an M3"))
+        name="mps2/an386", link="uart1", since="4.1.0", before=("mps2_an385", Verbatim("Zephyr 3.5 and 3.6: an M3"))
     ),
     "mps2-an500": ZephyrBoard(name="mps2/an500", link="uart1"),
 }
-"""Zephyr's boards by Ferrule's name. Zephyr has AN386 since 4.1."""
+"""Zephyr's boards by Ferrule's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
