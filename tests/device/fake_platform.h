@@ -16,6 +16,7 @@ struct ferrule_device {
     struct ferrule_device_core core;
     const void *locked_by;
     bool guarded;
+    bool notified;
 };
 
 enum fake_event {
@@ -32,6 +33,14 @@ enum fake_event {
     FAKE_COPY_TO,
     FAKE_COPY_FROM,
     FAKE_GUARD,
+    FAKE_CUT,
+    FAKE_WAIT,
+    FAKE_SUBMIT,
+    FAKE_SUBMIT_COPY_TO,
+    FAKE_SUBMIT_COPY_FROM,
+    FAKE_LOOK,
+    FAKE_FINISH,
+    FAKE_ABORT,
     FAKE_EVENTS,
 };
 
@@ -40,6 +49,9 @@ struct fake {
     uint32_t thread;              /* the thread that calls now */
     int32_t results[FAKE_EVENTS]; /* status that each call returns; a failing call has no effect */
     int32_t lock_refusal;         /* status returned for a lock that another thread holds */
+    uint32_t open_timeout_us;     /* of the platform */
+    uint32_t lock_timeout_us;     /* of the last call that took the lock */
+    uint32_t now_us;              /* the time; each look takes a microsecond */
     uint32_t trace[256];          /* enum fake_event, without the guard */
     uint32_t traced;
     uint32_t violations;
@@ -48,8 +60,10 @@ struct fake {
 
 struct fake_context {
     ferrule_device_t *dev; /* the driver's caller must hold this device's lock */
-    uint8_t memory[128];   /* twice the size that the driver declares, so that mutants can
-                            * overrun it */
+    uint32_t over_us;      /* when the oldest command is over */
+    uint32_t poll_us;
+    uint8_t memory[128]; /* twice the size that the driver declares, so that mutants can
+                          * overrun it */
 };
 
 extern struct fake fake;
@@ -57,6 +71,8 @@ extern struct fake fake;
 void fake_reset(void);
 const struct ferrule_driver *fake_driver(void);
 const struct ferrule_driver *fake_bare_driver(void); /* without functions and memory */
+/* the first driver, with commands in flight: two at most, 500 us each */
+const struct ferrule_driver *fake_beside_driver(void);
 size_t fake_device_bytes(void);
 int32_t fake_bind(ferrule_device_t *dev, const struct ferrule_driver *driver, void *context);
 void fake_set_state(ferrule_device_t *dev, uint32_t state);

@@ -26,6 +26,8 @@ CObject = Any
 
 FOLDER = Path(__file__).parents[1] / "device"
 DEVICE_C = resources.root() / "src_c" / "device" / "device.c"
+COMMAND_C = resources.root() / "src_c" / "device" / "command.c"
+"""Commands and waits, which device.c does not need."""
 INCLUDE = resources.root() / "include"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 _HANDLE = re.compile(r"^struct ferrule_device \{.*?^\};", re.DOTALL | re.MULTILINE)
@@ -52,6 +54,14 @@ class Event(IntEnum):
     COPY_TO = 10
     COPY_FROM = 11
     GUARD = 12
+    CUT = 13
+    WAIT = 14
+    SUBMIT = 15
+    SUBMIT_COPY_TO = 16
+    SUBMIT_COPY_FROM = 17
+    LOOK = 18
+    FINISH = 19
+    ABORT = 20
 
 
 def declarations(*headers: Path) -> str:
@@ -59,7 +69,7 @@ def declarations(*headers: Path) -> str:
     text = "\n".join(path.read_text(encoding="utf-8") for path in headers)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     text = re.sub(r"^#ifdef __cplusplus\n.*?^#endif\n", "", text, flags=re.DOTALL | re.MULTILINE)
-    return re.sub(r"^#.*$", "", text, flags=re.MULTILINE).replace("[FAKE_EVENTS]", "[13]")
+    return re.sub(r"^#.*$", "", text, flags=re.MULTILINE).replace("[FAKE_EVENTS]", f"[{len(Event)}]")
 
 
 @cache
@@ -89,11 +99,11 @@ def library(mutation: tuple[str, str] | None = None, flags: tuple[str, ...] = ()
     argv = [
         *(*compiler, "-std=c11", "-O1", "-g", "-shared", "-fPIC", *sanitizer, *flags),
         *(*(WARNINGS if mutation is None else ()), f"-I{INCLUDE}", f"-I{FOLDER}"),
-        *("-o", str(output), str(source), str(FOLDER / "fake_platform.c")),
+        *("-o", str(output), str(source), str(COMMAND_C), str(FOLDER / "fake_platform.c")),
     ]
     subprocess.run(argv, check=True, timeout=120)
     ffi = FFI()
-    names = ("status.h", "driver.h", "device.h")
+    names = ("status.h", "stop.h", "driver.h", "device.h")
     ffi.cdef(declarations(*(INCLUDE / "ferrule" / name for name in names)))
     ffi.cdef(
         "int32_t ferrule_device_bind_driver(ferrule_device_t *, const struct ferrule_driver *, void *);"
@@ -112,6 +122,7 @@ class Fake:
         self.null = ffi.NULL
         self.driver = compiled.fake_driver()
         self.bare_driver = compiled.fake_bare_driver()
+        self.beside_driver = compiled.fake_beside_driver()
         self._hook: CObject | None = None
         self._failure: BaseException | None = None
 
@@ -203,15 +214,16 @@ class Fake:
 class Bench:
     """A library with one device, which can be brought into each state of the API."""
 
-    def __init__(self, fake: Fake) -> None:
+    def __init__(self, fake: Fake, driver: CObject | None = None) -> None:
         fake.reset()
         self.fake = fake
+        self.driver = fake.driver if driver is None else driver
         self.lib = fake.lib
         self.dev = fake.storage()
         self.context = fake.context(self.dev)
 
     def bind(self) -> int:
-        return int(self.lib.fake_bind(self.dev, self.fake.driver, self.context))
+        return int(self.lib.fake_bind(self.dev, self.driver, self.context))
 
     def bring(self, state: str) -> None:
         """Bring the device into a state of docs/platforms.md, uninitialised to open; foreign is open by thread 1."""
@@ -234,11 +246,11 @@ class Bench:
         target = self.dev if dev is None else dev
         ffi = self.fake.ffi
         if name == "bind":
-            return int(self.lib.fake_bind(target, self.fake.driver, self.context))
+            return int(self.lib.fake_bind(target, self.driver, self.context))
         data = ffi.new("uint8_t[4]")
         extra = {
             "copy_to": (0, data, 4),
             "copy_from": (data, 0, 4),
-            "context": (self.fake.driver, ffi.new("void **")),
+            "context": (self.driver, ffi.new("void **")),
         }
         return int(getattr(self.lib, f"ferrule_device_{name}")(target, *extra.get(name, ())))

@@ -80,7 +80,8 @@ static inline int32_t TVMDeviceCopyTo(const void *source, tvm_device_t *destinat
  * the operators call the platform's driver themselves. */
 static inline const struct ferrule_driver *tvm_device_no_driver(void)
 {
-    static const struct ferrule_driver none = {"tvm", NULL, NULL, NULL, NULL, NULL, 0};
+    static const struct ferrule_driver none = {"tvm", NULL, NULL, NULL, NULL, NULL, 0, NULL,
+                                               NULL,  NULL, NULL, NULL, NULL, NULL, 0, 0};
 
     return &none;
 }
