@@ -12,6 +12,7 @@ from ferrule.cli import completion
 from ferrule.cli.console import console, echo
 from ferrule.cli.options import (
     ENGINE,
+    PLATFORMS,
     JobOptions,
     dequantize_option,
     job_options,
@@ -127,6 +128,11 @@ def command(
     from ferrule.network.samples import split
     from ferrule.progress import Step
 
+    if options.toolchain is not None and platform != PLATFORMS[0]:
+        raise FerruleError(
+            f"--toolchain {options.toolchain}: the tools of platform {platform} choose the compiler",
+            hint="docs/running.md has the variables that they read",
+        )
     injected = _faults(faults)
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
