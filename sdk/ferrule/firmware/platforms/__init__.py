@@ -8,6 +8,7 @@ from ferrule.firmware.platforms.bare_metal import BareMetalPlatform
 from ferrule.firmware.platforms.cmsis import CmsisPlatform
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.zephyr import ZephyrPlatform
+from ferrule.firmware.probe import ToolStatus
 
 DEFAULT_PLATFORM = "bare-metal"
 PLATFORMS: Mapping[str, Platform] = {
@@ -24,4 +25,10 @@ def platform(name: str) -> Platform:
         raise unknown_name("platform", name, PLATFORMS) from None
 
 
-__all__ = ["DEFAULT_PLATFORM", "PLATFORMS", "Platform", "ProjectFiles", "ProjectRequest", "platform"]
+def probe_platforms() -> list[ToolStatus]:
+    """Return the status of every tool and tree that the platforms' builds need, each once."""
+    needs = (need for each in PLATFORMS.values() if each.tools is not None for need in each.tools.needs())
+    return list({need.name: need for need in needs}.values())
+
+
+__all__ = ["DEFAULT_PLATFORM", "PLATFORMS", "Platform", "ProjectFiles", "ProjectRequest", "platform", "probe_platforms"]
