@@ -536,6 +536,7 @@ DRIVERS: list[tuple[dict[str, object], str]] = [
     ({"tensor_alignment": 0}, "tensor_alignment is 0, expected a power of two"),
     ({"tensor_alignment": 24}, "tensor_alignment is 24, expected a power of two"),
     ({"base": -4}, "base is -0x4, expected an address"),
+    ({"base_member": "my base"}, "base_member is 'my base', expected the C identifier of a member"),
     ({"interrupt": -1, "handler": "h"}, "interrupt is -1"),
     ({"interrupt": 3}, "handler is '', expected the C identifier"),
     ({"wire": Wire(baud=0)}, "wire.baud is 0"),

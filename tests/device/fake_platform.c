@@ -217,6 +217,11 @@ const struct ferrule_driver *fake_driver(void)
     return &driver;
 }
 
+const struct ferrule_driver *fake_no_driver(void)
+{
+    return &ferrule_no_driver;
+}
+
 const struct ferrule_driver *fake_bare_driver(void)
 {
     static const struct ferrule_driver driver = {.name = "bare"};

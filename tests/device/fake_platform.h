@@ -56,6 +56,7 @@ extern struct fake fake;
 
 void fake_reset(void);
 const struct ferrule_driver *fake_driver(void);
+const struct ferrule_driver *fake_no_driver(void); /* ferrule_no_driver */
 const struct ferrule_driver *fake_bare_driver(void); /* without functions and memory */
 size_t fake_device_bytes(void);
 int32_t fake_bind(ferrule_device_t *dev, const struct ferrule_driver *driver, void *context);

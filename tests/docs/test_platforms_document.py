@@ -11,9 +11,11 @@ from pathlib import Path
 
 import device_networks
 import pytest
+import small_networks
 from needs import require_cc, require_program
 
-from ferrule.firmware import Job, write_project
+from ferrule import Network
+from ferrule.firmware import Job, emit, write_project
 from ferrule.resources import root
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "platforms.md"
@@ -51,6 +53,24 @@ def test_the_clock_gate_compiles(documented: Path, core: str) -> None:
     compiler = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     includes = (f"-I{root() / 'include'}", f"-I{root() / 'platforms' / 'bare_metal' / 'include'}")
     argv = [compiler, f"-mcpu={core}", "-mthumb", *STRICT, *includes, "-c", "clock.c"]
+    subprocess.run(argv, cwd=documented, check=True, timeout=60)
+
+
+@pytest.mark.cc
+def test_the_first_form_compiles(documented: Path) -> None:
+    network = Network("mynetwork")
+    for name in ("x", "y"):
+        network.add_input(small_networks.int8_input(name, 1, 4))
+    network.add_add_layer("x", "y", quantization=small_networks.SCALE, name="sum")
+    network.set_outputs(["sum"])
+    artifact = emit(network, Job(backends=("Woofles",)))
+    for name, text in artifact.files.items():
+        (documented / name).write_text(text, encoding="utf-8")
+    folders = (
+        root() / "platforms/bare_metal/include",
+        *(f for each in artifact.contributions for f in each.include_paths),
+    )
+    argv = [*require_cc(), *STRICT, *(f"-I{each}" for each in folders), "-c", "infer.c"]
     subprocess.run(argv, cwd=documented, check=True, timeout=60)
 
 

@@ -283,6 +283,9 @@ class DeviceDriver:
     """Number of operators by which the activation precedes the device's first one; for devices that start slowly."""
     base: int | None = None
     """Address of the device's registers; None if it has none."""
+    base_member: str = ""
+    """The context's member of type uintptr_t for that address, in which a program may store another one; empty if the
+    driver has none."""
     interrupt: int | None = None
     """Number of the device's interrupt; None if the driver does not use it."""
     handler: str = ""

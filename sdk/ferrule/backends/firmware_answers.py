@@ -228,6 +228,8 @@ def _wrong_driver(driver: DeviceDriver) -> Iterator[str]:
         yield from _wrong_alignment(field, getattr(driver, field))
     if driver.base is not None and not 0 <= driver.base <= _LAST_ADDRESS:
         yield f"base is {driver.base:#x}, expected an address of 32 bits"
+    if driver.base_member and not _NAME.fullmatch(driver.base_member):
+        yield f"base_member is '{driver.base_member}', expected the C identifier of a member of the context"
     if driver.interrupt is not None and driver.interrupt < 0:
         yield f"interrupt is {driver.interrupt}, expected 0 or more"
     if (driver.interrupt is not None or driver.handler) and not _NAME.fullmatch(driver.handler):

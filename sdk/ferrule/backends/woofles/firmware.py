@@ -90,6 +90,7 @@ class WooflesTarget:
             contributions=read_manifest(FOLDER).contributions(),
             activation_lead=numbers["activation_lead"],
             base=base,
+            base_member="base",
             interrupt=interrupt if use_interrupt else None,
             handler="woofles_interrupt",
             model=WooflesModel,
