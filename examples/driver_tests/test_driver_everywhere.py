@@ -58,14 +58,19 @@ class HostRig:
         self.adapter = adapter
         self.injector = FaultInjector(woofles.WooflesModel())
         self.context = adapter.new("struct woofles *", {"base": BASE, "use_interrupt": use_interrupt})
-        self.context.idle = adapter.callback("void (void *)", lambda _context: adapter.fakes.advance_ms(0.01))
         adapter.share(self.context)
-        adapter.attach(BASE, self.registers(), interrupt=lambda: adapter.lib.woofles_interrupt(self.context))
+        adapter.attach(BASE, self.registers(), interrupt=self._interrupt)
         self.handle = adapter.new("struct ferrule_device *")
         lib, address = adapter.lib, adapter.ffi.cast("void *", BASE)
         assert lib.ferrule_device_init(self.handle) == OK
         driver = adapter.address("woofles_driver")
         assert lib.ferrule_device_bind(self.handle, address, adapter.ffi.NULL, driver, self.context) == OK
+
+    def _interrupt(self) -> bool:
+        """Do what the handler in a generated project does; False masks the interrupt."""
+        fine: bool = self.adapter.lib.woofles_interrupt(self.context)
+        self.adapter.lib.ferrule_device_notify(self.handle)
+        return fine
 
     def registers(self) -> DeviceModel:
         """Return the device model that receives the driver's register accesses."""
@@ -78,7 +83,7 @@ class HostRig:
         (layer,) = network().layers
         command = translate_in(network(), layer).command
         members = {each.name: getattr(command, each.name) for each in fields(Command)}
-        work = self.adapter.new("struct woofles_layer *", {"command": members, "patience": 2000})
+        work = self.adapter.new("struct woofles_layer *", {"command": members, "timeout_us": 4000})
         status = self._held(lambda: self.adapter.lib.woofles_execute(self.handle, work, *arrays))
         output = np.frombuffer(bytes(self.adapter.ffi.buffer(arrays[2])), np.int8).reshape(first.shape)
         return status, output if status == OK else None

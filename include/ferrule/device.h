@@ -32,6 +32,7 @@
 
 #include "ferrule/driver.h"
 #include "ferrule/status.h"
+#include "ferrule/stop.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -100,9 +101,19 @@ int32_t ferrule_device_deactivate(ferrule_device_t *dev);
 int32_t ferrule_device_open(ferrule_device_t *dev);
 
 /**
- * @brief Unlock the device for the next thread.
- * @retval FERRULE_ERR_STATE  it is not open
- * @retval FERRULE_ERR_OWNER  another thread opened the device and keeps it
+ * @brief Open the device like ferrule_device_open(), with a time limit of its own.
+ * @param timeout_us  0 does not wait; FERRULE_WAIT_DEFAULT is the platform's wait time
+ * @param stop        may be NULL; ends this wait, and the waits for the device until it is closed
+ * @return as ferrule_device_open() and ferrule_stop_status()
+ */
+int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
+                                struct ferrule_stop *stop);
+
+/**
+ * @brief Unlock the device for the next thread. Commands in flight are aborted first.
+ * @retval FERRULE_ERR_STATE   it is not open
+ * @retval FERRULE_ERR_OWNER   another thread opened the device and keeps it
+ * @retval FERRULE_ERR_DEVICE  as ferrule_device_abort(); the device is closed nevertheless
  */
 int32_t ferrule_device_close(ferrule_device_t *dev);
 
@@ -138,6 +149,87 @@ int32_t ferrule_device_copy_from(ferrule_device_t *dev, void *destination, uint3
  */
 int32_t ferrule_device_context(ferrule_device_t *dev, const struct ferrule_driver *driver,
                                void **context);
+
+/** The limit of the wait for one command, if neither the driver nor the handle has another. */
+#ifndef FERRULE_DEVICE_TIMEOUT_US
+#define FERRULE_DEVICE_TIMEOUT_US 1000000u
+#endif
+
+/**
+ * @brief Set the limit of the wait for one command of this device, in place of its driver's. By one
+ * thread, before other threads use the handle; 0 restores the driver's.
+ * @retval FERRULE_ERR_STATE  it is not bound
+ */
+int32_t ferrule_device_set_timeout(ferrule_device_t *dev, uint32_t timeout_us);
+
+/**
+ * @brief Begin a command. The memory that it reads and writes belongs to the device until
+ * ferrule_device_finish() or ferrule_device_abort() returns.
+ * @param command  a struct of the driver; not used after the call
+ * @retval FERRULE_ERR_STATE        it is not open
+ * @retval FERRULE_ERR_OWNER        another thread opened it
+ * @retval FERRULE_ERR_ARGUMENT     a driver other than `driver` is bound
+ * @retval FERRULE_ERR_UNSUPPORTED  the driver has no `submit`
+ * @retval FERRULE_ERR_BUSY         the driver's `depth` of commands is in flight
+ * @return or an error of the driver; nothing was begun then
+ */
+int32_t ferrule_device_submit(ferrule_device_t *dev, const struct ferrule_driver *driver,
+                              const void *command);
+
+/** @brief Begin a copy into the device's own memory; otherwise like ferrule_device_copy_to() and
+ * ferrule_device_submit(). */
+int32_t ferrule_device_submit_copy_to(ferrule_device_t *dev, uint32_t device_offset,
+                                      const void *source, size_t bytes);
+
+/** @brief Begin a copy out of the device's own memory; otherwise like
+ * ferrule_device_submit_copy_to(). */
+int32_t ferrule_device_submit_copy_from(ferrule_device_t *dev, void *destination,
+                                        uint32_t device_offset, size_t bytes);
+
+/**
+ * @brief Wait for the oldest command, and collect its result. After any error, all commands are
+ * aborted as by ferrule_device_abort().
+ * @param timeout_us  FERRULE_WAIT_DEFAULT for the device's own limit
+ * @retval FERRULE_ERR_STATE      it is not open, or no command is in flight
+ * @retval FERRULE_ERR_OWNER      another thread opened it
+ * @retval FERRULE_ERR_TIMEOUT    the command took too long, or the deadline has passed
+ * @retval FERRULE_ERR_CANCELLED  the run was cancelled
+ * @retval FERRULE_ERR_DEVICE     the commands could not be aborted
+ * @return or an error of the driver
+ */
+int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us);
+
+/**
+ * @brief Stop and forget all commands: the device makes no access to memory afterwards. If the
+ * driver's abort fails, the platform cuts the device's power, and the next open switches it on
+ * again. If this fails too, the handle is lost: the device may still write to the memory of its
+ * commands, and activate and open return FERRULE_ERR_DEVICE until its last deactivation has
+ * succeeded, or until it is destroyed and initialised again.
+ * @retval FERRULE_ERR_STATE   it is not open
+ * @retval FERRULE_ERR_OWNER   another thread opened it
+ * @retval FERRULE_ERR_DEVICE  the handle is lost
+ */
+int32_t ferrule_device_abort(ferrule_device_t *dev);
+
+/** @brief Return the number of commands in flight; for the thread that has the device open. */
+uint32_t ferrule_device_in_flight(const ferrule_device_t *dev);
+
+/** @brief Return whether the handle is lost; see ferrule_device_abort(). */
+bool ferrule_device_is_lost(const ferrule_device_t *dev);
+
+/**
+ * @brief Wait until `is_over` returns true; for operators of drivers without `submit`. It is called
+ * with the bound context, at least after each ferrule_device_notify() and when the time has passed.
+ * @param timeout_us  FERRULE_WAIT_DEFAULT for the device's own limit
+ * @return as ferrule_device_finish(); the device goes on working after an error
+ */
+int32_t ferrule_device_wait(ferrule_device_t *dev, bool (*is_over)(void *context),
+                            uint32_t timeout_us);
+
+/** @brief Wake the thread that waits for the device, or the next one that begins to wait. Any
+ * context; interrupt handlers call it after the driver's own handler. Without an effect on a handle
+ * that is not bound. */
+void ferrule_device_notify(ferrule_device_t *dev);
 
 #ifdef __cplusplus
 }

@@ -10,8 +10,11 @@
 #ifndef FERRULE_DRIVER_H
 #define FERRULE_DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "ferrule/stop.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,7 +27,8 @@ extern "C" {
  * All receive the bound context and run in a thread, never in an interrupt. Calls for one device
  * never overlap, because the calling thread holds its lock. The functions may wait, but not longer
  * than another thread waits at open. They return FERRULE_OK or an error of ferrule/status.h, and do
- * not call the device API with their own device.
+ * not call the device API with their own device. A function that waits for its device is an
+ * operator and waits through ferrule_device_wait() or ferrule_device_finish() (ferrule/device.h).
  */
 struct ferrule_driver {
     const char *name; /* of the kind of device, such as "woofles" */
@@ -43,6 +47,33 @@ struct ferrule_driver {
     int32_t (*copy_to)(void *context, uint32_t device_offset, const void *source, size_t bytes);
     int32_t (*copy_from)(void *context, void *destination, uint32_t device_offset, size_t bytes);
     uint32_t memory_bytes; /* size of the device's own memory; copies outside it are rejected */
+
+    /* A device that works beside the core offers the functions below: `submit`, or both copies, or
+     * all three, and then `is_over`, `finish` and `abort`. Commands are carried out and collected
+     * in the order of their submission. The functions return at once. */
+
+    /* begin a command, a struct of the driver; it is valid during the call only */
+    int32_t (*submit)(void *context, const void *command);
+    /* begin a copy; the core's memory stays untouched until it is collected */
+    int32_t (*submit_copy_to)(void *context, uint32_t device_offset, const void *source,
+                              size_t bytes);
+    int32_t (*submit_copy_from)(void *context, void *destination, uint32_t device_offset,
+                                size_t bytes);
+    /* whether the oldest command that was not collected is over, also with an error; called
+     * repeatedly while a thread waits */
+    bool (*is_over)(void *context);
+    /* how many microseconds a waiting thread may sleep before it looks again, if it is not notified
+     * (ferrule_device_notify()). FERRULE_WAIT_DEFAULT for a device whose interrupt works: until it
+     * is notified. 0, and NULL: it does not sleep */
+    uint32_t (*poll_us)(void *context);
+    /* collect the oldest command, which is over: check it, and return its result */
+    int32_t (*finish)(void *context);
+    /* stop and forget all commands. FERRULE_OK promises that the device makes no access to memory
+     * any more; after an error, the platform cuts its power */
+    int32_t (*abort)(void *context);
+    uint32_t depth;      /* commands that may be submitted before one is collected; 0 means 1 */
+    uint32_t timeout_us; /* limit of the wait for one command; 0 means
+                            FERRULE_DEVICE_TIMEOUT_US */
 };
 
 #ifdef __cplusplus

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ferrule/stop.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -29,7 +31,18 @@ struct ferrule_run_info {
     void (*on_device)(void *context, uint32_t index, uint32_t device, uint32_t call,
                       int32_t status);
     void *device_context; /* in: first argument of on_device */
+    /* in, may be NULL: called before operator `index` runs, with the context of on_operator;
+     * anything but FERRULE_OK ends the run with that status. Only executors of models with devices
+     * call it */
+    int32_t (*stop_at)(void *context, uint32_t index);
+    struct ferrule_stop stop; /* private: the deadline, and the request of ferrule_run_cancel() */
 };
+
+/** @brief Let the run that has this `info` end with FERRULE_ERR_CANCELLED: at its next operator, or
+ * at once if it waits for a device. Any context. A run clears the request when it begins, so a
+ * request before has no effect. For models with devices; the devices must exist during this call.
+ */
+void ferrule_run_cancel(struct ferrule_run_info *info);
 
 /** The device calls that an executor makes. */
 enum ferrule_device_call {
@@ -40,6 +53,7 @@ enum ferrule_device_call {
     FERRULE_CALL_RUN = 4, /* an operator on the device */
     FERRULE_CALL_CLOSE = 5,
     FERRULE_CALL_DEACTIVATE = 6,
+    FERRULE_CALL_FINISH = 7, /* the oldest command of the device was collected */
 };
 
 /** @brief Whether an address is a multiple of `alignment`, a power of two. For generated executors.

@@ -33,14 +33,24 @@ struct ferrule_held {
     uint32_t count;                /* entries in use, in order of acquisition */
     uint32_t index;                /* of the running operator */
     struct ferrule_run_info *info; /* may be NULL */
+    struct ferrule_stop *stop;     /* of the run: that of `info`, or `own` */
+    struct ferrule_stop own;
 };
 
 /* All are called in the thread of the run. Each function that makes a device call reports its
  * status to info->on_device.
  */
 
-/** @brief Notify info->on_operator that operator `index` is next. */
-void ferrule_held_next(struct ferrule_held *held, uint32_t index);
+/**
+ * @brief Begin a run.
+ * @param deadline_us  NULL if it has none; see ferrule_stop_begin()
+ * @retval FERRULE_ERR_DEVICE  a device is lost; see ferrule_device_abort()
+ */
+int32_t ferrule_held_begin(struct ferrule_held *held, const uint32_t *deadline_us);
+
+/** @brief Notify info->on_operator that operator `index` is next. Return FERRULE_OK, the error of
+ * info->stop_at, or an error of ferrule_stop_status(). */
+int32_t ferrule_held_next(struct ferrule_held *held, uint32_t index);
 
 /** @brief Call ferrule_device_activate(); the device is held if it succeeds.
  * @retval FERRULE_ERR_MEMORY  no entry is left; the device was not called */
@@ -64,6 +74,9 @@ int32_t ferrule_held_copy_to(struct ferrule_held *held, uint32_t device, uint32_
 /** @brief Call ferrule_device_copy_from(). */
 int32_t ferrule_held_copy_from(struct ferrule_held *held, uint32_t device, void *destination,
                                uint32_t device_offset, size_t bytes);
+
+/** @brief Call ferrule_device_finish(). */
+int32_t ferrule_held_finish(const struct ferrule_held *held, uint32_t device, uint32_t timeout_us);
 
 /** @brief Report `status`, the result of an operator on a device, and return it. */
 int32_t ferrule_held_ran(const struct ferrule_held *held, uint32_t device, int32_t status);

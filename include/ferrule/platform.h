@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file The interface that a platform adapter implements: ten functions and the handle's struct.
- * Only adapters include it; users include the platform's header.
+ * @file The interface that a platform adapter implements: fifteen functions and the handle's
+ * struct. Only adapters include it; users include the platform's header.
  *
  * The state machine, the counting and all checks of the call order are in src_c/device/device.c and
  * are the same on every platform. An adapter's folder has `include/ferrule/platform/<name>.h`,
@@ -39,6 +39,13 @@ enum ferrule_device_state {
     FERRULE_DEVICE_BOUND = 0x46444232,
 };
 
+/** Whether a bound device can be used. */
+enum ferrule_device_health {
+    FERRULE_DEVICE_FINE = 0,
+    FERRULE_DEVICE_CUT,  /* its power was cut; the next open switches it on again */
+    FERRULE_DEVICE_LOST, /* it could not be stopped, and may still access memory */
+};
+
 /** The part of a handle that is the same on every platform; private to device.c. */
 struct ferrule_device_core {
     const struct ferrule_device_core *self; /* address at initialisation; wrong in a copy */
@@ -49,6 +56,10 @@ struct ferrule_device_core {
     const void *owner; /* ferrule_platform_thread() of the lock's holder, NULL if there is none */
     const struct ferrule_driver *driver;
     void *context;
+    uint32_t timeout_us;       /* limit of the wait for one command; 0 for the driver's */
+    uint32_t in_flight;        /* commands that were begun and not collected */
+    uint32_t health;           /* enum ferrule_device_health */
+    struct ferrule_stop *stop; /* of the run that has it open; may be NULL */
 };
 
 /**
@@ -98,11 +109,17 @@ void ferrule_platform_unguard(ferrule_device_t *dev);
 /**
  * @brief Take the lock; the guard is not held. Never called by the thread that already holds the
  * lock.
- * @retval FERRULE_ERR_TIMEOUT  another thread held it for the platform's whole wait time
- * @retval FERRULE_ERR_BUSY     another thread holds it, and the platform must not or cannot wait
+ * @param timeout_us  0 does not wait; rounded up to the platform's unit of time
+ * @retval FERRULE_ERR_TIMEOUT  another thread held it for the whole time
+ * @retval FERRULE_ERR_BUSY     another thread holds it, and the time is 0 or the platform cannot
+ *                              wait
  * @return or another error of the platform; the lock is then not taken
  */
-int32_t ferrule_platform_lock(ferrule_device_t *dev);
+int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us);
+/** @brief Return how long ferrule_device_open() waits for the lock, in microseconds; less than
+ * FERRULE_WAIT_DEFAULT. */
+uint32_t ferrule_platform_open_timeout_us(void);
+
 /** @brief Release the lock, which this thread holds; the guard is not held. */
 int32_t ferrule_platform_unlock(ferrule_device_t *dev);
 
@@ -113,6 +130,31 @@ int32_t ferrule_platform_ready(const ferrule_device_t *dev);
 /** @brief Switch power and clocks on or off; may wait. The lock is held. If switching on fails, the
  * function leaves them off, and it is not called to switch them off. */
 int32_t ferrule_platform_power(ferrule_device_t *dev, bool on);
+
+/**
+ * @brief Stop the device by force, by its power or its reset line, so that it makes no access to
+ * memory any more. The lock is held.
+ * @retval FERRULE_ERR_UNSUPPORTED  the platform has no such means for this device
+ * @return or an error of the platform; the device may still work
+ */
+int32_t ferrule_platform_cut(ferrule_device_t *dev);
+
+/** @brief Return the time in microseconds; it wraps at 2^32. Any context. */
+uint32_t ferrule_platform_now_us(void);
+
+/**
+ * @brief Let other threads run, or the core sleep, until ferrule_platform_notify() is called for
+ * the handle or the time has passed. A notification that came before, since the last wait returned,
+ * ends the wait at once. It may return earlier. The lock is held.
+ * @param timeout_us  greater than 0; rounded up to the platform's unit of time
+ * @retval FERRULE_OK           it was notified, or returned early
+ * @retval FERRULE_ERR_TIMEOUT  the time has passed
+ * @return or an error of the platform: it cannot wait
+ */
+int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us);
+
+/** @brief End the wait of the thread that has the lock, or its next one. Any context. */
+void ferrule_platform_notify(ferrule_device_t *dev);
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,9 @@
  *
  * Compile with -DFERRULE_PORT_H='"my_port.h"' to replace this file; the replacement defines the
  * same names. It may leave out the functions of the data cache, which are then those below; one
- * that has its own also defines FERRULE_PORT_HAS_CACHE.
+ * that has its own also defines FERRULE_PORT_HAS_CACHE. A port with a clock defines
+ * FERRULE_PORT_HAS_CLOCK and `uint32_t ferrule_port_now_us(void)`: microseconds, which wrap at
+ * 2^32.
  */
 #ifndef FERRULE_PORT_H_INCLUDED
 #define FERRULE_PORT_H_INCLUDED

@@ -21,6 +21,7 @@ enum ferrule_status {
     FERRULE_ERR_INTERRUPT = -10, /* not allowed in an interrupt */
     FERRULE_ERR_OWNER = -11,     /* another thread opened the device */
     FERRULE_ERR_DEVICE = -12,    /* the device reported a failure or an invalid response */
+    FERRULE_ERR_CANCELLED = -13, /* the caller cancelled the run */
 };
 
 #ifdef __cplusplus

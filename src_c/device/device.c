@@ -3,6 +3,9 @@
 
 #include "ferrule/platform.h"
 
+/* How long a run that can be cancelled waits for a lock before it looks whether it was. */
+#define LOCK_SLICE_US 10000u
+
 /* Only the first member of the platform's struct is known here. */
 static struct ferrule_device_core *core_of(ferrule_device_t *dev)
 {
@@ -39,8 +42,74 @@ static int32_t enter(ferrule_device_t *dev)
     return FERRULE_OK;
 }
 
+void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *deadline_us)
+{
+    stop->requested = false;
+    stop->has_deadline = deadline_us != NULL;
+    stop->deadline_us = deadline_us != NULL ? *deadline_us : 0u;
+    stop->waiting = NULL;
+}
+
+/* 0 if the deadline has passed. */
+static uint32_t time_left(const struct ferrule_stop *stop)
+{
+    const uint32_t left = stop->deadline_us - ferrule_platform_now_us();
+
+    return left > INT32_MAX ? 0u : left; /* the clock wraps */
+}
+
+int32_t ferrule_stop_status(const struct ferrule_stop *stop)
+{
+    if (stop == NULL) {
+        return FERRULE_OK;
+    }
+    if (stop->requested) {
+        return FERRULE_ERR_CANCELLED;
+    }
+    return stop->has_deadline && time_left(stop) == 0u ? FERRULE_ERR_TIMEOUT : FERRULE_OK;
+}
+
+uint32_t ferrule_stop_limit(const struct ferrule_stop *stop, uint32_t timeout_us)
+{
+    uint32_t left;
+
+    if (stop == NULL || !stop->has_deadline) {
+        return timeout_us;
+    }
+    left = time_left(stop);
+    return left < timeout_us ? left : timeout_us;
+}
+
+/* A cancelled run must not wait for the lock until its time is over, so the wait is divided.
+ * Without `stop`, the platform waits once. */
+static int32_t wait_for_lock(ferrule_device_t *dev, uint32_t timeout_us,
+                             const struct ferrule_stop *stop)
+{
+    const uint32_t whole =
+        timeout_us == FERRULE_WAIT_DEFAULT ? ferrule_platform_open_timeout_us() : timeout_us;
+    const uint32_t begin = stop == NULL ? 0u : ferrule_platform_now_us();
+    uint32_t passed = 0;
+    int32_t status;
+
+    if (stop == NULL) {
+        return ferrule_platform_lock(dev, whole);
+    }
+    do {
+        const uint32_t left = ferrule_stop_limit(stop, whole - passed);
+
+        status = ferrule_stop_status(stop);
+        if (status == FERRULE_OK) {
+            status = ferrule_platform_lock(dev, left < LOCK_SLICE_US ? left : LOCK_SLICE_US);
+        } else {
+            return status;
+        }
+        passed = ferrule_platform_now_us() - begin;
+    } while (status == FERRULE_ERR_TIMEOUT && passed < whole);
+    return status;
+}
+
 /* Called with the guard, which is released while waiting for the lock. */
-static int32_t take(ferrule_device_t *dev)
+static int32_t take_for(ferrule_device_t *dev, uint32_t timeout_us, const struct ferrule_stop *stop)
 {
     struct ferrule_device_core *core = core_of(dev);
     int32_t status;
@@ -50,7 +119,7 @@ static int32_t take(ferrule_device_t *dev)
     }
     core->users++; /* makes destroy fail */
     ferrule_platform_unguard(dev);
-    status = ferrule_platform_lock(dev);
+    status = wait_for_lock(dev, timeout_us, stop);
     ferrule_platform_guard(dev);
     if (status != FERRULE_OK) {
         core->users--;
@@ -58,6 +127,11 @@ static int32_t take(ferrule_device_t *dev)
     }
     core->owner = ferrule_platform_thread();
     return FERRULE_OK;
+}
+
+static int32_t take(ferrule_device_t *dev)
+{
+    return take_for(dev, FERRULE_WAIT_DEFAULT, NULL);
 }
 
 /* Called with the guard, which is released meanwhile. The handle has no owner afterwards, even if
@@ -69,6 +143,7 @@ static int32_t give(ferrule_device_t *dev)
 
     core->is_open = false;
     core->owner = NULL;
+    core->stop = NULL;
     ferrule_platform_unguard(dev);
     status = ferrule_platform_unlock(dev);
     ferrule_platform_guard(dev);
@@ -97,24 +172,40 @@ static int32_t power_up(ferrule_device_t *dev)
     return status;
 }
 
-/* Called with the lock, without the guard. */
+/* Called with the lock, without the guard. A device whose power was cut is off already, and one
+ * that was lost is found again only if all of this succeeds. */
 static int32_t power_down(ferrule_device_t *dev)
 {
-    const struct ferrule_device_core *core = core_of(dev);
+    struct ferrule_device_core *core = core_of(dev);
     int32_t status = FERRULE_OK;
 
-    if (core->driver->deactivate != NULL) {
+    if (core->driver->deactivate != NULL && core->health != (uint32_t)FERRULE_DEVICE_CUT) {
         status = core->driver->deactivate(core->context);
     }
-    return first_of(status, ferrule_platform_power(dev, false));
+    status = first_of(status, ferrule_platform_power(dev, false));
+    if (status == FERRULE_OK || core->health == (uint32_t)FERRULE_DEVICE_CUT) {
+        core->health = (uint32_t)FERRULE_DEVICE_FINE;
+    }
+    return status;
 }
 
 /* Called with the lock, without the guard. */
 static int32_t check(ferrule_device_t *dev)
 {
-    const struct ferrule_device_core *core = core_of(dev);
-    int32_t status = ferrule_platform_ready(dev);
+    struct ferrule_device_core *core = core_of(dev);
+    int32_t status = FERRULE_OK;
 
+    if (core->health == (uint32_t)FERRULE_DEVICE_LOST) {
+        return FERRULE_ERR_DEVICE;
+    }
+    if (core->health == (uint32_t)FERRULE_DEVICE_CUT) {
+        status = power_up(dev);
+        if (status != FERRULE_OK) {
+            return status;
+        }
+        core->health = (uint32_t)FERRULE_DEVICE_FINE;
+    }
+    status = ferrule_platform_ready(dev);
     if (status == FERRULE_OK && core->driver->check != NULL) {
         status = core->driver->check(core->context);
     }
@@ -185,6 +276,7 @@ int32_t ferrule_device_bind_driver(ferrule_device_t *dev, const struct ferrule_d
     ferrule_platform_guard(dev);
     core->driver = driver;
     core->context = context;
+    core->timeout_us = 0;
     core->state = (uint32_t)FERRULE_DEVICE_BOUND;
     ferrule_platform_unguard(dev);
     return FERRULE_OK;
@@ -249,6 +341,9 @@ static int32_t activate(ferrule_device_t *dev)
 
     if (core->state != (uint32_t)FERRULE_DEVICE_BOUND) {
         return FERRULE_ERR_STATE;
+    }
+    if (core->health == (uint32_t)FERRULE_DEVICE_LOST) {
+        return FERRULE_ERR_DEVICE;
     }
     if (core->activations > 0) {
         return count_up(core);
@@ -333,7 +428,7 @@ int32_t ferrule_device_deactivate(ferrule_device_t *dev)
 }
 
 /* Called with the guard, which is released while waiting for the lock and checking the device. */
-static int32_t open_device(ferrule_device_t *dev)
+static int32_t open_device(ferrule_device_t *dev, uint32_t timeout_us, struct ferrule_stop *stop)
 {
     struct ferrule_device_core *core = core_of(dev);
     int32_t status;
@@ -341,7 +436,7 @@ static int32_t open_device(ferrule_device_t *dev)
     if (core->activations == 0) {
         return FERRULE_ERR_STATE;
     }
-    status = take(dev);
+    status = take_for(dev, timeout_us, stop);
     if (status != FERRULE_OK) {
         return status;
     }
@@ -357,30 +452,61 @@ static int32_t open_device(ferrule_device_t *dev)
         return status;
     }
     core->is_open = true;
+    core->stop = stop;
     return FERRULE_OK;
 }
 
-int32_t ferrule_device_open(ferrule_device_t *dev)
+int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
+                                struct ferrule_stop *stop)
 {
     int32_t status = enter(dev);
 
     if (status == FERRULE_OK) {
-        status = open_device(dev);
+        status = open_device(dev, timeout_us, stop);
         ferrule_platform_unguard(dev);
     }
     return status;
 }
 
+int32_t ferrule_device_open(ferrule_device_t *dev)
+{
+    return ferrule_device_open_for(dev, FERRULE_WAIT_DEFAULT, NULL);
+}
+
+/* Called with the lock, without the guard. */
+static int32_t abort_commands(ferrule_device_t *dev)
+{
+    struct ferrule_device_core *core = core_of(dev);
+
+    if (core->in_flight == 0) {
+        return FERRULE_OK;
+    }
+    core->in_flight = 0;
+    if (core->driver->abort != NULL && core->driver->abort(core->context) == FERRULE_OK) {
+        return FERRULE_OK;
+    }
+    if (ferrule_platform_cut(dev) == FERRULE_OK) {
+        core->health = (uint32_t)FERRULE_DEVICE_CUT;
+        return FERRULE_OK;
+    }
+    core->health = (uint32_t)FERRULE_DEVICE_LOST;
+    return FERRULE_ERR_DEVICE;
+}
+
 int32_t ferrule_device_close(ferrule_device_t *dev)
 {
     int32_t status = enter(dev);
+    int32_t aborted;
 
     if (status != FERRULE_OK) {
         return status;
     }
     status = is_mine(core_of(dev));
     if (status == FERRULE_OK) {
-        status = give(dev);
+        ferrule_platform_unguard(dev);
+        aborted = abort_commands(dev);
+        ferrule_platform_guard(dev);
+        status = first_of(aborted, give(dev));
     }
     ferrule_platform_unguard(dev);
     return status;
@@ -413,6 +539,37 @@ static int32_t require_open(ferrule_device_t *dev)
         ferrule_platform_unguard(dev);
     }
     return status;
+}
+
+int32_t ferrule_device_abort(ferrule_device_t *dev)
+{
+    int32_t status = require_open(dev);
+
+    return status != FERRULE_OK ? status : abort_commands(dev);
+}
+
+uint32_t ferrule_device_in_flight(const ferrule_device_t *dev)
+{
+    return ((const struct ferrule_device_core *)dev)->in_flight;
+}
+
+bool ferrule_device_is_lost(const ferrule_device_t *dev)
+{
+    return dev != NULL && is_handle(dev) &&
+           ((const struct ferrule_device_core *)dev)->health == (uint32_t)FERRULE_DEVICE_LOST;
+}
+
+void ferrule_device_notify(ferrule_device_t *dev)
+{
+    if (dev != NULL && is_handle(dev)) {
+        ferrule_platform_notify(dev);
+    }
+}
+
+void ferrule_stop_request(struct ferrule_stop *stop)
+{
+    stop->requested = true;
+    ferrule_device_notify(stop->waiting);
 }
 
 static int32_t check_range(const struct ferrule_driver *driver, uint32_t device_offset,

@@ -33,10 +33,34 @@ static void drop(struct ferrule_held *held, uint32_t device, uint32_t call)
     held->count = kept;
 }
 
-void ferrule_held_next(struct ferrule_held *held, uint32_t index)
+int32_t ferrule_held_begin(struct ferrule_held *held, const uint32_t *deadline_us)
 {
+    held->stop = held->info != NULL ? &held->info->stop : &held->own;
+    ferrule_stop_begin(held->stop, deadline_us);
+    for (uint32_t device = 0; device < held->capacity / FERRULE_HELD_PER_DEVICE; device++) {
+        if (ferrule_device_is_lost(held->handles[device])) {
+            return FERRULE_ERR_DEVICE;
+        }
+    }
+    return FERRULE_OK;
+}
+
+void ferrule_run_cancel(struct ferrule_run_info *info)
+{
+    ferrule_stop_request(&info->stop);
+}
+
+int32_t ferrule_held_next(struct ferrule_held *held, uint32_t index)
+{
+    const struct ferrule_run_info *info = held->info;
+    int32_t status = FERRULE_OK;
+
     held->index = index;
-    ferrule_run_notify(held->info, index);
+    ferrule_run_notify(info, index);
+    if (info != NULL && info->stop_at != NULL) {
+        status = info->stop_at(info->context, index);
+    }
+    return status != FERRULE_OK ? status : ferrule_stop_status(held->stop);
 }
 
 int32_t ferrule_held_activate(struct ferrule_held *held, uint32_t device)
@@ -57,7 +81,7 @@ int32_t ferrule_held_open(struct ferrule_held *held, uint32_t device)
     int32_t status = FERRULE_ERR_MEMORY;
 
     if (held->count < held->capacity) {
-        status = ferrule_device_open(held->handles[device]);
+        status = ferrule_device_open_for(held->handles[device], FERRULE_WAIT_DEFAULT, held->stop);
         if (status == FERRULE_OK) {
             push(held, device, FERRULE_CALL_CLOSE);
         }
@@ -90,6 +114,12 @@ int32_t ferrule_held_copy_from(struct ferrule_held *held, uint32_t device, void 
 {
     return tell(held, device, FERRULE_CALL_COPY_FROM,
                 ferrule_device_copy_from(held->handles[device], destination, device_offset, bytes));
+}
+
+int32_t ferrule_held_finish(const struct ferrule_held *held, uint32_t device, uint32_t timeout_us)
+{
+    return tell(held, device, FERRULE_CALL_FINISH,
+                ferrule_device_finish(held->handles[device], timeout_us));
 }
 
 int32_t ferrule_held_ran(const struct ferrule_held *held, uint32_t device, int32_t status)

@@ -213,7 +213,7 @@ def test_the_artifact_says_what_a_program_needs() -> None:
         ("npu1", 1, 2, True),
     ]
     parts = {part.name: part.sources for part in model.contributions}
-    assert parts["src_c/device"] == ("device.c", "held.c")
+    assert parts["src_c/device"] == ("command.c", "device.c", "held.c")
     assert parts["backends/soft_npu"] == ("src/soft_npu.c",)
     assert model.device_c("npu0").splitlines()[-4:] == [
         "static struct soft_npu npu0_context = {",
@@ -239,7 +239,14 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
     objects = compile_c(model, tmp_path, *host_cc)
     (tmp_path / "stubs.c").write_text(
         '#include "ferrule/device.h"\nint32_t ferrule_device_close(ferrule_device_t *dev) { (void)dev; return 0; }\n'
-        "int32_t ferrule_device_open(ferrule_device_t *dev) { (void)dev; return 0; }\n"
+        "int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t t, struct ferrule_stop *s)"
+        " { (void)dev; (void)t; (void)s; return 0; }\n"
+        "int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t t)"
+        " { (void)dev; (void)t; return 0; }\n"
+        "bool ferrule_device_is_lost(const ferrule_device_t *dev) { (void)dev; return false; }\n"
+        "void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *end) { (void)stop; (void)end; }\n"
+        "void ferrule_stop_request(struct ferrule_stop *stop) { (void)stop; }\n"
+        "int32_t ferrule_stop_status(const struct ferrule_stop *stop) { (void)stop; return 0; }\n"
         "int32_t ferrule_device_activate(ferrule_device_t *dev) { (void)dev; return 0; }\n"
         "int32_t ferrule_device_deactivate(ferrule_device_t *dev) { (void)dev; return 0; }\n"
         "int32_t ferrule_device_set_driver(ferrule_device_t *d, const struct ferrule_driver *r, void *c, uintptr_t *b)"
@@ -258,7 +265,9 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
     ffi = cffi.FFI()
     ffi.cdef("""
         struct ferrule_run_info { uint32_t failed_operator; void (*on_operator)(void *, uint32_t); void *context;
-            void (*on_device)(void *, uint32_t, uint32_t, uint32_t, int32_t); void *device_context; };
+            void (*on_device)(void *, uint32_t, uint32_t, uint32_t, int32_t); void *device_context;
+                int32_t (*stop_at)(void *, uint32_t);
+                struct { bool requested, has_deadline; uint32_t deadline_us; void *waiting; } stop; };
         struct ferrule_chain_devices { void *unit0; };
         struct ferrule_chain_inputs { int8_t *x; };
         extern struct ferrule_chain_inputs ferrule_chain_default_inputs;

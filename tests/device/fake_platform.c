@@ -35,6 +35,7 @@ void fake_reset(void)
     memset(&fake, 0, sizeof fake);
     fake.thread = 1;
     fake.lock_refusal = FERRULE_ERR_TIMEOUT;
+    fake.open_timeout_us = 1000;
 }
 
 size_t fake_device_bytes(void)
@@ -116,11 +117,17 @@ void ferrule_platform_unguard(ferrule_device_t *dev)
     dev->guarded = false;
 }
 
-int32_t ferrule_platform_lock(ferrule_device_t *dev)
+uint32_t ferrule_platform_open_timeout_us(void)
+{
+    return fake.open_timeout_us;
+}
+
+int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
 {
     int32_t status = happens(FAKE_LOCK);
 
     expect(!dev->guarded && dev->locked_by != ferrule_platform_thread());
+    fake.lock_timeout_us = timeout_us;
     if (status != FERRULE_OK) {
         return status;
     }
@@ -146,6 +153,37 @@ int32_t ferrule_platform_ready(const ferrule_device_t *dev)
 
     expect(has_lock_only(dev));
     return status;
+}
+
+int32_t ferrule_platform_cut(ferrule_device_t *dev)
+{
+    int32_t status = happens(FAKE_CUT);
+
+    expect(has_lock_only(dev));
+    return status;
+}
+
+uint32_t ferrule_platform_now_us(void)
+{
+    return fake.now_us++;
+}
+
+int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
+{
+    int32_t status = happens(FAKE_WAIT);
+
+    expect(has_lock_only(dev) && timeout_us > 0);
+    if (status != FERRULE_OK || dev->notified) {
+        dev->notified = false;
+        return status;
+    }
+    fake.now_us += timeout_us;
+    return FERRULE_ERR_TIMEOUT;
+}
+
+void ferrule_platform_notify(ferrule_device_t *dev)
+{
+    dev->notified = true;
 }
 
 int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)

@@ -16,6 +16,7 @@ struct ferrule_device {
     struct ferrule_device_core core;
     const void *locked_by;
     bool guarded;
+    bool notified;
 };
 
 enum fake_event {
@@ -32,6 +33,8 @@ enum fake_event {
     FAKE_COPY_TO,
     FAKE_COPY_FROM,
     FAKE_GUARD,
+    FAKE_CUT,
+    FAKE_WAIT,
     FAKE_EVENTS,
 };
 
@@ -40,6 +43,9 @@ struct fake {
     uint32_t thread;              /* the thread that calls now */
     int32_t results[FAKE_EVENTS]; /* status that each call returns; a failing call has no effect */
     int32_t lock_refusal;         /* status returned for a lock that another thread holds */
+    uint32_t open_timeout_us;     /* of the platform */
+    uint32_t lock_timeout_us;     /* of the last call that took the lock */
+    uint32_t now_us;              /* the time; each look takes a microsecond */
     uint32_t trace[256];          /* enum fake_event, without the guard */
     uint32_t traced;
     uint32_t violations;

@@ -9,6 +9,7 @@ struct held_bench {
     char calls[2 * CALLS]; /* pairs of a call's letter and a device's letter */
     char failing[2];       /* the pair whose call fails */
     int32_t failure;
+    char lost; /* the device that is lost, or 0 */
 };
 
 extern struct held_bench held_bench;
@@ -32,8 +33,11 @@ int32_t ferrule_device_activate(ferrule_device_t *dev)
     return note('a', dev);
 }
 
-int32_t ferrule_device_open(ferrule_device_t *dev)
+int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
+                                struct ferrule_stop *stop)
 {
+    (void)timeout_us;
+    (void)stop;
     return note('o', dev);
 }
 
@@ -63,4 +67,31 @@ int32_t ferrule_device_copy_from(ferrule_device_t *dev, void *destination, uint3
     (void)destination;
     (void)bytes;
     return note('f', dev);
+}
+
+int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us)
+{
+    (void)timeout_us;
+    return note('f', dev);
+}
+
+bool ferrule_device_is_lost(const ferrule_device_t *dev)
+{
+    return *(const char *)(const void *)dev == held_bench.lost;
+}
+
+void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *deadline_us)
+{
+    stop->requested = false;
+    stop->has_deadline = deadline_us != NULL;
+}
+
+void ferrule_stop_request(struct ferrule_stop *stop)
+{
+    stop->requested = true;
+}
+
+int32_t ferrule_stop_status(const struct ferrule_stop *stop)
+{
+    return stop != NULL && stop->requested ? FERRULE_ERR_CANCELLED : FERRULE_OK;
 }

@@ -16,16 +16,25 @@ from ferrule.link.protocol import Status
 pytestmark = pytest.mark.cc
 HELD_C = resources.root() / "src_c" / "device" / "held.c"
 BENCH = """
-struct held_bench { uint32_t count; char calls[64]; char failing[2]; int32_t failure; };
+struct held_bench { uint32_t count; char calls[64]; char failing[2]; int32_t failure; char lost; };
 extern struct held_bench held_bench;
 typedef struct ferrule_device ferrule_device_t;
+struct ferrule_stop {
+    volatile bool requested;
+    bool has_deadline;
+    uint32_t deadline_us;
+    struct ferrule_device *volatile waiting;
+};
 struct ferrule_run_info {
     uint32_t failed_operator;
     void (*on_operator)(void *context, uint32_t index);
     void *context;
     void (*on_device)(void *context, uint32_t index, uint32_t device, uint32_t call, int32_t status);
     void *device_context;
+    int32_t (*stop_at)(void *context, uint32_t index);
+    struct ferrule_stop stop;
 };
+void ferrule_run_cancel(struct ferrule_run_info *info);
 """
 
 

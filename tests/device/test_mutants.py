@@ -112,7 +112,7 @@ class Mutant:
 
 
 MUTANTS = {
-    "no lock": Mutant(old="status = ferrule_platform_lock(dev);", new="status = FERRULE_OK;", check=locks),
+    "no lock": Mutant(old="status = wait_for_lock(dev, timeout_us, stop);", new="status = FERRULE_OK;", check=locks),
     "close by a non-owner": Mutant(
         old="return core->owner == ferrule_platform_thread() ? FERRULE_OK : FERRULE_ERR_OWNER;",
         new="return FERRULE_OK;",
@@ -125,8 +125,8 @@ MUTANTS = {
     ),
     "handle copied by value": Mutant(old="core->self == core && ", new="", check=a_copy_is_no_handle),
     "a device that is not ready": Mutant(
-        old="int32_t status = ferrule_platform_ready(dev);",
-        new="int32_t status = FERRULE_OK; (void)dev;",
+        old="status = ferrule_platform_ready(dev);",
+        new="status = FERRULE_OK;",
         check=what_is_not_ready_does_not_open,
     ),
     "no unlock after a failed check": Mutant(

@@ -26,6 +26,8 @@ CObject = Any
 
 FOLDER = Path(__file__).parents[1] / "device"
 DEVICE_C = resources.root() / "src_c" / "device" / "device.c"
+COMMAND_C = resources.root() / "src_c" / "device" / "command.c"
+"""Commands and waits, which device.c does not need."""
 INCLUDE = resources.root() / "include"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 _HANDLE = re.compile(r"^struct ferrule_device \{.*?^\};", re.DOTALL | re.MULTILINE)
@@ -52,6 +54,8 @@ class Event(IntEnum):
     COPY_TO = 10
     COPY_FROM = 11
     GUARD = 12
+    CUT = 13
+    WAIT = 14
 
 
 def declarations(*headers: Path) -> str:
@@ -59,7 +63,7 @@ def declarations(*headers: Path) -> str:
     text = "\n".join(path.read_text(encoding="utf-8") for path in headers)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     text = re.sub(r"^#ifdef __cplusplus\n.*?^#endif\n", "", text, flags=re.DOTALL | re.MULTILINE)
-    return re.sub(r"^#.*$", "", text, flags=re.MULTILINE).replace("[FAKE_EVENTS]", "[13]")
+    return re.sub(r"^#.*$", "", text, flags=re.MULTILINE).replace("[FAKE_EVENTS]", f"[{len(Event)}]")
 
 
 @cache
@@ -89,11 +93,11 @@ def library(mutation: tuple[str, str] | None = None, flags: tuple[str, ...] = ()
     argv = [
         *(*compiler, "-std=c11", "-O1", "-g", "-shared", "-fPIC", *sanitizer, *flags),
         *(*(WARNINGS if mutation is None else ()), f"-I{INCLUDE}", f"-I{FOLDER}"),
-        *("-o", str(output), str(source), str(FOLDER / "fake_platform.c")),
+        *("-o", str(output), str(source), str(COMMAND_C), str(FOLDER / "fake_platform.c")),
     ]
     subprocess.run(argv, check=True, timeout=120)
     ffi = FFI()
-    names = ("status.h", "driver.h", "device.h")
+    names = ("status.h", "stop.h", "driver.h", "device.h")
     ffi.cdef(declarations(*(INCLUDE / "ferrule" / name for name in names)))
     ffi.cdef(
         "int32_t ferrule_device_bind_driver(ferrule_device_t *, const struct ferrule_driver *, void *);"

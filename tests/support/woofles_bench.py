@@ -27,8 +27,8 @@ DRIVER: Mapping[str, Any] = {
 }
 """The arguments for `build_adapter`."""
 BASE = 0x4010_0000
-PATIENCE = 2000
-OK, ARGUMENT, UNAVAILABLE, STATE, TIMEOUT, DEVICE = 0, -1, -5, -7, -9, -12  # ferrule/status.h
+TIMEOUT_US = 4000
+OK, ARGUMENT, UNAVAILABLE, STATE, BUSY, TIMEOUT, DEVICE = 0, -1, -5, -7, -8, -9, -12  # ferrule/status.h
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,7 +103,7 @@ class WooflesBench(DeviceCalls):
         *,
         interrupt: bool = False,
         timing: Timing = DEFAULT_TIMING,
-        idle: bool = True,
+        power: bool = False,
     ) -> None:
         self.adapter = adapter
         self.lib = adapter.lib
@@ -112,31 +112,51 @@ class WooflesBench(DeviceCalls):
         self.masked = False
         self.context: CData = adapter.new("struct woofles *", {"base": BASE, "use_interrupt": interrupt})
         adapter.share(self.context)
-        if interrupt and idle:
-            wait = adapter.callback("void (void *)", lambda _context: adapter.fakes.advance_ms(0.01))
-            self.context.idle = wait
         self.window = adapter.attach(
             BASE, self.injector, names=self.model.table, interrupt=self._interrupt if interrupt else None
         )
+        self.powers: list[bool] = []
+        """What the platform's power functions were called for."""
+        self.notifies = True
+        """Whether the interrupt handler notifies the device API."""
+        self._power: CData = adapter.ffi.NULL
+        if power:
+            hooks = {
+                name: adapter.callback("int32_t (void *)", lambda _context, on=name == "on": self._switch(on))
+                for name in ("on", "off")
+            }
+            self._power = adapter.new("struct ferrule_bare_metal_power *", hooks)
+            adapter.keep(self._power)
         self.handle: CData = adapter.new("struct ferrule_device *")
         adapter.keep(self.handle)
-        assert self.lib.ferrule_device_init(self.handle) == OK
+        assert self.bind() == OK
+
+    def bind(self) -> int:
+        """Initialise and bind the handle."""
+        adapter = self.adapter
+        status = int(self.lib.ferrule_device_init(self.handle))
         base = adapter.ffi.cast("void *", BASE)
         driver = adapter.address("woofles_driver")
-        assert self.lib.ferrule_device_bind(self.handle, base, adapter.ffi.NULL, driver, self.context) == OK
+        return status or int(self.lib.ferrule_device_bind(self.handle, base, self._power, driver, self.context))
+
+    def _switch(self, on: bool) -> int:
+        self.powers.append(on)
+        return OK
 
     def _interrupt(self) -> bool:
         self.masked = not self.lib.woofles_interrupt(self.context)
+        if self.notifies:
+            self.lib.ferrule_device_notify(self.handle)
         return not self.masked
 
     def inject(self, fault: Fault | None) -> None:
         """Replace the injected fault, and restart the count of accesses from 0."""
         self.injector.inject(fault)
 
-    def layer(self, job: Job, patience: int = PATIENCE) -> CData:
+    def layer(self, job: Job, timeout_us: int = TIMEOUT_US) -> CData:
         """Return the job as a struct woofles_layer, with its constants in memory the device can reach."""
         command = {each.name: getattr(job.command, each.name) for each in fields(Command)}
-        members: dict[str, Any] = {"command": command, "patience": patience}
+        members: dict[str, Any] = {"command": command, "timeout_us": timeout_us}
         for name in ("weights", "bias", "multipliers", "shifts"):
             if name in job.arrays:
                 members[name] = self._shared(job.arrays[name])
@@ -150,12 +170,12 @@ class WooflesBench(DeviceCalls):
         self.adapter.share(value)
         return value
 
-    def prepare(self, job: Job, patience: int = PATIENCE) -> Prepared:
+    def prepare(self, job: Job, timeout_us: int = TIMEOUT_US) -> Prepared:
         """Place a job's data in shared memory for repeated runs."""
         null = self.adapter.ffi.NULL
         second = self._shared(job.arrays["second"]) if "second" in job.arrays else null
         output = self._shared(np.full(arithmetic.output_bytes(job.command), 99, np.int8))
-        layer = self.layer(job, patience)
+        layer = self.layer(job, timeout_us)
         return Prepared(
             bench=self, layer=layer, input=self._shared(job.arrays["input"]), second=second, output=output, job=job
         )
@@ -172,10 +192,14 @@ class Prepared:
     output: CData
     job: Job
 
+    @property
+    def arguments(self) -> tuple[CData, ...]:
+        """The arguments of the operators."""
+        return (self.bench.handle, self.layer, self.input, self.second, self.output)
+
     def execute(self) -> int:
         """Run the job on the open device."""
-        arguments = (self.bench.handle, self.layer, self.input, self.second, self.output)
-        return int(self.bench.lib.woofles_execute(*arguments))
+        return int(self.bench.lib.woofles_execute(*self.arguments))
 
     def run(self) -> int:
         """Open the device, run the job and close the device, as an executor does; an opened device is always closed."""

@@ -29,16 +29,20 @@ const void *ferrule_platform_thread(void)
 int32_t ferrule_platform_init(ferrule_device_t *dev)
 {
     dev->lock = xSemaphoreCreateMutexStatic(&dev->mutex);
-    return dev->lock != NULL ? FERRULE_OK : FERRULE_ERR_MEMORY;
+    dev->notified = xSemaphoreCreateBinaryStatic(&dev->semaphore);
+    return dev->lock != NULL && dev->notified != NULL ? FERRULE_OK : FERRULE_ERR_MEMORY;
 }
 
 int32_t ferrule_platform_destroy(ferrule_device_t *dev)
 {
     SemaphoreHandle_t lock = dev->lock;
+    SemaphoreHandle_t notified = dev->notified;
 
     dev->lock = NULL;
+    dev->notified = NULL;
     ferrule_platform_unguard(dev);
     vSemaphoreDelete(lock); /* no task has it or waits for it */
+    vSemaphoreDelete(notified);
     return FERRULE_OK;
 }
 
@@ -54,12 +58,25 @@ void ferrule_platform_unguard(ferrule_device_t *dev)
     taskEXIT_CRITICAL();
 }
 
-int32_t ferrule_platform_lock(ferrule_device_t *dev)
+uint32_t ferrule_platform_open_timeout_us(void)
 {
-    if (xSemaphoreTake(dev->lock, pdMS_TO_TICKS(FERRULE_FREERTOS_OPEN_TIMEOUT_MS)) == pdTRUE) {
+    return FERRULE_FREERTOS_OPEN_TIMEOUT_MS * 1000u;
+}
+
+/* Rounded up. */
+static TickType_t ticks_of(uint32_t microseconds)
+{
+    const uint64_t ticks = ((uint64_t)microseconds * configTICK_RATE_HZ + 999999u) / 1000000u;
+
+    return ticks < portMAX_DELAY ? (TickType_t)ticks : portMAX_DELAY - 1u;
+}
+
+int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
+{
+    if (xSemaphoreTake(dev->lock, ticks_of(timeout_us)) == pdTRUE) {
         return FERRULE_OK;
     }
-    return FERRULE_FREERTOS_OPEN_TIMEOUT_MS == 0 ? FERRULE_ERR_BUSY : FERRULE_ERR_TIMEOUT;
+    return timeout_us == 0u ? FERRULE_ERR_BUSY : FERRULE_ERR_TIMEOUT;
 }
 
 int32_t ferrule_platform_unlock(ferrule_device_t *dev)
@@ -78,4 +95,37 @@ int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
     (void)dev; /* nor device power; the driver's activate switches it */
     (void)on;
     return FERRULE_OK;
+}
+
+int32_t ferrule_platform_cut(ferrule_device_t *dev)
+{
+    (void)dev; /* FreeRTOS has no device power */
+    return FERRULE_ERR_UNSUPPORTED;
+}
+
+uint32_t ferrule_platform_now_us(void)
+{
+    const TickType_t ticks =
+        xPortIsInsideInterrupt() ? xTaskGetTickCountFromISR() : xTaskGetTickCount();
+
+    /* wraps with the ticks if the period is a whole number of microseconds */
+    return (uint32_t)ticks * (1000000u / configTICK_RATE_HZ);
+}
+
+int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
+{
+    return xSemaphoreTake(dev->notified, ticks_of(timeout_us)) == pdTRUE ? FERRULE_OK
+                                                                         : FERRULE_ERR_TIMEOUT;
+}
+
+void ferrule_platform_notify(ferrule_device_t *dev)
+{
+    if (xPortIsInsideInterrupt()) {
+        BaseType_t woken = pdFALSE;
+
+        (void)xSemaphoreGiveFromISR(dev->notified, &woken); /* fails if it is given already */
+        portYIELD_FROM_ISR(woken);
+    } else {
+        (void)xSemaphoreGive(dev->notified);
+    }
 }

@@ -36,6 +36,7 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
     dev->base = NULL;
     dev->power = NULL;
     dev->locked = false;
+    dev->notified = false;
     return FERRULE_OK;
 }
 
@@ -57,11 +58,17 @@ void ferrule_platform_unguard(ferrule_device_t *dev)
     ferrule_port_critical_exit(dev->masked);
 }
 
-int32_t ferrule_platform_lock(ferrule_device_t *dev)
+uint32_t ferrule_platform_open_timeout_us(void)
+{
+    return 0; /* no other task runs meanwhile */
+}
+
+int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
 {
     uint32_t masked = ferrule_port_critical_enter();
     bool taken = dev->locked;
 
+    (void)timeout_us;
     dev->locked = true;
     ferrule_port_critical_exit(masked);
     return taken ? FERRULE_ERR_BUSY : FERRULE_OK;
@@ -89,4 +96,40 @@ int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
     }
     hook = on ? power->on : power->off;
     return hook == NULL ? FERRULE_OK : hook(power->context);
+}
+
+int32_t ferrule_platform_cut(ferrule_device_t *dev)
+{
+    const struct ferrule_bare_metal_power *power = dev->power;
+
+    return power == NULL || power->off == NULL ? FERRULE_ERR_UNSUPPORTED
+                                               : power->off(power->context);
+}
+
+uint32_t ferrule_platform_now_us(void)
+{
+#ifdef FERRULE_PORT_HAS_CLOCK
+    return ferrule_port_now_us();
+#else
+    static uint32_t looks; /* without a clock, each look counts as a microsecond */
+    return looks++;
+#endif
+}
+
+int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
+{
+    const uint32_t begin = ferrule_platform_now_us();
+
+    while (!dev->notified) {
+        if (ferrule_platform_now_us() - begin >= timeout_us) {
+            return FERRULE_ERR_TIMEOUT;
+        }
+    }
+    dev->notified = false;
+    return FERRULE_OK;
+}
+
+void ferrule_platform_notify(ferrule_device_t *dev)
+{
+    dev->notified = true;
 }

@@ -47,6 +47,8 @@ static struct ferrule_cmsis_usart *unbind(ferrule_device_t *dev)
 
 #if FERRULE_CMSIS_RTOS2
 
+#define NOTIFIED 1u
+
 int32_t ferrule_cmsis_kernel_status(osStatus_t code)
 {
     switch (code) {
@@ -94,8 +96,22 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
     dev->accelerator = NULL;
     dev->usart = NULL;
     dev->guarded = false;
+    osEventFlagsAttr_t flags = {.name = "ferrule device"};
+#if FERRULE_CMSIS_EVENT_FLAGS_BYTES > 0
+    flags.cb_mem = dev->notified_block;
+    flags.cb_size = FERRULE_CMSIS_EVENT_FLAGS_BYTES;
+#endif
     dev->lock = osMutexNew(&attributes);
-    return dev->lock != NULL ? FERRULE_OK : FERRULE_ERR_MEMORY;
+    if (dev->lock == NULL) {
+        return FERRULE_ERR_MEMORY;
+    }
+    dev->notified = osEventFlagsNew(&flags);
+    if (dev->notified == NULL) {
+        (void)osMutexDelete(dev->lock);
+        dev->lock = NULL;
+        return FERRULE_ERR_MEMORY;
+    }
+    return FERRULE_OK;
 }
 
 int32_t ferrule_platform_destroy(ferrule_device_t *dev)
@@ -103,8 +119,13 @@ int32_t ferrule_platform_destroy(ferrule_device_t *dev)
     struct ferrule_cmsis_usart *usart = unbind(dev);
     const int32_t signal = usart != NULL ? ferrule_cmsis_usart_release(usart) : FERRULE_OK;
     const int32_t lock = ferrule_cmsis_kernel_status(osMutexDelete(dev->lock));
+    const int32_t flags = ferrule_cmsis_kernel_status(osEventFlagsDelete(dev->notified));
     dev->lock = NULL;
-    return signal != FERRULE_OK ? signal : lock;
+    dev->notified = NULL;
+    if (signal != FERRULE_OK) {
+        return signal;
+    }
+    return lock != FERRULE_OK ? lock : flags;
 }
 
 /* Not a mutex: a handle may be destroyed while other threads enter, and not every kernel can delete
@@ -124,9 +145,21 @@ void ferrule_platform_unguard(ferrule_device_t *dev)
     }
 }
 
-int32_t ferrule_platform_lock(ferrule_device_t *dev)
+uint32_t ferrule_platform_open_timeout_us(void)
 {
-    uint32_t ticks = ferrule_cmsis_ticks(FERRULE_CMSIS_OPEN_TIMEOUT_MS);
+    return FERRULE_CMSIS_OPEN_TIMEOUT_MS * 1000u;
+}
+
+/* Rounded up. */
+static uint32_t ticks_of(uint32_t microseconds)
+{
+    const uint64_t ticks = ((uint64_t)microseconds * osKernelGetTickFreq() + 999999u) / 1000000u;
+    return ticks < osWaitForever ? (uint32_t)ticks : osWaitForever - 1u;
+}
+
+int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
+{
+    uint32_t ticks = ticks_of(timeout_us);
     if (osKernelGetState() == osKernelLocked) {
         ticks = 0; /* no other thread could run and unlock it */
     }
@@ -136,6 +169,27 @@ int32_t ferrule_platform_lock(ferrule_device_t *dev)
 int32_t ferrule_platform_unlock(ferrule_device_t *dev)
 {
     return ferrule_cmsis_kernel_status(osMutexRelease(dev->lock));
+}
+
+uint32_t ferrule_platform_now_us(void)
+{
+    /* wraps with the ticks if the period is a whole number of microseconds */
+    return osKernelGetTickCount() * (1000000u / osKernelGetTickFreq());
+}
+
+int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
+{
+    const uint32_t flags =
+        osEventFlagsWait(dev->notified, NOTIFIED, osFlagsWaitAny, ticks_of(timeout_us));
+    if ((flags & osFlagsError) == 0u) {
+        return FERRULE_OK;
+    }
+    return ferrule_cmsis_kernel_status((osStatus_t)flags);
+}
+
+void ferrule_platform_notify(ferrule_device_t *dev)
+{
+    (void)osEventFlagsSet(dev->notified, NOTIFIED);
 }
 
 #else /* no kernel: one thread, or cooperative tasks */
@@ -151,6 +205,7 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
     dev->usart = NULL;
     dev->masked = 0;
     dev->locked = false;
+    dev->notified = false;
     return FERRULE_OK;
 }
 
@@ -171,8 +226,14 @@ void ferrule_platform_unguard(ferrule_device_t *dev)
     ferrule_port_critical_exit(dev->masked);
 }
 
-int32_t ferrule_platform_lock(ferrule_device_t *dev)
+uint32_t ferrule_platform_open_timeout_us(void)
 {
+    return 0; /* no other task runs meanwhile */
+}
+
+int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
+{
+    (void)timeout_us;
     const uint32_t masked = ferrule_port_critical_enter();
     const bool taken = dev->locked;
     dev->locked = true;
@@ -184,6 +245,33 @@ int32_t ferrule_platform_unlock(ferrule_device_t *dev)
 {
     dev->locked = false;
     return FERRULE_OK;
+}
+
+uint32_t ferrule_platform_now_us(void)
+{
+#ifdef FERRULE_PORT_HAS_CLOCK
+    return ferrule_port_now_us();
+#else
+    static uint32_t looks; /* without a clock, each look counts as a microsecond */
+    return looks++;
+#endif
+}
+
+int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
+{
+    const uint32_t begin = ferrule_platform_now_us();
+    while (!dev->notified) {
+        if (ferrule_platform_now_us() - begin >= timeout_us) {
+            return FERRULE_ERR_TIMEOUT;
+        }
+    }
+    dev->notified = false;
+    return FERRULE_OK;
+}
+
+void ferrule_platform_notify(ferrule_device_t *dev)
+{
+    dev->notified = true;
 }
 
 #endif /* FERRULE_CMSIS_RTOS2 */
@@ -286,4 +374,13 @@ int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
         return FERRULE_OK;
     }
     return on ? power_up(dev->accelerator) : power_down(dev->accelerator);
+}
+
+/* An accelerator with a CMSIS-Driver is switched off; other devices have no such means. */
+int32_t ferrule_platform_cut(ferrule_device_t *dev)
+{
+    if (dev->accelerator == NULL) {
+        return FERRULE_ERR_UNSUPPORTED;
+    }
+    return ferrule_cmsis_driver_status(dev->accelerator->PowerControl(ARM_POWER_OFF));
 }

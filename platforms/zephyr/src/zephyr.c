@@ -27,6 +27,7 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
 {
     dev->zephyr_device = NULL;
     memset(&dev->guard, 0, sizeof dev->guard); /* has no members on a single core */
+    (void)k_sem_init(&dev->notified, 0, 1);
     return ferrule_zephyr_status(k_mutex_init(&dev->lock));
 }
 
@@ -34,6 +35,9 @@ int32_t ferrule_platform_destroy(ferrule_device_t *dev)
 {
 #if defined(CONFIG_OBJ_CORE_MUTEX)
     k_obj_core_unlink(K_OBJ_CORE(&dev->lock)); /* the kernel has a list of all mutexes */
+#endif
+#if defined(CONFIG_OBJ_CORE_SEM)
+    k_obj_core_unlink(K_OBJ_CORE(&dev->notified));
 #endif
     dev->zephyr_device = NULL;
     ferrule_platform_unguard(dev);
@@ -51,11 +55,15 @@ void ferrule_platform_unguard(ferrule_device_t *dev)
     k_spin_unlock(&dev->guard, dev->guard_key);
 }
 
-int32_t ferrule_platform_lock(ferrule_device_t *dev)
+uint32_t ferrule_platform_open_timeout_us(void)
 {
-    const int32_t milliseconds = CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS;
+    return CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS * 1000u;
+}
+
+int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
+{
     return ferrule_zephyr_status(
-        k_mutex_lock(&dev->lock, milliseconds == 0 ? K_NO_WAIT : K_MSEC(milliseconds)));
+        k_mutex_lock(&dev->lock, timeout_us == 0u ? K_NO_WAIT : K_USEC(timeout_us)));
 }
 
 int32_t ferrule_platform_unlock(ferrule_device_t *dev)
@@ -79,6 +87,28 @@ int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
     }
     return ferrule_zephyr_status(on ? pm_device_runtime_get(dev->zephyr_device)
                                     : pm_device_runtime_put(dev->zephyr_device));
+}
+
+/* Zephyr has no call that cuts the power of a device in use. */
+int32_t ferrule_platform_cut(ferrule_device_t *dev)
+{
+    (void)dev;
+    return FERRULE_ERR_UNSUPPORTED;
+}
+
+uint32_t ferrule_platform_now_us(void)
+{
+    return (uint32_t)k_ticks_to_us_floor64((uint64_t)k_uptime_ticks());
+}
+
+int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
+{
+    return k_sem_take(&dev->notified, K_USEC(timeout_us)) == 0 ? FERRULE_OK : FERRULE_ERR_TIMEOUT;
+}
+
+void ferrule_platform_notify(ferrule_device_t *dev)
+{
+    k_sem_give(&dev->notified);
 }
 
 int32_t ferrule_device_bind(ferrule_device_t *dev, const struct device *zephyr_device,

@@ -43,6 +43,7 @@ from ferrule.dom import Call as CallExpression
 HELD = Identifier("held")
 STATUS = Identifier("status")
 OK = Identifier("FERRULE_OK")
+DEADLINE = Identifier("deadline_us")
 HANDLE = Pointer(StructType("ferrule_device"))
 HELD_PARAMETER = Parameter(name=HELD.name, type=Pointer(StructType("ferrule_held")))
 
@@ -150,5 +151,8 @@ def held_run(uses: Sequence[DeviceUse], call: CallExpression) -> Iterator[Statem
         StructType("ferrule_held"),
         Aggregate(tuple(Field(value, name) for name, value in fields.items())),
     )
-    yield Declare(STATUS.name, Const(Scalar.INT32), call)
+    yield Declare(
+        STATUS.name, Scalar.INT32, CallExpression(Identifier("ferrule_held_begin"), (AddressOf(HELD), DEADLINE))
+    )
+    yield If(Binary(BinaryOperator.EQUAL, STATUS, OK), Block((Assign(STATUS, call),)))
     yield Return(CallExpression(Identifier("ferrule_held_end"), (AddressOf(HELD), STATUS)))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ferrule.backends.firmware import SCALARS, Blob, blob_variable
-from ferrule.codegen.device_code import devices_struct, public_numbers
+from ferrule.codegen.device_code import DEADLINE, devices_struct, public_numbers
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.run_code import REGION, RunCode, workspace_size
 from ferrule.codegen.schedule import Schedule
@@ -30,6 +30,7 @@ from ferrule.dom import (
     Index,
     Linkage,
     Module,
+    Parameter,
     Pointer,
     Scalar,
     Section,
@@ -106,7 +107,12 @@ class ExecutorBuilder:
                 Include(path="stddef.h", kind=IncludeKind.STANDARD),
                 Include(path="stdint.h", kind=IncludeKind.STANDARD),
             ),
-            interface=(self._sizes(), *self._structs(), *self._defaults(), self._run(declaration=True)),
+            interface=(
+                self._sizes(),
+                *self._structs(),
+                *self._defaults(),
+                *(self._run(declaration=True, until=until) for until in self._kinds_of_run()),
+            ),
             implementation_includes=(
                 *((Include(path="ferrule/held.h"),) if self._lowered.devices else ()),
                 *((Include(path="ferrule/port.h"),) if self._code.maintains_cache else ()),
@@ -123,7 +129,7 @@ class ExecutorBuilder:
                 *(declaration for item in self._lowered.layers for declaration in item.op.declarations),
                 *self._defaults(),
                 *self._code.operators(),
-                self._run(declaration=False),
+                *(self._run(declaration=False, until=until) for until in self._kinds_of_run()),
             ),
         )
 
@@ -277,11 +283,28 @@ class ExecutorBuilder:
             doc="The default workspace.",
         )
 
-    def _run(self, *, declaration: bool) -> Function:
+    def _kinds_of_run(self) -> tuple[bool, ...]:
+        """Return which functions run the model: without a deadline, and for a model with devices with one."""
+        return (False, True) if self._lowered.devices else (False,)
+
+    def _run(self, *, declaration: bool, until: bool) -> Function:
+        parameters = self._code.parameters()
+        if until:
+            deadline = Parameter(name=DEADLINE.name, type=Scalar.UINT32)
+            return Function(
+                name=f"{self.prefix}_run_until",
+                returns=_STATUS,
+                parameters=(*parameters, deadline),
+                body=None if declaration else self._code.body(until=True),
+                linkage=Linkage.EXTERNAL,
+                doc=f"Like {self.prefix}_run, until `deadline_us`: a time of ferrule_platform_now_us(), at most\n"
+                "2^31 - 1 microseconds from now.\n"
+                "@retval FERRULE_ERR_TIMEOUT the time has come before an operator or while a device was awaited",
+            )
         return Function(
             name=f"{self.prefix}_run",
             returns=_STATUS,
-            parameters=self._code.parameters(),
+            parameters=parameters,
             body=None if declaration else self._code.body(),
             linkage=Linkage.EXTERNAL,
             doc="Run one inference in the caller's thread; several may run at once, each in its own memory.\n"
@@ -302,8 +325,9 @@ class ExecutorBuilder:
     def _errors(self) -> str:
         if self._lowered.devices:
             return (
-                "\n@return or the first error of a device; all devices are closed and deactivated, as after a "
-                "successful run"
+                "\n@retval FERRULE_ERR_CANCELLED ferrule_run_cancel() was called with `info`"
+                "\n@return or the first error of a device, or of `info->stop_at`; all devices are closed and "
+                "deactivated, as after a successful run"
             )
         if any(item.op.status is not None for item in self._lowered.layers):
             return "\n@return or the error of the operator that failed"

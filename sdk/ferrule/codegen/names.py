@@ -14,7 +14,7 @@ _WORDS = """
     short signed sizeof static struct switch template this throw true try typedef typeid typename union
     unsigned using virtual void volatile while main memory inputs outputs info sram scratch memmove run
     counters index null int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t size_t
-    ptrdiff_t devices held status handles entries run_operators
+    ptrdiff_t devices held status handles entries run_operators deadline_us
 """
 _RESERVED = frozenset(_WORDS.split())
 """Keywords of C and C++, and the names of variables in generated functions."""

@@ -9,7 +9,18 @@ from functools import cached_property
 
 from ferrule.backends.firmware import SCALARS
 from ferrule.codegen.cache_code import Upkeep, upkeep, written_by_devices
-from ferrule.codegen.device_code import HELD, HELD_PARAMETER, OK, STATUS, called, checked, held_run, numbers, ran
+from ferrule.codegen.device_code import (
+    DEADLINE,
+    HELD,
+    HELD_PARAMETER,
+    OK,
+    STATUS,
+    called,
+    checked,
+    held_run,
+    numbers,
+    ran,
+)
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, offset_name, scratch_offset
 from ferrule.codegen.schedule import Call as DeviceCallKind
 from ferrule.codegen.schedule import Schedule, ScheduledStep
@@ -51,6 +62,7 @@ from ferrule.graph import TensorInfo
 from ferrule.memory import scratch_name
 
 REGION = "sram"
+_RUN = "run"
 INFO = Identifier("info")
 Members = Sequence[tuple[str, TensorInfo]]
 
@@ -103,8 +115,15 @@ class RunCode:
             Parameter(name=INFO.name, type=Pointer(StructType("ferrule_run_info"))),
         )
 
-    def body(self) -> Block:
-        """Return the body of `ferrule_<model>_run`."""
+    def body(self, *, until: bool = False) -> Block:
+        """Return the body of `ferrule_<model>_run`, or of `ferrule_<model>_run_until`."""
+        if self._uses:
+            arguments = tuple(Identifier(parameter.name) for parameter in self.parameters())
+            deadline = AddressOf(DEADLINE) if until else Null()
+            return Block((Return(Call(Identifier(_RUN), (*arguments, deadline))),))
+        return self._whole()
+
+    def _whole(self) -> Block:
         return Block((*self._checks(), Evaluate(Call(Identifier("ferrule_run_begin"), (INFO,))), *self._run()))
 
     def offsets(self) -> Iterator[Enumeration]:
@@ -131,7 +150,7 @@ class RunCode:
             yield numbers(self._lowered.devices)
 
     def operators(self) -> Iterator[Function]:
-        """Yield the function that runs the operators if the model has devices; otherwise `ferrule_<model>_run` does."""
+        """Yield the functions that run the operators if the model has devices; otherwise `ferrule_<model>_run` does."""
         if self._uses:
             yield Function(
                 name="run_operators",
@@ -139,6 +158,13 @@ class RunCode:
                 parameters=(*(self._parameter(name) for name in self._structs_used()), HELD_PARAMETER),
                 body=Block(_without_unused(self._body())),
                 doc="Return at the first error; the caller then releases the devices that are still held.",
+            )
+            yield Function(
+                name=_RUN,
+                returns=Scalar.INT32,
+                parameters=(*self.parameters(), Parameter(name=DEADLINE.name, type=Pointer(Const(Scalar.UINT32)))),
+                body=self._whole(),
+                doc="Run with a deadline, or without one if `deadline_us` is NULL.",
             )
 
     # ---- the function
@@ -192,16 +218,17 @@ class RunCode:
                 if name not in declared:
                     declared.add(name)
                     yield self._declare(name)
-            yield self._notify(index)
+            yield from self._notify(index)
             yield from self._step(index, item)
-        yield self._notify(len(self._lowered.layers))
+        yield from self._notify(len(self._lowered.layers))
         yield from self._late_outputs()
         yield Return(OK)
 
-    def _notify(self, index: int) -> Statement:
+    def _notify(self, index: int) -> Iterator[Statement]:
         if self._uses:
-            return Evaluate(Call(Identifier("ferrule_held_next"), (HELD, Integer(index))))
-        return Evaluate(Call(Identifier("ferrule_run_notify"), (INFO, Integer(index))))
+            yield from checked(Call(Identifier("ferrule_held_next"), (HELD, Integer(index))))
+        else:
+            yield Evaluate(Call(Identifier("ferrule_run_notify"), (INFO, Integer(index))))
 
     def _step(self, index: int, item: LoweredLayer) -> Iterator[Statement]:
         """Yield an operator with the device calls around it."""

@@ -28,6 +28,8 @@ class Call(IntEnum):
     """Run the operator itself."""
     CLOSE = 5
     DEACTIVATE = 6
+    FINISH = 7
+    """Collect the result of the oldest operator or copy that the device began."""
 
     @override
     def __str__(self) -> str:

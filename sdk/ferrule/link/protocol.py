@@ -67,6 +67,7 @@ class Status(IntEnum):
     INTERRUPT = -10
     OWNER = -11
     DEVICE = -12
+    CANCELLED = -13
 
 
 def status_text(status: int) -> str:

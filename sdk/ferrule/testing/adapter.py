@@ -157,7 +157,7 @@ def build_adapter(
     build = _build(
         title=f"the adapter {folder.name}",
         ground=ground,
-        sources=[*own, root / "src_c" / "device" / "device.c", *sources],
+        sources=[*own, *(root / "src_c" / "device" / name for name in ("command.c", "device.c")), *sources],
         headers=[*(path.relative_to(folder / "include").as_posix() for path in public), *headers],
         include_dirs=[folder / "include", *include_dirs],
         defines=everything,

@@ -8,8 +8,10 @@
 typedef long BaseType_t;
 typedef uint32_t TickType_t;
 
-#define pdFALSE           ((BaseType_t)0)
-#define pdTRUE            ((BaseType_t)1)
-#define pdMS_TO_TICKS(ms) ((TickType_t)(ms)) /* 1000 ticks a second */
+#define pdFALSE            ((BaseType_t)0)
+#define pdTRUE             ((BaseType_t)1)
+#define configTICK_RATE_HZ 1000u
+#define portMAX_DELAY      UINT32_MAX
+#define pdMS_TO_TICKS(ms)  ((TickType_t)(ms)) /* 1000 ticks a second */
 
 #endif /* FAKE_FREERTOS_H */

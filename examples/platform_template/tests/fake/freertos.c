@@ -35,10 +35,19 @@ void taskEXIT_CRITICAL(void)
 
 SemaphoreHandle_t xSemaphoreCreateMutexStatic(StaticSemaphore_t *buffer)
 {
+    buffer->is_binary = 0;
     return pthread_mutex_init(&buffer->mutex, NULL) == 0 ? buffer : NULL;
 }
 
-BaseType_t xSemaphoreTake(SemaphoreHandle_t semaphore, TickType_t ticks)
+SemaphoreHandle_t xSemaphoreCreateBinaryStatic(StaticSemaphore_t *buffer)
+{
+    buffer->is_binary = 1;
+    buffer->given = 0;
+    (void)pthread_cond_init(&buffer->changed, NULL);
+    return pthread_mutex_init(&buffer->mutex, NULL) == 0 ? buffer : NULL;
+}
+
+static struct timespec in_ticks(TickType_t ticks)
 {
     struct timespec end;
 
@@ -49,15 +58,77 @@ BaseType_t xSemaphoreTake(SemaphoreHandle_t semaphore, TickType_t ticks)
         end.tv_sec++;
         end.tv_nsec -= 1000000000;
     }
+    return end;
+}
+
+static BaseType_t take_binary(SemaphoreHandle_t semaphore, const struct timespec *end)
+{
+    int failed = 0;
+    BaseType_t taken;
+
+    pthread_mutex_lock(&semaphore->mutex);
+    while (!semaphore->given && failed == 0) {
+        failed = pthread_cond_timedwait(&semaphore->changed, &semaphore->mutex, end);
+    }
+    taken = semaphore->given ? pdTRUE : pdFALSE;
+    semaphore->given = 0;
+    pthread_mutex_unlock(&semaphore->mutex);
+    return taken;
+}
+
+BaseType_t xSemaphoreTake(SemaphoreHandle_t semaphore, TickType_t ticks)
+{
+    const struct timespec end = in_ticks(ticks);
+
+    if (semaphore->is_binary) {
+        return take_binary(semaphore, &end);
+    }
     return pthread_mutex_timedlock(&semaphore->mutex, &end) == 0 ? pdTRUE : pdFALSE;
+}
+
+static BaseType_t give_binary(SemaphoreHandle_t semaphore)
+{
+    int before;
+
+    pthread_mutex_lock(&semaphore->mutex);
+    before = semaphore->given;
+    semaphore->given = 1;
+    pthread_cond_signal(&semaphore->changed);
+    pthread_mutex_unlock(&semaphore->mutex);
+    return before ? pdFALSE : pdTRUE;
 }
 
 BaseType_t xSemaphoreGive(SemaphoreHandle_t semaphore)
 {
+    if (semaphore->is_binary) {
+        return give_binary(semaphore);
+    }
     return pthread_mutex_unlock(&semaphore->mutex) == 0 ? pdTRUE : pdFALSE;
+}
+
+BaseType_t xSemaphoreGiveFromISR(SemaphoreHandle_t semaphore, BaseType_t *woken)
+{
+    *woken = pdTRUE;
+    return give_binary(semaphore);
+}
+
+TickType_t xTaskGetTickCount(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (TickType_t)(now.tv_sec * 1000 + now.tv_nsec / 1000000);
+}
+
+TickType_t xTaskGetTickCountFromISR(void)
+{
+    return xTaskGetTickCount();
 }
 
 void vSemaphoreDelete(SemaphoreHandle_t semaphore)
 {
+    if (semaphore->is_binary) {
+        pthread_cond_destroy(&semaphore->changed);
+    }
     pthread_mutex_destroy(&semaphore->mutex);
 }

@@ -8,8 +8,12 @@ typedef void *TaskHandle_t;
 
 TaskHandle_t xTaskGetCurrentTaskHandle(void);
 BaseType_t xPortIsInsideInterrupt(void);
+TickType_t xTaskGetTickCount(void);
+TickType_t xTaskGetTickCountFromISR(void);
 void taskENTER_CRITICAL(void);
 void taskEXIT_CRITICAL(void);
+
+#define portYIELD_FROM_ISR(woken) ((void)(woken))
 
 /** Set the kind of the calling thread: 0 before the scheduler starts, 1 a task, 2 an interrupt. */
 void fake_be(int what);

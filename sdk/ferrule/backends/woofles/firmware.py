@@ -29,8 +29,8 @@ from ferrule.graph import Array
 
 FOLDER = Path(__file__).parent
 HEADER = "woofles/woofles.h"
-PATIENCE_FLOOR = 10_000
-"""Polls before the driver gives up on the shortest command."""
+TIMEOUT_FLOOR_US = 10_000
+"""Limit of the wait for the shortest command, in microseconds."""
 _BINDING = {
     "base": BindingNumber(high=0xFFFF_F000, multiple_of=REGISTER_BYTES),
     "interrupt": BindingNumber(high=479),
@@ -51,7 +51,7 @@ class WooflesTarget:
             "woofles_layer",
             command=command_literal(work.command),
             **constants,
-            patience=_patience(work.command),
+            timeout_us=_timeout_us(work.command),
         )
         second = Null() if work.weights is not None else context.input_pointer(1)
         arguments = (context.resource_handle, layer, context.input_pointer(0), second, context.output_pointer())
@@ -122,6 +122,6 @@ def command_literal(command: Command) -> Aggregate:
     return Aggregate(tuple(Field(Integer(value), name) for name, value in values.items() if value))
 
 
-def _patience(command: Command) -> int:
-    """Return the limit of polls: a floor plus four per cycle of the command, though each poll takes several cycles."""
-    return min(PATIENCE_FLOOR + 4 * DEFAULT_TIMING.cycles(command), (1 << 32) - 1)
+def _timeout_us(command: Command) -> int:
+    """Return the limit of the wait for a command: a floor plus four microseconds per cycle, enough from 1 MHz on."""
+    return min(TIMEOUT_FLOOR_US + 4 * DEFAULT_TIMING.cycles(command), (1 << 31) - 1)

@@ -23,6 +23,8 @@ struct ferrule_device {
     struct ferrule_device_core core;
     StaticSemaphore_t mutex;
     SemaphoreHandle_t lock; /* handle of `mutex` */
+    StaticSemaphore_t semaphore;
+    SemaphoreHandle_t notified; /* handle of `semaphore`: given since the last wait */
 };
 
 /**

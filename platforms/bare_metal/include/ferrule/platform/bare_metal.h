@@ -34,6 +34,7 @@ struct ferrule_device {
     const struct ferrule_bare_metal_power *power;
     uint32_t masked; /* interrupt state restored by unguard */
     bool locked;
+    volatile bool notified; /* since the last wait */
 };
 
 /**

@@ -79,9 +79,14 @@ struct ferrule_device {
 #if FERRULE_CMSIS_MUTEX_BYTES > 0
     uint64_t lock_block[(FERRULE_CMSIS_MUTEX_BYTES + 7) / 8];
 #endif
+    osEventFlagsId_t notified;
+#if FERRULE_CMSIS_EVENT_FLAGS_BYTES > 0
+    uint64_t notified_block[(FERRULE_CMSIS_EVENT_FLAGS_BYTES + 7) / 8];
+#endif
 #else
     uint32_t masked; /* interrupt state restored by unguard */
     bool locked;
+    volatile bool notified; /* since the last wait */
 #endif
 };
 

@@ -23,6 +23,7 @@ struct ferrule_device {
     struct ferrule_device_core core;
     const struct device *zephyr_device; /* NULL for a soft device */
     struct k_mutex lock;
+    struct k_sem notified; /* since the last wait */
     struct k_spinlock guard;
     k_spinlock_key_t guard_key; /* of the thread that holds the guard */
 };

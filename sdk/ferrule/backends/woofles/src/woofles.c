@@ -41,8 +41,8 @@ static int32_t start(struct woofles *device)
     }
     set(device, WOOFLES_CONTROL, WOOFLES_CONTROL_RESET);
     device->head = 0;
+    device->tail = 0;
     device->completed = 0;
-    device->interrupts = 0;
     if (get(device, WOOFLES_CONTROL) != 0u || get(device, WOOFLES_STATUS) != 0u ||
         get(device, WOOFLES_INTERRUPT) != 0u || get(device, WOOFLES_QUEUE_TAIL) != 0u ||
         get(device, WOOFLES_COMPLETED) != 0u) {
@@ -67,7 +67,9 @@ static int32_t woofles_deactivate(void *context)
     const struct woofles *device = context;
 
     set(device, WOOFLES_CONTROL, WOOFLES_CONTROL_RESET);
-    return get(device, WOOFLES_CONTROL) == 0u ? FERRULE_OK : FERRULE_ERR_DEVICE;
+    return get(device, WOOFLES_CONTROL) == 0u && get(device, WOOFLES_STATUS) == 0u
+               ? FERRULE_OK
+               : FERRULE_ERR_DEVICE;
 }
 
 /* The device is not in use now, so it is reset if it is busy, stopped or not set up. A user that
@@ -88,13 +90,6 @@ static int32_t woofles_check(void *context)
     return start(device);
 }
 
-const struct ferrule_driver woofles_driver = {
-    .name = "woofles",
-    .activate = woofles_activate,
-    .deactivate = woofles_deactivate,
-    .check = woofles_check,
-};
-
 /* Clears repeatedly if one write does not clear the bits: the line is level-sensitive, so a pending
  * interrupt would recur before any other code runs. */
 bool woofles_interrupt(struct woofles *device)
@@ -105,7 +100,6 @@ bool woofles_interrupt(struct woofles *device)
         device->spurious++;
     }
     for (uint32_t tries = 0; tries < WOOFLES_CLEAR_TRIES && reasons != 0u; tries++) {
-        device->interrupts |= reasons;
         set(device, WOOFLES_INTERRUPT, reasons);
         reasons = get(device, WOOFLES_INTERRUPT);
     }
@@ -128,99 +122,134 @@ static void seal(struct woofles_command *command)
 }
 
 /* Writes the command to the ring and rings the doorbell. */
-static void submit(struct woofles *device, const struct woofles_layer *layer, const int8_t *input,
-                   const int8_t *second, int8_t *output)
+static int32_t woofles_submit(void *context, const void *command)
 {
-    struct woofles_command *command = &device->ring[device->head];
+    struct woofles *device = context;
+    const struct woofles_work *work = command;
+    const struct woofles_layer *layer = work->layer;
+    struct woofles_command *entry = &device->ring[device->head];
 
     device->sequence++;
-    *command = layer->command;
-    command->sequence = device->sequence;
-    command->input = ferrule_bus_address(input);
-    command->second = ferrule_bus_address(second);
-    command->bias = layer->bias == NULL ? 0u : ferrule_bus_address(layer->bias);
-    command->output = ferrule_bus_address(output);
+    *entry = layer->command;
+    entry->sequence = device->sequence;
+    entry->input = ferrule_bus_address(work->input);
+    entry->second = ferrule_bus_address(layer->weights != NULL ? layer->weights : work->second);
+    entry->bias = layer->bias == NULL ? 0u : ferrule_bus_address(layer->bias);
+    entry->output = ferrule_bus_address(work->output);
     if (layer->weights != NULL) {
-        command->multipliers = ferrule_bus_address(layer->multipliers);
-        command->shifts = ferrule_bus_address(layer->shifts);
+        entry->multipliers = ferrule_bus_address(layer->multipliers);
+        entry->shifts = ferrule_bus_address(layer->shifts);
     }
-    seal(command);
-    device->interrupts = 0;
+    seal(entry);
     device->spurious = 0;
     device->head = (device->head + 1u) % WOOFLES_RING;
-    ferrule_cache_clean(command, sizeof(*command));
+    ferrule_cache_clean(entry, sizeof(*entry));
     ferrule_port_barrier();
     set(device, WOOFLES_QUEUE_HEAD, device->head);
+    return FERRULE_OK;
 }
 
-static bool is_over(const struct woofles *device)
+/* The number of commands in flight. */
+static uint32_t in_flight(const struct woofles *device)
 {
-    const uint32_t reached = WOOFLES_STATUS_DONE | WOOFLES_STATUS_ERROR;
-
-    if (device->use_interrupt && !device->interrupt_lost) {
-        return device->interrupts != 0u;
-    }
-    return (get(device, WOOFLES_STATUS) & reached) != 0u;
+    return (device->head + WOOFLES_RING - device->tail) % WOOFLES_RING;
 }
 
-static int32_t wait(const struct woofles *device, uint32_t patience)
+static bool woofles_is_over(void *context)
 {
-    for (uint32_t look = 0; look < patience; look++) {
-        if (is_over(device)) {
-            return FERRULE_OK;
-        }
-        if (device->use_interrupt && device->idle != NULL) {
-            device->idle(device->idle_context);
-        }
-    }
-    return is_over(device) ? FERRULE_OK : FERRULE_ERR_TIMEOUT;
+    const struct woofles *device = context;
+
+    return (get(device, WOOFLES_STATUS) & WOOFLES_STATUS_ERROR) != 0u ||
+           get(device, WOOFLES_COMPLETED) != device->completed;
 }
 
-/* Checks that this command, and no other, was executed. */
-static int32_t verify(struct woofles *device)
+/* The device interrupts after the last command in its queue, so the ones before are looked for. */
+static uint32_t woofles_poll_us(void *context)
+{
+    const struct woofles *device = context;
+    const bool interrupts = device->use_interrupt && !device->interrupt_lost;
+
+    return interrupts && in_flight(device) == 1u ? FERRULE_WAIT_DEFAULT : 0u;
+}
+
+/* Checks that the device executed this command and no other, and at most the ones after it. */
+static int32_t verify(const struct woofles *device)
 {
     const uint32_t status = get(device, WOOFLES_STATUS);
-    const uint32_t completed = get(device, WOOFLES_COMPLETED);
+    const uint32_t count = get(device, WOOFLES_COMPLETED) - device->completed;
+    const uint32_t waiting = in_flight(device);
+    const uint32_t first = device->sequence - waiting + 1u;
 
-    if (status != WOOFLES_STATUS_DONE || completed != device->completed + 1u ||
-        get(device, WOOFLES_SEQUENCE) != device->sequence ||
-        get(device, WOOFLES_QUEUE_TAIL) != device->head) {
+    if ((status & WOOFLES_STATUS_ERROR) != 0u || count == 0u || count > waiting) {
         return FERRULE_ERR_DEVICE;
     }
-    device->completed = completed;
-    return FERRULE_OK;
+    if (count < waiting) { /* it works on a later one */
+        return FERRULE_OK;
+    }
+    return status == WOOFLES_STATUS_DONE && get(device, WOOFLES_SEQUENCE) == first + count - 1u &&
+                   get(device, WOOFLES_QUEUE_TAIL) == device->head
+               ? FERRULE_OK
+               : FERRULE_ERR_DEVICE;
+}
+
+static int32_t woofles_finish(void *context)
+{
+    struct woofles *device = context;
+    struct woofles_command *entry = &device->ring[device->tail];
+    const int32_t status = verify(device);
+
+    ferrule_port_barrier();
+    entry->operation = 0; /* so that a corrupted head cannot execute it again */
+    ferrule_cache_clean(entry, sizeof(*entry));
+    device->tail = (device->tail + 1u) % WOOFLES_RING;
+    device->completed++;
+    return status;
+}
+
+/* A reset stops the device and everything that it would still do. */
+static int32_t woofles_abort(void *context)
+{
+    struct woofles *device = context;
+    const int32_t status = start(device);
+
+    for (uint32_t index = 0; index < WOOFLES_RING; index++) {
+        device->ring[index].operation = 0;
+    }
+    ferrule_cache_clean(device->ring, sizeof(device->ring));
+    return status;
+}
+
+const struct ferrule_driver woofles_driver = {
+    .name = "woofles",
+    .activate = woofles_activate,
+    .deactivate = woofles_deactivate,
+    .check = woofles_check,
+    .submit = woofles_submit,
+    .is_over = woofles_is_over,
+    .poll_us = woofles_poll_us,
+    .finish = woofles_finish,
+    .abort = woofles_abort,
+    .depth = WOOFLES_RING - 1u,
+};
+
+int32_t woofles_start(void *resource_handle, const struct woofles_layer *layer, const int8_t *input,
+                      const int8_t *second, int8_t *output)
+{
+    const struct woofles_work work = {
+        .layer = layer, .input = input, .second = second, .output = output};
+
+    if (layer == NULL || input == NULL || output == NULL ||
+        (layer->weights == NULL && second == NULL)) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    return ferrule_device_submit(resource_handle, &woofles_driver, &work);
 }
 
 int32_t woofles_execute(void *resource_handle, const struct woofles_layer *layer,
                         const int8_t *input, const int8_t *second, int8_t *output)
 {
-    void *context = NULL;
-    int32_t status = ferrule_device_context(resource_handle, &woofles_driver, &context);
+    const int32_t status = woofles_start(resource_handle, layer, input, second, output);
 
-    if (status != FERRULE_OK) {
-        return status;
-    }
-    if (layer == NULL || input == NULL || output == NULL) {
-        return FERRULE_ERR_ARGUMENT;
-    }
-    if (layer->weights != NULL) {
-        second = layer->weights;
-    }
-    if (second == NULL) {
-        return FERRULE_ERR_ARGUMENT;
-    }
-    struct woofles *device = context;
-    struct woofles_command *command = &device->ring[device->head];
-    submit(device, layer, input, second, output);
-    status = wait(device, layer->patience);
-    if (status == FERRULE_OK) {
-        status = verify(device);
-    }
-    ferrule_port_barrier();
-    command->operation = 0; /* so that a corrupted head cannot execute it again */
-    ferrule_cache_clean(command, sizeof(*command));
-    if (status != FERRULE_OK) {
-        (void)start(device); /* if this also fails, the next check tries again */
-    }
-    return status;
+    return status == FERRULE_OK ? ferrule_device_finish(resource_handle, layer->timeout_us)
+                                : status;
 }

@@ -10,7 +10,21 @@ from typing import Any
 import pytest
 from coverage_gate import count_c, counted
 from needs import require_cc, require_module, require_sanitizers
-from woofles_bench import ARGUMENT, BASE, DEVICE, DRIVER, OK, TIMEOUT, UNAVAILABLE, Job, WooflesBench, jobs
+from woofles_bench import (
+    ARGUMENT,
+    BASE,
+    BUSY,
+    DEVICE,
+    DRIVER,
+    OK,
+    STATE,
+    TIMEOUT,
+    TIMEOUT_US,
+    UNAVAILABLE,
+    Job,
+    WooflesBench,
+    jobs,
+)
 
 from ferrule._typing import override
 from ferrule.backends.woofles.model import IMMEDIATE
@@ -77,26 +91,75 @@ def test_each_operation(bench: MakeBench, job: Job, interrupt: bool) -> None:
 
 
 def test_the_interrupt_is_used(bench: MakeBench) -> None:
+    """Between doorbell and interrupt, the driver looks at the device once, however long that takes."""
     device = ready(bench(interrupt=True))
-    device.window.log.clear()
-    assert device.prepare(JOBS["add"]).execute() == OK
-    assert [str(access) for access in device.window.log[:4]] == [
-        "QUEUE_HEAD <- 0x1",
-        "INTERRUPT -> 0x1",
-        "INTERRUPT <- 0x1",
-        "INTERRUPT -> 0x0",
-    ]
+    for job in ("add", "conv_2d"):
+        device.window.log.clear()
+        assert device.prepare(JOBS[job]).execute() == OK
+        trace = [str(access) for access in device.window.log[1:6]]
+        assert trace[:2] == ["STATUS -> 0x1", f"COMPLETED -> {int(job != 'add'):#x}"]
+        assert trace[2:] == ["INTERRUPT -> 0x1", "INTERRUPT <- 0x1", "INTERRUPT -> 0x0"]
 
 
-def test_without_idle_it_only_looks(bench: MakeBench) -> None:
-    device = ready(bench(interrupt=True, idle=False))
-    assert device.prepare(JOBS["add"], patience=50).execute() == TIMEOUT  # no time passes on the host
+def test_without_a_notification_it_waits_until_its_time_is_over(bench: MakeBench) -> None:
+    device = ready(bench(interrupt=True))
+    device.lib.ferrule_fake_forget_calls()
+    job = device.prepare(JOBS["add"])
+    device.notifies = False
+    begin = device.adapter.fakes.now_us
+    assert job.execute() == OK  # it looks once more at the end
+    assert device.adapter.fakes.now_us - begin >= TIMEOUT_US
+
+
+def test_several_commands_in_flight(bench: MakeBench) -> None:
+    """The ring holds one command less than its entries; they are collected in order, whenever they are over."""
+    for interrupt in (False, True):
+        device = ready(bench(interrupt=interrupt))
+        lib, prepared = device.lib, [device.prepare(job) for job in JOBS.values()]
+        for round_ in range(5):
+            taken = prepared[round_ % 2 :][:3]
+            for job in taken:
+                job.forget()
+                assert lib.woofles_start(*job.arguments) == OK
+            assert lib.woofles_start(*prepared[0].arguments) == BUSY
+            assert lib.ferrule_device_in_flight(device.handle) == 3
+            for job in taken:
+                assert lib.ferrule_device_finish(device.handle, 4000) == OK
+                assert job.is_right
+            assert lib.ferrule_device_finish(device.handle, 4000) == STATE
+        assert device.model.value("COMPLETED") == 15
+        assert (device.close(), device.deactivate()) == (OK, OK)
+
+
+def test_closing_stops_what_is_in_flight(bench: MakeBench) -> None:
+    device = ready(bench())
+    job = device.prepare(JOBS["conv_2d"])
+    assert device.lib.woofles_start(*job.arguments) == OK
+    assert device.close() == OK
+    job.forget()
+    device.adapter.fakes.advance_ms(100)
+    assert not job.is_right  # nothing was written
+    assert job.run() == OK
+    assert job.is_right
+
+
+def test_a_bad_command_among_others(bench: MakeBench) -> None:
+    device = ready(bench())
+    good, bad = device.prepare(JOBS["add"]), device.prepare(JOBS["mul"])
+    bad.layer.command.count = 0
+    assert device.lib.woofles_start(*good.arguments) == OK
+    assert device.lib.woofles_start(*bad.arguments) == OK
+    device.adapter.fakes.advance_ms(10)
+    assert device.lib.ferrule_device_finish(device.handle, 4000) == DEVICE  # the device has stopped
+    assert device.lib.ferrule_device_in_flight(device.handle) == 0
+    assert good.execute() == OK
+    assert good.is_right
 
 
 @pytest.mark.parametrize("interrupt", [False, True])
 def test_patience(bench: MakeBench, interrupt: bool) -> None:
     device = ready(bench(interrupt=interrupt))
-    late = device.prepare(JOBS["conv_2d"], patience=3)
+    late = device.prepare(JOBS["conv_2d"], timeout_us=3)
     assert late.execute() == TIMEOUT
     assert device.model.next_event() is None  # it was reset, so no write is pending
     good = device.prepare(JOBS["conv_2d"])
@@ -106,7 +169,7 @@ def test_patience(bench: MakeBench, interrupt: bool) -> None:
 
 def test_what_is_done_at_once_needs_no_patience(bench: MakeBench) -> None:
     device = ready(bench(timing=IMMEDIATE))
-    assert device.prepare(JOBS["add"], patience=0).execute() == OK
+    assert device.prepare(JOBS["add"], timeout_us=0).execute() == OK
 
 
 def test_arguments(bench: MakeBench) -> None:
@@ -185,7 +248,7 @@ def test_a_stale_done_is_none(bench: MakeBench) -> None:
     job = device.prepare(JOBS["mul"])
     assert job.execute() == OK
     device.inject(Swallow("QUEUE_HEAD", times=1))
-    assert job.execute() == DEVICE  # STATUS is still DONE from the previous command
+    assert job.execute() == TIMEOUT  # STATUS is still DONE from the previous command
     assert job.execute() == OK
 
 
@@ -204,17 +267,50 @@ def test_a_finished_command_is_not_executed_again(bench: MakeBench) -> None:
 
 
 @pytest.mark.parametrize("interrupt", [False, True])
-def test_it_hangs_and_comes_back_while_held_active(bench: MakeBench, interrupt: bool) -> None:
-    """A user that keeps the device active gets an error from each open until the device responds again."""
+def test_it_hangs_and_cannot_be_stopped(bench: MakeBench, interrupt: bool) -> None:
+    """It may still write to its output, so the handle is lost until the device has been stopped."""
     device = ready(bench(interrupt=interrupt))
     job = device.prepare(JOBS["fully_connected"])
     device.inject(NeverDone(since=0))
-    assert job.execute() == TIMEOUT
+    assert job.execute() == DEVICE
+    assert device.lib.ferrule_device_is_lost(device.handle)
     assert device.close() == OK
-    assert device.open() == DEVICE
+    assert (device.open(), device.activate()) == (DEVICE, DEVICE)
+    assert device.deactivate() == DEVICE  # STATUS says that it is busy
+    device.inject(None)
+    assert device.activate() == DEVICE
+    assert (device.lib.ferrule_device_destroy(device.handle), device.bind()) == (OK, OK)
+    assert device.activate() == OK
+    assert job.run() == OK
+    assert job.is_right
+
+
+def test_it_hangs_and_is_stopped_by_the_last_deactivation(bench: MakeBench) -> None:
+    device = ready(bench())
+    job = device.prepare(JOBS["fully_connected"])
+    device.inject(NeverDone(since=0))
+    assert job.execute() == DEVICE
+    device.inject(None)
+    assert (device.close(), device.open(), device.deactivate()) == (OK, DEVICE, OK)
+    assert device.activate() == OK
+    assert job.run() == OK
+    assert job.is_right
+
+
+def test_it_hangs_and_loses_its_power(bench: MakeBench) -> None:
+    """Where the power can be cut, the device is stopped by that, and powered up again when it is opened."""
+    device = ready(bench(power=True))
+    job = device.prepare(JOBS["fully_connected"])
+    device.inject(NeverDone(since=0))
+    assert job.execute() == TIMEOUT
+    assert device.powers == [True, False]
+    assert not device.lib.ferrule_device_is_lost(device.handle)
+    assert device.close() == OK
+    assert device.open() == DEVICE  # it is powered up, and still does not respond
     device.inject(None)
     assert job.run() == OK
     assert job.is_right
+    assert device.deactivate() == OK
 
 
 def test_a_device_that_lost_its_registers_is_set_up_again(bench: MakeBench) -> None:

@@ -17,7 +17,7 @@ from ferrule.backends.registry import default_registry
 from ferrule.backends.target import default_target
 from ferrule.backends.woofles import Woofles, WooflesModel
 from ferrule.backends.woofles.command import Command, Operation
-from ferrule.backends.woofles.firmware import FOLDER, PATIENCE_FLOOR, WooflesTarget, _patience
+from ferrule.backends.woofles.firmware import FOLDER, TIMEOUT_FLOOR_US, WooflesTarget, _timeout_us
 from ferrule.boards import load_board
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, emit
@@ -159,9 +159,9 @@ def test_a_board_that_has_no_place_left() -> None:
         emit(network, job)
 
 
-def test_patience_grows_with_the_command_and_fits_32_bits() -> None:
+def test_the_time_limit_grows_with_the_command_and_fits_32_bits() -> None:
     small = Command(operation=Operation.ADD)
     large = Command(
         operation=Operation.CONV_2D, output_channels=1 << 15, input_channels=1 << 11, output_height=1 << 11, count=1
     )
-    assert PATIENCE_FLOOR < _patience(small) < _patience(large) <= 2**32 - 1
+    assert TIMEOUT_FLOOR_US < _timeout_us(small) < _timeout_us(large) <= 2**31 - 1

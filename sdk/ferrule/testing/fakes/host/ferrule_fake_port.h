@@ -13,6 +13,10 @@ void ferrule_mmio_write32(uintptr_t address, uint32_t value);
 uint32_t ferrule_bus_address(const volatile void *pointer);
 void ferrule_port_barrier(void);
 
+#define FERRULE_PORT_HAS_CLOCK
+/** Return the virtual time. */
+uint32_t ferrule_port_now_us(void);
+
 bool ferrule_port_in_interrupt(void);
 /** Return the host thread, or the thread that the test has selected. */
 const void *ferrule_port_thread(void);

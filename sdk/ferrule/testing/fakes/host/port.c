@@ -72,6 +72,13 @@ const void *ferrule_port_thread(void)
     return &threads[fake_end(&call)];
 }
 
+uint32_t ferrule_port_now_us(void)
+{
+    FAKE_CALL(call, NULL);
+    call.result = (int64_t)(ferrule_fake_now_us() & UINT32_MAX);
+    return (uint32_t)fake_end(&call);
+}
+
 uint32_t ferrule_port_critical_enter(void)
 {
     FAKE_CALL(call, NULL);

@@ -271,6 +271,15 @@ int64_t k_uptime_get(void)
     return fake_end(&call);
 }
 
+int64_t k_uptime_ticks(void)
+{
+    FAKE_CALL(call, NULL);
+    if (!call.replaced) {
+        call.result = (int64_t)ferrule_fake_now_us();
+    }
+    return fake_end(&call);
+}
+
 uint32_t k_uptime_get_32(void)
 {
     FAKE_CALL(call, NULL);

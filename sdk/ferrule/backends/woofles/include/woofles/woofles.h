@@ -24,21 +24,17 @@ extern "C" {
 /** Number of attempts to clear an interrupt before the driver stops using it. */
 #define WOOFLES_CLEAR_TRIES 4u
 
-/** One device; the context of its driver. The user sets the members up to `idle_context`; the
+/** One device; the context of its driver. The user sets the members up to `use_interrupt`; the
  * others are private to the driver and start at zero. */
 struct woofles {
     uintptr_t base; /* address of the registers */
     bool use_interrupt;
-    /* may be NULL: called repeatedly while the driver waits for the interrupt, to let other threads
-     * run or the core sleep; it must eventually return even without an interrupt */
-    void (*idle)(void *idle_context);
-    void *idle_context; /* argument of `idle` */
 
     bool is_set_up;               /* the last reset succeeded */
     uint32_t head;                /* index of the next free command in the ring */
+    uint32_t tail;                /* index of the oldest command that was not collected */
     uint32_t sequence;            /* of the last command */
-    uint32_t completed;           /* COMPLETED before the running command */
-    volatile uint32_t interrupts; /* bits of INTERRUPT read by woofles_interrupt() */
+    uint32_t completed;           /* COMPLETED before the oldest command */
     volatile uint32_t spurious;   /* spurious interrupts since the last command began */
     volatile bool interrupt_lost; /* interrupt no longer used: the driver polls instead */
     struct woofles_command ring[WOOFLES_RING];
@@ -51,22 +47,38 @@ struct woofles_layer {
     const int32_t *bias;            /* may be NULL */
     const int32_t *multipliers;     /* per output channel; NULL for ADD and MUL */
     const int32_t *shifts;
-    uint32_t patience; /* polls for completion before the driver gives up */
+    uint32_t timeout_us; /* limit of the wait for it, from when it is awaited on */
+};
+
+/** A command for ferrule_device_submit(): a layer and its tensors. */
+struct woofles_work {
+    const struct woofles_layer *layer;
+    const int8_t *input;
+    const int8_t *second; /* the other operand of ADD and MUL, NULL for layers with weights */
+    int8_t *output;
 };
 
 extern const struct ferrule_driver woofles_driver;
 
 /**
- * @brief Run one layer and wait until it is complete. For operators: the handle must be open.
+ * @brief Begin one layer and return at once; ferrule_device_finish() collects it. For operators:
+ * the handle must be open.
  * @param resource_handle  the ferrule_device_t that woofles_driver is bound to
  * @param second           the other operand of ADD and MUL, NULL for layers with weights
- * @return as ferrule_device_context()
+ * @return as ferrule_device_submit()
  * @retval FERRULE_ERR_ARGUMENT  or a required pointer is null
- * @retval FERRULE_ERR_TIMEOUT   the layer was not complete in time
- * @retval FERRULE_ERR_DEVICE    the device reported a failure or an inconsistent state
+ */
+int32_t woofles_start(void *resource_handle, const struct woofles_layer *layer, const int8_t *input,
+                      const int8_t *second, int8_t *output);
+
+/**
+ * @brief Run one layer and wait until it is complete: woofles_start() and ferrule_device_finish().
+ * @return as both
+ * @retval FERRULE_ERR_TIMEOUT  the layer was not complete in time
+ * @retval FERRULE_ERR_DEVICE   the device reported a failure or an inconsistent state
  *
- * After an error the device has been reset, and the output is undefined. If the reset failed, the
- * next ferrule_device_open() tries again and returns the result.
+ * After an error the device has been reset, and the output is undefined. A device that could not be
+ * reset may still write to its output: then the handle is lost, see ferrule_device_abort().
  */
 int32_t woofles_execute(void *resource_handle, const struct woofles_layer *layer,
                         const int8_t *input, const int8_t *second, int8_t *output);
@@ -74,7 +86,8 @@ int32_t woofles_execute(void *resource_handle, const struct woofles_layer *layer
 /**
  * @brief The handler of the device's interrupt.
  * @return true if the line is low again. If false, the caller must mask the interrupt, which would
- * otherwise recur endlessly; the driver polls from then on.
+ * otherwise recur endlessly; the driver polls from then on. The caller then calls
+ * ferrule_device_notify(), which wakes the thread that waits.
  */
 bool woofles_interrupt(struct woofles *device);
 

@@ -24,6 +24,9 @@ typedef struct {
 #define K_MSEC(t)    K_TICKS((int64_t)(t) * 1000)
 #define K_SECONDS(s) K_MSEC((int64_t)(s) * 1000)
 
+/** A tick is a microsecond here. */
+#define k_ticks_to_us_floor64(ticks) ((uint64_t)(ticks))
+
 #define K_TIMEOUT_EQ(a, b) ((a).ticks == (b).ticks)
 
 struct k_thread;
@@ -67,6 +70,7 @@ int32_t k_msleep(int32_t ms);
 int32_t k_sleep(k_timeout_t timeout);
 void k_yield(void);
 int64_t k_uptime_get(void);
+int64_t k_uptime_ticks(void);
 uint32_t k_uptime_get_32(void);
 
 typedef struct {
