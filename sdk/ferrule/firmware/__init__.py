@@ -14,7 +14,16 @@ from ferrule.firmware.plan import (
     LinkStep,
     plan_build,
 )
-from ferrule.firmware.platforms import DEFAULT_PLATFORM, PLATFORMS, Platform, ProjectFiles, ProjectRequest, platform
+from ferrule.firmware.platforms import (
+    DEFAULT_PLATFORM,
+    LIBRARIES,
+    LIBRARY,
+    PLATFORMS,
+    Platform,
+    ProjectFiles,
+    ProjectRequest,
+    platform,
+)
 from ferrule.firmware.probe import ToolStatus, probe_tools
 from ferrule.firmware.project import (
     Project,
@@ -41,6 +50,8 @@ __all__ = [
     "DEFAULT_BOARD",
     "DEFAULT_PLATFORM",
     "DEFAULT_TOOLCHAIN",
+    "LIBRARIES",
+    "LIBRARY",
     "PLATFORMS",
     "TOOLCHAINS",
     "WARNINGS",
