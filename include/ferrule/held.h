@@ -45,6 +45,7 @@ struct ferrule_held {
  * @brief Begin a run.
  * @param deadline_us  NULL if it has none; see ferrule_stop_begin()
  * @retval FERRULE_ERR_DEVICE  a device is lost; see ferrule_device_abort()
+ * @return or another error of ferrule_device_recover()
  */
 int32_t ferrule_held_begin(struct ferrule_held *held, const uint32_t *deadline_us);
 
@@ -75,8 +76,18 @@ int32_t ferrule_held_copy_to(struct ferrule_held *held, uint32_t device, uint32_
 int32_t ferrule_held_copy_from(struct ferrule_held *held, uint32_t device, void *destination,
                                uint32_t device_offset, size_t bytes);
 
-/** @brief Call ferrule_device_finish(). */
-int32_t ferrule_held_finish(const struct ferrule_held *held, uint32_t device, uint32_t timeout_us);
+/** @brief Call ferrule_device_submit_copy_to(). */
+int32_t ferrule_held_submit_copy_to(struct ferrule_held *held, uint32_t device,
+                                    uint32_t device_offset, const void *source, size_t bytes);
+
+/** @brief Call ferrule_device_submit_copy_from(). */
+int32_t ferrule_held_submit_copy_from(struct ferrule_held *held, uint32_t device, void *destination,
+                                      uint32_t device_offset, size_t bytes);
+
+/** @brief Call ferrule_device_finish() for the oldest command of a device, which operator `index`
+ * began. An error is that operator's. */
+int32_t ferrule_held_finish(struct ferrule_held *held, uint32_t device, uint32_t index,
+                            uint32_t timeout_us);
 
 /** @brief Report `status`, the result of an operator on a device, and return it. */
 int32_t ferrule_held_ran(const struct ferrule_held *held, uint32_t device, int32_t status);

@@ -38,8 +38,10 @@ int32_t ferrule_held_begin(struct ferrule_held *held, const uint32_t *deadline_u
     held->stop = held->info != NULL ? &held->info->stop : &held->own;
     ferrule_stop_begin(held->stop, deadline_us);
     for (uint32_t device = 0; device < held->capacity / FERRULE_HELD_PER_DEVICE; device++) {
-        if (ferrule_device_is_lost(held->handles[device])) {
-            return FERRULE_ERR_DEVICE;
+        const int32_t status = ferrule_device_recover(held->handles[device]);
+
+        if (status != FERRULE_OK) {
+            return status;
         }
     }
     return FERRULE_OK;
@@ -116,10 +118,35 @@ int32_t ferrule_held_copy_from(struct ferrule_held *held, uint32_t device, void 
                 ferrule_device_copy_from(held->handles[device], destination, device_offset, bytes));
 }
 
-int32_t ferrule_held_finish(const struct ferrule_held *held, uint32_t device, uint32_t timeout_us)
+int32_t ferrule_held_submit_copy_to(struct ferrule_held *held, uint32_t device,
+                                    uint32_t device_offset, const void *source, size_t bytes)
 {
-    return tell(held, device, FERRULE_CALL_FINISH,
-                ferrule_device_finish(held->handles[device], timeout_us));
+    return tell(
+        held, device, FERRULE_CALL_COPY_TO,
+        ferrule_device_submit_copy_to(held->handles[device], device_offset, source, bytes));
+}
+
+int32_t ferrule_held_submit_copy_from(struct ferrule_held *held, uint32_t device, void *destination,
+                                      uint32_t device_offset, size_t bytes)
+{
+    return tell(
+        held, device, FERRULE_CALL_COPY_FROM,
+        ferrule_device_submit_copy_from(held->handles[device], destination, device_offset, bytes));
+}
+
+int32_t ferrule_held_finish(struct ferrule_held *held, uint32_t device, uint32_t index,
+                            uint32_t timeout_us)
+{
+    const uint32_t present = held->index;
+    int32_t status;
+
+    held->index = index;
+    status = tell(held, device, FERRULE_CALL_FINISH,
+                  ferrule_device_finish(held->handles[device], timeout_us));
+    if (status == FERRULE_OK) {
+        held->index = present;
+    }
+    return status;
 }
 
 int32_t ferrule_held_ran(const struct ferrule_held *held, uint32_t device, int32_t status)

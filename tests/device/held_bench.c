@@ -75,9 +75,9 @@ int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us)
     return note('f', dev);
 }
 
-bool ferrule_device_is_lost(const ferrule_device_t *dev)
+int32_t ferrule_device_recover(ferrule_device_t *dev)
 {
-    return *(const char *)(const void *)dev == held_bench.lost;
+    return *(const char *)(const void *)dev == held_bench.lost ? FERRULE_ERR_DEVICE : FERRULE_OK;
 }
 
 void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *deadline_us)

@@ -186,10 +186,16 @@ def _declarations(artifact: Artifact) -> str:
     return (
         "\n".join(line for line in header.splitlines() if not line.startswith("#"))
         + f"""
+        struct ferrule_stop {{
+            volatile bool requested; bool has_deadline; uint32_t deadline_us; struct ferrule_device *volatile waiting;
+        }};
         struct ferrule_run_info {{
             uint32_t failed_operator; void (*on_operator)(void *, uint32_t); void *context;
             void (*on_device)(void *, uint32_t, uint32_t, uint32_t, int32_t); void *device_context;
+            int32_t (*stop_at)(void *, uint32_t); struct ferrule_stop stop;
         }};
+        void ferrule_run_cancel(struct ferrule_run_info *);
+        uint32_t ferrule_platform_now_us(void);
         struct {prefix}_inputs {{ {inputs} }};
         struct {prefix}_outputs {{ {outputs} }};
         struct {prefix}_memory {{ uint8_t *sram; size_t sram_bytes; }};
@@ -201,6 +207,9 @@ def _declarations(artifact: Artifact) -> str:
         int32_t {prefix}_run(const struct {prefix}_inputs *, const struct {prefix}_outputs *,
                              const struct {prefix}_memory *, const struct {prefix}_devices *,
                              struct ferrule_run_info *);
+        int32_t {prefix}_run_until(const struct {prefix}_inputs *, const struct {prefix}_outputs *,
+                                   const struct {prefix}_memory *, const struct {prefix}_devices *,
+                                   struct ferrule_run_info *, uint32_t);
         int32_t bench_start(void);
         void bench_on_device(void *, uint32_t, uint32_t, uint32_t, int32_t);
         uint32_t bench_activations(const struct ferrule_device *);
@@ -216,6 +225,7 @@ def _declarations(artifact: Artifact) -> str:
         struct ferrule_held {{
             struct ferrule_device *const *handles; struct ferrule_held_entry *entries;
             uint32_t capacity; uint32_t count; uint32_t index; struct ferrule_run_info *info;
+            struct ferrule_stop *stop; struct ferrule_stop own;
         }};
         int32_t ferrule_held_activate(struct ferrule_held *, uint32_t);
         int32_t ferrule_held_open(struct ferrule_held *, uint32_t);

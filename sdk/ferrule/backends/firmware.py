@@ -84,6 +84,15 @@ class LoweredOp:
     """An input whose storage the only output shares unchanged; there are no statements then. None if there is none."""
     status: Expression | None = None
     """A call, made after the statements, that returns an int32_t; any value except FERRULE_OK fails the run."""
+    start: Expression | None = None
+    """A call that may be made instead of `status`: it only begins the operator, by one ferrule_device_submit(), and
+    returns at once. The executor then collects the result with ferrule_device_finish(). None if the device can only be
+    waited for; without an effect if `DeviceDriver.depth` is 0."""
+    cycles: int | None = None
+    """An estimate of the time that the operator takes, in cycles of the core; None to estimate it from its shapes. It
+    influences only the order of operators in a model with devices that work beside the core."""
+    timeout_us: int | None = None
+    """The limit of the wait for an operator that `start` began; None for that of the device."""
     headers: tuple[str, ...] = ()
     """Headers to include, written as in an #include, such as ferrule/kernels/conv2d.h."""
     contributions: tuple[Contribution, ...] = ()
@@ -279,6 +288,11 @@ class DeviceDriver:
     tensor_alignment: int = 1
     """Alignment that the device needs, in bytes, of the tensors in the core's memory that it reads or writes: its own
     rule, beside the alignment of their elements. Without an effect if the device has its own memory."""
+    depth: int = 0
+    """Commands that the device may have begun and not collected, as `depth` of its `struct ferrule_driver` says; 0 if
+    it only works while the core waits."""
+    copies_beside: bool = False
+    """Whether the driver also begins copies (`submit_copy_to` and `submit_copy_from`) for the device to make."""
     activation_lead: int = 0
     """Number of operators by which the activation precedes the device's first one; for devices that start slowly."""
     base: int | None = None

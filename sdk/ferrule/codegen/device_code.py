@@ -58,8 +58,8 @@ def handle_of(use: DeviceUse) -> Expression:
     return Index(Member(Dereference(HELD), "handles"), number_of(use))
 
 
-def copied(context: LoweringContext, use: DeviceUse, call: Call) -> Expression:
-    """Return the call that copies the input of a MEM_COPY layer to or from its device's memory."""
+def copied(context: LoweringContext, use: DeviceUse, call: Call, *, begun: bool = False) -> Expression:
+    """Return the call that copies the input of a MEM_COPY layer to or from its device's memory, or only begins to."""
     source, target = context.layer.present_inputs[0], context.layer.outputs[0]
     size = Integer(context.graph.info(source).size_bytes, unsigned=True)
     ends: tuple[Expression, Expression]
@@ -67,7 +67,8 @@ def copied(context: LoweringContext, use: DeviceUse, call: Call) -> Expression:
         ends = context.device_offset(target), context.pointer(source)
     else:
         ends = context.pointer(target), context.device_offset(source)
-    return CallExpression(Identifier(f"ferrule_held_{call}"), (HELD, number_of(use), *ends, size))
+    name = f"ferrule_held_submit_{call}" if begun else f"ferrule_held_{call}"
+    return CallExpression(Identifier(name), (HELD, number_of(use), *ends, size))
 
 
 # ---- the interface
@@ -120,6 +121,12 @@ def called(calls: Iterable[DeviceCall], uses: Mapping[str, DeviceUse]) -> Iterat
     for call in calls:
         number = number_of(uses[call.device])
         yield from checked(CallExpression(Identifier(f"ferrule_held_{call.call}"), (HELD, number)))
+
+
+def finished(use: DeviceUse, index: int, timeout_us: int | None) -> Iterator[Statement]:
+    """Yield the checked call that collects the result of operator `index`, which a device has begun."""
+    limit = Identifier("FERRULE_WAIT_DEFAULT") if timeout_us is None else Integer(timeout_us, unsigned=True)
+    yield from checked(CallExpression(Identifier("ferrule_held_finish"), (HELD, number_of(use), Integer(index), limit)))
 
 
 def ran(use: DeviceUse, status: Expression | None) -> Iterator[Statement]:

@@ -17,13 +17,14 @@ from ferrule.codegen.device_code import (
     STATUS,
     called,
     checked,
+    finished,
     held_run,
     numbers,
     ran,
 )
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, offset_name, scratch_offset
 from ferrule.codegen.schedule import Call as DeviceCallKind
-from ferrule.codegen.schedule import Schedule, ScheduledStep
+from ferrule.codegen.schedule import DeviceCall, Schedule, ScheduledStep
 from ferrule.codegen.storage import StoragePlan
 from ferrule.dom import (
     AddressOf,
@@ -238,14 +239,28 @@ class RunCode:
         yield from self._maintained("clean", lines.clean, item)
         yield from self._maintained("invalidate", lines.claim, item)
         yield from self._operator(item)
+        begun = item.layer.name in self._lowered.ends
+        status = item.op.start if begun else item.op.status
         if item.use is not None and item.call is DeviceCallKind.RUN:
-            yield from ran(item.use, item.op.status)
-        elif item.op.status is not None and self._uses:
-            yield from checked(item.op.status)
-        elif item.op.status is not None:
-            yield from _checked_on_the_core(index, item.op.status)
-        yield from self._maintained("invalidate", lines.invalidate, item)
-        yield from called(step.after, self._uses)
+            yield from ran(item.use, status)
+        elif status is not None and self._uses:
+            yield from checked(status)
+        elif status is not None:
+            yield from _checked_on_the_core(index, status)
+        if not begun:
+            yield from self._maintained("invalidate", lines.invalidate, item)
+        yield from self._released(step.after)
+
+    def _released(self, calls: Iterable[DeviceCall]) -> Iterator[Statement]:
+        """Yield the calls after an operator: results that are collected, and releases of devices."""
+        for call in calls:
+            if call.call is not DeviceCallKind.FINISH:
+                yield from called((call,), self._uses)
+                continue
+            item = self._lowered.layers[call.operator]
+            yield Comment(f"of {call.operator}: {item.layer.name}")
+            yield from finished(self._uses[call.device], call.operator, item.op.timeout_us)
+            yield from self._maintained("invalidate", self._upkeep[call.operator].invalidate, item)
 
     def _maintained(self, action: str, buffers: Iterable[str], item: LoweredLayer) -> Iterator[Statement]:
         """Yield the calls that clean or invalidate the cache lines of tensors, or of the operator's scratch."""

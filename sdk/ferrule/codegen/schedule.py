@@ -2,7 +2,8 @@
 """Schedules, as data, when devices are activated, opened, closed and deactivated around the operators.
 
 A device is activated before its first operator, or some operators earlier if it starts slowly, and deactivated after
-its last one. It is open around each of its operators. It stays open between two of them if no other operator runs in
+its last one. It is open around each of its operators, and until the result of one that it only began is collected. It
+stays open between two of them if no other operator runs in
 between, or while its own memory holds a tensor that is still needed: another user of the device could overwrite it.
 """
 
@@ -41,7 +42,7 @@ class DeviceCall:
     """One device call and its position."""
 
     operator: int
-    """Index of the operator that runs next, is running or has just run."""
+    """Index of the operator that runs next, is running or has just run; for FINISH, of the one that is collected."""
     device: str
     """Name of the device's member in the devices struct."""
     call: Call
@@ -58,6 +59,8 @@ class Use:
     device: str
     call: Call
     """COPY_TO, COPY_FROM or RUN."""
+    end: int | None = None
+    """The operator after which the result is collected, if this one only begins; None if it waits for the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +136,15 @@ def schedule(
         for device, activity in known.items()
         if any(use is not None and use.device == device for use in uses)
     }
-    return Schedule(steps=tuple(_step(index, use, bounds) for index, use in enumerate(uses)))
+    finishes: dict[int, list[DeviceCall]] = {}
+    for index, use in enumerate(uses):
+        if use is not None and use.end is not None:
+            call = DeviceCall(operator=index, device=use.device, call=Call.FINISH)
+            finishes.setdefault(use.end, []).append(call)
+    return Schedule(steps=tuple(_step(index, use, bounds, finishes.get(index, ())) for index, use in enumerate(uses)))
 
 
-def _step(index: int, use: Use | None, bounds: dict[str, _Bounds]) -> ScheduledStep:
+def _step(index: int, use: Use | None, bounds: dict[str, _Bounds], finishes: Iterable[DeviceCall]) -> ScheduledStep:
     """Return the calls around one operator; devices are released in the reverse order of their acquisition."""
 
     def calls(call: Call, devices: Iterable[str]) -> Iterator[DeviceCall]:
@@ -150,6 +158,7 @@ def _step(index: int, use: Use | None, bounds: dict[str, _Bounds]) -> ScheduledS
         ),
         own=None if use is None else DeviceCall(operator=index, device=use.device, call=use.call),
         after=(
+            *finishes,
             *calls(Call.CLOSE, (device for device in backwards if index in bounds[device].closes)),
             *calls(Call.DEACTIVATE, (device for device in backwards if bounds[device].deactivate == index)),
         ),
@@ -157,16 +166,21 @@ def _step(index: int, use: Use | None, bounds: dict[str, _Bounds]) -> ScheduledS
 
 
 def _bounds(device: str, activity: Activity, uses: Sequence[Use | None], idle: frozenset[int]) -> _Bounds:
-    own = [index for index, use in enumerate(uses) if use is not None and use.device == device]
-    opens, closes = {own[0]}, {own[-1]}
-    for left, right in itertools.pairwise(own):
+    own = [
+        (index, index if use.end is None else use.end)
+        for index, use in enumerate(uses)
+        if use is not None and use.device == device
+    ]
+    last = max(end for _, end in own)
+    opens, closes = {own[0][0]}, {last}
+    for (_, left), (right, _) in itertools.pairwise(own):
         apart = any(index not in idle for index in range(left + 1, right))
         if apart and not any(life.first <= left and right <= life.last for life in activity.held):
             closes.add(left)
             opens.add(right)
     return _Bounds(
-        activate=max(own[0] - activity.lead, 0),
-        deactivate=own[-1],
+        activate=max(own[0][0] - activity.lead, 0),
+        deactivate=last,
         opens=frozenset(opens),
         closes=frozenset(closes),
     )

@@ -114,6 +114,7 @@ def plan_storage(lowered: LoweredGraph, core: Region) -> StoragePlan:
         shared=[Alias(output=output, input=source, kind=AliasKind.VIEW) for output, source in views.items()],
         overlaps=[overlap for item in lowered.layers for overlap in item.op.overlaps],
         order=[item.layer.name for item in lowered.layers],
+        ends=lowered.ends,
         constant_outputs=True,
     )
     return StoragePlan(

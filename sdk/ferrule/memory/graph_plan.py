@@ -52,6 +52,7 @@ def plan_graph(
     in_place: Sequence[Alias] = (),
     overlaps: Sequence[Overlap] = (),
     order: Sequence[str] | None = None,
+    ends: Mapping[str, int] | None = None,
     constant_outputs: bool = False,
     effort: Effort | None = None,
 ) -> GraphPlan:
@@ -60,9 +61,10 @@ def plan_graph(
     `scratch_bytes` and `scratch_alignment` (by default `alignment`) are by layer; a layer's scratch buffer has the
     name `scratch_name(layer)`. `allowed` maps a buffer's name to its allowed regions, the preferred one first; other
     buffers may use any region. `accesses` maps a buffer's name to the needs of the masters that use it; a buffer that
-    may not share a cache line is padded to whole lines. `shared` lists the views, by default all views of the graph;
-    `in_place` lists the outputs that kernels write in place. With `constant_outputs`, graph outputs that are constants
-    get a buffer that is live at the last step.
+    may not share a cache line is padded to whole lines. `ends` maps a layer that goes on beside later ones to the last
+    step at which it uses its tensors and its scratch; any other layer ends at its own step. `shared` lists the views,
+    by default all views of the graph; `in_place` lists the outputs that kernels write in place. With
+    `constant_outputs`, graph outputs that are constants get a buffer that is live at the last step.
 
     Raises:
         ArenaOverflowError: see `plan`.
@@ -77,16 +79,16 @@ def plan_graph(
         else measure_order(graph, order, aliases=aliases, scratch_bytes=needed, alignment=alignment)
     )
     copied = _constant_outputs(graph, len(ordering.layers)) if constant_outputs else {}
-    lives = lifetimes(graph, ordering.layers) | copied
+    lives = lifetimes(graph, ordering.layers, ends) | copied
     alignments = {layer: (scratch_alignment or {}).get(layer, alignment) for layer in needed}
     plain = (
         *_tensors(graph, lives, regions, alignment, allowed or {}),
-        *_scratch(ordering.layers, regions, needed, alignments, allowed or {}),
+        *_scratch(ordering.layers, regions, needed, alignments, allowed or {}, ends or {}),
     )
     requests = tuple(_with_access(request, (accesses or {}).get(request.name)) for request in plain)
     overlaps = _outlived(graph, aliases, overlaps)
     found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=effort)
-    run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed})
+    run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed}, ends)
     verify(found, requests, regions, _with_copies(run, tuple(copied)), aliases=aliases, overlaps=overlaps)
     return GraphPlan(ordering=ordering, requests=requests, aliases=aliases, overlaps=tuple(overlaps), plan=found)
 
@@ -148,6 +150,7 @@ def _scratch(
     sizes: Mapping[str, int],
     alignments: Mapping[str, int],
     allowed: Mapping[str, tuple[str, ...]],
+    ends: Mapping[str, int],
 ) -> Iterator[Request]:
     anywhere = tuple(region.name for region in regions)
     for step, layer in enumerate(order):
@@ -156,7 +159,7 @@ def _scratch(
                 name=scratch_name(layer),
                 size_bytes=sizes[layer],
                 alignment=alignments[layer],
-                lifetime=Lifetime(first=step, last=step),
+                lifetime=Lifetime(first=step, last=ends.get(layer, step)),
                 regions=allowed.get(scratch_name(layer), anywhere),
                 kind=BufferKind.SCRATCH,
             )
