@@ -300,6 +300,9 @@ class DeviceDriver:
     a platform with a devicetree, the context takes it from there."""
     window_bytes: int = 0x1000
     """Size of the window of the registers, from `base` on; no other device may lie in it."""
+    base_member: str = ""
+    """The context's member of type uintptr_t for that address, in which a program may store another one; empty if the
+    driver has none."""
     interrupt: int | None = None
     """Number of the device's interrupt; None if the driver does not use it."""
     handler: str = ""
