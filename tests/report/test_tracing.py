@@ -33,6 +33,7 @@ def test_the_plan() -> None:
         PLANNED[:-1],
         (*PLANNED, PLANNED[-1]),
         (PLANNED[1], PLANNED[0], *PLANNED[2:]),
+        (*PLANNED[:1], PLANNED[2], PLANNED[1], *PLANNED[3:]),
         (replace(PLANNED[0], status=-9), *PLANNED[1:]),
         (replace(PLANNED[0], operator=1), *PLANNED[1:]),
         (replace(PLANNED[0], device=1), *PLANNED[1:]),
@@ -49,6 +50,11 @@ def test_another_sequence_is_not_as_planned(calls: tuple[LinkCall, ...]) -> None
 def test_calls_that_there_are_not_are_an_error(call: LinkCall) -> None:
     with pytest.raises(LinkError, match="traced a call that the model does not make"):
         trace_part(MODEL, [call])
+
+
+def test_the_devices_of_a_set_are_opened_in_any_order() -> None:
+    assert [call.call for call in PLANNED[2:4]] == [Call.OPEN, Call.OPEN]
+    assert trace_part(MODEL, (*PLANNED[:2], PLANNED[3], PLANNED[2], *PLANNED[4:])).as_planned
 
 
 def test_devices() -> None:
@@ -86,11 +92,12 @@ def test_devices() -> None:
 def test_an_error_says_where() -> None:
     error = RunFailedError("the run failed in operator 1 with status -12 (DEVICE)", status=-12, failed_operator=1)
     assert str(explained(error, MODEL)).endswith("(DEVICE): layer 'a' on SoftNpu/npu0")
-    calls = (PLANNED[0], replace(PLANNED[1], status=-9))
+    calls = (*PLANNED[:2], replace(PLANNED[2], status=-9))
     traced = RunFailedError("it failed", status=-9, failed_operator=None, calls=calls)
     assert str(explained(traced, MODEL)).splitlines()[1:] == [
         "calls of devices until then:",
         "  0 npu0 activate: 0 (OK)",
+        "  0 npu1 activate: 0 (OK)",
         "  0 npu0 open: -9 (TIMEOUT)",
     ]
-    assert PLANNED[1].call == Call.OPEN
+    assert PLANNED[2].call == Call.OPEN

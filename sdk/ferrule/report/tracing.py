@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from ferrule.codegen import Artifact, Call
 from ferrule.link import LinkCall, LinkError, RunFailedError, status_text
 from ferrule.report.document import DeviceCallPart, DevicePart, DeviceTracePart, DeviceWorkPart, LayerPart
+
+_Traced = tuple[int, str, str, int]
+"""Operator, member of the devices struct, call and status."""
 
 
 def device_parts(
@@ -48,7 +52,13 @@ def trace_part(artifact: Artifact, calls: Iterable[LinkCall]) -> DeviceTracePart
     planned = [(call.operator, call.device, str(call.call), 0) for call in artifact.device_calls]
     names = {use.device.name: use.name for use in artifact.devices}
     made = [(part.operator, names[part.device], part.call, part.status) for part in parts]
-    return DeviceTracePart(calls=parts, as_planned=made == planned)
+    return DeviceTracePart(calls=parts, as_planned=_ordered(made) == _ordered(planned))
+
+
+def _ordered(calls: Iterable[_Traced]) -> list[_Traced]:
+    """Return the calls with those that open a set in the order of their names: a run opens it in any order."""
+    groups = itertools.groupby(calls, key=lambda call: (call[0], call[2] == str(Call.OPEN)))
+    return [call for (_, opens), group in groups for call in (sorted(group) if opens else group)]
 
 
 def explained(error: RunFailedError, artifact: Artifact) -> RunFailedError:
