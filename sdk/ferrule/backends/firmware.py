@@ -84,6 +84,15 @@ class LoweredOp:
     """An input whose storage the only output shares unchanged; there are no statements then. None if there is none."""
     status: Expression | None = None
     """A call, made after the statements, that returns an int32_t; any value except FERRULE_OK fails the run."""
+    start: Expression | None = None
+    """A call that may be made instead of `status`: it only begins the operator, by one ferrule_device_submit(), and
+    returns at once. The executor then collects the result with ferrule_device_finish(). None if the device can only be
+    waited for; without an effect if `DeviceDriver.depth` is 0."""
+    cycles: int | None = None
+    """An estimate of the time that the operator takes, in cycles of the core; None to estimate it from its shapes. It
+    influences only the order of operators in a model with devices that work beside the core."""
+    timeout_us: int | None = None
+    """The limit of the wait for an operator that `start` began; None for that of the device."""
     headers: tuple[str, ...] = ()
     """Headers to include, written as in an #include, such as ferrule/kernels/conv2d.h."""
     contributions: tuple[Contribution, ...] = ()
@@ -279,11 +288,21 @@ class DeviceDriver:
     tensor_alignment: int = 1
     """Alignment that the device needs, in bytes, of the tensors in the core's memory that it reads or writes: its own
     rule, beside the alignment of their elements. Without an effect if the device has its own memory."""
+    depth: int = 0
+    """Commands that the device may have begun and not collected, as `depth` of its `struct ferrule_driver` says; 0 if
+    it only works while the core waits."""
+    copies_beside: bool = False
+    """Whether the driver also begins copies (`submit_copy_to` and `submit_copy_from`) for the device to make."""
     activation_lead: int = 0
     """Number of operators by which the activation precedes the device's first one; for devices that start slowly."""
     base: int | None = None
     """Address of the device's registers; None if it has none. A number in the context that equals it is the address: on
     a platform with a devicetree, the context takes it from there."""
+    window_bytes: int = 0x1000
+    """Size of the window of the registers, from `base` on; no other device may lie in it."""
+    base_member: str = ""
+    """The context's member of type uintptr_t for that address, in which a program may store another one; empty if the
+    driver has none."""
     interrupt: int | None = None
     """Number of the device's interrupt; None if the driver does not use it."""
     handler: str = ""
@@ -325,6 +344,8 @@ class Socket:
     address: int
     interrupt: int
     """Line of the interrupt controller, numbered from 0."""
+    size_bytes: int = 0x1000
+    """The largest window of registers that fits."""
 
 
 @runtime_checkable

@@ -16,6 +16,8 @@ from ferrule.firmware.plan import (
 )
 from ferrule.firmware.platforms import (
     DEFAULT_PLATFORM,
+    LIBRARIES,
+    LIBRARY,
     PLATFORMS,
     Platform,
     ProjectFiles,
@@ -50,6 +52,8 @@ __all__ = [
     "DEFAULT_BOARD",
     "DEFAULT_PLATFORM",
     "DEFAULT_TOOLCHAIN",
+    "LIBRARIES",
+    "LIBRARY",
     "PLATFORMS",
     "TOOLCHAINS",
     "WARNINGS",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from ferrule.errors import unknown_name
 from ferrule.firmware.platforms.bare_metal import BareMetalPlatform
 from ferrule.firmware.platforms.cmsis import CmsisPlatform
+from ferrule.firmware.platforms.own_build import LIBRARIES, LIBRARY
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.zephyr import ZephyrPlatform
 from ferrule.firmware.probe import ToolStatus
@@ -18,11 +19,11 @@ PLATFORMS: Mapping[str, Platform] = {
 
 
 def platform(name: str) -> Platform:
-    """Return a platform by name; FerruleError if there is none."""
-    try:
-        return PLATFORMS[name]
-    except KeyError:
-        raise unknown_name("platform", name, PLATFORMS) from None
+    """Return a platform, or a library for a program's own build, by name; FerruleError if there is none."""
+    found = PLATFORMS.get(name) or LIBRARIES.get(name)
+    if found is None:
+        raise unknown_name("platform", name, (*PLATFORMS, *LIBRARIES))
+    return found
 
 
 def probe_platforms() -> list[ToolStatus]:
@@ -31,4 +32,14 @@ def probe_platforms() -> list[ToolStatus]:
     return list({need.name: need for need in needs}.values())
 
 
-__all__ = ["DEFAULT_PLATFORM", "PLATFORMS", "Platform", "ProjectFiles", "ProjectRequest", "platform", "probe_platforms"]
+__all__ = [
+    "DEFAULT_PLATFORM",
+    "LIBRARIES",
+    "LIBRARY",
+    "PLATFORMS",
+    "Platform",
+    "ProjectFiles",
+    "ProjectRequest",
+    "platform",
+    "probe_platforms",
+]
