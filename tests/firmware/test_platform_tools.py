@@ -230,6 +230,21 @@ def test_what_ferrule_build_needs(make: Make, tmp_path: Path) -> None:
     assert bare.manifest.board_name == ""
 
 
+def test_an_engine_without_the_devices_is_refused_before_the_build(make: Make, qemu: str) -> None:
+    trees = make(alone=False)
+    assert qemu
+    device = Device(name="dog", backend=BackendId("Woofles"))
+    with pytest.raises(FerruleError, match="engine qemu cannot run board mps2-an386: device models on the board's bus"):
+        ferrule.compile(
+            small_networks.dense(),
+            platform="cmsis",
+            backends=("Woofles", "CpuAcc"),
+            devices=(device,),
+            engine="qemu",
+        )
+    assert not (trees.folder / "calls").exists()
+
+
 @pytest.mark.cc
 @pytest.mark.emu
 @pytest.mark.parametrize(("name", "uart"), [("cmsis", "uart0"), ("zephyr", "uart1")])

@@ -87,14 +87,15 @@ class Tree:
         return found
 
 
-def require_tools(tools: PlatformTools, board: str) -> None:
-    """Check that a platform's tools are there and build for a board.
+def require_tools(tools: PlatformTools, board: str) -> list[ToolStatus]:
+    """Check that a platform's tools are there and build for a board, and return them.
 
     Raises:
         MissingToolError: something is missing; the message names all of it, and the hint says how to get it.
         FerruleError: the tools do not build for the board.
     """
-    missing = [need for need in tools.needs() if not need.found]
+    needs = tools.needs()
+    missing = [need for need in needs if not need.found]
     if missing:
         names = ", ".join(need.name for need in missing)
         raise MissingToolError(
@@ -102,6 +103,7 @@ def require_tools(tools: PlatformTools, board: str) -> None:
             hint="; ".join(need.remedy for need in missing) + "; `ferrule doctor` lists all",
         )
     tools.check(board)
+    return needs
 
 
 def build_with(tools: PlatformTools, folder: Path, build: Path, board: str, progress: Progress) -> Path:
@@ -114,7 +116,7 @@ def build_with(tools: PlatformTools, folder: Path, build: Path, board: str, prog
         FerruleError: as `require_tools`, or the folder cannot be written.
         BuildError: a command failed.
     """
-    require_tools(tools, board)
+    needs = require_tools(tools, board)
     folder, build = folder.resolve(), build.resolve()
     program = tools.program(build)
     try:
@@ -122,7 +124,7 @@ def build_with(tools: PlatformTools, folder: Path, build: Path, board: str, prog
         with locked(build, waiting=lambda: progress(Step(phase=f"waiting for another build in {build}"))) as lock:
             program.unlink(missing_ok=True)
             steps = tools.steps(folder, build, board)
-            _forget_others(build, repr(([(need.name, need.path) for need in tools.needs()], steps)))
+            _forget_others(build, repr(([(need.name, need.path) for need in needs], steps)))
             _run(Commands(folder, lock), steps, progress)
     except OSError as error:
         raise FerruleError(f"cannot build in {build}: {error}") from None
