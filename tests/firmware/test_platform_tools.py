@@ -89,10 +89,15 @@ def test_cmakes_cache_is_that_of_the_same_build(make: Make, tmp_path: Path, monk
     assert keeps_the_cache("zephyr", "mps2-an386")
 
 
-def test_a_users_toolchain_is_zephyrs(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("variable", "value"), [("ZEPHYR_TOOLCHAIN_VARIANT", "zephyr"), ("ZEPHYR_SDK_INSTALL_DIR", "/opt/sdk")]
+)
+def test_a_users_toolchain_is_zephyrs(
+    variable: str, value: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trees = make()
     (trees.programs / "arm-none-eabi-gcc").unlink()
-    monkeypatch.setenv("ZEPHYR_TOOLCHAIN_VARIANT", "zephyr")
+    monkeypatch.setenv(variable, value)
     compiled(tmp_path, "zephyr")
     assert not [word for word in trees.calls[0] if "TOOLCHAIN" in word]
     tools = platform("zephyr").tools
