@@ -68,7 +68,7 @@ _GROUNDS = {
         defines=(("FERRULE_CMSIS_RTOS2", "1"),),
         choices=(("cmsis_counter.c", "FERRULE_CMSIS_RTOS2"),),
     ),
-    "bare_metal": _Ground(fakes=Fakes, folder="host", choices=(("interrupt.c", "__arm__"), ("systick.c", "__arm__"))),
+    "bare_metal": _Ground(fakes=Fakes, folder="host", choices=(("interrupt.c", "__arm__"),)),
 }
 _HOST_HEADERS = ("ferrule_fake.h", "ferrule_fake_port.h")
 _PORT = ("FERRULE_PORT_H", '"ferrule_fake_port.h"')
