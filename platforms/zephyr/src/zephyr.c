@@ -27,7 +27,7 @@ const void *ferrule_platform_thread(void)
 int32_t ferrule_platform_init(ferrule_device_t *dev)
 {
     dev->zephyr_device = NULL;
-    memset(&dev->guard, 0, sizeof dev->guard); /* has no members on a single core */
+    (void)memset(&dev->guard, 0, sizeof dev->guard); /* has no members on a single core */
     dev->is_cut = false;
     const int error = k_mutex_init(&dev->lock);
     if (error == 0) {
