@@ -187,13 +187,21 @@ int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us);
  * @brief Stop and forget all commands: the device makes no access to memory afterwards. If the
  * driver's abort fails, the platform cuts the device's power, and the next open switches it on
  * again. If this fails too, the handle is lost: the device may still write to the memory of its
- * commands, and activate and open return FERRULE_ERR_DEVICE until its last deactivation has
- * succeeded, or until it is destroyed and initialised again.
+ * commands. Each ferrule_device_recover(), activation and open then tries to stop it again, and
+ * returns an error as long as this fails.
  * @retval FERRULE_ERR_STATE   it is not open
  * @retval FERRULE_ERR_OWNER   another thread opened it
  * @retval FERRULE_ERR_DEVICE  the handle is lost
  */
 int32_t ferrule_device_abort(ferrule_device_t *dev);
+
+/**
+ * @brief Stop a device whose handle is lost; does nothing with any other. Generated executors call
+ * it before they use memory. The device must not be open in this thread.
+ * @retval FERRULE_ERR_DEVICE  it cannot be stopped
+ * @return or as ferrule_device_activate()
+ */
+int32_t ferrule_device_recover(ferrule_device_t *dev);
 
 /** @brief Return the number of commands in flight; for the thread that has the device open. */
 uint32_t ferrule_device_in_flight(const ferrule_device_t *dev);

@@ -45,6 +45,7 @@ struct ferrule_held {
  * @brief Begin a run.
  * @param deadline_us  NULL if it has none; see ferrule_stop_begin()
  * @retval FERRULE_ERR_DEVICE  a device is lost; see ferrule_device_abort()
+ * @return or another error of ferrule_device_recover()
  */
 int32_t ferrule_held_begin(struct ferrule_held *held, const uint32_t *deadline_us);
 
@@ -59,6 +60,17 @@ int32_t ferrule_held_activate(struct ferrule_held *held, uint32_t device);
 /** @brief Call ferrule_device_open(); the device is held if it succeeds.
  * @retval FERRULE_ERR_MEMORY  no entry is left; the device was not called */
 int32_t ferrule_held_open(struct ferrule_held *held, uint32_t device);
+
+/**
+ * @brief Open all of several devices; each is held if it succeeds, and none if it fails. The run
+ * must not hold a device open before. Devices are opened in the order of the addresses of their
+ * handles, so that runs of different models never wait for each other, and they share one limit of
+ * the wait.
+ * @param devices  their numbers, without repetition
+ * @return the first error of a ferrule_device_open_for()
+ * @retval FERRULE_ERR_MEMORY  no entry is left
+ */
+int32_t ferrule_held_open_set(struct ferrule_held *held, const uint32_t *devices, uint32_t count);
 
 /** @brief Call ferrule_device_close(); the device is no longer held open, even if it fails. */
 int32_t ferrule_held_close(struct ferrule_held *held, uint32_t device);

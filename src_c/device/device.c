@@ -190,22 +190,49 @@ static int32_t power_down(ferrule_device_t *dev)
 }
 
 /* Called with the lock, without the guard. */
-static int32_t check(ferrule_device_t *dev)
+static int32_t stop_by_force(ferrule_device_t *dev)
+{
+    struct ferrule_device_core *core = core_of(dev);
+
+    core->health = (uint32_t)FERRULE_DEVICE_FINE;
+    if (core->driver->abort != NULL && core->driver->abort(core->context) == FERRULE_OK) {
+        return FERRULE_OK;
+    }
+    if (ferrule_platform_cut(dev) == FERRULE_OK) {
+        core->health = (uint32_t)FERRULE_DEVICE_CUT;
+        return FERRULE_OK;
+    }
+    core->health = (uint32_t)FERRULE_DEVICE_LOST;
+    return FERRULE_ERR_DEVICE;
+}
+
+/* Called with the lock, without the guard: makes a device that is not fine usable again. */
+static int32_t recover(ferrule_device_t *dev)
 {
     struct ferrule_device_core *core = core_of(dev);
     int32_t status = FERRULE_OK;
 
     if (core->health == (uint32_t)FERRULE_DEVICE_LOST) {
-        return FERRULE_ERR_DEVICE;
+        status = stop_by_force(dev);
     }
-    if (core->health == (uint32_t)FERRULE_DEVICE_CUT) {
+    if (status == FERRULE_OK && core->health == (uint32_t)FERRULE_DEVICE_CUT) {
         status = power_up(dev);
-        if (status != FERRULE_OK) {
-            return status;
+        if (status == FERRULE_OK) {
+            core->health = (uint32_t)FERRULE_DEVICE_FINE;
         }
-        core->health = (uint32_t)FERRULE_DEVICE_FINE;
     }
-    status = ferrule_platform_ready(dev);
+    return status;
+}
+
+/* Called with the lock, without the guard. */
+static int32_t check(ferrule_device_t *dev)
+{
+    const struct ferrule_device_core *core = core_of(dev);
+    int32_t status = recover(dev);
+
+    if (status == FERRULE_OK) {
+        status = ferrule_platform_ready(dev);
+    }
     if (status == FERRULE_OK && core->driver->check != NULL) {
         status = core->driver->check(core->context);
     }
@@ -301,9 +328,6 @@ static int32_t activate(ferrule_device_t *dev)
     if (core->state != (uint32_t)FERRULE_DEVICE_BOUND) {
         return FERRULE_ERR_STATE;
     }
-    if (core->health == (uint32_t)FERRULE_DEVICE_LOST) {
-        return FERRULE_ERR_DEVICE;
-    }
     if (core->activations > 0) {
         return count_up(core);
     }
@@ -315,6 +339,9 @@ static int32_t activate(ferrule_device_t *dev)
         ferrule_platform_unguard(dev);
         status = power_up(dev);
         ferrule_platform_guard(dev);
+        if (status == FERRULE_OK) {
+            core->health = (uint32_t)FERRULE_DEVICE_FINE; /* the driver's activate has reset it */
+        }
     }
     if (status == FERRULE_OK) {
         status = count_up(core);
@@ -441,15 +468,7 @@ static int32_t abort_commands(ferrule_device_t *dev)
         return FERRULE_OK;
     }
     core->in_flight = 0;
-    if (core->driver->abort != NULL && core->driver->abort(core->context) == FERRULE_OK) {
-        return FERRULE_OK;
-    }
-    if (ferrule_platform_cut(dev) == FERRULE_OK) {
-        core->health = (uint32_t)FERRULE_DEVICE_CUT;
-        return FERRULE_OK;
-    }
-    core->health = (uint32_t)FERRULE_DEVICE_LOST;
-    return FERRULE_ERR_DEVICE;
+    return stop_by_force(dev);
 }
 
 int32_t ferrule_device_close(ferrule_device_t *dev)
@@ -510,6 +529,30 @@ int32_t ferrule_device_abort(ferrule_device_t *dev)
 uint32_t ferrule_device_in_flight(const ferrule_device_t *dev)
 {
     return ((const struct ferrule_device_core *)dev)->in_flight;
+}
+
+int32_t ferrule_device_recover(ferrule_device_t *dev)
+{
+    struct ferrule_device_core *core = core_of(dev);
+    int32_t status = enter(dev);
+
+    if (status != FERRULE_OK) {
+        return status;
+    }
+    if (core->health == (uint32_t)FERRULE_DEVICE_LOST) {
+        status = take(dev);
+        if (status == FERRULE_OK) {
+            ferrule_platform_unguard(dev);
+            status = core->activations > 0 ? recover(dev) : power_up(dev);
+            if (status == FERRULE_OK && core->activations == 0) {
+                status = power_down(dev);
+            }
+            ferrule_platform_guard(dev);
+            status = first_of(status, give(dev));
+        }
+    }
+    ferrule_platform_unguard(dev);
+    return status;
 }
 
 bool ferrule_device_is_lost(const ferrule_device_t *dev)

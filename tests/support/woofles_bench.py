@@ -139,6 +139,10 @@ class WooflesBench(DeviceCalls):
         driver = adapter.address("woofles_driver")
         return status or int(self.lib.ferrule_device_bind(self.handle, base, self._power, driver, self.context))
 
+    def recover(self) -> int:
+        """Try to stop the device if it is lost."""
+        return int(self.lib.ferrule_device_recover(self.handle))
+
     def _switch(self, on: bool) -> int:
         self.powers.append(on)
         return OK

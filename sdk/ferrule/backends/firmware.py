@@ -297,6 +297,8 @@ class DeviceDriver:
     """Number of operators by which the activation precedes the device's first one; for devices that start slowly."""
     base: int | None = None
     """Address of the device's registers; None if it has none."""
+    window_bytes: int = 0x1000
+    """Size of the window of the registers, from `base` on; no other device may lie in it."""
     interrupt: int | None = None
     """Number of the device's interrupt; None if the driver does not use it."""
     handler: str = ""
@@ -324,6 +326,8 @@ class Socket:
     address: int
     interrupt: int
     """Line of the interrupt controller, numbered from 0."""
+    size_bytes: int = 0x1000
+    """The largest window of registers that fits."""
 
 
 @runtime_checkable

@@ -37,6 +37,8 @@ class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The board's memories that the device can access; empty for all."""
     activation_lead: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """How many operators before its first one the device is activated; None for its driver's default."""
+    timeout_us: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)] | None = None
+    """How many microseconds the firmware waits for one of the device's commands; None for its driver's default."""
 
 
 class BackendsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,6 +196,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
                 binding=entry.binding,
                 regions=entry.regions,
                 activation_lead=entry.activation_lead,
+                timeout_us=entry.timeout_us,
             )
             for name, entry in contents.devices.items()
         ),

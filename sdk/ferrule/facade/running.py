@@ -12,6 +12,8 @@ import numpy as np
 from ferrule.boards import Board
 from ferrule.devices import Fault
 from ferrule.emulation import (
+    AttachedDevice,
+    DeviceWork,
     Engine,
     EngineError,
     EngineOptions,
@@ -25,7 +27,7 @@ from ferrule.emulation import (
     require_gdb,
     require_ownership,
 )
-from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, inject
+from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, inject, statistics
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job
 from ferrule.graph import Array
@@ -33,7 +35,7 @@ from ferrule.link import BuildInfo, LinkSession, LinkTimeoutError, ModelInfo, Ru
 from ferrule.network.samples import Sample, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
-from ferrule.report.assembly import BuiltFirmware, EngineRun, assemble, layer_parts
+from ferrule.report.assembly import BuiltFirmware, EngineRun, Statistics, Work, assemble, layer_parts
 from ferrule.report.locating import first_difference
 from ferrule.report.tracing import explained
 
@@ -214,12 +216,13 @@ def _execute(
             link = _connect(firmware, session, timeout_s)
             inject(devices, faults)
             announced = plan is not None and not firmware.artifact.devices
-            return _serve(link, session, samples, said, started, trace=trace, announced=announced)
+            done = _serve(link, session, devices, samples, said, started, trace=trace, announced=announced)
         except RunFailedError as error:
             raise explained(error, firmware.artifact) from error
         except LinkTimeoutError as error:
             report = session.crash_report(str(error))
             raise EngineError(str(error), hint=error.hint, report=report) from error
+    return done
 
 
 def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
@@ -231,6 +234,7 @@ def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> Lin
 def _serve(
     link: LinkSession,
     session: Session,
+    devices: Sequence[AttachedDevice],
     samples: Sequence[Sample],
     report: Callable[[int], None],
     started: float,
@@ -239,7 +243,9 @@ def _serve(
     announced: bool,
 ) -> EngineRun:
     traced = link.run(samples[0], trace=True) if trace else None
+    before, counted = session.device_work(), statistics(devices)
     profiled = link.run(samples[0], profile=True)
+    work, counts = _worked(before, session.device_work()), _grown(counted, statistics(devices))
     runs = []
     for number, sample in enumerate(samples, start=1):
         runs.append(link.run(sample, profile=announced and number > 1))
@@ -252,8 +258,24 @@ def _serve(
         traced=traced,
         counters=session.counters(),
         ownership=session.ownership(),
+        work=work,
+        statistics=counts,
         run_s=time.perf_counter() - started,
     )
+
+
+def _worked(before: Work | None, after: Work | None) -> Work | None:
+    """Return what devices did in between; None if the engine cannot tell."""
+    if before is None or after is None:
+        return None
+    return {key: work.plus(before.get(key, DeviceWork()), -1) for key, work in after.items()}
+
+
+def _grown(before: Statistics, after: Statistics) -> Statistics:
+    return {
+        device: {name: number - before[device].get(name, 0) for name, number in found.items()}
+        for device, found in after.items()
+    }
 
 
 def _check_identity(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo | None) -> None:

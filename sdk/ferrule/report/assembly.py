@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ferrule._version import VERSION
 from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.devices import Fault
-from ferrule.emulation import Counters, OwnershipCounts
+from ferrule.emulation import Counters, DeviceWork, OwnershipCounts
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, Project, StackBound
 from ferrule.firmware.identification import read_identities
@@ -23,6 +23,7 @@ from ferrule.report.compare import compare, worst
 from ferrule.report.document import (
     BuildPart,
     CountPart,
+    DeviceWorkPart,
     FlashPart,
     LayerPart,
     MemoryPart,
@@ -33,6 +34,11 @@ from ferrule.report.document import (
     SamplePart,
 )
 from ferrule.report.tracing import device_parts, trace_part
+
+Work = Mapping[tuple[str, int | None], DeviceWork]
+"""What devices did, by device and operator; see `Session.device_work`."""
+Statistics = Mapping[str, Mapping[str, int | float]]
+"""The counts of device models, by device and name."""
 
 
 class BuiltFirmware(Protocol):
@@ -87,6 +93,10 @@ class EngineRun:
     run_s: float
     ownership: OwnershipCounts | None = None
     """What the check of ownership has covered; None without it."""
+    work: Work | None = None
+    """What devices did in the profiled run; None if the engine cannot tell."""
+    statistics: Statistics = field(default_factory=dict)
+    """The counts of device models for that run."""
 
     def by_sample(self) -> Iterator[list[LinkRun]]:
         """Yield all runs of each sample, in the order of execution."""
@@ -124,7 +134,7 @@ def assemble(
         memory=_memory(firmware, done),
         run_s=done.run_s,
         samples=samples,
-        devices=device_parts(artifact, layers),
+        devices=device_parts(artifact, layers, _total_work(artifact, done), done.statistics),
         device_trace=trace_part(artifact, done.traced.calls if done.traced else ()) if trace else None,
         ownership=None if done.ownership is None else _ownership(done.ownership),
         faults=tuple(f"{device}: {fault}" for device, fault in (faults or {}).items()),
@@ -159,9 +169,29 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             constant_bytes=record.constant_bytes,
             scratch_bytes=record.scratch_bytes,
             device=record.device,
+            work=_layer_work(done, record.device, index),
         )
         for index, (record, count) in enumerate(zip(firmware.artifact.operators, counts, strict=True))
     )
+
+
+def _layer_work(done: EngineRun, device: str, operator: int) -> DeviceWorkPart | None:
+    found = None if done.work is None else done.work.get((device, operator))
+    return None if found is None else _work_part(found)
+
+
+def _total_work(artifact: Artifact, done: EngineRun) -> Mapping[str, DeviceWorkPart]:
+    """Return the work of each device, including what was not for a layer."""
+    totals = {device: DeviceWork() for device, _ in done.work or {}}
+    for (device, _), work in (done.work or {}).items():
+        totals[device] = totals[device].plus(work)
+    return {
+        use.device.name: _work_part(totals[use.device.name]) for use in artifact.devices if use.device.name in totals
+    }
+
+
+def _work_part(work: DeviceWork) -> DeviceWorkPart:
+    return DeviceWorkPart(read_bytes=work.read_bytes, written_bytes=work.written_bytes, busy=work.busy)
 
 
 def _samples(done: EngineRun, expected: Iterable[Sequence[Array]]) -> Iterator[SamplePart]:

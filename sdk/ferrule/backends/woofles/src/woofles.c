@@ -34,7 +34,6 @@ static uint32_t control_of(const struct woofles *device)
 
 static int32_t start(struct woofles *device)
 {
-    device->is_set_up = false;
     if (get(device, WOOFLES_ID) != WOOFLES_ID_RESET ||
         get(device, WOOFLES_VERSION) != WOOFLES_VERSION_RESET) {
         return FERRULE_ERR_UNAVAILABLE;
@@ -53,7 +52,6 @@ static int32_t start(struct woofles *device)
         !took(device, WOOFLES_CONTROL, control_of(device))) {
         return FERRULE_ERR_DEVICE;
     }
-    device->is_set_up = true;
     return FERRULE_OK;
 }
 
@@ -82,7 +80,7 @@ static int32_t woofles_check(void *context)
     if (get(device, WOOFLES_ID) != WOOFLES_ID_RESET) {
         return FERRULE_ERR_UNAVAILABLE;
     }
-    if (device->is_set_up && (get(device, WOOFLES_STATUS) & busy_or_stopped) == 0u &&
+    if ((get(device, WOOFLES_STATUS) & busy_or_stopped) == 0u &&
         get(device, WOOFLES_CONTROL) == control_of(device) &&
         get(device, WOOFLES_QUEUE_TAIL) == device->head) {
         return FERRULE_OK;
@@ -114,7 +112,7 @@ static void seal(struct woofles_command *command)
     uint32_t words[WOOFLES_COMMAND_WORDS];
     uint32_t sum = 0;
 
-    memcpy(words, command, sizeof(words));
+    (void)memcpy(words, command, sizeof(words));
     for (uint32_t index = 0; index < WOOFLES_COMMAND_WORDS - 1u; index++) {
         sum += words[index];
     }
@@ -178,7 +176,6 @@ static int32_t verify(const struct woofles *device)
     const uint32_t status = get(device, WOOFLES_STATUS);
     const uint32_t count = get(device, WOOFLES_COMPLETED) - device->completed;
     const uint32_t waiting = in_flight(device);
-    const uint32_t first = device->sequence - waiting + 1u;
 
     if ((status & WOOFLES_STATUS_ERROR) != 0u || count == 0u || count > waiting) {
         return FERRULE_ERR_DEVICE;
@@ -186,7 +183,7 @@ static int32_t verify(const struct woofles *device)
     if (count < waiting) { /* it works on a later one */
         return FERRULE_OK;
     }
-    return status == WOOFLES_STATUS_DONE && get(device, WOOFLES_SEQUENCE) == first + count - 1u &&
+    return status == WOOFLES_STATUS_DONE && get(device, WOOFLES_SEQUENCE) == device->sequence &&
                    get(device, WOOFLES_QUEUE_TAIL) == device->head
                ? FERRULE_OK
                : FERRULE_ERR_DEVICE;

@@ -30,7 +30,6 @@ struct woofles {
     uintptr_t base; /* address of the registers */
     bool use_interrupt;
 
-    bool is_set_up;               /* the last reset succeeded */
     uint32_t head;                /* index of the next free command in the ring */
     uint32_t tail;                /* index of the oldest command that was not collected */
     uint32_t sequence;            /* of the last command */
