@@ -552,6 +552,7 @@ DRIVERS: list[tuple[dict[str, object], str]] = [
     ({"window_bytes": 0}, "window_bytes is 0, expected 1 or more"),
     ({"window_bytes": 0x1001, "base": 0xFFFF_F000}, "window_bytes is 4097, expected 1 or more, up to the end"),
     ({"base": -4}, "base is -0x4, expected an address"),
+    ({"base_member": "my base"}, "base_member is 'my base', expected the C identifier of a member"),
     ({"interrupt": -1, "handler": "h"}, "interrupt is -1"),
     ({"interrupt": 3}, "handler is '', expected the C identifier"),
     ({"wire": Wire(baud=0)}, "wire.baud is 0"),

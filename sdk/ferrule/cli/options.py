@@ -42,6 +42,11 @@ def model_argument(function: _F) -> _F:
     return click.argument("model", type=click.Path(dir_okay=False, path_type=Path))(function)
 
 
+def platform_option(text: str) -> Callable[[_F], _F]:
+    """Add --platform with a text for --help."""
+    return click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True, help=text)
+
+
 def dequantize_option(function: _F) -> _F:
     """Add --dequantize-weights."""
     return click.option(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ferrule.codegen import Artifact, DeviceUse
@@ -31,7 +32,7 @@ def attached_devices(
             model=_model(use, faults or {}),
             address=use.driver.base,
             interrupt=use.driver.interrupt,
-            ranges=(*_shared(image), *_context(image, f"{use.name}_context")),
+            ranges=(*_shared(image), *_arenas(artifact, image), *_context(image, f"{use.name}_context")),
             operators=frozenset(
                 index for index, record in enumerate(artifact.operators) if record.device == use.device.name
             ),
@@ -99,6 +100,15 @@ def _shared(image: Image) -> Iterator[Range]:
                 size_bytes=section.size_bytes,
                 writable=_SHARED[section.group],
             )
+
+
+def _arenas(artifact: Artifact, image: Image) -> Iterator[Range]:
+    """Yield the workspace of a firmware whose linker script has no section for it, such as Zephyr's."""
+    if image.groups[Group.WORKSPACE]:
+        return
+    for arena in artifact.storage.arenas:
+        for found in _context(image, f"ferrule_{artifact.symbol}_default_{arena.name}"):
+            yield replace(found, name=str(Group.WORKSPACE))
 
 
 def _context(image: Image, name: str) -> Iterator[Range]:

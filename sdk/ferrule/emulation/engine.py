@@ -106,6 +106,8 @@ class Counters:
     """Possible error, in instructions, of a count that the firmware takes itself; 1 is exact."""
     unit: str = "instructions"
     """The unit of the firmware's own counter: instructions on emulators, cycles on silicon."""
+    per_tick: float = 1
+    """How many of these a tick of SysTick is."""
 
 
 class Session(Protocol):

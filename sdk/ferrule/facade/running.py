@@ -29,7 +29,7 @@ from ferrule.emulation import (
 )
 from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, inject, statistics
 from ferrule.errors import FerruleError
-from ferrule.firmware import Job
+from ferrule.firmware import Job, platform, require_tools
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
 from ferrule.network.samples import Sample, pattern_sample, split
@@ -41,13 +41,18 @@ from ferrule.report.tracing import explained
 
 
 def check_engine(name: str, job: Job, options: EngineOptions | None = None, *, check_ownership: bool = False) -> None:
-    """Check, before anything is built, that an engine can run a job's board here and has the options it needs.
+    """Check, before anything is built, that an engine can run a job's board here and has the options it needs, and
+    that the tools of the job's platform are there.
 
     Raises:
-        MissingToolError: the engine is not installed; the hint gives the command that installs it.
+        MissingToolError: the engine or a tool is not installed; the hint gives the command that installs it.
         FerruleError: the engine cannot run the board, or an option is missing or not supported.
     """
-    chosen = _usable(name, job.load_board())
+    board = job.load_board()
+    chosen = _usable(name, board)
+    tools = platform(job.platform).tools
+    if tools is not None:
+        require_tools(tools, board.name)
     if check_ownership:
         require_ownership(name)
     if options is not None:
@@ -203,7 +208,7 @@ def _execute(
 
     devices = attached_devices(firmware.artifact, firmware.image, faults)
     machine = Machine(
-        board=firmware.board,
+        board=_linked(firmware),
         elf=firmware.image.path,
         devices=devices,
         wires=attached_wires(firmware.artifact),
@@ -223,6 +228,12 @@ def _execute(
             report = session.crash_report(str(error))
             raise EngineError(str(error), hint=error.hint, report=report) from error
     return done
+
+
+def _linked(firmware: BuiltFirmware) -> Board:
+    """Return the board with its link on the UART that the firmware uses for it."""
+    board, chosen = firmware.board, platform(firmware.project.manifest.platform)
+    return replace(board, link_uart=chosen.link_uart(firmware.artifact, board))
 
 
 def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:

@@ -14,7 +14,7 @@ from ferrule.devices import Fault
 from ferrule.emulation import Counters, DeviceWork, OwnershipCounts
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, Project, StackBound
-from ferrule.firmware.identification import read_identities
+from ferrule.firmware.identification import linked_sizes, read_identities
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo
 from ferrule.network import Network
@@ -67,6 +67,10 @@ class BuiltFirmware(Protocol):
     @property
     def image(self) -> Image:
         """The ELF file's contents."""
+
+    @property
+    def toolchain(self) -> str:
+        """The name of the toolchain that compiled it."""
 
     @property
     def toolchain_version(self) -> str:
@@ -129,7 +133,7 @@ def assemble(
         input=source,
         model=ModelPart(name=network.name, digest=artifact.digest, macs=network.macs()),
         build=_build(firmware, done.build),
-        count=_count(firmware.board, done),
+        count=_count(done),
         layers=layers,
         memory=_memory(firmware, done),
         run_s=done.run_s,
@@ -153,7 +157,7 @@ def _ownership(counts: OwnershipCounts) -> OwnershipPart:
 
 def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ...]:
     """Return the description and the cost of each layer, in the order of execution."""
-    scale = _scale(firmware.board, done.info)
+    scale = _scale(done)
     counts = [round(count * scale) for count in done.profiled.counters]
     whole = sum(counts) or 1
     return tuple(
@@ -227,31 +231,36 @@ def _build(firmware: BuiltFirmware, build: BuildInfo | None) -> BuildPart:
     )
     if build not in read_identities(firmware.image):
         return stated
-    name, version = firmware.project.manifest.toolchain, firmware.toolchain_version
-    return replace(stated, toolchain=name, toolchain_version=version, build_s=firmware.build_s)
+    return replace(
+        stated,
+        toolchain=firmware.toolchain,
+        toolchain_version=firmware.toolchain_version,
+        build_s=firmware.build_s,
+    )
 
 
-def _count(board: Board, done: EngineRun) -> CountPart:
+def _count(done: EngineRun) -> CountPart:
+    instructions = done.counters.unit == "instructions"
     return CountPart(
         unit=done.counters.unit,
         resolution=round(done.counters.resolution),
         source=str(done.info.counter),
-        per_inference=round(done.runs[0].total * _scale(board, done.info)),
-        exact=done.counters.unit == "instructions" and done.counters.resolution <= 1,
+        per_inference=round(done.runs[0].total * _scale(done)),
+        exact=done.info.counter is CounterSource.DWT and instructions and done.counters.resolution <= 1,
     )
 
 
-def _scale(board: Board, info: ModelInfo) -> float:
-    """Return the number of instructions per count of the firmware's counter."""
-    if info.counter is CounterSource.SYSTICK and board.qemu is not None:
-        return board.qemu.instructions_per_tick
-    return 1.0
+def _scale(done: EngineRun) -> float:
+    """Return the number of instructions or cycles per count of the firmware's counter."""
+    return done.counters.per_tick if done.info.counter is CounterSource.SYSTICK else 1.0
 
 
 def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
     region = firmware.artifact.storage.plan.regions[0]
     reserved = done.info.stack_bytes
     sizes = None if done.build is None else done.build.sizes
+    if sizes is None and done.build in read_identities(firmware.image):
+        sizes = linked_sizes(firmware.image, done.info.workspace_bytes)
     used = max(result.stack.peak_bytes for result in (done.profiled, *done.runs))
     bound = _stack_bound(firmware, done.build, used)
     flash, workspace, other, total = None, done.info.workspace_bytes, None, None

@@ -145,7 +145,7 @@ class MemoryPart:
     """The memory that the firmware uses."""
 
     flash: FlashPart | None
-    """None if the firmware does not state its size: it is of an older version, or not linked by Ferrule's script."""
+    """None if the size is unknown: another build than the job's ran, and states no size, as Zephyr's does not."""
     ram: RamPart
 
 

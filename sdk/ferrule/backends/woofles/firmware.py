@@ -96,6 +96,7 @@ class WooflesTarget:
             depth=RING - 1,
             activation_lead=numbers["activation_lead"],
             base=base,
+            base_member="base",
             interrupt=interrupt if use_interrupt else None,
             handler="woofles_interrupt",
             model=WooflesModel,
