@@ -59,11 +59,12 @@ def test_the_program_runs(documented: Path) -> None:
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize("file", ["clock.c", "deadline.c"])
 @pytest.mark.parametrize("core", ["cortex-m0", "cortex-m33"])
-def test_the_clock_gate_compiles(documented: Path, core: str) -> None:
+def test_the_samples_compile(documented: Path, core: str, file: str) -> None:
     compiler = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     includes = (f"-I{root() / 'include'}", f"-I{root() / 'platforms' / 'bare_metal' / 'include'}")
-    argv = [compiler, f"-mcpu={core}", "-mthumb", *STRICT, *includes, "-c", "clock.c"]
+    argv = [compiler, f"-mcpu={core}", "-mthumb", *STRICT, *includes, "-c", file]
     subprocess.run(argv, cwd=documented, check=True, timeout=60)
 
 

@@ -10,13 +10,13 @@ import click
 
 from ferrule.cli.console import echo
 from ferrule.cli.options import (
-    PLATFORMS,
     ClassOptions,
     JobOptions,
     class_options,
     dequantize_option,
     job_options,
     model_argument,
+    platform_option,
 )
 from ferrule.errors import FerruleError
 
@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 @class_options
 @click.option("--name", help="With --target: the name of the class and its files.  [default: AclArtifact]")
 @dequantize_option
-@click.option(
-    "--platform",
-    type=click.Choice(PLATFORMS),
-    default=PLATFORMS[0],
-    show_default=True,
-    help="The platform of the project: bare metal or an RTOS.",
-)
+@platform_option("The platform of the project: bare metal or an RTOS.")
 @click.option(
     "--library",
     is_flag=True,

@@ -23,7 +23,9 @@ from ferrule.firmware.platforms import (
     ProjectFiles,
     ProjectRequest,
     platform,
+    probe_platforms,
 )
+from ferrule.firmware.platforms.tools import require_tools
 from ferrule.firmware.probe import ToolStatus, probe_tools
 from ferrule.firmware.project import (
     Project,
@@ -92,8 +94,10 @@ __all__ = [
     "make_firmware",
     "plan_build",
     "platform",
+    "probe_platforms",
     "probe_tools",
     "read_image",
+    "require_tools",
     "spare_uarts",
     "toolchain",
     "wires",

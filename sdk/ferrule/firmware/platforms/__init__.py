@@ -9,6 +9,7 @@ from ferrule.firmware.platforms.cmsis import CmsisPlatform
 from ferrule.firmware.platforms.own_build import LIBRARIES, LIBRARY
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.zephyr import ZephyrPlatform
+from ferrule.firmware.probe import ToolStatus
 
 DEFAULT_PLATFORM = "bare-metal"
 PLATFORMS: Mapping[str, Platform] = {
@@ -25,6 +26,12 @@ def platform(name: str) -> Platform:
     return found
 
 
+def probe_platforms() -> list[ToolStatus]:
+    """Return the status of every tool and tree that the platforms' builds need, each once."""
+    needs = (need for each in PLATFORMS.values() if each.tools is not None for need in each.tools.needs())
+    return list({need.name: need for need in needs}.values())
+
+
 __all__ = [
     "DEFAULT_PLATFORM",
     "LIBRARIES",
@@ -34,4 +41,5 @@ __all__ = [
     "ProjectFiles",
     "ProjectRequest",
     "platform",
+    "probe_platforms",
 ]
