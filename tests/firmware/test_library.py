@@ -20,12 +20,12 @@ import small_networks
 from click.testing import CliRunner
 from needs import require_program
 
-from ferrule import generate
+from ferrule import compile, generate  # noqa: A004
 from ferrule.boards import load_board
 from ferrule.cli.main import cli
 from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
-from ferrule.firmware import LIBRARIES, Job, Project, write_project
+from ferrule.firmware import LIBRARIES, Job, Project, build_project, load_project, write_project
 from ferrule.firmware.manifest import read_manifest
 from ferrule.formats import to_tflite
 
@@ -211,6 +211,17 @@ def test_notes_state_what_is_missing_or_left_out(place: Path) -> None:
     assert "needs an adapter of its platform" in note
     (note,) = generate(small_networks.dense(), platform="library-cmsis", out=place / "core").notes
     assert "the adapter for cmsis is left out" in note
+
+
+def test_ferrule_does_not_build_it(place: Path) -> None:
+    project = dense(place)
+    for build in (
+        lambda: build_project(load_project(project.folder)),
+        lambda: compile(small_networks.dense(), platform="library"),
+    ):
+        with pytest.raises(FerruleError, match="a library is no firmware"):
+            build()
+    assert not (project.folder / "build").exists()
 
 
 def command(folder: Path, *options: str) -> tuple[int, str]:
