@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import small_networks
 from click.testing import CliRunner
-from needs import require_program
+from needs import require_program, require_variable
 
 from ferrule import compile, generate  # noqa: A004
 from ferrule.boards import load_board
@@ -181,6 +181,16 @@ def test_the_lists_are_enough_for_a_cross_compiler(place: Path, arm_gcc: str) ->
     manifest = read_manifest(folder)
     assert list(manifest.sources) == sources
     assert [f"-I{name}" for name in (*manifest.include_dirs, *manifest.system_include_dirs)] == includes
+
+
+@pytest.mark.cc
+def test_the_adapter_for_cmsis_compiles(place: Path, arm_gcc: str) -> None:
+    cmsis = require_variable("CMSIS_PATH") / "CMSIS"
+    folder = crossing(place, "library-cmsis").folder
+    includes = [f"-I{name}" for name in (folder / "include_dirs.txt").read_text().splitlines()]
+    includes += [f"-I{cmsis / name}" for name in ("Driver/Include", "RTOS2/Include", "Core/Include")]
+    core = ("-mcpu=cortex-m4", "-mthumb", "-std=c11", "-Wall", "-Wextra", "-Werror", "-DFERRULE_CMSIS_RTOS2=1")
+    called([arm_gcc, *core, "-fsyntax-only", *includes, *(folder / "sources.txt").read_text().splitlines()], folder)
 
 
 @pytest.mark.parametrize("platform", LIBRARIES)
