@@ -90,6 +90,7 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
     int32_t status = happens(FAKE_INIT);
 
     memset(dev, 0xa5, sizeof *dev);
+    dev->notified = false;
     dev->locked_by = NULL;
     dev->guarded = false;
     return status;
@@ -250,6 +251,84 @@ const struct ferrule_driver *fake_driver(void)
         .copy_to = copy_to,
         .copy_from = copy_from,
         .memory_bytes = 64,
+    };
+
+    return &driver;
+}
+
+const struct ferrule_driver *fake_no_driver(void)
+{
+    return &ferrule_no_driver;
+}
+
+static int32_t submit(void *context, const void *command)
+{
+    expect(command != NULL);
+    return driver_call(context, FAKE_SUBMIT);
+}
+
+static int32_t submit_copy_to(void *context, uint32_t device_offset, const void *source,
+                              size_t bytes)
+{
+    (void)device_offset;
+    (void)source;
+    (void)bytes;
+    return driver_call(context, FAKE_SUBMIT_COPY_TO);
+}
+
+static int32_t submit_copy_from(void *context, void *destination, uint32_t device_offset,
+                                size_t bytes)
+{
+    (void)device_offset;
+    (void)destination;
+    (void)bytes;
+    return driver_call(context, FAKE_SUBMIT_COPY_FROM);
+}
+
+static bool is_over(void *context)
+{
+    const struct fake_context *own = context;
+
+    (void)driver_call(context, FAKE_LOOK);
+    return fake.now_us >= own->over_us;
+}
+
+static uint32_t poll_us(void *context)
+{
+    const struct fake_context *own = context;
+
+    return own->poll_us;
+}
+
+static int32_t finish(void *context)
+{
+    return driver_call(context, FAKE_FINISH);
+}
+
+static int32_t stop(void *context)
+{
+    return driver_call(context, FAKE_ABORT);
+}
+
+const struct ferrule_driver *fake_beside_driver(void)
+{
+    static const struct ferrule_driver driver = {
+        .name = "beside",
+        .activate = activate,
+        .deactivate = deactivate,
+        .check = check,
+        .copy_to = copy_to,
+        .copy_from = copy_from,
+        .memory_bytes = 64,
+        .submit = submit,
+        .submit_copy_to = submit_copy_to,
+        .submit_copy_from = submit_copy_from,
+        .is_over = is_over,
+        .poll_us = poll_us,
+        .finish = finish,
+        .abort = stop,
+        .depth = 2,
+        .timeout_us = 500,
     };
 
     return &driver;

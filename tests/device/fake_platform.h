@@ -35,6 +35,12 @@ enum fake_event {
     FAKE_GUARD,
     FAKE_CUT,
     FAKE_WAIT,
+    FAKE_SUBMIT,
+    FAKE_SUBMIT_COPY_TO,
+    FAKE_SUBMIT_COPY_FROM,
+    FAKE_LOOK,
+    FAKE_FINISH,
+    FAKE_ABORT,
     FAKE_EVENTS,
 };
 
@@ -54,15 +60,20 @@ struct fake {
 
 struct fake_context {
     ferrule_device_t *dev; /* the driver's caller must hold this device's lock */
-    uint8_t memory[128];   /* twice the size that the driver declares, so that mutants can
-                            * overrun it */
+    uint32_t over_us;      /* when the oldest command is over */
+    uint32_t poll_us;
+    uint8_t memory[128]; /* twice the size that the driver declares, so that mutants can
+                          * overrun it */
 };
 
 extern struct fake fake;
 
 void fake_reset(void);
 const struct ferrule_driver *fake_driver(void);
+const struct ferrule_driver *fake_no_driver(void); /* ferrule_no_driver */
 const struct ferrule_driver *fake_bare_driver(void); /* without functions and memory */
+/* the first driver, with commands in flight: two at most, 500 us each */
+const struct ferrule_driver *fake_beside_driver(void);
 size_t fake_device_bytes(void);
 int32_t fake_bind(ferrule_device_t *dev, const struct ferrule_driver *driver, void *context);
 void fake_set_state(ferrule_device_t *dev, uint32_t state);

@@ -21,9 +21,9 @@ static int32_t faulty_activate(ferrule_device_t *dev)
     return fails() ? bench.fault : ferrule_device_activate(dev);
 }
 
-static int32_t faulty_open(ferrule_device_t *dev)
+static int32_t faulty_open(ferrule_device_t *dev, uint32_t timeout_us, struct ferrule_stop *stop)
 {
-    return fails() ? bench.fault : ferrule_device_open(dev);
+    return fails() ? bench.fault : ferrule_device_open_for(dev, timeout_us, stop);
 }
 
 static int32_t faulty_copy_to(ferrule_device_t *dev, uint32_t offset, const void *source,
@@ -62,7 +62,7 @@ int32_t bench_execute(void *resource_handle, void (*program)(uint8_t *memory))
 }
 
 #define ferrule_device_activate   faulty_activate
-#define ferrule_device_open       faulty_open
+#define ferrule_device_open_for   faulty_open
 #define ferrule_device_copy_to    faulty_copy_to
 #define ferrule_device_copy_from  faulty_copy_from
 #define ferrule_device_close      faulty_close
@@ -71,7 +71,7 @@ int32_t bench_execute(void *resource_handle, void (*program)(uint8_t *memory))
 #include HELD_C
 
 #undef ferrule_device_activate
-#undef ferrule_device_open
+#undef ferrule_device_open_for
 #undef ferrule_device_copy_to
 #undef ferrule_device_copy_from
 #undef ferrule_device_close

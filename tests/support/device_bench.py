@@ -162,13 +162,14 @@ def _devices_c(artifact: Artifact) -> str:
     parts.append("int32_t bench_driver_fault(void *context, enum soft_npu_call call, uint32_t number);")
     parts.append("int32_t bench_start(void);")
     parts.append(f"extern struct {prefix}_devices bench_devices;")
-    for use in artifact.devices:
-        parts += [artifact.device_c(use.name), f"static ferrule_device_t {use.name}_device;"]
-    members = ", ".join(f".{use.name} = &{use.name}_device" for use in artifact.devices)
+    parts += [artifact.device_c(use.name) for use in artifact.devices]
+    # in an array, so that a run opens the devices in the order of their numbers
+    parts.append(f"static ferrule_device_t bench_handles[{len(artifact.devices)}];")
+    members = ", ".join(f".{use.name} = &bench_handles[{use.index}]" for use in artifact.devices)
     parts.append(f"struct {prefix}_devices bench_devices = {{{members}}};")
     parts.append("int32_t bench_start(void)\n{\n    int32_t status = FERRULE_OK;")
     for use in artifact.devices:
-        device, context = f"&{use.name}_device", f"&{use.name}_context"
+        device, context = f"&bench_handles[{use.index}]", f"&{use.name}_context"
         parts.append(f"    {use.name}_context.fault = bench_driver_fault;")
         parts.append(f"    status = status ? status : ferrule_device_init({device});")
         bind = f"ferrule_device_bind({device}, NULL, NULL, &{use.driver.driver}, {context})"
@@ -186,10 +187,16 @@ def _declarations(artifact: Artifact) -> str:
     return (
         "\n".join(line for line in header.splitlines() if not line.startswith("#"))
         + f"""
+        struct ferrule_stop {{
+            volatile bool requested; bool has_deadline; uint32_t deadline_us; struct ferrule_device *volatile waiting;
+        }};
         struct ferrule_run_info {{
             uint32_t failed_operator; void (*on_operator)(void *, uint32_t); void *context;
             void (*on_device)(void *, uint32_t, uint32_t, uint32_t, int32_t); void *device_context;
+            int32_t (*stop_at)(void *, uint32_t); struct ferrule_stop stop;
         }};
+        void ferrule_run_cancel(struct ferrule_run_info *);
+        uint32_t ferrule_platform_now_us(void);
         struct {prefix}_inputs {{ {inputs} }};
         struct {prefix}_outputs {{ {outputs} }};
         struct {prefix}_memory {{ uint8_t *sram; size_t sram_bytes; }};
@@ -201,6 +208,9 @@ def _declarations(artifact: Artifact) -> str:
         int32_t {prefix}_run(const struct {prefix}_inputs *, const struct {prefix}_outputs *,
                              const struct {prefix}_memory *, const struct {prefix}_devices *,
                              struct ferrule_run_info *);
+        int32_t {prefix}_run_until(const struct {prefix}_inputs *, const struct {prefix}_outputs *,
+                                   const struct {prefix}_memory *, const struct {prefix}_devices *,
+                                   struct ferrule_run_info *, uint32_t);
         int32_t bench_start(void);
         void bench_on_device(void *, uint32_t, uint32_t, uint32_t, int32_t);
         uint32_t bench_activations(const struct ferrule_device *);
@@ -216,6 +226,7 @@ def _declarations(artifact: Artifact) -> str:
         struct ferrule_held {{
             struct ferrule_device *const *handles; struct ferrule_held_entry *entries;
             uint32_t capacity; uint32_t count; uint32_t index; struct ferrule_run_info *info;
+            struct ferrule_stop *stop; struct ferrule_stop own;
         }};
         int32_t ferrule_held_activate(struct ferrule_held *, uint32_t);
         int32_t ferrule_held_open(struct ferrule_held *, uint32_t);

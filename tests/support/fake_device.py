@@ -56,6 +56,12 @@ class Event(IntEnum):
     GUARD = 12
     CUT = 13
     WAIT = 14
+    SUBMIT = 15
+    SUBMIT_COPY_TO = 16
+    SUBMIT_COPY_FROM = 17
+    LOOK = 18
+    FINISH = 19
+    ABORT = 20
 
 
 def declarations(*headers: Path) -> str:
@@ -116,6 +122,7 @@ class Fake:
         self.null = ffi.NULL
         self.driver = compiled.fake_driver()
         self.bare_driver = compiled.fake_bare_driver()
+        self.beside_driver = compiled.fake_beside_driver()
         self._hook: CObject | None = None
         self._failure: BaseException | None = None
 
@@ -207,15 +214,16 @@ class Fake:
 class Bench:
     """A library with one device, which can be brought into each state of the API."""
 
-    def __init__(self, fake: Fake) -> None:
+    def __init__(self, fake: Fake, driver: CObject | None = None) -> None:
         fake.reset()
         self.fake = fake
+        self.driver = fake.driver if driver is None else driver
         self.lib = fake.lib
         self.dev = fake.storage()
         self.context = fake.context(self.dev)
 
     def bind(self) -> int:
-        return int(self.lib.fake_bind(self.dev, self.fake.driver, self.context))
+        return int(self.lib.fake_bind(self.dev, self.driver, self.context))
 
     def bring(self, state: str) -> None:
         """Bring the device into a state of docs/platforms.md, uninitialised to open; foreign is open by thread 1."""
@@ -238,11 +246,11 @@ class Bench:
         target = self.dev if dev is None else dev
         ffi = self.fake.ffi
         if name == "bind":
-            return int(self.lib.fake_bind(target, self.fake.driver, self.context))
+            return int(self.lib.fake_bind(target, self.driver, self.context))
         data = ffi.new("uint8_t[4]")
         extra = {
             "copy_to": (0, data, 4),
             "copy_from": (data, 0, 4),
-            "context": (self.fake.driver, ffi.new("void **")),
+            "context": (self.driver, ffi.new("void **")),
         }
         return int(getattr(self.lib, f"ferrule_device_{name}")(target, *extra.get(name, ())))

@@ -84,6 +84,15 @@ class LoweredOp:
     """An input whose storage the only output shares unchanged; there are no statements then. None if there is none."""
     status: Expression | None = None
     """A call, made after the statements, that returns an int32_t; any value except FERRULE_OK fails the run."""
+    start: Expression | None = None
+    """A call that may be made instead of `status`: it only begins the operator, by one ferrule_device_submit(), and
+    returns at once. The executor then collects the result with ferrule_device_finish(). None if the device can only be
+    waited for; without an effect if `DeviceDriver.depth` is 0."""
+    cycles: int | None = None
+    """An estimate of the time that the operator takes, in cycles of the core; None to estimate it from its shapes. It
+    influences only the order of operators in a model with devices that work beside the core."""
+    timeout_us: int | None = None
+    """The limit of the wait for an operator that `start` began; None for that of the device."""
     headers: tuple[str, ...] = ()
     """Headers to include, written as in an #include, such as ferrule/kernels/conv2d.h."""
     contributions: tuple[Contribution, ...] = ()
@@ -279,10 +288,21 @@ class DeviceDriver:
     tensor_alignment: int = 1
     """Alignment that the device needs, in bytes, of the tensors in the core's memory that it reads or writes: its own
     rule, beside the alignment of their elements. Without an effect if the device has its own memory."""
+    depth: int = 0
+    """Commands that the device may have begun and not collected, as `depth` of its `struct ferrule_driver` says; 0 if
+    it only works while the core waits."""
+    copies_beside: bool = False
+    """Whether the driver also begins copies (`submit_copy_to` and `submit_copy_from`) for the device to make."""
     activation_lead: int = 0
     """Number of operators by which the activation precedes the device's first one; for devices that start slowly."""
     base: int | None = None
-    """Address of the device's registers; None if it has none."""
+    """Address of the device's registers; None if it has none. A number in the context that equals it is the address: on
+    a platform with a devicetree, the context takes it from there."""
+    window_bytes: int = 0x1000
+    """Size of the window of the registers, from `base` on; no other device may lie in it."""
+    base_member: str = ""
+    """The context's member of type uintptr_t for that address, in which a program may store another one; empty if the
+    driver has none."""
     interrupt: int | None = None
     """Number of the device's interrupt; None if the driver does not use it."""
     handler: str = ""
@@ -294,9 +314,23 @@ class DeviceDriver:
     """The serial line to the device; None if the device is not behind a serial line."""
 
 
-def device_declarations(name: str, driver: DeviceDriver) -> tuple[Declaration, ...]:
-    """Return the storage that a program needs for a device: the declarations of its context, and `<name>_context`."""
-    fields = tuple(Field(_expression(value), member) for member, value in driver.context_fields)
+def address_fields(driver: DeviceDriver) -> tuple[str, ...]:
+    """Return the members of a driver's context whose initial value is the address of the device's registers."""
+    numbers = {
+        member: value.value if isinstance(value, Integer) else value
+        for member, value in driver.context_fields
+        if isinstance(value, Integer | int) and not isinstance(value, bool)
+    }
+    return tuple(member for member, number in numbers.items() if number and number == driver.base)
+
+
+def device_declarations(name: str, driver: DeviceDriver, address: Expression | None = None) -> tuple[Declaration, ...]:
+    """Return the storage that a program needs for a device: the declarations of its context, and `<name>_context`.
+
+    `address` is written in place of the number of the registers' address.
+    """
+    replaced = {} if address is None else dict.fromkeys(address_fields(driver), address)
+    fields = tuple(Field(replaced.get(member, _expression(value)), member) for member, value in driver.context_fields)
     context = Variable(
         name=f"{name}_context", type=StructType(driver.context), value=Aggregate(fields) if fields else None
     )
@@ -310,6 +344,8 @@ class Socket:
     address: int
     interrupt: int
     """Line of the interrupt controller, numbered from 0."""
+    size_bytes: int = 0x1000
+    """The largest window of registers that fits."""
 
 
 @runtime_checkable

@@ -138,7 +138,13 @@ def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
         yield f"kernel is {op.kernel!a}, expected a short name"
     if not 0 <= op.scratch_bytes <= _LAST_ADDRESS:
         yield f"scratch_bytes is {op.scratch_bytes}, expected a number from 0 to {_LAST_ADDRESS}"
-    yield from _wrong_code((op.statements, op.declarations, op.status))
+    if op.cycles is not None and op.cycles < 0:
+        yield f"cycles is {op.cycles}, expected 0 or more"
+    if op.timeout_us is not None and not 0 <= op.timeout_us < _LAST_ADDRESS:
+        yield f"timeout_us is {op.timeout_us}, expected a number from 0 to {_LAST_ADDRESS - 1}"
+    if op.start is not None and op.status is None:
+        yield "start is set without a status, expected both: the status for when nothing runs beside the operator"
+    yield from _wrong_code((op.statements, op.declarations, op.status, op.start))
     yield from _wrong_alignment("scratch_alignment", op.scratch_alignment)
     for index, blob in enumerate(op.blobs):
         yield from _wrong_blob(f"blobs[{index}] ('{blob.name}')", blob, context.prefix)
@@ -221,13 +227,22 @@ def _wrong_driver(driver: DeviceDriver) -> Iterator[str]:
             yield f"{field} is '{getattr(driver, field)}', expected a C identifier"
     yield from _wrong_code((driver.context_declarations, driver.context_fields))
     yield from _wrong_headers("header", (driver.header,))
-    for field in ("memory_bytes", "activation_lead"):
+    for field in ("memory_bytes", "activation_lead", "depth"):
         if not 0 <= getattr(driver, field) <= _LAST_ADDRESS:
             yield f"{field} is {getattr(driver, field)}, expected a number from 0 to {_LAST_ADDRESS}"
     for field in ("alignment", "tensor_alignment"):
         yield from _wrong_alignment(field, getattr(driver, field))
+    if driver.copies_beside and not (driver.memory_bytes and driver.depth):
+        yield (
+            f"copies_beside is set with memory_bytes {driver.memory_bytes} and depth {driver.depth}, expected a device "
+            "with its own memory and a depth of at least 1"
+        )
     if driver.base is not None and not 0 <= driver.base <= _LAST_ADDRESS:
         yield f"base is {driver.base:#x}, expected an address of 32 bits"
+    if not 1 <= driver.window_bytes <= _LAST_ADDRESS + 1 - (driver.base or 0):
+        yield f"window_bytes is {driver.window_bytes}, expected 1 or more, up to the end of the addresses of 32 bits"
+    if driver.base_member and not _NAME.fullmatch(driver.base_member):
+        yield f"base_member is '{driver.base_member}', expected the C identifier of a member of the context"
     if driver.interrupt is not None and driver.interrupt < 0:
         yield f"interrupt is {driver.interrupt}, expected 0 or more"
     if (driver.interrupt is not None or driver.handler) and not _NAME.fullmatch(driver.handler):

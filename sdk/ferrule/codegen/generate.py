@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ferrule._version import VERSION
-from ferrule.backends import PreCompiledDescriptor, Target
+from ferrule.backends import Target
 from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.codegen.artifact import Artifact, OperatorRecord
@@ -17,16 +17,15 @@ from ferrule.codegen.digest import digest
 from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.identity import Identity, identity_files, plan_digest, shortened, sources_digest
 from ferrule.codegen.link_table import link_module
-from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, lower
+from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, lower, macs
+from ferrule.codegen.overlap import overlapped
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
-from ferrule.codegen.tvm_names import tvm_header
+from ferrule.codegen.tvm_names import tvm_files
 from ferrule.codegen.writer import Writer
-from ferrule.graph import Graph, Layer
+from ferrule.graph import Graph
 from ferrule.memory import Lifetime, Region, order_layers, views
-from ferrule.operators.operator import Operands
-from ferrule.operators.table import OPERATORS
 from ferrule.rendering import one_line
 
 
@@ -39,6 +38,7 @@ def generate(
     line_bytes: int = 0,
     masters: frozenset[str] | None = None,
     others: Sequence[Region] = (),
+    overlap: bool = True,
     model: Graph | None = None,
     writer: Writer = C_WRITER,
 ) -> Artifact:
@@ -47,8 +47,9 @@ def generate(
     `firmware` maps each layer to the firmware face of its backend, and `targets` to the target that it runs on.
     `workspace_bytes` is the memory available for the workspace on the board, and `line_bytes` the size of a line of the
     data cache in front of it; 0 if there is none. `masters` are the bus masters that reach that memory, by default all;
-    `others`, made by `shared_region`, are the board's other memories for tensors that devices use. `model` is the
-    network as it was given, before it was divided; by default the graph itself. `writer` defines the language.
+    `others`, made by `shared_region`, are the board's other memories for tensors that devices use. `overlap` is
+    whether devices that can do so work beside the core and one another. `model` is the network as it was given, before
+    it was divided; by default the graph itself. `writer` defines the language.
 
     Raises:
         UnsupportedError: a target refuses a layer.
@@ -59,6 +60,8 @@ def generate(
     region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=reached, line_bytes=line_bytes)
     lowered = lower(graph, ordering.layers, firmware, targets, (region, *others))
     lowered, storage = with_copies_close(lowered, region)
+    if overlap:
+        lowered, storage = overlapped(lowered, storage, region)
     planned = schedule_devices(lowered, storage)
     sha = digest(graph)
     builder = ExecutorBuilder(lowered, storage, planned)
@@ -69,7 +72,7 @@ def generate(
     files: dict[str, str] = {}
     for module in (builder.module(), builder.weights_module(), link_module(builder, lowered, planned, sha)):
         files |= writer.files(module, banner)
-    files |= tvm_header(builder, lowered, banner, writer)
+    files |= tvm_files(builder, lowered, banner, writer)
     operators = tuple(
         _record(lowered, storage, item, step) for item, step in zip(lowered.layers, planned.steps, strict=True)
     )
@@ -110,7 +113,12 @@ def schedule_devices(lowered: LoweredGraph, storage: StoragePlan) -> Schedule:
         if request.name in lowered.memories:
             held[lowered.memories[request.name].name].append(request.lifetime)
     return schedule(
-        [None if i.use is None or i.call is None else Use(device=i.use.name, call=i.call) for i in lowered.layers],
+        [
+            None
+            if item.use is None or item.call is None
+            else Use(device=item.use.name, call=item.call, end=lowered.ends.get(item.layer.name))
+            for item in lowered.layers
+        ],
         idle=[n for n, item in enumerate(lowered.layers) if item.layer.outputs[0] in storage.views],
         activities={use.name: Activity(lead=use.lead, held=tuple(held[use.name])) for use in lowered.devices},
     )
@@ -127,18 +135,8 @@ def _record(lowered: LoweredGraph, storage: StoragePlan, item: LoweredLayer, ste
         kernel=kernel,
         backend=item.backend,
         device=item.device,
-        macs=_macs(graph, layer),
+        macs=macs(graph, layer),
         constant_bytes=sum(blob.data.nbytes for blob in item.op.blobs),
         scratch_bytes=item.op.scratch_bytes,
         device_calls=step.calls,
     )
-
-
-def _macs(graph: Graph, layer: Layer) -> int:
-    """Return a layer's multiply-accumulates; for a pre-compiled layer, the descriptor states them."""
-    if isinstance(layer.descriptor, PreCompiledDescriptor):
-        return layer.descriptor.macs
-    operator = OPERATORS.get(layer.type)
-    if operator is None or operator.macs is None:
-        return 0
-    return operator.macs(layer.descriptor, Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer)))

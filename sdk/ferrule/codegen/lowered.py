@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ferrule.backends import BackendId, BrokenBackendError, Target
+from ferrule.backends import BackendId, BrokenBackendError, PreCompiledDescriptor, Target
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.codegen.device_code import copied, handle_of
 from ferrule.codegen.device_use import DeviceUse, tensor_memories, used_devices
@@ -17,6 +17,8 @@ from ferrule.dom import Call as CallExpression
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType
 from ferrule.memory import Region, home
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
 
 ARENA = Identifier("sram")
 CORE = "cpu"
@@ -55,6 +57,8 @@ class LoweredGraph:
     """The devices, ordered by their numbers."""
     memories: Mapping[str, DeviceUse] = field(default_factory=dict)
     """The device of each tensor that is in a device's own memory."""
+    ends: Mapping[str, int] = field(default_factory=dict)
+    """By layer that its device only begins at its place: the index of the layer after which its result is collected."""
     others: tuple[Region, ...] = ()
     """The memories besides the workspace that the core shares with devices; they have the names of C variables."""
 
@@ -67,6 +71,16 @@ def scratch_offset(symbol: str) -> str:
 def offset_name(variable: str) -> str:
     """Return the name of the enumerator for a tensor's offset in its memory."""
     return f"{variable}_OFFSET".upper()
+
+
+def macs(graph: Graph, layer: Layer) -> int:
+    """Return a layer's multiply-accumulates; for a pre-compiled layer, the descriptor states them."""
+    if isinstance(layer.descriptor, PreCompiledDescriptor):
+        return layer.descriptor.macs
+    operator = OPERATORS.get(layer.type)
+    if operator is None or operator.macs is None:
+        return 0
+    return operator.macs(layer.descriptor, Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer)))
 
 
 def lower(
@@ -182,7 +196,8 @@ def _lower(context: LoweringContext, firmware: FirmwareTarget, use: DeviceUse | 
     layer, backend = context.layer, context.target.device.backend
     if use is not None and use.has_memory and layer.type is LayerType.MEM_COPY:
         call = Call.COPY_TO if layer.outputs[0] in context.offsets else Call.COPY_FROM
-        return LoweredOp(kernel=str(call), status=copied(context, use, call)), call
+        begun = copied(context, use, call, begun=True) if use.driver.copies_beside else None
+        return LoweredOp(kernel=str(call), status=copied(context, use, call), start=begun), call
     if use is None and layer.type is LayerType.MEM_COPY:
         source, target = layer.present_inputs[0], layer.outputs[0]
         size = Integer(context.graph.info(source).size_bytes, unsigned=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cached_property
@@ -17,13 +18,15 @@ from ferrule.codegen.device_code import (
     STATUS,
     called,
     checked,
+    finished,
     held_run,
     numbers,
     ran,
+    sets,
 )
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, offset_name, scratch_offset
 from ferrule.codegen.schedule import Call as DeviceCallKind
-from ferrule.codegen.schedule import Schedule, ScheduledStep
+from ferrule.codegen.schedule import DeviceCall, Schedule, ScheduledStep
 from ferrule.codegen.storage import StoragePlan
 from ferrule.dom import (
     AddressOf,
@@ -57,6 +60,7 @@ from ferrule.dom import (
     Type,
     Unary,
     UnaryOperator,
+    Variable,
 )
 from ferrule.graph import TensorInfo
 from ferrule.memory import scratch_name
@@ -144,10 +148,11 @@ class RunCode:
                     doc=f"Offsets of tensors and scratch in the memory of device {use.device.name}, in bytes.",
                 )
 
-    def device_numbers(self) -> Iterator[Enumeration]:
-        """Yield the enumeration of the device numbers, if there are devices."""
+    def device_numbers(self) -> Iterator[Enumeration | Variable]:
+        """Yield the enumeration of the device numbers, if there are devices, and the sets that are opened together."""
         if self._uses:
             yield numbers(self._lowered.devices)
+            yield from sets(self._schedule.steps, self._uses)
 
     def operators(self) -> Iterator[Function]:
         """Yield the functions that run the operators if the model has devices; otherwise `ferrule_<model>_run` does."""
@@ -202,6 +207,8 @@ class RunCode:
                 yield _refuse(Binary(BinaryOperator.LESS, given, Identifier(f"{constant}_BYTES")))
         for name in self._uses:
             yield _refuse_null([_member("devices", name)])
+        for one, other in itertools.combinations(self._uses, 2):
+            yield _refuse(Binary(BinaryOperator.EQUAL, _member("devices", one), _member("devices", other)))
 
     def _body(self) -> Iterator[Statement]:
         if self._uses or any(item.op.status is not None for item in self._lowered.layers):
@@ -238,14 +245,28 @@ class RunCode:
         yield from self._maintained("clean", lines.clean, item)
         yield from self._maintained("invalidate", lines.claim, item)
         yield from self._operator(item)
+        begun = item.layer.name in self._lowered.ends
+        status = item.op.start if begun else item.op.status
         if item.use is not None and item.call is DeviceCallKind.RUN:
-            yield from ran(item.use, item.op.status)
-        elif item.op.status is not None and self._uses:
-            yield from checked(item.op.status)
-        elif item.op.status is not None:
-            yield from _checked_on_the_core(index, item.op.status)
-        yield from self._maintained("invalidate", lines.invalidate, item)
-        yield from called(step.after, self._uses)
+            yield from ran(item.use, status)
+        elif status is not None and self._uses:
+            yield from checked(status)
+        elif status is not None:
+            yield from _checked_on_the_core(index, status)
+        if not begun:
+            yield from self._maintained("invalidate", lines.invalidate, item)
+        yield from self._released(step.after)
+
+    def _released(self, calls: Iterable[DeviceCall]) -> Iterator[Statement]:
+        """Yield the calls after an operator: results that are collected, and releases of devices."""
+        for call in calls:
+            if call.call is not DeviceCallKind.FINISH:
+                yield from called((call,), self._uses)
+                continue
+            item = self._lowered.layers[call.operator]
+            yield Comment(f"of {call.operator}: {item.layer.name}")
+            yield from finished(self._uses[call.device], call.operator, item.op.timeout_us)
+            yield from self._maintained("invalidate", self._upkeep[call.operator].invalidate, item)
 
     def _maintained(self, action: str, buffers: Iterable[str], item: LoweredLayer) -> Iterator[Statement]:
         """Yield the calls that clean or invalidate the cache lines of tensors, or of the operator's scratch."""

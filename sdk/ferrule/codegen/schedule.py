@@ -2,8 +2,13 @@
 """Schedules, as data, when devices are activated, opened, closed and deactivated around the operators.
 
 A device is activated before its first operator, or some operators earlier if it starts slowly, and deactivated after
-its last one. It is open around each of its operators. It stays open between two of them if no other operator runs in
-between, or while its own memory holds a tensor that is still needed: another user of the device could overwrite it.
+its last one. It is open around each of its operators, and until the result of one that it only began is collected. It
+stays open between two of them if no other operator runs in between, or while its own memory holds a tensor that is
+still needed: another user of the device could overwrite it.
+
+Two models that share two devices must not wait for each other. So the devices that are open at the same time are opened
+together, as a set, before the first operator of any of them, and each is closed after its last operator in the set. No
+device is activated or deactivated while another one is open, since both may wait.
 """
 
 from __future__ import annotations
@@ -41,7 +46,7 @@ class DeviceCall:
     """One device call and its position."""
 
     operator: int
-    """Index of the operator that runs next, is running or has just run."""
+    """Index of the operator that runs next, is running or has just run; for FINISH, of the one that is collected."""
     device: str
     """Name of the device's member in the devices struct."""
     call: Call
@@ -58,6 +63,8 @@ class Use:
     device: str
     call: Call
     """COPY_TO, COPY_FROM or RUN."""
+    end: int | None = None
+    """The operator after which the result is collected, if this one only begins; None if it waits for the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,15 +135,22 @@ def schedule(
     for use in uses:
         if use is not None:
             known.setdefault(use.device, _NOTHING)
-    bounds = {
-        device: _bounds(device, activity, uses, nothing)
+    opened = {
+        device: _together(device, activity, uses, nothing)
         for device, activity in known.items()
         if any(use is not None and use.device == device for use in uses)
     }
-    return Schedule(steps=tuple(_step(index, use, bounds) for index, use in enumerate(uses)))
+    sets = _sets(itertools.chain.from_iterable(opened.values()))
+    bounds = {device: _bounds(known[device].lead, spans, sets) for device, spans in opened.items()}
+    finishes: dict[int, list[DeviceCall]] = {}
+    for index, use in enumerate(uses):
+        if use is not None and use.end is not None:
+            call = DeviceCall(operator=index, device=use.device, call=Call.FINISH)
+            finishes.setdefault(use.end, []).append(call)
+    return Schedule(steps=tuple(_step(index, use, bounds, finishes.get(index, ())) for index, use in enumerate(uses)))
 
 
-def _step(index: int, use: Use | None, bounds: dict[str, _Bounds]) -> ScheduledStep:
+def _step(index: int, use: Use | None, bounds: dict[str, _Bounds], finishes: Iterable[DeviceCall]) -> ScheduledStep:
     """Return the calls around one operator; devices are released in the reverse order of their acquisition."""
 
     def calls(call: Call, devices: Iterable[str]) -> Iterator[DeviceCall]:
@@ -150,23 +164,52 @@ def _step(index: int, use: Use | None, bounds: dict[str, _Bounds]) -> ScheduledS
         ),
         own=None if use is None else DeviceCall(operator=index, device=use.device, call=use.call),
         after=(
+            *finishes,
             *calls(Call.CLOSE, (device for device in backwards if index in bounds[device].closes)),
             *calls(Call.DEACTIVATE, (device for device in backwards if bounds[device].deactivate == index)),
         ),
     )
 
 
-def _bounds(device: str, activity: Activity, uses: Sequence[Use | None], idle: frozenset[int]) -> _Bounds:
-    own = [index for index, use in enumerate(uses) if use is not None and use.device == device]
-    opens, closes = {own[0]}, {own[-1]}
-    for left, right in itertools.pairwise(own):
+def _together(device: str, activity: Activity, uses: Sequence[Use | None], idle: frozenset[int]) -> list[Lifetime]:
+    """Return the spans of operators during which a device has to stay open."""
+    own = [
+        Lifetime(first=index, last=index if use.end is None else use.end)
+        for index, use in enumerate(uses)
+        if use is not None and use.device == device
+    ]
+    spans = own[:1]
+    for span in own[1:]:
+        left, right = spans[-1].last, span.first
         apart = any(index not in idle for index in range(left + 1, right))
         if apart and not any(life.first <= left and right <= life.last for life in activity.held):
-            closes.add(left)
-            opens.add(right)
-    return _Bounds(
-        activate=max(own[0] - activity.lead, 0),
-        deactivate=own[-1],
-        opens=frozenset(opens),
-        closes=frozenset(closes),
-    )
+            spans.append(span)
+        else:
+            spans[-1] = spans[-1].hull(span)
+    return spans
+
+
+def _sets(spans: Iterable[Lifetime]) -> list[Lifetime]:
+    """Return the spans of operators during which any device is open, in order; spans that overlap are one."""
+    merged: list[Lifetime] = []
+    for span in sorted(spans, key=lambda span: span.first):
+        if merged and span.first <= merged[-1].last:
+            merged[-1] = Lifetime(first=merged[-1].first, last=max(merged[-1].last, span.last))
+        else:
+            merged.append(span)
+    return merged
+
+
+def _bounds(lead: int, spans: Sequence[Lifetime], sets: Iterable[Lifetime]) -> _Bounds:
+    """Return where a device that has to be open in `spans` is called."""
+    opens, closes = set(), set()
+    activate = deactivate = max(spans[0].first - lead, 0)
+    for one in sets:
+        own = [span.last for span in spans if one.meets(span)]
+        if own:
+            opens.add(one.first)
+            closes.add(own[-1])
+            deactivate = one.last
+        if one.first <= activate <= one.last:
+            activate = one.first
+    return _Bounds(activate=activate, deactivate=deactivate, opens=frozenset(opens), closes=frozenset(closes))

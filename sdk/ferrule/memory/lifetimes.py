@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ferrule.errors import ModelError
@@ -51,11 +51,14 @@ def scheduled_layers(graph: Graph, order: Sequence[str] | None = None) -> tuple[
     return layers
 
 
-def lifetimes(graph: Graph, order: Sequence[str] | None = None) -> dict[str, Lifetime]:
+def lifetimes(
+    graph: Graph, order: Sequence[str] | None = None, ends: Mapping[str, int] | None = None
+) -> dict[str, Lifetime]:
     """Return the lifetime of every non-constant tensor, in the graph's order of tensors.
 
     A graph input is live from step 0 to its last reader, and a graph output from the layer that writes it to the last
     step. A tensor that is never read is live only at the step that writes it. A graph without layers has one step, 0.
+    The tensors of a layer in `ends` are live at least until the step given there.
 
     Raises:
         ModelError: see `scheduled_layers`.
@@ -64,10 +67,11 @@ def lifetimes(graph: Graph, order: Sequence[str] | None = None) -> dict[str, Lif
     first = {info.name: 0 for info in graph.inputs}
     last = dict(first)
     for step, layer in enumerate(layers):
+        end = step if ends is None else ends.get(layer.name, step)
         for name in layer.outputs:
-            first[name] = last[name] = step
+            first[name], last[name] = step, end
         for name in layer.present_inputs:
-            last[name] = step
+            last[name] = max(last.get(name, 0), end)
     for info in graph.outputs:
         last[info.name] = max(len(layers) - 1, 0)
     return {

@@ -34,6 +34,10 @@ class Step:
     """Buffers read in full, while the step writes."""
     writes: tuple[str, ...] = ()
     """Outputs and scratch, written in full."""
+    end: int | None = None
+    """The index of the step until whose end it goes on; None if it ends before the next one begins."""
+    queue: str = ""
+    """The queue whose steps are carried out one after the other; empty for a step that ends before the next begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +52,28 @@ class Schedule:
 
 
 def schedule_of_graph(
-    graph: Graph, order: Sequence[str] | None = None, scratch: Mapping[str, str] | None = None
+    graph: Graph,
+    order: Sequence[str] | None = None,
+    scratch: Mapping[str, str] | None = None,
+    ends: Mapping[str, int] | None = None,
+    queues: Mapping[str, str] | None = None,
 ) -> Schedule:
-    """Return the run of a graph; `scratch` maps a layer's name to the name of its scratch buffer."""
+    """Return the run of a graph; `scratch` maps a layer's name to the name of its scratch buffer, `ends` a layer that
+    goes on beside later ones to the step at which it ends, and `queues` such a layer to its queue.
+    """
     steps = []
     for layer in scheduled_layers(graph, order):
         own = (scratch[layer.name],) if scratch is not None and layer.name in scratch else ()
         reads = tuple(name for name in layer.present_inputs if not graph.tensor(name).is_constant)
-        steps.append(Step(name=layer.name, reads=tuple(dict.fromkeys(reads)), writes=(*layer.outputs, *own)))
+        steps.append(
+            Step(
+                name=layer.name,
+                reads=tuple(dict.fromkeys(reads)),
+                writes=(*layer.outputs, *own),
+                end=None if ends is None else ends.get(layer.name),
+                queue="" if queues is None else queues.get(layer.name, ""),
+            )
+        )
     return Schedule(
         steps=tuple(steps),
         inputs=tuple(info.name for info in graph.inputs),
@@ -159,6 +177,17 @@ def _check_figures(plan: Plan, requests: Sequence[Request]) -> None:
             raise PlanError(f"region '{region.region}' is below its proved bound")
 
 
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """A step that goes on beside later ones."""
+
+    step: Step
+    permitted: Mapping[str, Collection[int]]
+    """By input: the tags that may have replaced its own."""
+    written: frozenset[int]
+    """The tags of its outputs."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Replay:
     plan: Plan
@@ -177,12 +206,40 @@ class _Replay:
             self._write("before the first step", name)
         for name in schedule.inputs:
             self._read("before the first step", name)
-        for step in schedule.steps:
-            self._step(step, aliases, overlaps)
+        going: list[_Going] = []
+        for index, step in enumerate(schedule.steps):
+            for other in going:
+                self._check_ended(step, other, aliases)
+            permitted = self._step(step, aliases, overlaps)
+            for other in going:
+                self._go_on(f"at '{step.name}', beside which '{other.step.name}' goes on", other)
+            if step.end is not None and step.end > index:
+                going.append(_Going(step, permitted, frozenset(self.tags[name] for name in step.writes)))
+            going = [other for other in going if other.step.end is not None and other.step.end > index]
         for name in schedule.outputs:
             self._read("after the last step", name)
 
-    def _step(self, step: Step, aliases: Mapping[str, Alias], overlaps: Mapping[tuple[str, str], int]) -> None:
+    def _check_ended(self, step: Step, going: _Going, aliases: Mapping[str, Alias]) -> None:
+        """Check that a step reads no output of one that goes on, unless both are in one queue or it is only a view."""
+        if step.queue and step.queue == going.step.queue:
+            return
+        if all(name in aliases and aliases[name].kind is AliasKind.VIEW for name in step.writes):
+            return
+        for name in step.reads:
+            if self.tags.get(name) in going.written:
+                raise PlanError(f"at '{step.name}': '{name}' is read before '{going.step.name}' ends")
+
+    def _go_on(self, where: str, going: _Going) -> None:
+        """Check that a step that goes on still has its inputs, and that its outputs may be written until it ends."""
+        for name in going.step.reads:
+            self._read(where, name, permitted=going.permitted[name])
+        for name in going.step.writes:
+            self._read(where, name)
+
+    def _step(
+        self, step: Step, aliases: Mapping[str, Alias], overlaps: Mapping[tuple[str, str], int]
+    ) -> Mapping[str, Collection[int]]:
+        """Replay a step, and return by input the tags that may have replaced its own."""
         where = f"at '{step.name}'"
         for name in step.reads:
             self._read(where, name)
@@ -205,6 +262,7 @@ class _Replay:
             self._read(where, name, permitted=permitted[name])
         for name in step.writes:
             self._read(where, name)
+        return permitted
 
     def _write(self, where: str, name: str) -> None:
         if name not in self.requests:

@@ -32,18 +32,13 @@ READS_NOTHING, OVERWRITES, OUTSIDE = Violation.READS_NOTHING, Violation.OVERWRIT
 UNCLEAN, UNDER, STALE = Violation.READS_UNCLEAN, Violation.WRITES_UNDER, Violation.READS_STALE
 OUTSIDE_LAYER = Violation.OUTSIDE_LAYER
 
-WAITED = """    status = wait(device, layer->patience);
-    if (status == FERRULE_OK) {
-        status = verify(device);
-    }
-"""
-CLEANED = "    ferrule_cache_clean(command, sizeof(*command));\n    ferrule_port_barrier();\n"
+CLEANED = "    ferrule_cache_clean(entry, sizeof(*entry));\n    ferrule_port_barrier();\n    set("
 CLOSED = "    status = ferrule_held_close"
 INVALIDATED = "    ferrule_cache_invalidate(left_out, 16U);\n"
 CALLED = "    status =\n        woofles_execute"
 SUBMITTED = "layer->command;\n"
-SECOND, OUTPUT = "command->second = ferrule_bus_address(second)", "    command->output = ferrule_bus_address(output)"
-OVER_INPUT = "    (void)output;\n    command->output = ferrule_bus_address(input)"
+SECOND = "ferrule_bus_address(layer->weights != NULL ? layer->weights : work->second)"
+OUTPUT, OVER_INPUT = "ferrule_bus_address(work->output)", "ferrule_bus_address(work->input)"
 
 MUTANTS = {
     "a device's output at a wrong offset": (EXECUTOR, "LEFT_OUT_OFFSET = 32", "LEFT_OUT_OFFSET = 36", "left", OUTSIDE),
@@ -54,11 +49,10 @@ MUTANTS = {
     "later input not cleaned": (EXECUTOR, "    ferrule_cache_clean(core_out, 16U);\n", "", "both", UNCLEAN),
     "output not invalidated": (EXECUTOR, INVALIDATED + CLOSED, CLOSED, "core", STALE),
     "dirty lines under the output": (EXECUTOR, CALLED, "    left_out[0] = 1;\n" + CALLED, "left", UNDER),
-    "command not cleaned": (DRIVER, CLEANED, "", "left", UNCLEAN),
-    "too many elements": (DRIVER, SUBMITTED, SUBMITTED + "    command->count += 4u;\n", "left", READS_NOTHING),
+    "command not cleaned": (DRIVER, CLEANED, "    set(", "left", UNCLEAN),
+    "too many elements": (DRIVER, SUBMITTED, SUBMITTED + "    entry->count += 4u;\n", "left", READS_NOTHING),
     "an operand at a wrong place": (DRIVER, SECOND, SECOND + " + 4u", "left", READS_NOTHING),
     "an output over the input": (DRIVER, OUTPUT, OVER_INPUT, "left", OVERWRITES),
-    "not waited for": (DRIVER, WAITED, "    (void)wait;\n    (void)verify;\n", "left", OUTSIDE_LAYER),
 }
 """By mistake: the file, the text, its replacement, the layer in which it is found, and how it breaks the rules."""
 

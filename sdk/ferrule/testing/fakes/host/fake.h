@@ -87,6 +87,8 @@ uint64_t fake_tick(void); /* start of a call: advances the clock */
 void fake_run_events(void);
 uint32_t fake_thread(void);
 bool fake_in_interrupt(void);
+/** Number of interrupts of all threads so far. */
+uint32_t fake_interrupts(void);
 void fake_reset_threads(void);
 void fake_call_hook(uint32_t number, bool as_interrupt);
 /** Block interrupts of other threads, and defer those of this thread. */

@@ -31,6 +31,7 @@ static struct {
     pthread_key_t key;
     uint32_t epoch; /* threads from before the last reset are ignored */
     uint32_t running, expected, last_thread;
+    uint32_t interrupts; /* begun so far */
     uint64_t now_us, generation, order;
     struct waiter *waiters;
     struct event events[MAX_EVENTS];
@@ -341,6 +342,12 @@ void ferrule_fake_enter_interrupt(void)
     fake_unlock();
     (void)pthread_mutex_lock(&all.processor);
     self.interrupts++;
+    (void)__atomic_add_fetch(&all.interrupts, 1u, __ATOMIC_RELAXED);
+}
+
+uint32_t fake_interrupts(void)
+{
+    return __atomic_load_n(&all.interrupts, __ATOMIC_RELAXED);
 }
 
 void ferrule_fake_leave_interrupt(void)
