@@ -9,7 +9,7 @@ import pytest
 from needs import require_cc, require_gcov, require_module
 
 from ferrule.errors import FerruleError
-from ferrule.testing import build_driver
+from ferrule.testing import BalanceError, build_driver
 from ferrule.testing.coverage import coverage
 
 pytestmark = pytest.mark.cc
@@ -23,6 +23,8 @@ int32_t in_comments(void *object, int32_t (*hook)(void));
 int32_t by_a_macro(void *object);
 int32_t by_another_macro(void *object);
 int32_t call_them(void *object);
+void take(void *object);
+void give(void *object);
 """
 FAKE = """
 #include "fake.h"
@@ -54,6 +56,8 @@ int32_t /* the result; */ in_comments(void *object, /* { */ int32_t (*hook)(void
         call, object);
     return fake_end(&call);
 }
+void take(void *object) { fake_lock(); fake_hold(object, "the %s is taken", "lock"); fake_unlock(); }
+void give(void *object) { fake_lock(); fake_give_back(object); fake_unlock(); }
 #define RECORDED(name) int32_t name(void *object) { FAKE_CALL(call, object); return fake_end(&call); }
 RECORDED(by_a_macro)
 #define BEGIN FAKE_CALL_OF(call, "another_name", object)
@@ -92,6 +96,20 @@ def test_a_fake_is_found_however_its_c_is_formatted(sources: list[Path], tmp_pat
     assert driver.fakes.trace == " ".join(NAMES)
     with pytest.raises(FerruleError, match="no fake function 'not_this_one'"):
         driver.fakes.fail("not_this_one", result=0)
+
+
+def test_what_a_fake_holds_is_in_the_balance(sources: list[Path], tmp_path: Path) -> None:
+    driver = build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path])
+    first, second = driver.new("int[1]"), driver.new("int[1]")
+    for held in (first, first, second):
+        driver.lib.take(held)
+    assert driver.fakes.left == ["the lock is taken", "the lock is taken"]
+    driver.lib.give(first)
+    driver.lib.give(first)
+    with pytest.raises(BalanceError, match=r"everything: the lock is taken$"):
+        driver.fakes.check_balance()
+    driver.lib.give(second)
+    driver.fakes.check_balance()
 
 
 def test_a_source_under_test_stays_strict(sources: list[Path], tmp_path: Path) -> None:
