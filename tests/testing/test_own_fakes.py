@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from needs import require_cc, require_gcov, require_module
 
+from ferrule import resources
 from ferrule.errors import FerruleError
 from ferrule.testing import BalanceError, build_driver
+from ferrule.testing.compilation import FAKES, WARNINGS
 from ferrule.testing.coverage import coverage
 
 pytestmark = pytest.mark.cc
@@ -128,3 +131,12 @@ def test_fakes_are_not_counted_as_covered(sources: list[Path], tmp_path: Path) -
 def test_macros_reach_fakes(sources: list[Path], tmp_path: Path) -> None:
     sources[1].write_text(FAKE + "\n#ifndef TICKS\n#error TICKS is missing\n#endif\n")
     build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path], defines={"TICKS": 1})
+
+
+@pytest.mark.parametrize("platform", ["zephyr", "cmsis"])
+def test_the_kits_own_fakes_cause_no_warnings(platform: str) -> None:
+    sources = [path for folder in ("host", "device", platform) for path in sorted((FAKES / folder).glob("*.c"))]
+    includes = [f"-I{folder}" for folder in (FAKES / "host", FAKES / platform, resources.root() / "include")]
+    argv = [*require_cc(), "-std=gnu11", *WARNINGS, "-fsyntax-only", *includes, *map(str, sources)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
