@@ -7,7 +7,7 @@ import fnmatch
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,8 @@ import device_networks
 import small_networks
 from needs import require_program
 
-from ferrule import Job, generate, resources
+from ferrule import Job, Network, generate, resources
+from ferrule._typing import override
 from ferrule.backends import BackendId, Device
 
 ROOT = resources.root()
@@ -33,7 +34,7 @@ _ZEPHYR = {
     "CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS": "1000",
 }
 _WOOFLES = Device(name="woofles0", backend=BackendId("Woofles"), binding={"use_interrupt": 1})
-JOBS = {
+JOBS: dict[str, tuple[Callable[[], Network], Callable[[], Job]]] = {
     "dense": (small_networks.two_by_two, Job),
     "crossing": (device_networks.crossing, device_networks.job),
     "woofles": (device_networks.crossing, lambda: Job(backends=("Woofles", "CpuAcc"), devices=(_WOOFLES,))),
@@ -52,6 +53,7 @@ class Hit:
     """In the repository; or `generated/`, the platform, the network and the path in the project."""
     line: int
 
+    @override
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: rule {self.rule}"
 
